@@ -1,0 +1,1 @@
+"""Collect payments and send payouts, blocking."""
