@@ -1,0 +1,70 @@
+"""The world's clock and chance: the only module that reads time, sleeps or draws random bytes.
+
+Everything else takes a `Runtime`, so that a test can run a day of back-off in milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Timer(Protocol):
+    """A callback that was scheduled and can still be called off."""
+
+    def cancel(self) -> None:
+        """Do not run the callback."""
+
+
+class Runtime(Protocol):
+    """Time and chance as the client sees them. All durations are seconds."""
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never goes back."""
+
+    def now(self) -> datetime:
+        """The wall clock, aware, UTC."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Give way for so long."""
+
+    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
+        """Run `callback` on the running loop after `delay` seconds."""
+
+    def random(self) -> float:
+        """A number in [0, 1), for jitter."""
+
+    def token(self, size: int) -> bytes:
+        """So many unpredictable bytes."""
+
+
+class SystemRuntime:
+    """The real clock and the system's randomness."""
+
+    def __init__(self) -> None:
+        self.monotonic = time.monotonic
+        self.random = random.Random(os.urandom(16)).random  # noqa: S311 - jitter, not secrets
+
+    def now(self) -> datetime:
+        """The wall clock, aware, UTC."""
+        return datetime.now(UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        """Give way for so long."""
+        await asyncio.sleep(seconds)
+
+    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
+        """Run `callback` on the running loop after `delay` seconds."""
+        return asyncio.get_running_loop().call_later(delay, callback)
+
+    def token(self, size: int) -> bytes:
+        """So many unpredictable bytes."""
+        return os.urandom(size)
+
+
+SYSTEM = SystemRuntime()

@@ -1,0 +1,65 @@
+"""What crosses the wire, as values: one request under way, one answer, one failure to get an answer.
+
+The pipeline makes a `Flight`, the transport flies it. Nothing here does I/O, so any transport will do:
+aiohttp's, or the in-process one of `payments_async.testing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+import attrs
+
+FailureKind = Literal["pool", "dns", "connect", "tls", "timeout", "reset", "protocol", "too_large"]
+
+
+class Secret(str):
+    """Text that goes out as it is and shows itself to nobody (tracebacks print reprs of locals)."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'***'"
+
+
+@attrs.define(eq=False)
+class Flight:
+    """One attempt to send one request. `sent` turns true before the first byte leaves."""
+
+    method: str
+    url: str
+    """Absolute, already percent-encoded."""
+    headers: dict[str, str] = attrs.field(repr=False)
+    body: bytes | None = attrs.field(repr=False)
+    timeout: float
+    """Seconds for the whole attempt: connection, request, answer."""
+    sent: bool = False
+
+
+@attrs.frozen(eq=False)
+class Answer:
+    """What the service said. Header names compare without case."""
+
+    status: int
+    headers: Mapping[str, str] = attrs.field(repr=False)
+    body: bytes = attrs.field(repr=False)
+
+
+class TransportFailure(Exception):
+    """No usable answer came. Whether the request may have been carried out is `flight.sent`'s to say."""
+
+    def __init__(self, kind: FailureKind, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind: FailureKind = kind
+        self.detail = detail
+
+
+class Transport(Protocol):
+    """Flies requests. Usable from any loop, one at a time per loop's own connections."""
+
+    async def send(self, flight: Flight) -> Answer:
+        """The answer, whatever its status; `TransportFailure` when none came."""
+
+    async def aclose(self) -> None:
+        """Close every connection of the running loop."""
