@@ -1,0 +1,331 @@
+"""Every error, and what each says about money.
+
+PaymentsError                      .effect: "none" | "happened" | "unknown"
+├─ ConfigurationError              bad key, base_url or option; wrong environment        nothing sent
+├─ InvalidRequest                  local validation; .errors {field: [texts]}             nothing sent
+├─ APIConnectionError              no answer, and nothing can have happened
+│  └─ APITimeoutError
+├─ OutcomeUnknown                  a write was sent and no definite answer came: client.resolve(error)
+├─ DeadlineExceeded                the caller's deadline ended a read, or a write before it was sent
+├─ LimitReached                    on_limit="raise": our own gate would have waited       nothing sent
+├─ SearchIncomplete                a bounded look-up ended before the end of the list
+├─ APIStatusError                  the service answered and refused
+│  ├─ BadRequestError 400   AuthenticationError 401   PermissionDeniedError 403   NotFoundError 404
+│  ├─ ConflictError 409
+│  │  ├─ DuplicateReference        another payout has this reference: client.payouts.find(reference)
+│  │  └─ IdempotencyConflict       the key was used with another body, or is in use
+│  ├─ UnprocessableError 422       .errors {field: [texts]}
+│  ├─ RateLimitedError 429         .retry_after .limit .remaining
+│  └─ ServerError 5xx
+├─ DecodeError                     a 2xx whose record could not be read; .record_id
+├─ ResponseMismatch                a 2xx with another record than was asked for
+└─ WaitTimeout                     a wait ended before the record was final; .last .token
+
+Errors carry facts. None holds the API key, a request's headers or a transport's object; bodies show
+themselves to nobody and stay behind when an error is pickled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from .models._response import Attempt
+
+if TYPE_CHECKING:
+    from .params import PreparedRequest
+
+Effect = Literal["none", "happened", "unknown"]
+"""Whether this call moved money or made a record: it did not · it did · nobody can tell yet."""
+
+
+class Body:
+    """An answer's body, which may hold account data: read it on purpose, it never prints itself."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        """The bytes as they came."""
+
+    def text(self) -> str:
+        """The body as text; unreadable bytes are replaced."""
+        return self.raw.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        """The body as the standard library reads it; raises ValueError when it is not JSON."""
+        return json.loads(self.raw)
+
+    def __repr__(self) -> str:
+        return f"<body of {len(self.raw)} bytes>"
+
+
+class PaymentsError(Exception):
+    """Anything this package raises on purpose."""
+
+    _left_out_of_pickles: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        effect: Effect = "none",
+        operation: str | None = None,
+        idempotency_key: str | None = None,
+        attempts: tuple[Attempt, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.effect: Effect = effect
+        """Whether this call can have moved money or made a record."""
+        self.operation = operation
+        """Which call it was: `payouts.create`."""
+        self.idempotency_key = idempotency_key
+        """The key the write carried."""
+        self.attempts = attempts
+        """Every try and what came of it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = {name: value for name, value in vars(self).items() if name not in self._left_out_of_pickles}
+        left_out = dict.fromkeys(self._left_out_of_pickles & vars(self).keys())
+        return _rebuilt, (type(self), self.args, {**state, **left_out})
+
+
+def _rebuilt(cls: type[PaymentsError], args: tuple[Any, ...], state: dict[str, Any]) -> PaymentsError:
+    error = cls.__new__(cls, *args)
+    error.args = args
+    vars(error).update(state)
+    return error
+
+
+class ConfigurationError(PaymentsError):
+    """The client cannot be built or used like this; the message says what to change. Nothing was sent."""
+
+
+class InvalidRequest(PaymentsError):
+    """The arguments break the interface's limits (Endpoints). Nothing was sent."""
+
+    def __init__(self, errors: Mapping[str, list[str]], *, operation: str | None = None) -> None:
+        self.errors = dict(errors)
+        """{field, dotted when nested: [every rule it breaks]}, the shape of a 422's `errors`."""
+        told = "; ".join(f"{field}: {' and '.join(texts)}" for field, texts in self.errors.items())
+        super().__init__(f"{operation or 'request'} was not sent: {told}", operation=operation)
+
+
+class APIConnectionError(PaymentsError):
+    """No answer came, and nothing can have happened: a read, or a write that never left."""
+
+    def __init__(self, message: str, *, kind: str, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.kind = kind
+        """Where it broke: `dns`, `connect`, `tls`, `pool`, `reset`, `protocol`, `too_large`, `timeout`."""
+
+
+class APITimeoutError(APIConnectionError):
+    """The attempt's `timeout` passed without an answer, and nothing can have happened."""
+
+
+class OutcomeUnknown(PaymentsError):
+    """A write was sent and no definite answer came: money may have moved.
+
+    Give it to `client.resolve(error)`, or keep `error.prepared.to_json()` and resolve it later. Do not
+    send the same payment again under a new key.
+    """
+
+    _left_out_of_pickles = frozenset({"prepared"})
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        prepared: PreparedRequest,
+        first_sent_at: datetime | None,
+        key_expires_at: datetime | None,
+        **facts: Any,
+    ) -> None:
+        super().__init__(message, effect="unknown", **facts)
+        self.prepared: PreparedRequest | None = prepared
+        """The exact request; left behind by a pickle, store `prepared.to_json()` instead."""
+        self.reference = prepared.reference
+        """The payout's reference, by which it can be looked up at any time."""
+        self.first_sent_at = first_sent_at
+        """When the first try that may have been carried out left."""
+        self.key_expires_at = key_expires_at
+        """Until when the same key protects a repeat (Limits, Idempotency)."""
+
+
+class DeadlineExceeded(PaymentsError):
+    """The call's `deadline` passed before anything was sent, or in a read."""
+
+
+class LimitReached(PaymentsError):
+    """`on_limit="raise"` and the gate would have made the call wait. Nothing was sent."""
+
+    def __init__(self, message: str, *, retry_after: float, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.retry_after = retry_after
+        """Seconds after which a try can succeed."""
+
+
+class SearchIncomplete(PaymentsError):
+    """A look-up used up its pages before the end of the list: the record may be further back."""
+
+    def __init__(self, message: str, *, pages: int, cursor: str | None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.pages = pages
+        """Pages read."""
+        self.cursor = cursor
+        """Where to go on."""
+
+
+class APIStatusError(PaymentsError):
+    """The service answered with a status that is not 2xx (Errors)."""
+
+    _left_out_of_pickles = frozenset({"body"})
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        service_message: str | None,
+        errors: Mapping[str, list[str]],
+        headers: Mapping[str, str],
+        body: bytes,
+        **facts: Any,
+    ) -> None:
+        super().__init__(message, **facts)
+        self.status = status
+        """HTTP status."""
+        self.message = service_message
+        """The service's own `message`, long digit runs and e-mail addresses masked."""
+        self.errors = dict(errors)
+        """{field: [texts]} of a 400 or 422, masked likewise (gap P)."""
+        self.headers = {name.lower(): value for name, value in headers.items()}
+        """The answer's headers, names in lower case."""
+        self.body: Body | None = Body(body)
+        """The answer's body; left behind by a pickle."""
+
+    @property
+    def request_id(self) -> str | None:
+        """`X-Request-Id`, when the service sends one (gap AE)."""
+        return self.headers.get("x-request-id")
+
+
+class BadRequestError(APIStatusError):
+    """400: the request was malformed."""
+
+
+class AuthenticationError(APIStatusError):
+    """401: the key is missing, invalid, inactive or expired (Authentication, rule 4)."""
+
+
+class PermissionDeniedError(APIStatusError):
+    """403: this address is not on the key's allowlist (Authentication, rule 5)."""
+
+
+class NotFoundError(APIStatusError):
+    """404: no such record or path."""
+
+
+class ConflictError(APIStatusError):
+    """409: in conflict with something that exists. Never retried."""
+
+
+class DuplicateReference(ConflictError):
+    """409: a payout with this `reference` exists. `client.payouts.find(reference)` shows it."""
+
+
+class IdempotencyConflict(ConflictError):
+    """409: the idempotency key belongs to another body or to a request under way (gap R)."""
+
+
+class UnprocessableError(APIStatusError):
+    """422: the data is invalid; `.errors` says which fields."""
+
+
+class RateLimitedError(APIStatusError):
+    """429: over the limit, and not waited out (Limits)."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        limit: int | None = None,
+        remaining: int | None = None,
+        **facts: Any,
+    ) -> None:
+        super().__init__(message, **facts)
+        self.retry_after = retry_after
+        """Seconds to wait, as `Retry-After` said."""
+        self.limit = limit
+        """Requests a minute (`X-RateLimit-Limit`)."""
+        self.remaining = remaining
+        """Requests left (`X-RateLimit-Remaining`)."""
+
+
+class ServerError(APIStatusError):
+    """5xx: the service failed. Of a write nobody can tell what came; see `OutcomeUnknown`."""
+
+
+class DecodeError(PaymentsError):
+    """A 2xx that could not be read as the record it should be. For a write, it happened."""
+
+    _left_out_of_pickles = frozenset({"body"})
+
+    def __init__(self, message: str, *, record_id: str | None, body: bytes, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.record_id = record_id
+        """The record's id, when that much could be read."""
+        self.body: Body | None = Body(body)
+        """The answer's body; left behind by a pickle."""
+
+
+class ResponseMismatch(PaymentsError):
+    """A 2xx whose record differs from what was asked for. Nothing is known; look before you pay again."""
+
+    def __init__(
+        self, message: str, *, record: Any, differences: Mapping[str, tuple[str, str]], **facts: Any
+    ) -> None:
+        super().__init__(message, effect="unknown", **facts)
+        self.record = record
+        """What the service returned."""
+        self.differences = dict(differences)
+        """{field: (asked, answered)} of amount, currency and reference."""
+
+
+class WaitTimeout(PaymentsError):
+    """A wait's `deadline` passed before the record was final. It may become final later."""
+
+    def __init__(self, message: str, *, last: Any, token: str, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.last = last
+        """The record as last read; None when it was never seen."""
+        self.token = token
+        """JSON with which the same `wait` goes on, here or in another process."""
+
+
+STATUS_ERRORS: Mapping[int, type[APIStatusError]] = {
+    400: BadRequestError,
+    401: AuthenticationError,
+    403: PermissionDeniedError,
+    404: NotFoundError,
+    409: ConflictError,
+    422: UnprocessableError,
+    429: RateLimitedError,
+}
+
+
+def error_class(
+    status: int, *, message: str | None = None, reference: str | None = None
+) -> type[APIStatusError]:
+    """The class for a status. A 409 is told apart by its message, then by whether a reference was sent."""
+    if status == 409 and "idempoten" in (message or "").lower():
+        return IdempotencyConflict
+    if status == 409 and reference is not None:
+        return DuplicateReference
+    if status >= 500:
+        return ServerError
+    return STATUS_ERRORS.get(status, APIStatusError)

@@ -1,0 +1,85 @@
+"""What every record of the service has: unknown fields, its answer, plain and JSON forms, a masked repr."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import attrs
+
+from ._response import ResponseInfo
+
+
+def masked(value: object) -> str:
+    """The repr of personal or account data: that it is there, never what it is."""
+    return "None" if value is None else "'***'"
+
+
+@attrs.frozen(weakref_slot=False, repr=False)
+class Record:
+    """A frozen record. Missing and null fields are both None; fields we do not know are in `extra`."""
+
+    _extra: dict[str, Any] | None = attrs.field(
+        default=None, kw_only=True, alias="extra", repr=False, hash=False
+    )
+    _response: ResponseInfo | None = attrs.field(
+        default=None, kw_only=True, alias="response", eq=False, hash=False, repr=False
+    )
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """Fields the service sent that this class does not name, and timestamps that could not be read."""
+        return self._extra or {}
+
+    @property
+    def response(self) -> ResponseInfo | None:
+        """The answer this record came with; None on records inside other records and on ones you made."""
+        return self._response
+
+    def __repr__(self) -> str:
+        """Only what is set, personal and account data masked, unknown fields by name."""
+        parts = [text for field in attrs.fields(type(self)) if (text := _shown(self, field))]
+        parts += [f"extra={sorted(self.extra)}"] if self.extra else []
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record under its wire names: Decimals and datetimes as they are, unknown fields included."""
+        known = {
+            field.name: _plain(getattr(self, field.name))
+            for field in attrs.fields(type(self))
+            if not field.name.startswith("_")
+        }
+        return {**known, **self.extra}
+
+    def to_json(self) -> str:
+        """The record as JSON text: amounts are exact numbers, timestamps ISO 8601."""
+        return json_text(self.to_dict())
+
+
+def _shown(record: Record, field: attrs.Attribute[Any]) -> str:
+    value = getattr(record, field.name)
+    if value is None or field.repr is False:
+        return ""
+    return f"{field.name}={(field.repr if callable(field.repr) else repr)(value)}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def json_text(value: Any) -> str:
+    """JSON in which a Decimal is a number with all its digits (the standard module cannot do that)."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(str(k))}: {json_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(json_text, value)) + "]"
+    if isinstance(value, Decimal):
+        return str(value)
+    return json.dumps(value.isoformat() if isinstance(value, datetime) else value)

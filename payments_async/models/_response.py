@@ -1,0 +1,105 @@
+"""How a record was obtained: the answer's facts, kept beside the record and out of its identity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import attrs
+
+Verdict = Literal["not_sent", "not_executed", "executed", "in_doubt"]
+"""What one attempt can have done: nothing left · refused · carried out · nobody can tell."""
+
+
+@attrs.frozen
+class Attempt:
+    """One try at sending a request."""
+
+    number: int
+    """1 for the first."""
+    verdict: Verdict
+    reason: str
+    """What happened, in a few words: `200`, `timeout`, `reset`, `429`."""
+    status: int | None = None
+    """The HTTP status, when an answer came."""
+    waited: float = 0.0
+    """Seconds spent before sending: pacing and back-off."""
+    elapsed: float = 0.0
+    """Seconds from sending to the answer or the failure."""
+
+
+@attrs.frozen
+class RateLimit:
+    """The limit as the service reported it (Errors, 429)."""
+
+    limit: int | None = None
+    """Requests a minute (`X-RateLimit-Limit`)."""
+    remaining: int | None = None
+    """Requests left in the window (`X-RateLimit-Remaining`)."""
+
+
+@attrs.frozen(eq=False)
+class ResponseInfo:
+    """The answer a record came with."""
+
+    status: int
+    """HTTP status."""
+    headers: Mapping[str, str] = attrs.field(repr=False)
+    """Header names compare without case."""
+    attempts: tuple[Attempt, ...]
+    """Every try, the last one included."""
+    idempotency_key: str | None = None
+    """The key sent with a write, made by the client when the caller gave none (Limits, Idempotency)."""
+    message: str | None = attrs.field(default=None, repr=False)
+    """The top-level `message` of a create response."""
+
+    @property
+    def replayed(self) -> bool:
+        """Whether the service answered from its idempotency store (`X-Idempotent-Replayed`)."""
+        return self.headers.get("X-Idempotent-Replayed", "").strip().lower() == "true"
+
+    @property
+    def request_id(self) -> str | None:
+        """`X-Request-Id`, when the service sends one (gap AE)."""
+        return self.headers.get("X-Request-Id")
+
+    @property
+    def rate_limit(self) -> RateLimit:
+        """The rate-limit headers, where present."""
+        return RateLimit(
+            _count(self.headers.get("X-RateLimit-Limit")), _count(self.headers.get("X-RateLimit-Remaining"))
+        )
+
+    def __getstate__(self) -> dict[str, object]:
+        state = {field.name: getattr(self, field.name) for field in attrs.fields(ResponseInfo)}
+        state["headers"] = _Headers(self.headers)
+        return state
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+
+class _Headers(dict[str, str]):
+    """Headers after a pickle: plain, and still found without regard to case."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        super().__init__((name.lower(), value) for name, value in headers.items())
+
+    def __getitem__(self, name: str) -> str:
+        return super().__getitem__(name.lower())
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and super().__contains__(name.lower())
+
+    def get(self, name: str, default: str | None = None) -> str | None:  # type: ignore[override] # headers have one kind of default
+        return super().get(name.lower(), default)
+
+    def __reduce__(self) -> tuple[type[_Headers], tuple[dict[str, str]]]:
+        return _Headers, (dict(self.items()),)
+
+
+def _count(text: str | None) -> int | None:
+    """A header's count by ASCII rules; None when it is not one."""
+    text = (text or "").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None

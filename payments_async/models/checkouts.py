@@ -1,0 +1,82 @@
+"""Checkout sessions: a payment and the hosted page that collects it (Resources, Checkout session)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import attrs
+
+from ._record import Record, masked
+from .common import Country
+from .payments import PaymentIntent
+
+
+@attrs.frozen(weakref_slot=False, repr=False)
+class Color(Record):
+    """One colour of the page, written two ways."""
+
+    hex: str | None = None
+    rgb: str | None = None
+
+
+@attrs.frozen(weakref_slot=False, repr=False)
+class AppearanceColors(Record):
+    """The page's colours."""
+
+    primary: Color | None = None
+    contrast: Color | None = None
+
+
+@attrs.frozen(weakref_slot=False, repr=False)
+class Appearance(Record):
+    """How the hosted page looks."""
+
+    template: str | None = None
+    color: AppearanceColors | None = None
+    font: dict[str, Any] | None = attrs.field(default=None, hash=False)
+    """Inner fields are not shown (gap AB)."""
+    border_style: str | None = None
+    display_platform_badge: bool | None = None
+    brand: str | None = None
+    icon_url: str | None = None
+    lang: str | None = None
+
+
+@attrs.frozen(weakref_slot=False, repr=False)
+class SessionRestriction(Record):
+    """The country or phone number that the session is locked to."""
+
+    country: Country | None = None
+    phone: str | None = attrs.field(default=None, repr=masked)
+
+
+@attrs.frozen(weakref_slot=False, repr=False)
+class CheckoutSession(Record):
+    """The hosted page (Resources, Checkout session)."""
+
+    id: str | None = None
+    url: str | None = None
+    """Where to send the payer."""
+    restriction: SessionRestriction | None = None
+    appearance: Appearance | None = None
+    expires_at: datetime | None = None
+    created_at: datetime | None = None
+
+
+@attrs.frozen(weakref_slot=False, repr=False)
+class Checkout(Record):
+    """A checkout session with its payment. Send the payer to `checkout.url`; read back before you ship."""
+
+    checkout: CheckoutSession | None = None
+    payment: PaymentIntent | None = None
+
+    @property
+    def id(self) -> str | None:
+        """The session's id, for `checkouts.retrieve`."""
+        return self.checkout.id if self.checkout else None
+
+    @property
+    def url(self) -> str | None:
+        """The hosted page's address."""
+        return self.checkout.url if self.checkout else None

@@ -1,0 +1,75 @@
+"""Payouts (Resources, Payout and Instrument)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import attrs
+
+from ._record import Record, masked
+from .common import Amount, Country, Customer, ExchangeRate, Failure, Gateway, Method
+from .statuses import PayoutStatus
+
+_UNSUCCESSFUL = PayoutStatus.FINAL - {PayoutStatus.COMPLETED}
+
+
+@attrs.frozen(weakref_slot=False, repr=False)
+class PayoutInstrument(Record):
+    """Where a payout went, as the service returns it. The repr masks whose account it is."""
+
+    id: str | None = None
+    type: str | None = None
+    """`phone`, `bank_account`, `crypto_address`; open."""
+    phone_number: str | None = attrs.field(default=None, repr=masked)
+    account_name: str | None = attrs.field(default=None, repr=masked)
+    account_number: str | None = attrs.field(default=None, repr=masked)
+    bank_code: str | None = None
+    swift_bic: str | None = None
+    country: Country | None = None
+    address: str | None = attrs.field(default=None, repr=masked)
+    network: str | None = None
+    memo_tag: str | None = attrs.field(default=None, repr=masked)
+
+
+@attrs.frozen(weakref_slot=False, repr=False)
+class Payout(Record):
+    """Money sent to an instrument. A create response is usually not final yet (States, fact 1)."""
+
+    id: str | None = None
+    amount: Amount | None = None
+    settlement_amount: Amount | None = None
+    exchange_rate: ExchangeRate | Decimal | None = None
+    method: Method | None = None
+    status: str | None = None
+    """See `PayoutStatus`; open."""
+    reference: str | None = None
+    """Your own identifier, unique within the project."""
+    description: str | None = None
+    webhook_url: str | None = None
+    customer: Customer | None = None
+    instrument: PayoutInstrument | None = None
+    gateway: Gateway | None = None
+    fee_amount: Amount | None = None
+    failure: Failure | None = None
+    metadata: dict[str, Any] | None = attrs.field(default=None, repr=masked, hash=False)
+    """Your pairs, returned unchanged."""
+    initiated_at: datetime | None = None
+    completed_at: datetime | None = None
+    failed_at: datetime | None = None
+    created_at: datetime | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the payout will not change any more: timestamps first, then known statuses (gaps H, I)."""
+        return (
+            self.completed_at is not None or self.failed_at is not None or self.status in PayoutStatus.FINAL
+        )
+
+    @property
+    def is_successful(self) -> bool:
+        """Whether the money arrived, as far as the service says."""
+        if self.failed_at is not None or self.status in _UNSUCCESSFUL:
+            return False
+        return self.completed_at is not None or self.status == PayoutStatus.COMPLETED
