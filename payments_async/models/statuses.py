@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from .. import _gaps
+
 
 class PaymentIntentStatus:
     """`PaymentIntent.status` (States and transitions)."""
@@ -18,7 +20,7 @@ class PaymentIntentStatus:
     REFUNDED: Final = "refunded"
     PARTIALLY_REFUNDED: Final = "partially_refunded"
 
-    FINAL: Final = frozenset({COMPLETED, FAILED, EXPIRED, REFUNDED, PARTIALLY_REFUNDED})
+    FINAL: Final = _gaps.FINAL_INTENT_STATUSES
 
 
 class PaymentAttemptStatus:
@@ -31,7 +33,7 @@ class PaymentAttemptStatus:
     CANCELLED: Final = "cancelled"
     EXPIRED: Final = "expired"
 
-    FINAL: Final = frozenset({COMPLETED, FAILED, CANCELLED, EXPIRED})
+    FINAL: Final = _gaps.FINAL_ATTEMPT_STATUSES
 
 
 class PayoutStatus:
@@ -44,7 +46,7 @@ class PayoutStatus:
     CANCELLED: Final = "cancelled"
     REVERSED: Final = "reversed"
 
-    FINAL: Final = frozenset({COMPLETED, FAILED, CANCELLED, REVERSED})
+    FINAL: Final = _gaps.FINAL_PAYOUT_STATUSES
 
 
 class MethodHealth:
@@ -56,7 +58,7 @@ class MethodHealth:
     DEGRADED: Final = "degraded"
     DOWN: Final = "down"
 
-    USABLE: Final = frozenset({AVAILABLE, OPERATIONAL, DEGRADED})
+    USABLE: Final = _gaps.USABLE_METHOD_STATUSES
 
 
 class NextActionType:

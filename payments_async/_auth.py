@@ -1,0 +1,123 @@
+"""The secret key: its form, its environment, the header it becomes (Authentication).
+
+The key lives in a closure and in `Secret` text only, so that no repr, `vars` or traceback shows it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from typing import Literal
+from urllib.parse import urlsplit
+
+import attrs
+
+from ._wire import Secret
+from .errors import ConfigurationError
+
+Environment = Literal["live", "sandbox"]
+
+_KEY = re.compile(r"sk_(live|sandbox)_[A-Za-z0-9_-]{1,200}")
+_LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
+
+
+@attrs.frozen(eq=False)
+class Key:
+    """A checked secret key."""
+
+    environment: Environment
+    fingerprint: str
+    """Tells keys apart without showing them."""
+    authorization: Secret = attrs.field(repr=False)
+    """The header's value."""
+
+
+KeySource = Callable[[], Key]
+
+
+def read_key(text: object, environment: str | None = None) -> Key:
+    """A key from its text. Raises ConfigurationError; no message holds any part of the key."""
+    if not text:
+        raise ConfigurationError(
+            "no API key: pass api_key= or set PAYMENTS_API_KEY to the project's secret key (sk_live_… or sk_sandbox_…)"
+        )
+    match = _KEY.fullmatch(text) if isinstance(text, str) else None
+    if match is None or not isinstance(text, str):
+        raise ConfigurationError(
+            "the API key is malformed: it is sk_live_ or sk_sandbox_ followed by letters, digits, - or _, "
+            f"with nothing around it; got {_described(text)}"
+        )
+    found: Environment = "live" if match[1] == "live" else "sandbox"
+    if environment is not None and environment != found:
+        raise ConfigurationError(f"environment={environment!r} was asked for and the key is a {found} key")
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return Key(found, digest[:16], Secret(f"Bearer {text}"))
+
+
+def _described(text: object) -> str:
+    if not isinstance(text, str):
+        return type(text).__name__
+    return f"text of {len(text)} characters" + (" with white space in it" if re.search(r"\s", text) else "")
+
+
+def key_source(api_key: str | Callable[[], str] | None, environment: str | None) -> KeySource:
+    """Where each request gets its key: a fixed one, or whatever a callable gives (rotation)."""
+    if environment not in (None, "live", "sandbox"):
+        raise ConfigurationError(f"environment must be 'live' or 'sandbox', not {environment!r}")
+    if not callable(api_key):
+        fixed = read_key(api_key, environment)
+        return lambda: fixed
+    seen: dict[str, Key] = {}
+
+    def current() -> Key:
+        text = api_key()
+        key = seen.get(text) if isinstance(text, str) else None
+        if key is None:
+            key = read_key(text, environment)
+            seen.clear()
+            seen[text] = key
+        return key
+
+    return current
+
+
+def check_base_url(text: object) -> str:
+    """The base URL without a trailing slash. Raises ConfigurationError unless it is https (or loopback)."""
+    if not text:
+        raise ConfigurationError(
+            "no base URL: pass base_url= or set PAYMENTS_BASE_URL to the address that ends in /v1"
+        )
+    if not isinstance(text, str) or not text.isascii() or re.search(r"[\s\x00-\x1f\\]", text):
+        raise ConfigurationError("the base URL must be plain ASCII text without white space")
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018 - reading it checks it
+    except ValueError:
+        parts = urlsplit("")
+    problem = _base_url_problem(text, parts.scheme, parts.hostname, parts.path)
+    if problem:
+        raise ConfigurationError(f"the base URL {problem}")
+    return text.rstrip("/")
+
+
+def _base_url_problem(text: str, scheme: str, host: str | None, path: str) -> str | None:
+    if not host:
+        return "has no host: it looks like https://…/v1"
+    if "@" in text:
+        return "must not hold credentials"
+    if "?" in text or "#" in text:
+        return "must not have a query or a fragment"
+    if scheme != "https" and not (scheme == "http" and _LOOPBACK.fullmatch(host)):
+        return "must be https (plain http is for a sandbox on this machine)"
+    if not path.rstrip("/").endswith("/v1"):
+        return "must end in the version, /v1 (Versioning)"
+    return None
+
+
+def check_pairing(base_url: str, key: Key) -> None:
+    """Refuse to send a live key over plain http. Raises ConfigurationError."""
+    if base_url.startswith("http:") and key.environment == "live":
+        raise ConfigurationError(
+            "a live key goes over https only; plain http on this machine takes a sandbox key"
+        )

@@ -1,0 +1,66 @@
+"""What the interface does not show, and what we take it to be: every assumption, in one place.
+
+The letters are those of the last section of `docs/interface.md`. A caller can override each without a
+fork: open strings, mappings passed through, `extra_query`, `extra_body`, `extra_headers`, `client.request`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+# A, B: query names of the two lists, by the name of our argument.
+INTENT_FILTERS: Final[Mapping[str, str]] = {
+    "status": "status",
+    "channel": "channel",
+    "customer_id": "customer_id",
+    "created_on_or_after": "created_at[gte]",
+    "created_on_or_before": "created_at[lte]",
+    "page_size": "per_page",
+    "cursor": "cursor",
+}
+PAYOUT_FILTERS: Final[Mapping[str, str]] = {
+    "status": "status",
+    "method": "method",
+    "currency": "currency",
+    "customer_id": "customer_id",
+    "created_on_or_after": "created_at[gte]",
+    "created_on_or_before": "created_at[lte]",
+    "page_size": "per_page",
+    "cursor": "cursor",
+}
+
+# D: page sizes accepted locally; nothing is sent unless asked for.
+PAGE_SIZE: Final = range(1, 101)
+
+# F, G, H: statuses after which a record does not change. Any other word means "not final".
+FINAL_INTENT_STATUSES: Final = frozenset({"completed", "failed", "expired", "refunded", "partially_refunded"})
+FINAL_ATTEMPT_STATUSES: Final = frozenset({"completed", "failed", "cancelled", "expired"})
+FINAL_PAYOUT_STATUSES: Final = frozenset({"completed", "failed", "cancelled", "reversed"})
+
+# J: method statuses under which a method is worth offering.
+USABLE_METHOD_STATUSES: Final = frozenset({"available", "operational", "degraded"})
+
+# L: the fields of each instrument type, the required ones first.
+INSTRUMENT_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "phone": ("phone_number", "country"),
+    "bank_account": ("account_name", "account_number", "bank_code", "country"),
+    "crypto_address": ("address", "network"),
+}
+
+# O: request fields required before anything is sent; the rest is the service's to refuse.
+REQUIRED_OF_PAYMENTS: Final = frozenset({"amount", "currency"})
+REQUIRED_OF_PAYOUTS: Final = frozenset({"amount", "currency", "method", "instrument"})
+
+# Q: statuses never retried although they are 5xx.
+NEVER_RETRIED: Final = frozenset({501})
+
+# Z: of the two figures for refund availability the stricter one, requests a minute per key.
+REFUND_AVAILABILITY_LIMIT: Final = 100
+
+# Limits, Idempotency: how long a key protects, and the margin we keep to it (clocks differ). Seconds.
+KEY_LIFETIME: Final = 24 * 3600.0
+KEY_TRUSTED_FOR: Final = 23 * 3600.0
+
+# An abandoned request is taken to be dead after this long. Seconds.
+ABANDONED_AFTER: Final = 15 * 60.0

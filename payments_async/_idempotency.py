@@ -1,0 +1,76 @@
+"""Idempotency keys: where they come from and what they may look like (Limits, Idempotency)."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import re
+from collections import OrderedDict
+
+from . import _gaps
+from ._runtime import Runtime
+
+HEADER = "X-Idempotency-Key"
+_KEY = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{6,126})[\x21-\x7e]")
+_forks = itertools.count(1)
+_generation = 0
+
+
+def _after_fork() -> None:
+    global _generation
+    _generation = next(_forks)
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def problem(key: object) -> str | None:
+    """What is wrong with a caller's key, or None."""
+    if not isinstance(key, str):
+        return f"must be text, not {type(key).__name__}"
+    if not 8 <= len(key) <= 128:
+        return f"has {len(key)} characters, 8 to 128 are allowed"
+    return None if _KEY.fullmatch(key) else "may hold only printable ASCII, with no space at either end"
+
+
+class KeyMaker:
+    """Makes unique keys: 128 random bits once, then a counter; a fork draws new bits."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._seed()
+
+    def _seed(self) -> None:
+        self._generation = _generation
+        self._prefix = self._runtime.token(16).hex()
+        self._count = itertools.count(1).__next__
+
+    def __call__(self) -> str:
+        if self._generation != _generation:
+            self._seed()
+        return f"{self._prefix}-{self._count()}"
+
+    def __deepcopy__(self, memo: object) -> KeyMaker:
+        return KeyMaker(self._runtime)
+
+    __copy__ = lambda self: KeyMaker(self._runtime)  # noqa: E731 - the same for both kinds of copy
+
+
+class UsedKeys:
+    """Remembers which body a caller's own key was last used with, to refuse another one (gap R)."""
+
+    def __init__(self, size: int = 10_000) -> None:
+        self._size = size
+        self._seen: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
+
+    def conflict(self, key: str, body: bytes, now: float) -> bool:
+        """Whether the key is known with another body; if not, it is now known with this one."""
+        digest = hashlib.blake2b(body, digest_size=16).digest()
+        at, known = self._seen.get(key, (now, digest))
+        if known != digest and now - at < _gaps.KEY_LIFETIME:
+            return True
+        self._seen[key] = (at if known == digest else now, digest)
+        while len(self._seen) > self._size:
+            self._seen.popitem(last=False)
+        return False

@@ -1,0 +1,108 @@
+"""What happens inside calls, as frozen values for `on_event` and the `payments` logger (DEBUG).
+
+No event holds a key's secret, a body or account data. A hook that raises cannot break a call.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import attrs
+
+from .errors import Effect
+from .models._response import Verdict
+
+logger = logging.getLogger("payments")
+
+
+@attrs.frozen
+class Event:
+    """Something that happened in a call."""
+
+    operation: str
+    """Which call: `payouts.create`."""
+    attempt: int
+    """The try it belongs to, 1 for the first."""
+
+
+@attrs.frozen
+class RequestSent(Event):
+    """A request is about to go out."""
+
+    method: str
+    idempotency_key: str | None
+
+
+@attrs.frozen
+class AttemptEnded(Event):
+    """An answer came, or the try failed."""
+
+    verdict: Verdict
+    reason: str
+    status: int | None
+    elapsed: float
+    """Seconds."""
+
+
+@attrs.frozen
+class Throttled(Event):
+    """The call waited for its turn under the rate limit."""
+
+    waited: float
+    """Seconds."""
+
+
+@attrs.frozen
+class GateClosed(Event):
+    """A 429 closed the limit's gate."""
+
+    seconds: float
+
+
+@attrs.frozen
+class RetryScheduled(Event):
+    """Another try follows."""
+
+    delay: float
+    """Seconds from now."""
+    reason: str
+
+
+@attrs.frozen
+class Replayed(Event):
+    """The service answered from its idempotency store: nothing was done twice."""
+
+    idempotency_key: str | None
+
+
+@attrs.frozen
+class CallCancelled(Event):
+    """The caller gave the call up; for a write that was sent, the effect is unknown."""
+
+    effect: Effect
+    idempotency_key: str | None
+
+
+Listener = Callable[[Event], object]
+
+
+class Emitter:
+    """Hands events to the logger and to the caller's hook."""
+
+    def __init__(self, listener: Listener | None) -> None:
+        self._listener = listener
+
+    @property
+    def enabled(self) -> bool:
+        """Whether anybody listens; events are made only then."""
+        return self._listener is not None or logger.isEnabledFor(logging.DEBUG)
+
+    def emit(self, event: Event) -> None:
+        """Tell everybody."""
+        logger.debug("%s", event)
+        if self._listener is not None:
+            try:
+                self._listener(event)
+            except Exception as error:
+                logger.warning("on_event raised %s; the call goes on", type(error).__name__)

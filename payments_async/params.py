@@ -1,0 +1,248 @@
+"""What callers send: request objects under the interface's names (Endpoints).
+
+They are plain frozen values and check nothing by themselves: a request is checked whole, just before it
+would be sent, so that all its faults are reported together (`_validation`). None means "leave out".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Self
+
+import attrs
+
+from .models._record import masked
+
+Money = Decimal | int | str
+"""Major units, exact: `Decimal("10.10")`, `50`, `"10.10"`. A float is refused: it is not exact."""
+Pairs = Mapping[str, Any]
+"""JSON pairs passed through as they are."""
+
+
+def decimal_if_readable(value: Any) -> Any:
+    """An int or plain decimal text as a Decimal; anything else as it is, for the validation to name."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Decimal(value)
+    if isinstance(value, str) and value.isascii() and "_" not in value and len(value) <= 100:
+        try:
+            return Decimal(value)
+        except ArithmeticError:
+            return value
+    return value
+
+
+class Params:
+    """A request object. Its repr masks personal and account data."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        cls: Any = type(self)
+        parts = [text for field in attrs.fields(cls) if (text := self._shown(field))]
+        return f"{cls.__name__}({', '.join(parts)})"
+
+    def _shown(self, field: attrs.Attribute[Any]) -> str:
+        value = getattr(self, field.name)
+        if value is None:
+            return ""
+        return f"{field.name}={(field.repr if callable(field.repr) else repr)(value)}"
+
+
+@attrs.frozen(repr=False)
+class CustomerInput(Params):
+    """A customer as sent (Endpoints, Shared request objects)."""
+
+    email: str | None = attrs.field(default=None, repr=masked)
+    first_name: str | None = attrs.field(default=None, repr=masked)
+    last_name: str | None = attrs.field(default=None, repr=masked)
+    address: str | None = attrs.field(default=None, repr=masked)
+    city: str | None = attrs.field(default=None, repr=masked)
+    state: str | None = attrs.field(default=None, repr=masked)
+    zip: str | None = attrs.field(default=None, repr=masked)
+    country: str | None = None
+    """Two-letter country code."""
+
+
+@attrs.frozen(repr=False)
+class PhoneInput(Params):
+    """A phone number and its country (gaps M and N)."""
+
+    number: str = attrs.field(repr=masked)
+    country: str | None = None
+    """Two-letter country code."""
+
+
+@attrs.frozen(repr=False)
+class Instrument(Params):
+    """Where a payout goes. Use `Instrument.phone`, `.bank_account` or `.crypto_address` (gap L)."""
+
+    type: str | None = None
+    phone_number: str | None = attrs.field(default=None, repr=masked)
+    account_name: str | None = attrs.field(default=None, repr=masked)
+    account_number: str | None = attrs.field(default=None, repr=masked)
+    bank_code: str | None = None
+    swift_bic: str | None = None
+    country: str | None = None
+    """Two-letter country code."""
+    address: str | None = attrs.field(default=None, repr=masked)
+    network: str | None = None
+    memo_tag: str | None = attrs.field(default=None, repr=masked)
+
+    @classmethod
+    def phone(cls, phone_number: str, country: str, *, account_name: str | None = None) -> Instrument:
+        """A mobile-money wallet."""
+        return cls("phone", phone_number=phone_number, country=country, account_name=account_name)
+
+    @classmethod
+    def bank_account(
+        cls,
+        account_number: str,
+        bank_code: str,
+        country: str,
+        *,
+        account_name: str,
+        swift_bic: str | None = None,
+    ) -> Instrument:
+        """An account at a bank."""
+        return cls(
+            "bank_account",
+            account_number=account_number,
+            bank_code=bank_code,
+            country=country,
+            account_name=account_name,
+            swift_bic=swift_bic,
+        )
+
+    @classmethod
+    def crypto_address(cls, address: str, network: str, *, memo_tag: str | None = None) -> Instrument:
+        """An address on a network."""
+        return cls("crypto_address", address=address, network=network, memo_tag=memo_tag)
+
+
+@attrs.frozen(repr=False)
+class AttemptInput(Params):
+    """A first attempt to start with a payment intent (gap M)."""
+
+    method_code: str
+    country: str | None = None
+    """Two-letter country code."""
+    phone: PhoneInput | Pairs | None = attrs.field(default=None, repr=masked)
+    currency: str | None = None
+
+
+@attrs.frozen(repr=False)
+class CheckoutRestriction(Params):
+    """Locks a session to one country or to one phone number, never both (gap N)."""
+
+    country_code: str | None = None
+    """Two-letter country code."""
+    phone: PhoneInput | Pairs | None = attrs.field(default=None, repr=masked)
+
+
+@attrs.frozen(repr=False)
+class AppearanceInput(Params):
+    """Overrides of the project's checkout appearance for one session."""
+
+    color: str | None = None
+    """Hex colour: `#0a7d4f`."""
+    display_platform_badge: bool | None = None
+    brand: str | None = None
+    icon_url: str | None = None
+
+
+@attrs.frozen(repr=False, kw_only=True)
+class PaymentFields(Params):
+    """Fields that both payment-creating operations take (Endpoints, Shared body fields)."""
+
+    amount: Money = attrs.field(converter=decimal_if_readable)
+    currency: str
+    description: str | None = None
+    customer: CustomerInput | Pairs | None = attrs.field(default=None, repr=masked)
+    return_url: str | None = None
+    webhook_url: str | None = None
+    statement_descriptor: str | None = None
+    receipt_email: str | None = attrs.field(default=None, repr=masked)
+    entity_id: str | None = None
+    entity_created_at: datetime | None = None
+    gateway_options: Pairs | None = attrs.field(default=None, repr=masked)
+    metadata: Pairs | None = attrs.field(default=None, repr=masked)
+
+
+@attrs.frozen(repr=False, kw_only=True)
+class CheckoutRequest(PaymentFields):
+    """The body of POST /payment/checkouts."""
+
+    expires_in_minutes: int | None = None
+    restriction: CheckoutRestriction | Pairs | None = attrs.field(default=None, repr=masked)
+    appearance: AppearanceInput | Pairs | None = None
+
+
+@attrs.frozen(repr=False, kw_only=True)
+class PaymentIntentRequest(PaymentFields):
+    """The body of POST /payment/intents."""
+
+    attempt: AttemptInput | Pairs | None = attrs.field(default=None, repr=masked)
+
+
+@attrs.frozen(repr=False, kw_only=True)
+class PayoutRequest(Params):
+    """The body of POST /payouts."""
+
+    amount: Money = attrs.field(converter=decimal_if_readable)
+    currency: str
+    method: str
+    instrument: Instrument | Pairs = attrs.field(repr=masked)
+    reference: str | None = None
+    """Your own identifier, unique within the project: what makes a payout impossible to pay twice."""
+    description: str | None = None
+    customer: CustomerInput | Pairs | None = attrs.field(default=None, repr=masked)
+    webhook_url: str | None = None
+    metadata: Pairs | None = attrs.field(default=None, repr=masked)
+    gateway_options: Pairs | None = attrs.field(default=None, repr=masked)
+
+
+@attrs.frozen
+class PreparedRequest:
+    """A write, ready to be sent, now or by another process: the exact bytes and their idempotency key.
+
+    Sending it again within 24 hours is one and the same request to the service (Limits, Idempotency).
+    """
+
+    operation: str
+    """`payouts.create`, or `POST /path` for one made with `client.request`."""
+    path: str
+    """Relative to the base URL, percent-encoded, with its query."""
+    body: bytes = attrs.field(repr=masked)
+    idempotency_key: str
+    created_at: datetime
+    base_url: str
+    environment: str
+    """`live` or `sandbox`: it is only sent with a key of the same one."""
+    reference: str | None = None
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=masked, hash=False)
+    """The caller's `extra_headers`."""
+
+    def to_json(self) -> str:
+        """Everything, as JSON text for an outbox. It holds account data: store it like the account data."""
+        fields = attrs.asdict(self, recurse=False)
+        changed = {"body": self.body.decode(), "created_at": self.created_at.isoformat(), "version": 1}
+        return json.dumps({**fields, **changed, "headers": dict(self.headers)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` wrote. Raises ValueError for anything else."""
+        try:
+            fields = json.loads(text)
+            if fields.pop("version") != 1:
+                raise ValueError("another version")
+            changed = {
+                "body": fields["body"].encode(),
+                "created_at": datetime.fromisoformat(fields["created_at"]),
+            }
+            return cls(**{**fields, **changed})
+        except (AttributeError, KeyError, TypeError, ValueError):
+            problem = "this is not a PreparedRequest of this version; pass what to_json() returned"
+        raise ValueError(problem)
