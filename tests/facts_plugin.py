@@ -1,0 +1,219 @@
+"""pytest plugin: every fact of `tests/facts.toml` has the passing tests it needs, or the run says what lacks.
+
+A test claims facts with `@pytest.mark.fact("id", ...)`. Its parameter `surface` ("async" or "sync") says
+through which face of the client it went; a test without one speaks for the service. A fact's `side` says
+which of these it needs. `--facts` fails an incomplete run; `--facts-report=FILE` writes down the proofs.
+
+Under pytest-xdist the workers check the claims and send them along with each report; the controller judges.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Generator, Iterable, Mapping
+from pathlib import Path
+from typing import Final, Literal, TypeGuard, get_args
+
+import attrs
+import pytest
+
+Side = Literal["client", "service", "both"]
+Role = Literal["async", "sync", "service"]
+
+NEEDS: Final[Mapping[Side, tuple[Role, ...]]] = {
+    "client": ("async", "sync"),
+    "service": ("service",),
+    "both": ("async", "sync", "service"),
+}
+ID_PATTERN: Final = re.compile(r"[a-z0-9][\w.-]*", re.ASCII)
+CLAIMS, ROLE = "facts", "facts_role"  # names of the user properties that carry a test's claims
+
+
+@attrs.frozen
+class Fact:
+    """One rule of `docs/interface.md`: where it stands, what it says, and which side has to prove it."""
+
+    id: str = attrs.field(validator=attrs.validators.matches_re(ID_PATTERN))
+    section: str = attrs.field(validator=attrs.validators.instance_of(str))
+    side: Side = attrs.field(validator=attrs.validators.in_(get_args(Side)))
+    text: str = attrs.field(validator=attrs.validators.instance_of(str))
+
+
+def parse_facts(source: str) -> dict[str, Fact]:
+    """The facts of a TOML text by id, in its order. `ValueError` says which entry is wrong."""
+    facts: dict[str, Fact] = {}
+    for number, entry in enumerate(tomllib.loads(source).get("fact", []), start=1):
+        try:
+            fact = Fact(**entry)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"fact {number}: {error.args[0]}") from error
+        if fact.id in facts:
+            raise ValueError(f"fact {number}: the id {fact.id!r} is taken")
+        facts[fact.id] = fact
+    return facts
+
+
+def claimed_ids(item: pytest.Item) -> list[str]:
+    """The ids on the test, its parameters, class and module, each once."""
+    return list(dict.fromkeys(str(name) for marker in item.iter_markers("fact") for name in marker.args))
+
+
+def surface_of(item: pytest.Item) -> object:
+    """The test's `surface` parameter, or None when it has none."""
+    if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+        return item.callspec.params.get("surface")
+    return None
+
+
+def claim_problem(ids: Iterable[str], surface: object, known: Mapping[str, Fact]) -> str | None:
+    """What is wrong with a test's claims, or None."""
+    if surface not in ("async", "sync", None):
+        return f'the parameter surface is {surface!r}; facts know "async" and "sync"'
+    for name in ids:
+        if name not in known:
+            near = ", ".join(difflib.get_close_matches(name, known, n=3))
+            return f"no fact {name!r} in the fact list; near: {near or 'none'}"
+    return None
+
+
+@attrs.frozen(eq=False)
+class ClaimChecker:
+    """Runs where tests are collected: refuses unknown ids and notes the claims on each test."""
+
+    facts: Mapping[str, Fact]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Turn a collector whose tests claim nonsense into a collection error."""
+        report = yield
+        items = [node for node in report.result or () if isinstance(node, pytest.Item)]
+        problems = list(filter(None, map(self._note_claims, items)))
+        if problems:
+            report.outcome, report.longrepr, report.result = "failed", "\n".join(problems), []
+        return report
+
+    def _note_claims(self, item: pytest.Item) -> str | None:
+        ids, surface = claimed_ids(item), surface_of(item)
+        if not ids:
+            return None
+        problem = claim_problem(ids, surface, self.facts)
+        if problem:
+            return f"{item.nodeid}: {problem}"
+        item.user_properties += [(CLAIMS, " ".join(ids)), (ROLE, str(surface or "service"))]
+        return None
+
+
+@attrs.frozen(eq=False)
+class Proofs:
+    """Which tests passed for which fact in which role, and which failed."""
+
+    passed: dict[tuple[str, Role], set[str]] = attrs.field(factory=dict)
+    failed: dict[str, set[str]] = attrs.field(factory=dict)
+
+    def record(self, report: pytest.TestReport) -> None:
+        """Take in one phase of one test. What was skipped or expected to fail counts for nothing."""
+        properties = dict(report.user_properties)
+        role = properties.get(ROLE)
+        if not is_role(role) or hasattr(report, "wasxfail"):
+            return
+        for name in str(properties[CLAIMS]).split():
+            if report.failed:
+                self.failed.setdefault(name, set()).add(report.nodeid)
+            elif report.passed and report.when == "call":
+                self.passed.setdefault((name, role), set()).add(report.nodeid)
+
+    def count(self, fact: Fact) -> int:
+        """How many tests passed in a role that the fact needs."""
+        return sum(len(self.passed.get((fact.id, role), ())) for role in NEEDS[fact.side])
+
+    def missing(self, fact: Fact) -> str:
+        """Why the fact is not proven; empty when it is."""
+        if fact.id in self.failed:
+            return f"failed in {', '.join(sorted(self.failed[fact.id]))}"
+        lacking = [role for role in NEEDS[fact.side] if (fact.id, role) not in self.passed]
+        return f"lacks {', '.join(lacking)}" if lacking else ""
+
+
+def is_role(value: object) -> TypeGuard[Role]:
+    """Whether a user property names a role."""
+    return value in get_args(Role)
+
+
+def count_line(facts: Mapping[str, Fact], proofs: Proofs) -> str:
+    """The one-line result."""
+    proven = sum(not proofs.missing(fact) for fact in facts.values())
+    return f"facts: {len(facts)} listed, {proven} proven"
+
+
+def markdown_report(facts: Mapping[str, Fact], proofs: Proofs) -> str:
+    """Every fact with its text and the number of tests that prove it, as a Markdown table."""
+    lines = [count_line(facts, proofs), "", "| fact | text | proving tests |", "|---|---|---|"]
+    for fact in facts.values():
+        missing = proofs.missing(fact)
+        count = f"{proofs.count(fact)} ({missing})" if missing else f"{proofs.count(fact)}"
+        lines.append(f"| `{fact.id}` | {_cell(fact.text)} | {_cell(count)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+@attrs.frozen(eq=False)
+class Judge:
+    """Runs where reports arrive (the xdist controller, or the only process) and decides about the run."""
+
+    facts: Mapping[str, Fact]
+    strict: bool
+    report_file: Path | None
+    proofs: Proofs = attrs.field(factory=Proofs)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Weigh one phase of one test."""
+        self.proofs.record(report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the report; under `--facts` an otherwise good run with an unproven fact exits with 1."""
+        if self.report_file:
+            self.report_file.parent.mkdir(parents=True, exist_ok=True)
+            self.report_file.write_text(markdown_report(self.facts, self.proofs), encoding="utf-8")
+        incomplete = any(map(self.proofs.missing, self.facts.values()))
+        if self.strict and incomplete and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """The count under `-v` or `--facts`; under `--facts` also every unproven fact with what it lacks."""
+        if self.strict or terminalreporter.verbosity > 0:
+            terminalreporter.write_line(count_line(self.facts, self.proofs))
+        for fact in self.facts.values() if self.strict else ():
+            missing = self.proofs.missing(fact)
+            if missing:
+                terminalreporter.write_line(f"  {fact.id}: {missing}", red=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--facts`, `--facts-report=FILE`, and the setting `facts_file` (default: facts.toml beside this)."""
+    group = parser.getgroup("facts", "facts of the interface")
+    group.addoption("--facts", action="store_true", help="fail unless every fact has its passing tests")
+    group.addoption("--facts-report", metavar="FILE", help="write the facts and their proofs as Markdown")
+    default = [Path(__file__).with_name("facts.toml")]
+    parser.addini("facts_file", "the fact list (TOML)", type="paths", default=default)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the list; check claims in every process, judge in the one that sees all reports."""
+    config.addinivalue_line("markers", "fact(*ids): the facts of the fact list that this test proves")
+    (path,) = config.getini("facts_file")
+    try:
+        facts = parse_facts(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise pytest.UsageError(f"{path}: {error}") from error
+    config.pluginmanager.register(ClaimChecker(facts), "facts-claims")
+    if config.option.collectonly or hasattr(config, "workerinput"):
+        return
+    report_file = config.getoption("facts_report")
+    target = config.invocation_params.dir / report_file if report_file else None
+    config.pluginmanager.register(Judge(facts, config.getoption("facts"), target), "facts-judge")
