@@ -40,10 +40,11 @@ def read_key(text: object, environment: str | None = None) -> Key:
     """A key from its text. Raises ConfigurationError; no message holds any part of the key."""
     if not text:
         raise ConfigurationError(
-            "no API key: pass api_key= or set PAYMENTS_API_KEY to the project's secret key (sk_live_… or sk_sandbox_…)"
+            "no API key: pass api_key= or set PAYMENTS_API_KEY to the project's secret key "
+            "(sk_live_… or sk_sandbox_…)"
         )
     match = _KEY.fullmatch(text) if isinstance(text, str) else None
-    if match is None or not isinstance(text, str):
+    if match is None:
         raise ConfigurationError(
             "the API key is malformed: it is sk_live_ or sk_sandbox_ followed by letters, digits, - or _, "
             f"with nothing around it; got {_described(text)}"
@@ -51,8 +52,8 @@ def read_key(text: object, environment: str | None = None) -> Key:
     found: Environment = "live" if match[1] == "live" else "sandbox"
     if environment is not None and environment != found:
         raise ConfigurationError(f"environment={environment!r} was asked for and the key is a {found} key")
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return Key(found, digest[:16], Secret(f"Bearer {text}"))
+    digest = hashlib.sha256(match[0].encode()).hexdigest()
+    return Key(found, digest[:16], Secret(f"Bearer {match[0]}"))
 
 
 def _described(text: object) -> str:
@@ -68,18 +69,7 @@ def key_source(api_key: str | Callable[[], str] | None, environment: str | None)
     if not callable(api_key):
         fixed = read_key(api_key, environment)
         return lambda: fixed
-    seen: dict[str, Key] = {}
-
-    def current() -> Key:
-        text = api_key()
-        key = seen.get(text) if isinstance(text, str) else None
-        if key is None:
-            key = read_key(text, environment)
-            seen.clear()
-            seen[text] = key
-        return key
-
-    return current
+    return lambda: read_key(api_key(), environment)
 
 
 def check_base_url(text: object) -> str:

@@ -1,0 +1,192 @@
+"""What an answer, or the lack of one, means: the verdict on one attempt. Pure (Errors; gaps E, P, Q, S)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import attrs
+
+from . import _codec, _refusals, _retry
+from ._calls import Call
+from ._wire import Answer, TransportFailure
+from .errors import (
+    APIConnectionError,
+    APIStatusError,
+    APITimeoutError,
+    DecodeError,
+    PaymentsError,
+    ResponseMismatch,
+)
+from .models import Checkout, Page, Pagination, Verdict
+
+
+@attrs.frozen(eq=False)
+class Reading:
+    """The verdict on one attempt, and what follows from it."""
+
+    verdict: Verdict
+    reason: str
+    status: int | None = None
+    value: Any = attrs.field(default=None, repr=False)
+    message: str | None = attrs.field(default=None, repr=False)
+    error: PaymentsError | None = None
+    again: bool = False
+    """Whether the same bytes with the same key are worth another try."""
+    retry_after: float | None = None
+    """Seconds, when the service named them."""
+
+
+def read_failure(call: Call, failure: TransportFailure, *, sent: bool) -> Reading:
+    """No answer came."""
+    verdict: Verdict = "in_doubt" if sent else "not_sent"
+    cls = APITimeoutError if failure.kind == "timeout" else APIConnectionError
+    error = cls(
+        f"{call.operation.name}: no answer ({failure.kind}: {failure.detail})",
+        kind=failure.kind,
+        operation=call.operation.name,
+    )
+    return Reading(verdict, failure.kind, error=error, again=failure.kind not in ("too_large", "tls"))
+
+
+def read_answer(call: Call, answer: Answer, now: datetime) -> Reading:
+    """An answer came."""
+    if 200 <= answer.status < 300:
+        return _read_success(call, answer)
+    replayed = answer.headers.get("X-Idempotent-Replayed", "").strip().lower() == "true"
+    error = _refusals.status_error(call, answer, now)
+    return Reading(
+        _refusal_verdict(answer.status, error, replayed=replayed),
+        str(answer.status),
+        answer.status,
+        error=error,
+        again=_retry.retried_status(answer.status) and not (replayed and answer.status >= 500),
+        retry_after=getattr(error, "retry_after", None),
+    )
+
+
+def _refusal_verdict(status: int, error: APIStatusError, *, replayed: bool) -> Verdict:
+    """Only a definite 4xx says that nothing was done; a replayed failure is about an earlier attempt."""
+    if not 400 <= status < 500 or status == 408 or (replayed and status in (409, 429)):
+        return "in_doubt"
+    return "in_doubt" if error.effect == "unknown" else "not_executed"
+
+
+def _read_success(call: Call, answer: Answer) -> Reading:
+    operation = call.operation
+    record_id: str | None = None
+    try:
+        tree = _codec.parse(answer.body)
+        record_id = _record_id(tree, operation.shape)
+        value = _value(call, tree)
+        problem = "has no data.id" if operation.creates and operation.result and record_id is None else None
+    except _codec.Unreadable as unreadable:
+        problem = str(unreadable)
+    if problem is None:
+        message = tree.get("message") if operation.shape != "raw" else None
+        error = _mismatch(call, value) if operation.creates and operation.result else None
+        verdict: Verdict = "in_doubt" if error else "executed"
+        return Reading(
+            verdict,
+            str(answer.status),
+            answer.status,
+            value,
+            message if isinstance(message, str) else None,
+            error,
+        )
+    return _unreadable(call, answer, record_id, problem)
+
+
+def _unreadable(call: Call, answer: Answer, record_id: str | None, problem: str) -> Reading:
+    """A 2xx of a write proves something only by its record's id; without it, ask again with the same key."""
+    happened = call.operation.writes and record_id is not None
+    error = DecodeError(
+        f"{call.operation.name}: HTTP {answer.status}, but the answer is {problem}"
+        + ("; the record exists, read it by its id" if happened else ""),
+        record_id=record_id,
+        body=answer.body,
+        operation=call.operation.name,
+        effect="happened" if happened else "none",
+    )
+    verdict: Verdict = "in_doubt" if call.operation.writes and not happened else "executed"
+    return Reading(verdict, "unreadable", answer.status, error=error, again=verdict == "in_doubt")
+
+
+def _record_id(tree: Any, shape: str) -> str | None:
+    data = tree.get("data") if isinstance(tree, dict) else None
+    if shape == "checkout" and isinstance(data, dict):
+        data = data.get("checkout")
+    found = data.get("id") if isinstance(data, dict) else None
+    return found if isinstance(found, str) and found else None
+
+
+def _value(call: Call, tree: Any) -> Any:
+    """The record in a body. Raises Unreadable."""
+    operation = call.operation
+    if not isinstance(tree, dict) and operation.shape != "raw":
+        raise _codec.Unreadable("not a JSON object")
+    if operation.shape == "raw":
+        return _raw(call, tree)
+    data = tree.get("data")
+    result: type[Any] = operation.result or Checkout
+    if operation.shape == "page":
+        return _page(result, data, tree.get("pagination"))
+    if not isinstance(data, dict):
+        raise _codec.Unreadable("without its data")
+    if operation.shape == "method_status":
+        meta = tree.get("meta")
+        data = {**(meta if isinstance(meta, dict) else {}), **data}
+    return _codec.structure(data, result)
+
+
+def _raw(call: Call, tree: Any) -> Any:
+    if call.operation.result is None:
+        if call.operation.writes and not isinstance(tree, dict):
+            raise _codec.Unreadable("not a JSON object")
+        return tree
+    data = tree.get("data", tree) if isinstance(tree, dict) else tree
+    if isinstance(data, list):
+        pagination = tree.get("pagination") if isinstance(tree, dict) else None
+        return _page(call.operation.result, data, pagination)
+    return _codec.structure(data, call.operation.result)
+
+
+def _page(cls: type[Any], data: Any, pagination: Any) -> Page[Any]:
+    if not isinstance(data, list):
+        raise _codec.Unreadable("without its list")
+    items = tuple(_codec.structure(item, cls) for item in data)
+    return Page(items, _codec.structure(pagination, Pagination) if pagination else Pagination())
+
+
+def _mismatch(call: Call, value: Any) -> ResponseMismatch | None:
+    """Whether the record is another one than was asked for, where it says."""
+    assert call.prepared is not None
+    asked = _codec.parse(call.prepared.body)
+    payment = value.payment if isinstance(value, Checkout) else value
+    answered: dict[str, Any] = {}
+    if payment is not None and payment.amount is not None:
+        answered = {"amount": payment.amount.value, "currency": payment.amount.currency}
+    if call.operation.name == "payouts.create":
+        answered["reference"] = value.reference
+    differences = {
+        name: (str(asked[name]), str(found))
+        for name, found in answered.items()
+        if found is not None and name in asked and not _same(asked[name], found)
+    }
+    if not differences:
+        return None
+    return ResponseMismatch(
+        f"{call.operation.name}: the service answered with another record "
+        f"({', '.join(sorted(differences))} differ); look it up before you pay again",
+        record=value,
+        differences=differences,
+        operation=call.operation.name,
+    )
+
+
+def _same(asked: Any, found: Any) -> bool:
+    """Equal, for numbers also when equal as IEEE doubles: services round."""
+    if isinstance(found, Decimal) and isinstance(asked, int | Decimal):
+        return found == asked or float(found) == float(asked)
+    return bool(asked == found)

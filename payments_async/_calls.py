@@ -1,0 +1,259 @@
+"""Arguments to calls: everything that is checked and fixed before a request may leave. Pure.
+
+A call's bytes and idempotency key are made here, once; every try sends these.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any, Literal, TypedDict
+
+import attrs
+
+from . import _codec, _gaps, _idempotency, _operations, _validation
+from ._operations import Limit, Operation
+from .errors import InvalidRequest
+from .models._record import masked
+from .params import Params, PreparedRequest
+
+Priority = Literal["interactive", "bulk"]
+Errors = dict[str, list[str]]
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_OURS = frozenset(
+    {"authorization", "host", "content-length", "transfer-encoding", "connection", "x-idempotency-key"}
+)
+
+
+class SendOptions(TypedDict, total=False):
+    """Options of one call about how it is sent; each overrides the client's own."""
+
+    timeout: float | None
+    """Seconds for each attempt."""
+    deadline: float | None
+    """Seconds for the whole call: pacing, attempts and back-off."""
+    max_retries: int | None
+    """Tries after the first."""
+
+
+class ReadOptions(SendOptions, total=False):
+    """Options every reading method takes."""
+
+    extra_headers: Mapping[str, str] | None
+    extra_query: Mapping[str, Any] | None
+
+
+class PrepareOptions(TypedDict, total=False):
+    """Options of `prepare`."""
+
+    idempotency_key: str | None
+    """8 to 128 printable characters; made by the client when absent (Limits, Idempotency)."""
+    extra_headers: Mapping[str, str] | None
+    extra_query: Mapping[str, Any] | None
+    extra_body: Mapping[str, Any] | None
+    """Top-level JSON fields put over the request's own."""
+
+
+class WriteOptions(ReadOptions, total=False):
+    """Options every creating method takes."""
+
+    idempotency_key: str | None
+    """8 to 128 printable characters; made by the client when absent (Limits, Idempotency)."""
+    extra_body: Mapping[str, Any] | None
+    """Top-level JSON fields put over the request's own."""
+
+
+@attrs.frozen(eq=False)
+class Call:
+    """One call, ready to go."""
+
+    operation: Operation
+    path: str
+    limit: Limit
+    headers: Mapping[str, str] = attrs.field(repr=masked)
+    record: str | None = None
+    prepared: PreparedRequest | None = None
+    timeout: float | None = None
+    deadline: float | None = None
+    max_retries: int | None = None
+    priority: Priority = "interactive"
+
+
+def reading(
+    operation: Operation,
+    options: ReadOptions,
+    ids: Mapping[str, str] | None = None,
+    query: Mapping[str, Any] | None = None,
+    errors: Errors | None = None,
+) -> Call:
+    """A GET. Raises InvalidRequest with every fault of its arguments."""
+    faults = {**(errors or {}), **_operations.id_problems(ids or {}), **_option_problems(options)}
+    if faults:
+        raise InvalidRequest(faults, operation=operation.name)
+    path = _operations.path_with(
+        operation.path.format(**(ids or {})), {**(query or {}), **(options.get("extra_query") or {})}
+    )
+    return Call(
+        operation,
+        path,
+        operation.limit,
+        options.get("extra_headers") or {},
+        ids[operation.record] if ids and operation.record else None,
+        **sending(options),
+    )
+
+
+def writing(
+    prepared: PreparedRequest,
+    options: SendOptions,
+    *,
+    operation: Operation,
+    limit: Limit | None = None,
+    record: str | None = None,
+    priority: Priority = "interactive",
+) -> Call:
+    """A write that was prepared. Raises InvalidRequest for unusable options."""
+    if faults := _number_problems(options):
+        raise InvalidRequest(faults, operation=operation.name)
+    return Call(
+        operation,
+        prepared.path,
+        limit or operation.limit,
+        prepared.headers,
+        record,
+        prepared,
+        priority=priority,
+        **sending(options),
+    )
+
+
+def sending(options: Mapping[str, Any]) -> Any:
+    """The options that say how a call is sent."""
+    return {name: options.get(name) for name in ("timeout", "deadline", "max_retries")}
+
+
+@attrs.frozen
+class Origin:
+    """What a prepared request is bound to, and when it was made."""
+
+    base_url: str
+    environment: str
+    now: datetime
+
+
+def prepare(
+    operation: Operation,
+    request: Params | Mapping[str, Any] | None,
+    options: PrepareOptions | WriteOptions,
+    origin: Origin,
+    make_key: _idempotency.KeyMaker,
+    path: str | None = None,
+) -> PreparedRequest:
+    """The exact bytes and key of a write. Raises InvalidRequest with every fault at once; nothing is sent."""
+    errors = _validation.check(request, now=origin.now) if isinstance(request, Params) else {}
+    key = options.get("idempotency_key")
+    if key is not None and (problem := _idempotency.problem(key)):
+        errors["idempotency_key"] = [problem]
+    extra = options.get("extra_body")
+    if extra is not None and (problem := _validation.json_object(extra)):
+        errors["extra_body"] = [problem]
+    errors |= _option_problems(options)
+    if errors:
+        raise InvalidRequest(errors, operation=operation.name)
+    return PreparedRequest(
+        operation=operation.name,
+        path=_operations.path_with(path or operation.path, options.get("extra_query") or {}),
+        body=_bytes(operation, request, extra),
+        idempotency_key=key or make_key(),
+        created_at=origin.now,
+        base_url=origin.base_url,
+        environment=origin.environment,
+        reference=getattr(request, "reference", None),
+        headers=dict(options.get("extra_headers") or {}),
+    )
+
+
+def _bytes(
+    operation: Operation, request: Params | Mapping[str, Any] | None, extra: Mapping[str, Any] | None
+) -> bytes:
+    try:
+        if isinstance(request, Params):
+            return _codec.encode(request, extra)
+        return _codec.encode_json({**(request or {}), **(extra or {})})
+    except _codec.Unwritable as error:
+        problem = str(error)
+    raise InvalidRequest({"body": [problem]}, operation=operation.name)
+
+
+def _option_problems(options: Mapping[str, Any]) -> Errors:
+    errors = _number_problems(options)
+    headers = options.get("extra_headers") or {}
+    if problem := next((p for name, value in headers.items() if (p := _header_problem(name, value))), None):
+        errors["extra_headers"] = [problem]
+    query = options.get("extra_query")
+    if query is not None and (problem := _validation.json_object(query)):
+        errors["extra_query"] = [problem]
+    return errors
+
+
+def _header_problem(name: object, value: object) -> str | None:
+    if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+        return "has a name that is not a header's"
+    if name.lower() in _OURS:
+        return f"cannot set {name}: the client does"
+    if not isinstance(value, str) or not all(
+        " " <= character <= "~" or character == "\t" for character in value
+    ):
+        return f"{name} must be printable ASCII text on one line"
+    return None
+
+
+def _number_problems(options: Mapping[str, Any]) -> Errors:
+    errors: Errors = {}
+    for name in ("timeout", "deadline"):
+        if (value := options.get(name)) is not None and not positive(value):
+            errors[name] = ["must be a positive number of seconds"]
+    if (retries := options.get("max_retries")) is not None and not count(retries):
+        errors["max_retries"] = ["must be a whole number, 0 or more"]
+    return errors
+
+
+def positive(value: object) -> bool:
+    """Whether a value is a finite number of seconds above zero."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+def count(value: object) -> bool:
+    """Whether a value is a whole number, 0 or more."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def filters(names: Mapping[str, str], given: Mapping[str, Any]) -> tuple[dict[str, str], Errors]:
+    """List filters as query pairs, and their faults (Endpoints, lists; gaps A, B, D)."""
+    query: dict[str, str] = {}
+    errors: Errors = {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        text, problem = _filter(name, value)
+        if problem:
+            errors[name] = [problem]
+        else:
+            query[names[name]] = text
+    return query, errors
+
+
+def _filter(name: str, value: object) -> tuple[str, str | None]:
+    if name == "page_size":
+        fits = count(value) and value in _gaps.PAGE_SIZE
+        return str(value), None if fits else "must be a whole number from 1 to 100"
+    if isinstance(value, datetime) and value.utcoffset() is None:
+        return "", "must say its time zone: use an aware datetime, or a date"
+    if isinstance(value, date) and name.startswith("created_on"):
+        return value.isoformat(), None
+    if not isinstance(value, str) or not value or not value.isprintable() or len(value) > 4096:
+        return "", f"must be printable text, not {_validation.kind(value)}"
+    return value, None
