@@ -1,0 +1,221 @@
+"""The HTTP client: a flight in, an answer or one kind of failure out. The only door to aiohttp's client.
+
+Each event loop has its own connections, opened on first use and closed with the loop. What may be sent is
+`_head`'s to say; how it is written is `_lean`'s (`_plain`'s through a proxy, or on an aiohttp nobody has
+checked); deadlines are `_watchdog`'s, decompression `_inflate`'s, the names of failures
+`_transport_failures`'.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from asyncio import AbstractEventLoop, CancelledError
+from collections.abc import AsyncGenerator
+from typing import Final
+from weakref import WeakSet
+
+from aiohttp import ClientResponse, ClientSession, ClientTimeout, StreamReader, TCPConnector, ThreadedResolver
+from multidict import istr
+from yarl import URL
+
+from payments_async._head import address, check_head, check_proxy
+from payments_async._inflate import inflate
+from payments_async._lean import Lean, lean_supported
+from payments_async._plain import Plain
+from payments_async._runtime import Runtime
+from payments_async._transport_failures import describe
+from payments_async._watchdog import Watchdog
+from payments_async._wire import Answer, Flight, TransportFailure
+
+MAX_BODY: Final = 8 * 1024 * 1024
+"""Bytes of an answer's body, before and after decompression."""
+
+_CONTENT_ENCODING: Final = istr("Content-Encoding")
+_CONTENT_LENGTH: Final = istr("Content-Length")
+
+
+class _Home:
+    """What one event loop has: its connections, the right to use them, and its attempts' deadlines."""
+
+    __slots__ = ("keeper", "session", "slots", "watchdog")
+
+    def __init__(self, session: ClientSession, max_connections: int, runtime: Runtime) -> None:
+        self.session = session
+        self.slots = asyncio.Semaphore(max_connections)
+        self.watchdog = Watchdog(runtime)
+        self.keeper = _keep(session, self.watchdog)
+
+
+async def _keep(session: ClientSession, watchdog: Watchdog) -> AsyncGenerator[None, None]:
+    """Started once and left suspended: a loop that ends closes its asynchronous generators, and so these."""
+    try:
+        yield
+    finally:
+        watchdog.close()
+        await session.close()
+
+
+class AiohttpTransport:
+    """Flies requests over HTTP/1.1 with kept connections. Constructed anywhere; used from any event loop.
+
+    Args:
+        connect_timeout: seconds for a TCP and TLS connection.
+        max_connections: connections, and so requests under way, per event loop; the rest wait their turn.
+        proxy: address of an HTTP proxy; the environment's proxy variables are not read.
+        ssl_context: replaces the system's certificate authorities and TLS settings.
+        runtime: clock and timers.
+        max_body: bytes of an answer that are read, and that it may inflate to.
+
+    Raises:
+        ValueError: the proxy's address is not one.
+    """
+
+    def __init__(
+        self,
+        *,
+        connect_timeout: float = 10.0,
+        max_connections: int = 256,
+        proxy: str | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        runtime: Runtime,
+        max_body: int = MAX_BODY,
+    ) -> None:
+        if proxy is not None:
+            check_proxy(proxy)
+        self._style = Lean() if proxy is None and lean_supported() else Plain(proxy)
+        self._timeout = ClientTimeout(total=None, sock_connect=connect_timeout)
+        self._max_connections = max_connections
+        self._ssl: ssl.SSLContext | bool = True if ssl_context is None else ssl_context
+        self._runtime = runtime
+        self._max_body = max_body
+        self._homes: dict[AbstractEventLoop, _Home] = {}
+        _TRANSPORTS.add(self)
+
+    async def send(self, flight: Flight) -> Answer:
+        """The answer, whatever its status; redirects are not followed, informational answers are skipped.
+
+        `flight.sent` turns true immediately before the first byte is written; a failure before that left
+        nothing on the wire. Nothing is sent twice. A cancelled or failed attempt's connection is closed.
+
+        Raises:
+            TransportFailure: no usable answer. Has no cause and no context: those could show headers.
+            asyncio.CancelledError: the task was cancelled; a new one, for the same reason.
+            ValueError: the method, address or a header is not fit to be sent; nothing was.
+        """
+        url = address(flight.url)
+        check_head(flight)
+        loop = asyncio.get_running_loop()
+        home = self._homes.get(loop) or await self._open(loop)
+        watch = home.watchdog.watch(flight.timeout)
+        outcome: Answer | TransportFailure | CancelledError
+        overdue = False
+        try:
+            await home.slots.acquire()
+            watch.kind = "timeout"
+            try:
+                outcome = await self._exchange(home.session, url, flight)
+            finally:
+                home.slots.release()
+        except CancelledError as exc:
+            outcome = CancelledError(*exc.args)
+        except Exception as exc:
+            outcome = describe(exc, sent=flight.sent)
+        finally:
+            overdue = watch.stop()
+        if isinstance(outcome, Answer):
+            return outcome
+        if overdue:
+            outcome = TransportFailure(watch.kind, f"the attempt took longer than {flight.timeout:g} s")
+        try:
+            raise outcome
+        finally:
+            del outcome  # an exception in its own traceback's frame would keep both alive
+
+    async def aclose(self) -> None:
+        """Close every connection of the running loop; attempts under way fail, later ones reopen."""
+        home = self._homes.pop(asyncio.get_running_loop(), None)
+        if home is not None:
+            await home.keeper.aclose()
+
+    async def _exchange(self, session: ClientSession, url: URL, flight: Flight) -> Answer:
+        response = await self._style.request(session, url, flight)
+        try:
+            return await read_answer(response, self._max_body)
+        except BaseException:
+            response.close()
+            raise
+
+    async def _open(self, loop: AbstractEventLoop) -> _Home:
+        connector = TCPConnector(limit=0, ssl=self._ssl, resolver=ThreadedResolver())
+        session = self._style.session(connector, self._timeout)
+        home = self._homes[loop] = _Home(session, self._max_connections, self._runtime)
+        await anext(home.keeper)
+        await self._drop_closed()
+        return home
+
+    async def _drop_closed(self) -> None:
+        """Forget loops that were closed without closing their generators (`asyncio.run` does close them)."""
+        for loop in [loop for loop in self._homes if loop.is_closed()]:
+            home = self._homes.pop(loop)
+            await home.session.close()
+
+    def _disown(self) -> None:
+        """In a forked child: the parent's sockets are the parent's. Not used, not closed, not told anything.
+
+        Closing them here would also take them out of the parent's selector, which a fork shares.
+        """
+        for home in self._homes.values():
+            connector = home.session.connector
+            home.session.detach()
+            if connector is not None:
+                connector._closed = True  # else its finalizer closes the connections
+        _INHERITED.append(self._homes)
+        self._homes = {}
+
+
+_TRANSPORTS: Final[WeakSet[AiohttpTransport]] = WeakSet()
+_INHERITED: Final[list[dict[AbstractEventLoop, _Home]]] = []
+"""Kept for as long as the child lives, so that nothing of the parent's is finalized in it."""
+
+
+def _after_fork() -> None:
+    for transport in list(_TRANSPORTS):
+        transport._disown()
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no fork
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+async def read_answer(response: ClientResponse, limit: int) -> Answer:
+    """Read and decompress a body of at most `limit` bytes.
+
+    Raises:
+        TransportFailure: `too_large`, or `protocol` for an answer that is not one.
+    """
+    if response.status == 101:
+        raise TransportFailure("protocol", "the server wants to switch protocols")
+    headers = response.headers
+    declared = headers.get(_CONTENT_LENGTH)
+    if declared is not None and int(declared) > limit:
+        raise TransportFailure("too_large", "the answer is declared longer than the limit")
+    body = await _read(response.content, limit)
+    if _CONTENT_ENCODING in headers:
+        body = inflate(body, ", ".join(headers.getall(_CONTENT_ENCODING)), limit)
+    return Answer(response.status, headers, body)
+
+
+async def _read(content: StreamReader, limit: int) -> bytes:
+    """The whole body. Most come in one piece, which is then not copied."""
+    pieces: list[bytes] = []
+    room = limit
+    while True:
+        piece = await content.readany()
+        room -= len(piece)
+        if room < 0:
+            raise TransportFailure("too_large", "the answer is longer than the limit")
+        if content.at_eof():
+            return b"".join([*pieces, piece]) if pieces else piece
+        pieces.append(piece)
