@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -36,6 +37,7 @@ class Reading:
     """Whether the same bytes with the same key are worth another try."""
     retry_after: float | None = None
     """Seconds, when the service named them."""
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
 
 def read_failure(call: Call, failure: TransportFailure, *, sent: bool) -> Reading:
@@ -50,12 +52,12 @@ def read_failure(call: Call, failure: TransportFailure, *, sent: bool) -> Readin
     return Reading(verdict, failure.kind, error=error, again=failure.kind not in ("too_large", "tls"))
 
 
-def read_answer(call: Call, answer: Answer, now: datetime) -> Reading:
+def read_answer(call: Call, answer: Answer, now: Callable[[], datetime]) -> Reading:
     """An answer came."""
     if 200 <= answer.status < 300:
         return _read_success(call, answer)
     replayed = answer.headers.get("X-Idempotent-Replayed", "").strip().lower() == "true"
-    error = _refusals.status_error(call, answer, now)
+    error = _refusals.status_error(call, answer, now())
     return Reading(
         _refusal_verdict(answer.status, error, replayed=replayed),
         str(answer.status),
@@ -94,6 +96,7 @@ def _read_success(call: Call, answer: Answer) -> Reading:
             value,
             message if isinstance(message, str) else None,
             error,
+            headers=answer.headers,
         )
     return _unreadable(call, answer, record_id, problem)
 

@@ -1,0 +1,112 @@
+"""What one call has been through, and what may be said of it in the end. Pure.
+
+An attempt's verdict is not the call's: a refusal after an attempt in doubt proves nothing about that one.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from . import _gaps
+from ._answers import Reading
+from ._calls import Call
+from .errors import (
+    DeadlineExceeded,
+    Effect,
+    IdempotencyConflict,
+    OutcomeUnknown,
+    PaymentsError,
+    ResponseMismatch,
+)
+from .models import Attempt, Verdict
+
+
+class Journey:
+    """The attempts of one call."""
+
+    __slots__ = ("attempts", "call", "deadline", "doubtful", "first_in_doubt", "resumed", "retries")
+
+    def __init__(self, call: Call, started: float, deadline: float | None) -> None:
+        self.call = call
+        self.deadline = None if deadline is None else started + deadline
+        """On the monotonic clock."""
+        self.resumed = started
+        """When the wait before the next attempt began."""
+        self.attempts: list[Attempt] = []
+        self.retries = 0
+        self.doubtful = 0
+        self.first_in_doubt: datetime | None = None
+
+    def note(self, reading: Reading, sent_at: float, ended: float, now: datetime | None) -> None:
+        """An attempt ended. `now` is the wall clock, needed only for one in doubt."""
+        self._add(reading.verdict, reading.reason, reading.status, sent_at, ended)
+        if reading.verdict == "in_doubt" and now is not None:
+            self._doubt(now - timedelta(seconds=ended - sent_at))
+
+    def _add(self, verdict: Verdict, reason: str, status: int | None, sent: float, ended: float) -> None:
+        waited, number = sent - self.resumed, len(self.attempts) + 1
+        self.attempts.append(Attempt(number, verdict, reason, status, waited, ended - sent))
+        self.resumed = ended
+
+    def _doubt(self, sent_at: datetime) -> None:
+        self.doubtful += 1
+        self.first_in_doubt = self.first_in_doubt or sent_at
+
+    @property
+    def unknown(self) -> bool:
+        """Whether the call may have made something that nobody has confirmed."""
+        return self.doubtful > 0 and self.call.operation.creates
+
+    def cut_short(self, *, sent: bool, sent_at: float, ended: float, now: datetime) -> None:
+        """The attempt under way was given up."""
+        self._add("in_doubt" if sent else "not_sent", "cancelled", None, sent_at, ended)
+        if sent:
+            self._doubt(now - timedelta(seconds=ended - sent_at))
+
+    def conclusion(self, error: PaymentsError) -> PaymentsError:
+        """The error that tells the truth about the whole call, given the last attempt's."""
+        last = self.attempts[-1].verdict if self.attempts else "not_sent"
+        of_its_own = isinstance(error, IdempotencyConflict | ResponseMismatch) and self.doubtful <= 1
+        if not self.unknown or last == "executed" or of_its_own:
+            return self._signed(error)
+        return self.outcome_unknown(error)
+
+    def outcome_unknown(self, cause: PaymentsError | None = None) -> OutcomeUnknown:
+        """That nobody can tell, with all it takes to find out."""
+        prepared = self.call.prepared
+        assert prepared is not None
+        first = self.first_in_doubt or prepared.created_at
+        tries = ", ".join(attempt.reason for attempt in self.attempts)
+        error = OutcomeUnknown(
+            f"{self.call.operation.name}: no definite answer after {len(self.attempts)} attempt(s) ({tries}): "
+            "it may have been carried out. Do not send it again under a new key; client.resolve(error) finds out",
+            prepared=prepared,
+            first_sent_at=first,
+            key_expires_at=first + timedelta(seconds=_gaps.KEY_LIFETIME),
+        )
+        error.__cause__ = cause
+        self._signed(error)
+        return error
+
+    def out_of_time(self, cause: PaymentsError | None = None) -> PaymentsError:
+        """The deadline passed."""
+        if self.unknown:
+            return self.outcome_unknown(cause)
+        error = DeadlineExceeded(
+            f"{self.call.operation.name}: the deadline passed after {len(self.attempts)} attempt(s); "
+            "nothing came of it"
+        )
+        error.__cause__ = cause
+        return self._signed(error)
+
+    def _signed(self, error: PaymentsError) -> PaymentsError:
+        """With the facts of the call on it."""
+        error.operation = self.call.operation.name
+        error.attempts = tuple(self.attempts)
+        error.idempotency_key = self.call.prepared.idempotency_key if self.call.prepared else None
+        return error
+
+    @property
+    def effect(self) -> Effect:
+        """What can be said of money if the call ended now."""
+        return "unknown" if self.unknown else "none"

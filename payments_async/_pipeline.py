@@ -1,0 +1,252 @@
+"""The request path: the one place where the rules meet the world.
+
+`Pipeline.run` is the whole of it, top to bottom: stand at the gate, send, read, and return, raise or go
+round again. Every decision is a call to a pure function of the modules above; here they are acted on.
+"""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from typing import Any
+
+import attrs
+
+from . import events
+from ._answers import Reading, read_answer, read_failure
+from ._auth import Key
+from ._calls import Call, Origin
+from ._gate import Gate, GateTimeout
+from ._idempotency import HEADER, KeyMaker, UsedKeys
+from ._journey import Journey
+from ._keys import KeyState, Keys
+from ._retry import backoff, pause
+from ._runtime import Runtime
+from ._settings import Settings
+from ._wire import Flight, Transport, TransportFailure
+from .errors import ConfigurationError, LimitReached, PaymentsError, RateLimitedError
+from .models import Page, Record, ResponseInfo
+
+Held = list[tuple[Gate, int]]
+"""The gates an attempt has passed, with the grant of each."""
+
+
+@attrs.define(eq=False)
+class Pipeline:
+    """Sends calls. Shared by all resources of a client and by its `with_options` siblings' transport."""
+
+    settings: Settings
+    transport: Transport = attrs.field(repr=False)
+    runtime: Runtime = attrs.field(repr=False)
+    keys: Keys = attrs.field(repr=False)
+    make_key: KeyMaker = attrs.field(repr=False)
+    used_keys: UsedKeys = attrs.field(repr=False)
+
+    async def run(self, call: Call) -> Any:
+        """The call's record. Raises the errors of `errors`, each with the call's effect."""
+        journey = Journey(call, self.runtime.monotonic(), call.deadline or self.settings.deadline)
+        while True:
+            key = self._key(call, journey)
+            state = self.keys.of(key)
+            held = await self._enter(state, journey)
+            reading = await self._attempt(key, state, held, journey)
+            if reading.error is None:
+                state.budget.earn()
+                return self._delivered(journey, reading)
+            delay = self._before_retry(state, journey, reading, reading.error)
+            if delay:
+                await self._sleep(journey, delay)
+
+    def origin(self) -> Origin:
+        """What a request prepared now is bound to."""
+        return Origin(self.settings.base_url, self.settings.key().environment, self.runtime.now())
+
+    def _key(self, call: Call, journey: Journey) -> Key:
+        key = self.settings.key()
+        wanted = call.prepared.environment if call.prepared else key.environment
+        if key.environment == wanted:
+            return key
+        problem = f"this request was prepared for {wanted}, and the key is a {key.environment} key"
+        raise journey.conclusion(ConfigurationError(problem))
+
+    async def _enter(self, state: KeyState, journey: Journey) -> Held:
+        """Pass the gates of the call's limits, narrow ones first."""
+        call, held = journey.call, []
+        now = self.runtime.monotonic()
+        try:
+            for gate in state.limiter.gates(call.limit, call.record):
+                grant = gate.try_enter(now) or await self._stand_in_line(gate, journey)
+                held.append((gate, grant))
+        except BaseException as stopped:
+            for gate, grant in held:
+                gate.put_back(grant)
+            if isinstance(stopped, CancelledError):
+                self._given_up(journey, stopped)
+            raise
+        return held
+
+    async def _stand_in_line(self, gate: Gate, journey: Journey) -> int:
+        now = self.runtime.monotonic()
+        name = journey.call.operation.name
+        if self.settings.on_limit == "raise":
+            wait = gate.wait(now)
+            told = f"{name}: the rate limit has no room for {wait:.3g} s; nothing was sent"
+            raise journey.conclusion(LimitReached(told, retry_after=wait))
+        try:
+            grant = await gate.enter(self.runtime, priority=journey.call.priority, until=journey.deadline)
+        except GateTimeout:
+            grant = 0
+        if not grant:
+            raise journey.out_of_time()
+        if self.settings.emitter.enabled:
+            waited = self.runtime.monotonic() - now
+            self.settings.emitter.emit(events.Throttled(name, len(journey.attempts) + 1, waited))
+        return grant
+
+    async def _attempt(self, key: Key, state: KeyState, held: Held, journey: Journey) -> Reading:
+        """One flight, and its verdict."""
+        call, monotonic = journey.call, self.runtime.monotonic
+        started = monotonic()
+        flight = self._flight(key, journey, started)
+        self._told_sent(journey)
+        try:
+            reading = read_answer(call, await self.transport.send(flight), self.runtime.now)
+        except TransportFailure as failure:
+            reading = read_failure(call, failure, sent=flight.sent)
+        except BaseException as stopped:
+            ended = monotonic()
+            self._leave(held, ended, answered=False, sent=flight.sent)
+            journey.cut_short(sent=flight.sent, sent_at=started, ended=ended, now=self.runtime.now())
+            if isinstance(stopped, CancelledError):
+                self._given_up(journey, stopped)
+            raise
+        ended = monotonic()
+        doubtful = reading.verdict == "in_doubt"
+        journey.note(reading, started, ended, self.runtime.now() if doubtful else None)
+        if reading.status == 429:
+            self._close(state, held, journey, reading, ended)
+        else:
+            answered = reading.status is not None
+            self._leave(held, ended, answered=answered, sent=answered or flight.sent)
+        self._told_ended(journey)
+        return reading
+
+    def _flight(self, key: Key, journey: Journey, now: float) -> Flight:
+        call, settings = journey.call, self.settings
+        prepared = call.prepared
+        headers: dict[str, str] = {
+            "Authorization": key.authorization,
+            "User-Agent": settings.user_agent,
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip" if prepared is None else "identity",
+        }
+        if prepared is not None:
+            headers["Content-Type"] = "application/json"
+            headers[HEADER] = prepared.idempotency_key
+        if call.headers:
+            theirs = {name.lower() for name in call.headers}
+            ours = {name: value for name, value in headers.items() if name.lower() not in theirs}
+            headers = {**ours, **call.headers}
+        timeout = call.timeout or settings.timeout
+        if journey.deadline is not None:
+            timeout = min(timeout, max(journey.deadline - now, 0.001))
+        body = None if prepared is None else prepared.body
+        return Flight(call.operation.method, settings.base_url + call.path, headers, body, timeout)
+
+    def _leave(self, held: Held, now: float, *, answered: bool, sent: bool) -> None:
+        for gate, grant in held:
+            if sent:
+                gate.leave(grant, now, answered=answered)
+            else:
+                gate.put_back(grant)
+
+    def _close(self, state: KeyState, held: Held, journey: Journey, reading: Reading, now: float) -> None:
+        """A 429: nobody of this limit goes on until the service's time, plus jitter, has passed."""
+        seconds = pause(journey.retries + 1, reading.retry_after, self.runtime.random())
+        seconds = min(seconds, self.settings.max_retry_after)
+        state.limiter.refused(held, now, seconds)
+        if self.settings.emitter.enabled:
+            name, number = journey.call.operation.name, len(journey.attempts)
+            self.settings.emitter.emit(events.GateClosed(name, number, seconds))
+
+    def _before_retry(
+        self, state: KeyState, journey: Journey, reading: Reading, error: PaymentsError
+    ) -> float:
+        """Seconds until the next attempt; raises the call's error when there is none."""
+        call, settings = journey.call, self.settings
+        allowed = settings.max_retries if call.max_retries is None else call.max_retries
+        if not reading.again or self._not_to_be_waited_for(error):
+            raise journey.conclusion(error)
+        now = self.runtime.monotonic()
+        if journey.deadline is not None and now >= journey.deadline:
+            raise journey.out_of_time(error)
+        if journey.retries >= allowed or not state.budget.spend(timeout=reading.reason == "timeout"):
+            raise journey.conclusion(error)
+        journey.retries += 1
+        delay = 0.0 if reading.status == 429 else backoff(journey.retries, self.runtime.random())
+        if journey.deadline is not None and now + delay >= journey.deadline:
+            raise journey.out_of_time(error)
+        if settings.emitter.enabled:
+            told = events.RetryScheduled(call.operation.name, len(journey.attempts), delay, reading.reason)
+            settings.emitter.emit(told)
+        return delay
+
+    def _not_to_be_waited_for(self, error: PaymentsError) -> bool:
+        """A 429 is waited out at the gate, unless the caller or the length of the wait forbids it."""
+        if not isinstance(error, RateLimitedError):
+            return False
+        return self.settings.on_limit == "raise" or (error.retry_after or 0.0) > self.settings.max_retry_after
+
+    async def _sleep(self, journey: Journey, seconds: float) -> None:
+        try:
+            await self.runtime.sleep(seconds)
+        except CancelledError as stopped:
+            self._given_up(journey, stopped)
+            raise
+
+    def _given_up(self, journey: Journey, stopped: CancelledError) -> None:
+        """The caller cancelled: the verdict goes with the cancellation, and to whoever listens."""
+        if journey.unknown:
+            stopped.outcome = journey.outcome_unknown()  # type: ignore[attr-defined] # it rides along
+        call = journey.call
+        key = call.prepared.idempotency_key if call.prepared else None
+        event = events.CallCancelled(call.operation.name, len(journey.attempts), journey.effect, key)
+        self.settings.emitter.emit(event)
+
+    def _delivered(self, journey: Journey, reading: Reading) -> Any:
+        """The record, with its answer attached."""
+        prepared = journey.call.prepared
+        key = prepared.idempotency_key if prepared else None
+        assert reading.status is not None
+        info = ResponseInfo(reading.status, reading.headers, tuple(journey.attempts), key, reading.message)
+        value = reading.value
+        if isinstance(value, Record):
+            object.__setattr__(value, "_response", info)
+        elif isinstance(value, Page):
+            object.__setattr__(value, "response", info)
+        if prepared is not None and info.replayed and self.settings.emitter.enabled:
+            told = events.Replayed(journey.call.operation.name, len(journey.attempts), key)
+            self.settings.emitter.emit(told)
+        return value
+
+    def _told_sent(self, journey: Journey) -> None:
+        if self.settings.emitter.enabled:
+            call = journey.call
+            key = call.prepared.idempotency_key if call.prepared else None
+            number = len(journey.attempts) + 1
+            self.settings.emitter.emit(
+                events.RequestSent(call.operation.name, number, call.operation.method, key)
+            )
+
+    def _told_ended(self, journey: Journey) -> None:
+        if self.settings.emitter.enabled:
+            last = journey.attempts[-1]
+            self.settings.emitter.emit(
+                events.AttemptEnded(
+                    journey.call.operation.name,
+                    last.number,
+                    last.verdict,
+                    last.reason,
+                    last.status,
+                    last.elapsed,
+                )
+            )

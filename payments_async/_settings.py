@@ -1,0 +1,98 @@
+"""A client's options, checked once, and where the environment fills them in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, Literal
+
+import attrs
+
+from . import _auth, _calls
+from ._limits import RateLimits
+from ._version import __version__
+from .errors import ConfigurationError
+from .events import Emitter
+
+OnLimit = Literal["wait", "raise"]
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """What every call of a client goes by."""
+
+    base_url: str
+    key: _auth.KeySource = attrs.field(repr=False)
+    emitter: Emitter = attrs.field(repr=False)
+    user_agent: str
+    limits: RateLimits | None
+    timeout: float
+    deadline: float | None
+    max_retries: int
+    max_retry_after: float
+    on_limit: OnLimit
+
+
+def settle(
+    environ: Mapping[str, str],
+    *,
+    api_key: str | Callable[[], str] | None,
+    base_url: str | None,
+    environment: str | None,
+    limits: RateLimits | None,
+    app_info: str | None,
+    on_event: Callable[[Any], object] | None,
+    **numbers: Any,
+) -> Settings:
+    """Checked settings. Raises ConfigurationError for the first option that cannot be used."""
+    address = _auth.check_base_url(base_url or environ.get("PAYMENTS_BASE_URL"))
+    source = _auth.key_source(api_key or environ.get("PAYMENTS_API_KEY"), environment)
+    if not callable(api_key):
+        _auth.check_pairing(address, source())
+    return Settings(
+        base_url=address,
+        key=source,
+        emitter=Emitter(on_event),
+        user_agent=user_agent(app_info),
+        limits=_limits(limits, environ.get("PAYMENTS_RATE_SHARE")),
+        **check_numbers(numbers),
+    )
+
+
+def check_numbers(numbers: dict[str, Any]) -> dict[str, Any]:
+    """The options about time and retries, as they are. Raises ConfigurationError."""
+    for name in ("timeout", "max_retry_after", "deadline", "connect_timeout"):
+        value = numbers.get(name)
+        if value is not None and not _calls.positive(value):
+            raise ConfigurationError(f"{name} must be a positive number of seconds, not {value!r}")
+    if not _calls.count(numbers.get("max_retries", 0)):
+        raise ConfigurationError("max_retries must be a whole number, 0 or more")
+    if numbers.get("on_limit", "wait") not in ("wait", "raise"):
+        raise ConfigurationError("on_limit must be 'wait' or 'raise'")
+    return numbers
+
+
+def user_agent(app_info: str | None) -> str:
+    """`User-Agent`: this package, Python, and what the application says of itself."""
+    ours = f"payments-sdk/{__version__} python/{sys.version_info.major}.{sys.version_info.minor}"
+    if app_info is None:
+        return ours
+    if not isinstance(app_info, str) or not app_info.isascii() or not app_info.isprintable():
+        raise ConfigurationError("app_info must be printable ASCII text such as 'shop/1.2'")
+    return f"{ours} {app_info}"
+
+
+def _limits(limits: RateLimits | None, share: str | None) -> RateLimits | None:
+    """The limits with `PAYMENTS_RATE_SHARE` applied (a fraction such as 1/8 or 0.125)."""
+    if limits is not None and not isinstance(limits, RateLimits):
+        raise ConfigurationError(f"limits must be a RateLimits, not {type(limits).__name__}")
+    if not share:
+        return limits
+    try:
+        part = Fraction(share)
+    except (ValueError, ZeroDivisionError):
+        part = Fraction(0)
+    if not 0 < part <= 1:
+        raise ConfigurationError("PAYMENTS_RATE_SHARE must be a fraction above 0 and up to 1, such as 1/8")
+    return (limits or RateLimits()).share(part)
