@@ -1,0 +1,188 @@
+"""A TCP server that says exactly what it is told, in its own thread: outlives the loops of what it tests."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import queue
+import re
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import attrs
+
+CERTIFICATE = Path(__file__).parent / "loopback.pem"
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+
+
+class Step(enum.Enum):
+    """What to do besides writing bytes."""
+
+    CLOSE = "end the connection in order"
+    RESET = "break the connection off"
+    HANG = "do nothing more until the client hangs up"
+    TLS = "go on under TLS"
+
+
+@attrs.frozen
+class Drip:
+    """One byte every so many seconds, for ever."""
+
+    byte: bytes
+    every: float
+
+
+Script = Sequence[bytes | Step | Drip]
+
+
+def server_tls() -> ssl.SSLContext:
+    """A server's side of TLS with the loopback certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    return context
+
+
+def client_tls() -> ssl.SSLContext:
+    """A client's side that trusts the loopback certificate alone."""
+    return ssl.create_default_context(cafile=str(CERTIFICATE))
+
+
+class RawServer:
+    """Answers each request by the script of its target; unknown targets get `OK`.
+
+    `requests` are the bytes received, `connections` how many were accepted, `arrivals` and `hangups` queues to
+    wait on: a request was read, and a connection was ended by the client (both carry the target).
+    """
+
+    def __init__(self, *, tls: bool = False, unread: bool = False) -> None:
+        self.scripts: dict[str, Script] = {}
+        self.requests: list[bytes] = []
+        self.connections = 0
+        self.arrivals: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.hangups: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.port = 0
+        self._tls = tls
+        self._unread = unread
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+    def url(self, target: str, *, scheme: str = "http") -> str:
+        """The absolute address of a target."""
+        return f"{scheme}://127.0.0.1:{self.port}{target}"
+
+    def broadcast(self, data: bytes) -> None:
+        """Write to every open connection, asked or not, and return when that is done."""
+
+        async def write() -> None:
+            for writer in self._writers:
+                writer.write(data)
+                await writer.drain()
+
+        asyncio.run_coroutine_threadsafe(write(), self._loop).result(10)
+
+    def hang_up(self) -> None:
+        """End every open connection, and return when that is done."""
+
+        async def close() -> None:
+            for writer in list(self._writers):
+                writer.close()
+                await writer.wait_closed()
+
+        asyncio.run_coroutine_threadsafe(close(), self._loop).result(10)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        context = server_tls() if self._tls else None
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.port = listener.getsockname()[1]
+        self._loop.set_exception_handler(lambda loop, context: None)  # broken connections are the point
+        server = await asyncio.start_server(self._connection, sock=listener, ssl=context)
+        self._ready.set()
+        await self._stop.wait()
+        server.close()
+        for writer in list(self._writers):
+            writer.close()
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self._writers.add(writer)
+        try:
+            if self._unread:
+                await self._stop.wait()
+            async for target in self._read_requests(reader):
+                if not await self._play(self.scripts.get(target, (OK,)), target, reader, writer):
+                    break
+        except (OSError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self._writers.discard(writer)
+            writer.close()
+
+    async def _read_requests(self, reader: asyncio.StreamReader) -> AsyncIterator[str]:
+        while True:
+            request = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"(?i)\r\ncontent-length: (\d+)", request)
+            request += await reader.readexactly(int(length[1]) if length else 0)
+            self.requests.append(request)
+            target = request.split()[1].decode()
+            self.arrivals.put(target)
+            yield target
+
+    async def _play(
+        self, script: Script, target: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Whether the connection goes on."""
+        for step in script:
+            match step:
+                case bytes():
+                    writer.write(step)
+                    await writer.drain()
+                case Drip(byte, every):
+                    await self._drip(byte, every, target, reader, writer)
+                    return False
+                case Step.TLS:
+                    await writer.start_tls(server_tls())
+                case Step.HANG:
+                    await reader.read()
+                    self.hangups.put(target)
+                    return False
+                case Step.RESET:
+                    linger = struct.pack("ii", 1, 0)
+                    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                    return False
+                case Step.CLOSE:
+                    return False
+        return True
+
+    async def _drip(
+        self,
+        byte: bytes,
+        every: float,
+        target: str,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        gone = asyncio.ensure_future(reader.read())
+        while not gone.done():
+            writer.write(byte)
+            await asyncio.wait([gone], timeout=every)
+        self.hangups.put(target)

@@ -1,0 +1,21 @@
+"""Requests as the pipeline would make them, with a secret to look for."""
+
+from __future__ import annotations
+
+from payments_async._wire import Flight
+
+KEY = "Bearer sk_sandbox_canary_8c1f"
+"""Must not be seen anywhere but on the wire."""
+
+
+def flight(url: str, method: str = "POST", *, body: bytes | None = b"{}", timeout: float = 10) -> Flight:
+    """One attempt at a request."""
+    headers = {"Authorization": KEY, "Accept": "application/json", "X-Idempotency-Key": "key-12345678"}
+    if body is not None:
+        headers["Content-Type"] = "application/json"
+    return Flight(method, url, headers, body, timeout)
+
+
+def get(url: str, *, timeout: float = 10) -> Flight:
+    """One attempt at reading."""
+    return flight(url, "GET", body=None, timeout=timeout)

@@ -1,0 +1,77 @@
+"""Cancelling an attempt: its connection ends with it, and what leaves is a cancellation like any other."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from payments_async._transport import AiohttpTransport
+from tests.support.rawserver import RawServer, Step
+from tests.transport.flights import flight, get
+
+BEGUN = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"
+
+
+@pytest.mark.parametrize("script", [[Step.HANG], [BEGUN, Step.HANG]], ids=["unanswered", "half answered"])
+async def test_a_cancelled_attempts_connection_is_closed_and_not_used_again(
+    script: list[bytes | Step], server: RawServer, transport: AiohttpTransport
+) -> None:
+    server.scripts["/slow"] = script
+    request = flight(server.url("/slow"))
+    task = asyncio.ensure_future(transport.send(request))
+    assert await asyncio.to_thread(server.arrivals.get, timeout=5) == "/slow"
+    task.cancel("why")
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await task
+    assert (caught.value.args, request.sent) == (("why",), True)
+    assert await asyncio.to_thread(server.hangups.get, timeout=5) == "/slow"
+    assert (await transport.send(get(server.url("/next")))).body == b"{}"
+    assert server.connections == 2
+
+
+async def test_the_cancellation_that_leaves_has_no_past(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/slow"] = [Step.HANG]
+    kept: list[BaseException] = []
+
+    async def work() -> None:
+        try:
+            await transport.send(flight(server.url("/slow")))
+        except asyncio.CancelledError as exc:
+            kept.append(exc)
+            raise
+
+    task = asyncio.ensure_future(work())
+    await asyncio.to_thread(server.arrivals.get, timeout=5)
+    task.cancel()
+    await asyncio.wait([task])
+    assert (kept[0].__cause__, kept[0].__context__) == (None, None)
+    assert task.cancelled()
+
+
+async def test_an_outer_timeout_is_not_swallowed(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/slow"] = [Step.HANG]
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await transport.send(flight(server.url("/slow"), timeout=10))
+
+
+async def test_cancelling_before_a_connection_sends_nothing(transport: AiohttpTransport) -> None:
+    with RawServer(unread=True) as server:
+        request = flight(server.url("/", scheme="https"))
+        task = asyncio.ensure_future(transport.send(request))
+        asyncio.get_running_loop().call_later(0.05, task.cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not request.sent
+
+
+async def test_cancelling_one_of_many_leaves_the_others(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/slow"] = [Step.HANG]
+    slow = asyncio.ensure_future(transport.send(flight(server.url("/slow"))))
+    others = [asyncio.ensure_future(transport.send(get(server.url("/")))) for _ in range(10)]
+    answers = await asyncio.gather(*others)
+    slow.cancel()
+    await asyncio.wait([slow])
+    assert [answer.status for answer in answers] == [200] * 10
+    assert slow.cancelled()

@@ -1,0 +1,208 @@
+"""One transport and many event loops: each has its own connections, and takes them along when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from payments_async._runtime import SYSTEM
+from payments_async._transport import AiohttpTransport
+from tests.support.rawserver import RawServer, Step
+from tests.transport.conftest import MakeTransport
+from tests.transport.flights import flight, get
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def new_loop(request: pytest.FixtureRequest) -> Callable[[], asyncio.AbstractEventLoop]:
+    factory: Callable[[], asyncio.AbstractEventLoop] = request.param
+    return factory
+
+
+async def calls(transport: AiohttpTransport, server: RawServer, number: int = 2) -> None:
+    for _ in range(number):
+        assert (await transport.send(flight(server.url("/")))).body == b"{}"
+
+
+def test_a_transport_is_made_without_a_loop_and_works_in_one_loop_after_another(
+    server: RawServer, make_transport: MakeTransport, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    transport = make_transport()
+    for _ in range(3):
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(calls(transport, server))
+            runner.run(calls(transport, server))
+    gc.collect()  # an unclosed session or socket would warn here
+    assert (server.connections, len(transport._homes)) == (3, 1)
+
+
+def test_loops_in_several_threads_do_not_share_connections(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    transport = make_transport()
+    together = threading.Barrier(4, timeout=10)
+
+    async def work() -> None:
+        await calls(transport, server, 1)
+        await asyncio.to_thread(together.wait)
+        await calls(transport, server, 1)
+
+    threads = [threading.Thread(target=asyncio.run, args=(work(),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert (server.connections, len(server.requests)) == (4, 8)
+
+
+def test_a_loop_closed_without_ceremony_is_forgotten(server: RawServer, make_transport: MakeTransport) -> None:
+    transport = make_transport()
+    careless = asyncio.new_event_loop()
+    careless.run_until_complete(calls(transport, server))
+    server.hang_up()  # so that no open socket is left to the loop
+    careless.run_until_complete(asyncio.to_thread(server.broadcast, b""))
+    careless.run_until_complete(careless.shutdown_default_executor())
+    careless.close()
+    asyncio.run(calls(transport, server))
+    gc.collect()
+    assert careless not in transport._homes
+
+
+async def test_closing_ends_the_connections_and_a_later_call_opens_new_ones(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    server.scripts["/slow"] = [Step.HANG]
+    await transport.aclose()
+    await calls(transport, server)
+    await transport.aclose()
+    await transport.aclose()
+    await calls(transport, server)
+    assert server.connections == 2
+
+
+async def test_a_transport_that_is_dropped_closes_its_connections(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    transport = make_transport()
+    await calls(transport, server)
+    before = {task for task in asyncio.all_tasks()}
+    del transport
+    gc.collect()
+    await asyncio.to_thread(server.broadcast, b"")
+    closing = asyncio.all_tasks() - before
+    await asyncio.gather(*closing)
+    gc.collect()  # an unclosed session would warn here
+
+
+async def test_deadlines_and_cancellation_work_on_uvloop(server: RawServer, make_transport: MakeTransport) -> None:
+    from payments_async._wire import TransportFailure
+
+    server.scripts["/slow"] = [Step.HANG]
+    transport = make_transport()
+
+    async def work() -> None:
+        request = flight(server.url("/slow"), timeout=0.05)
+        with pytest.raises(TransportFailure, match="longer than"):
+            await transport.send(request)
+        assert request.sent
+        await asyncio.gather(*(calls(transport, server) for _ in range(32)))
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(work())
+
+    await asyncio.to_thread(run)
+
+
+FORK = """
+import asyncio, os, sys
+from payments_async._runtime import SYSTEM
+from payments_async._transport import AiohttpTransport
+from payments_async._wire import Flight
+
+url, transport = sys.argv[1], AiohttpTransport(runtime=SYSTEM)
+call = lambda target: transport.send(Flight("GET", url + target, {}, None, 10))
+loop = asyncio.new_event_loop()
+loop.run_until_complete(call("/parent"))
+child = os.fork()
+if child == 0:
+    asyncio.run(call("/child"))
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+for _ in range(2):
+    loop.run_until_complete(asyncio.wait_for(call("/parent"), 5))
+loop.run_until_complete(transport.aclose())
+loop.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_leaves_the_parents_connections_alone(server: RawServer) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    done = subprocess.run(
+        [sys.executable, "-c", FORK, server.url("")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [request.split()[1] for request in server.requests] == [b"/parent", b"/child", b"/parent", b"/parent"]
+    assert server.connections == 2
+
+
+async def test_what_a_child_inherits_is_neither_used_nor_closed(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    transport = make_transport()
+    await calls(transport, server)
+    (home,) = transport._homes.values()
+    connector = home.session.connector
+    assert connector is not None
+    transport._disown()  # what os.fork has every transport do in the child
+    assert transport._homes == {}
+    await calls(transport, server)
+    assert server.connections == 2
+    await transport.aclose()
+    connector._closed = False
+    await connector.close()
+
+
+async def test_disowning_is_harmless_after_closing(make_transport: MakeTransport, server: RawServer) -> None:
+    transport = make_transport()
+    await calls(transport, server)
+    (home,) = transport._homes.values()
+    await home.session.close()
+    transport._disown()
+    await calls(transport, server)
+    assert len(transport._homes) == 1
+
+
+async def test_the_watch_on_attempts_ends_with_the_loops_connections(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    await transport.send(get(server.url("/")))
+    (home,) = transport._homes.values()
+    assert home.watchdog._timer is not None
+    await transport.aclose()
+    assert home.watchdog._timer is None
+
+
+def test_importing_opens_no_loop_and_no_socket() -> None:
+    code = (
+        "import asyncio, sys; import payments_async._transport as t; from payments_async._runtime import SYSTEM;"
+        "t.AiohttpTransport(runtime=SYSTEM); assert asyncio._get_running_loop() is None"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=True, timeout=30)
+    assert AiohttpTransport(runtime=SYSTEM)._homes == {}

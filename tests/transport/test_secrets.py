@@ -1,0 +1,103 @@
+"""The key leaves on the wire and by no other way: not in an exception, its past, its frames, or a log."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import traceback
+
+import pytest
+
+from payments_async._transport import AiohttpTransport
+from payments_async._wire import TransportFailure
+from tests.support.rawserver import Drip, RawServer, Script, Step
+from tests.transport.flights import KEY, flight
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+ENDINGS: dict[str, Script] = {
+    "closed": [Step.CLOSE],
+    "reset": [Step.RESET],
+    "cut": [HEAD + b"Content-Length: 9\r\n\r\n{", Step.CLOSE],
+    "not HTTP": [b"what?\r\n\r\n"],
+    "bad chunk": [HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"],
+    "too large": [HEAD + b"Content-Length: 99999999\r\n\r\n"],
+    "bad gzip": [HEAD + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"],
+    "switching": [b"HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"],
+    "timeout": [Step.HANG],
+    "drip": [HEAD + b"Content-Length: 9999\r\n\r\n", Drip(b"a", 0.005)],
+}
+
+
+def everything(exc: BaseException) -> str:
+    """An exception as the most talkative error reporter would show it, suppressed links included.
+
+    Without the first frame, the test's own, which knows the key.
+    """
+    assert exc.__traceback__ is not None
+    exc.__traceback__ = exc.__traceback__.tb_next
+    shown = []
+    pending: list[BaseException | None] = [exc]
+    while pending:
+        link = pending.pop()
+        if link is not None:
+            report = traceback.TracebackException.from_exception(link, capture_locals=True)
+            shown += [*report.format(), repr(link), repr(vars(link)), repr(link.args)]
+            pending += [link.__cause__, link.__context__]
+    return "".join(shown)
+
+
+@pytest.mark.parametrize("case", ENDINGS)
+async def test_a_failure_shows_no_key(
+    case: str, server: RawServer, transport: AiohttpTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.scripts["/end"] = ENDINGS[case]
+    caplog.set_level(logging.DEBUG)
+    asyncio.get_running_loop().set_debug(True)
+    with pytest.raises(TransportFailure) as caught:
+        await transport.send(flight(server.url("/end"), timeout=0.1))
+    await transport.aclose()
+    gc.collect()
+    assert KEY.encode() in server.requests[0]
+    shown = everything(caught.value)
+    assert "send" in shown
+    assert KEY.split()[1] not in shown + caplog.text + repr(vars(transport))
+
+
+async def test_a_failure_before_sending_shows_no_key(
+    transport: AiohttpTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(TransportFailure) as caught:
+        await transport.send(flight("http://127.0.0.1:1/"))
+    assert KEY.split()[1] not in everything(caught.value) + caplog.text
+
+
+async def test_a_refused_header_shows_no_key(transport: AiohttpTransport) -> None:
+    request = flight("http://127.0.0.1:1/")
+    request.headers["Authorization"] = KEY + "\n"
+    with pytest.raises(ValueError, match="control character") as caught:
+        await transport.send(request)
+    assert KEY.split()[1] not in everything(caught.value)
+
+
+async def test_a_cancellation_shows_no_key(
+    server: RawServer, transport: AiohttpTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    server.scripts["/slow"] = [Step.HANG]
+    kept: list[BaseException] = []
+
+    async def work() -> None:
+        try:
+            await transport.send(flight(server.url("/slow")))
+        except asyncio.CancelledError as exc:
+            kept.append(exc)
+
+    task = asyncio.ensure_future(work())
+    await asyncio.to_thread(server.arrivals.get, timeout=5)
+    task.cancel()
+    await task
+    shown = everything(kept[0])
+    assert "send" in shown
+    assert KEY.split()[1] not in shown + caplog.text

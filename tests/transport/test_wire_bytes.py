@@ -1,0 +1,221 @@
+"""What goes over the wire: the flight's bytes, once, on a connection that is fit for it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from payments_async import _transport
+from payments_async._lean import Lean, LeanRequest
+from payments_async._plain import Plain, PlainRequest
+from payments_async._runtime import SYSTEM
+from payments_async._transport import AiohttpTransport
+from payments_async._wire import Flight, Secret, TransportFailure
+from tests.support.rawserver import OK, RawServer, Step
+from tests.transport.conftest import MakeTransport
+from tests.transport.flights import KEY, flight, get
+
+HEADERS = {
+    "Authorization": Secret(KEY),
+    "User-Agent": "payments-sdk/1",
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+    "X-Idempotency-Key": "key-12345678",
+    "X-Note": "é",
+}
+CASES: dict[str, tuple[str, str, dict[str, str], bytes | None]] = {
+    "write": ("POST", "/v1/payouts", HEADERS | {"Content-Type": "application/json"}, b'{"amount":50}'),
+    "read": ("GET", "/v1/payouts?created_at%5Bgte%5D=2026-01-01&cursor=a+b%20c", HEADERS, None),
+    "no headers": ("POST", "/", {}, b"{}"),
+    "no headers, no body": ("GET", "/", {}, None),
+    "write without a body": ("POST", "/v1/payouts/a/sync", HEADERS, None),
+    "write of an empty body": ("POST", "/v1", HEADERS, b""),
+    "read with a body": ("GET", "/v1", HEADERS, b"{}"),
+    "delete": ("DELETE", "/v1", HEADERS, None),
+    "large": ("POST", "/v1/large", HEADERS, b"a" * 500_000),
+}
+
+
+def expected(method: str, target: str, headers: dict[str, str], body: bytes | None, port: int) -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", f"Host: 127.0.0.1:{port}"]
+    lines += [f"{name}: {str.__str__(value)}" for name, value in headers.items()]
+    if body is not None or method in ("POST", "DELETE"):
+        lines.append(f"Content-Length: {len(body or b'')}")
+    return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_both_ways_write_the_flight_and_nothing_else(
+    case: str, server: RawServer, transport: AiohttpTransport
+) -> None:
+    method, target, headers, body = CASES[case]
+    await transport.send(Flight(method, server.url(target), headers, body, 10))
+    assert server.requests == [expected(method, target, headers, body, server.port)]
+
+
+async def test_the_way_is_chosen_by_what_is_installed_and_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(AiohttpTransport(runtime=SYSTEM)._style, Lean)
+    assert isinstance(AiohttpTransport(runtime=SYSTEM, proxy="http://127.0.0.1:1")._style, Plain)
+    monkeypatch.setattr(_transport, "lean_supported", lambda: False)
+    assert isinstance(AiohttpTransport(runtime=SYSTEM)._style, Plain)
+
+
+async def test_requests_one_after_another_share_a_connection(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    for _ in range(5):
+        assert (await transport.send(flight(server.url("/")))).body == b"{}"
+    assert (server.connections, len(server.requests)) == (1, 5)
+
+
+async def test_32_at_once_each_get_their_own_answer(server: RawServer, transport: AiohttpTransport) -> None:
+    for number in range(32):
+        text = b'{"n":%d}' % number
+        server.scripts[f"/{number}"] = [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text), text]
+    for _ in range(3):
+        answers = await asyncio.gather(*(transport.send(get(server.url(f"/{n}"))) for n in range(32)))
+        assert [answer.body for answer in answers] == [b'{"n":%d}' % number for number in range(32)]
+    assert server.connections <= 32
+
+
+async def test_no_more_connections_are_opened_than_allowed(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    transport = make_transport(max_connections=3)
+    await asyncio.gather(*(transport.send(get(server.url("/"))) for _ in range(20)))
+    assert (server.connections, len(server.requests)) == (3, 20)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_request_on_a_dead_connection_is_not_repeated_behind_our_back(
+    method: str, server: RawServer, transport: AiohttpTransport
+) -> None:
+    server.scripts["/dead"] = [Step.CLOSE]
+    await transport.send(get(server.url("/")))
+    request = flight(server.url("/dead"), method)
+    with pytest.raises(TransportFailure) as caught:
+        await transport.send(request)
+    assert (caught.value.kind, request.sent) == ("reset", True)
+    assert (len(server.requests), server.connections) == (2, 1)
+
+
+async def test_even_a_session_that_repeats_sends_a_flight_once(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    server.scripts["/dead"] = [Step.CLOSE]
+    await transport.send(get(server.url("/")))
+    (home,) = transport._homes.values()
+    home.session._retry_connection = True
+    with pytest.raises(TransportFailure) as caught:
+        await transport.send(get(server.url("/dead")))
+    assert caught.value.kind == "reset"
+    assert len(server.requests) == 2
+
+
+async def test_a_connection_closed_while_idle_is_not_used(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    await transport.send(get(server.url("/")))
+    server.hang_up()
+    for _ in range(3):  # let the loop see it
+        await asyncio.to_thread(server.broadcast, b"")
+    assert (await transport.send(flight(server.url("/")))).status == 200
+    assert server.connections == 2
+
+
+async def test_what_arrives_unasked_is_never_taken_for_the_next_answer(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    await transport.send(get(server.url("/")))
+    await asyncio.to_thread(server.broadcast, b"HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\nstale")
+    await asyncio.to_thread(server.broadcast, b"")  # let the loop see it
+    with pytest.raises(TransportFailure) as caught:
+        await transport.send(flight(server.url("/fresh")))
+    assert caught.value.kind == "reset"
+    answer = await transport.send(flight(server.url("/fresh")))
+    assert (answer.status, answer.body, server.connections, len(server.requests)) == (200, b"{}", 2, 2)
+
+
+async def test_a_second_answer_behind_the_first_ends_the_connection(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    server.scripts["/two"] = [OK + OK.replace(b"200 OK", b"500 No")]
+    assert (await transport.send(get(server.url("/two")))).status == 200
+    assert (await transport.send(get(server.url("/next")))).status == 200
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("request_class", [LeanRequest, PlainRequest])
+async def test_an_unusable_connection_is_left_before_anything_is_written(
+    request_class: type[LeanRequest | PlainRequest], server: RawServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport = AiohttpTransport(runtime=SYSTEM)
+    if request_class is PlainRequest:
+        transport._style = Plain(None)
+    await transport.send(get(server.url("/")))
+    (home,) = transport._homes.values()
+    connector = home.session.connector
+    assert connector is not None
+    ((pooled,),) = connector._conns.values()
+    pooled[0].force_close()
+    request = flight(server.url("/next"))
+    with pytest.raises(TransportFailure):
+        await transport.send(request)
+    assert request.sent is (request_class is PlainRequest)  # the plain way is careful, not exact
+    assert len(server.requests) == 1
+    await transport.aclose()
+
+
+async def test_a_connection_that_could_not_take_the_request_at_once_is_not_kept(server: RawServer) -> None:
+    transport = AiohttpTransport(runtime=SYSTEM)
+    body = b"a" * 20_000_000
+    assert (await transport.send(flight(server.url("/large"), body=body))).status == 200
+    assert len(server.requests[0]) > len(body)
+    await transport.send(get(server.url("/")))
+    assert server.connections == 2
+
+
+async def test_a_redirect_is_an_answer(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/moved"] = [b"HTTP/1.1 307 Moved\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"]
+    answer = await transport.send(flight(server.url("/moved")))
+    assert (answer.status, answer.headers["location"], len(server.requests)) == (307, "/other", 1)
+
+
+async def test_cookies_are_not_kept(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/cookie"] = [OK.replace(b"\r\n\r\n", b"\r\nSet-Cookie: a=b\r\n\r\n")]
+    await transport.send(get(server.url("/cookie")))
+    await transport.send(get(server.url("/next")))
+    assert b"ookie" not in server.requests[1].split(b"\r\n", 1)[1]
+
+
+async def test_the_environment_chooses_no_proxy(
+    server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert (await transport.send(get(server.url("/")))).status == 200
+
+
+async def test_a_read_without_an_answer_body_is_whole(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/none"] = [b"HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"]
+    answer = await transport.send(get(server.url("/none")))
+    assert (answer.status, answer.body) == (204, b"")
+    await transport.send(get(server.url("/next")))
+    assert server.connections == 1
+
+
+async def test_the_mark_is_set_only_when_a_connection_is_there(
+    server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marks: list[bool] = []
+    request = get(server.url("/"))
+    loop = asyncio.get_running_loop()
+    connect = loop.create_connection
+
+    async def watched(*args: object, **kwargs: object) -> object:
+        marks.append(request.sent)
+        return await connect(*args, **kwargs)  # type: ignore[arg-type] # a pass-through
+
+    monkeypatch.setattr(loop, "create_connection", watched)
+    await transport.send(request)
+    assert (marks, request.sent) == ([False], True)
