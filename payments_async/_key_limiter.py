@@ -1,8 +1,4 @@
-"""All gates of one secret key, and the permit that a request holds while it is under way.
-
-A live operation passes two gates, its record's and its class's; refund availability is also a read.
-A `Permit` keeps the grants of one request, so that the pipeline ends them together and only once.
-"""
+"""All gates of one secret key: which ones a request passes, and which a 429 closes."""
 
 from __future__ import annotations
 
@@ -12,59 +8,15 @@ from typing import Final
 
 from ._gate import Gate
 from ._limits import LimitClass, LimitSnapshot, MeterClass, RateLimits
-from ._line import Priority
 from ._meter import ORDINARY, WINDOW, Meter
-from ._runtime import Runtime
 
 CLASSES: Final[tuple[LimitClass, ...]] = ("write", "read", "diagnostic", "refund_availability")
 SWEEP_FROM: Final = 256
 """So many record gates may stand idle before they are looked for; then twice as many as stayed."""
 
 
-class Permit:
-    """Leave to send one request. The first of `leave`, `refused` and `put_back` ends it, the rest do nothing.
-
-    Times are the runtime's monotonic seconds.
-    """
-
-    __slots__ = ("_limiter", "_passed", "_record")
-
-    def __init__(self, limiter: KeyLimiter, record: str | None) -> None:
-        self._limiter = limiter
-        self._record = record
-        self._passed: list[tuple[Gate, int]] = []
-
-    def add(self, gate: Gate, grant: int) -> None:
-        """One gate more is passed; the narrow one first."""
-        self._passed.append((gate, grant))
-
-    def leave(self, now: float, *, answered: bool = True) -> None:
-        """An answer came; or the attempt was given up without one (`answered` false)."""
-        for gate, grant in self._end():
-            gate.leave(grant, now, answered=answered)
-
-    def refused(self, now: float, seconds: float) -> None:
-        """A 429 came (Errors, rule 1): the narrow gate closes for `seconds`.
-
-        The wide one closes too when this was its probe, or when the service refuses other records as well.
-        """
-        passed = self._end()
-        widespread = bool(passed) and self._limiter.refuses_others(self._record, now, seconds)
-        for number, (gate, grant) in enumerate(passed):
-            if number == 0 or widespread or grant > ORDINARY:
-                gate.refused(grant, now, seconds)
-            else:
-                gate.leave(grant, now)
-
-    def put_back(self) -> None:
-        """Nothing was sent."""
-        for gate, grant in self._end():
-            gate.put_back(grant)
-
-    def _end(self) -> Sequence[tuple[Gate, int]]:
-        """What there is to end, once."""
-        passed, self._passed = self._passed, []
-        return passed
+Held = Sequence[tuple[Gate, int]]
+"""The gates a request has passed, the narrow one first, with the grant of each."""
 
 
 class RecordGates:
@@ -77,7 +29,7 @@ class RecordGates:
         self._limits = limits
         self._lock = threading.Lock()
         self._gates: dict[str, tuple[Gate, float]] = {}  # and when it was last fetched
-        self._refused: dict[str, float] = {}  # until when
+        self._refused: dict[Gate, float] = {}  # until when
         self._sweep_at = SWEEP_FROM
 
     def fetch(self, record: str, now: float) -> Gate:
@@ -90,12 +42,14 @@ class RecordGates:
             self._gates[record] = gate, now
         return gate
 
-    def refuses_others(self, record: str, now: float, seconds: float) -> bool:
+    def refuses_others(self, gate: Gate, now: float, seconds: float) -> bool:
         """Note that this record is refused for `seconds`; whether others are, too."""
         with self._lock:
-            others = {name: until for name, until in self._refused.items() if until > now and name != record}
-            until = max(self._refused.get(record, now), now + seconds)
-            self._refused = {**others, record: until}
+            others = {
+                other: until for other, until in self._refused.items() if until > now and other is not gate
+            }
+            until = max(self._refused.get(gate, now), now + seconds)
+            self._refused = {**others, gate: until}
         return bool(others)
 
     def resize(self, limits: RateLimits) -> None:
@@ -129,10 +83,7 @@ class RecordGates:
 
 
 class KeyLimiter:
-    """All gates of one secret key at one service address. Thread-safe, and shared by every event loop.
-
-    `record` names the attempt, intent or payout of a live operation; it means nothing for other classes.
-    """
+    """All gates of one secret key at one service address. Thread-safe, and shared by every event loop."""
 
     def __init__(self, limits: RateLimits | None = None) -> None:
         """`None`: the service's own limits, until somebody asks for others."""
@@ -144,49 +95,28 @@ class KeyLimiter:
         self._records = RecordGates(self.limits)
         self._make_gates()
 
-    def try_enter(self, kind: LimitClass, now: float, record: str | None = None) -> Permit | None:
-        """A permit at once, or `None` when the request would have to wait."""
-        permit = Permit(self, record if kind == "diagnostic" else None)
-        for gate in self.gates(kind, now, record):
-            grant = gate.try_enter(now)
-            if not grant:
-                permit.put_back()
-                return None
-            permit.add(gate, grant)
-        return permit
+    def gates(self, kind: LimitClass, record: str | None, now: float) -> tuple[Gate, ...]:
+        """What a request passes now, the narrow gate first (Rate limits).
 
-    async def enter(
-        self,
-        runtime: Runtime,
-        kind: LimitClass,
-        record: str | None = None,
-        *,
-        priority: Priority = "interactive",
-        until: float | None = None,
-    ) -> Permit:
-        """A permit, after waiting for it; `GateTimeout` when `until` (monotonic seconds) comes first."""
-        permit = Permit(self, record if kind == "diagnostic" else None)
-        try:
-            for gate in self.gates(kind, runtime.monotonic(), record):
-                permit.add(gate, await gate.enter(runtime, priority=priority, until=until))
-        except BaseException:
-            permit.put_back()
-            raise
-        return permit
-
-    def wait(self, kind: LimitClass, now: float, record: str | None = None) -> float:
-        """Seconds before which a newcomer cannot pass; 0.0 when nothing but a line can be in its way."""
-        return max(gate.wait(now) for gate in self.gates(kind, now, record))
-
-    def gates(self, kind: LimitClass, now: float, record: str | None = None) -> tuple[Gate, ...]:
-        """What a request passes, the narrow gate first (Rate limits)."""
+        `record` names the attempt, intent or payout of a live operation; other classes have no use for it.
+        """
         if record is None or kind != "diagnostic":
             return self._ways[kind]
         return (self._records.fetch(record, now), *self._ways[kind])
 
-    def refuses_others(self, record: str | None, now: float, seconds: float) -> bool:
-        """Note that a request was refused for `seconds`; whether other records are refused now, too."""
-        return record is not None and self._records.refuses_others(record, now, seconds)
+    def refused(self, held: Held, now: float, seconds: float) -> None:
+        """A 429 came, and ends the grants: the narrow gate closes for `seconds` (Errors, rule 1).
+
+        The wide one closes too when this was its probe, or when the service refuses other records as well.
+        """
+        (narrow, grant), *rest = held
+        narrow.refused(grant, now, seconds)
+        for gate, grant in rest:
+            live = gate is self._classes["diagnostic"]
+            if (live and self._records.refuses_others(narrow, now, seconds)) or grant > ORDINARY:
+                gate.refused(grant, now, seconds)
+            else:
+                gate.leave(grant, now)
 
     def agree(self, limits: RateLimits) -> bool:
         """Take over what a client asks for; true, once, when another one has asked for something else.
@@ -215,7 +145,7 @@ class KeyLimiter:
         return {kind: gate.snapshot(now) for kind, gate in self._classes.items()}
 
     def forked(self) -> None:
-        """In a forked child: begin anew. The parent's permits end at its gates, where nobody looks."""
+        """In a forked child: begin anew. The parent's grants end at its gates, where nobody looks."""
         self._lock = threading.Lock()
         for gate in self._classes.values():
             gate.forked()

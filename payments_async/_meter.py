@@ -16,7 +16,6 @@ the number says of which closing. Answers of older requests therefore cannot ope
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
 from ._limits import LimitSnapshot
@@ -61,7 +60,9 @@ class Meter:
         self._counted = 0
         self._answered = 0  # answers in the slot that ends at `_slot_end`
         self._slot_end = 0.0
-        self._slots: deque[tuple[float, int]] = deque()  # (when they stop counting, how many)
+        self._slots: list[
+            tuple[float, int]
+        ] = []  # (when they stop counting, how many); an empty deque is big
         self._full_at = float("-inf")
         self._shut = NONE  # the number of the closing in force
         self._closings = ORDINARY
@@ -168,4 +169,4 @@ class Meter:
             self._slot_end = (int(now * SLOTS_PER_SECOND) + 1) / SLOTS_PER_SECOND
         slots = self._slots
         while slots and slots[0][0] <= now:
-            self._counted -= slots.popleft()[1]
+            self._counted -= slots.pop(0)[1]

@@ -1,0 +1,146 @@
+"""Ten minutes at the limit in simulated time: nothing is refused, and next to nothing of the limit is left unused.
+
+256 callers want to send without pause. Latencies are 30 to 120 ms, plus an exponential part with a mean of 50 ms,
+plus a fifth to a whole second for two requests in a thousand. The service counts a request at any moment
+between its sending and its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import random
+from collections.abc import Sequence
+from itertools import accumulate
+
+import pytest
+
+from payments_async._gate import TICK, Gate
+from payments_async._limits import RateLimits
+from payments_async._meter import Meter
+from tests.support.simulated import SimulatedRuntime, run_simulated
+
+CALLERS = 256
+LIMIT = 60_000
+CPU = 0.000_12
+"""Seconds of the client's one core for each request, which keeps it from sending two at once."""
+START = 100.0
+
+
+def latency(chance: random.Random) -> float:
+    """Seconds from sending to answer."""
+    spike = chance.uniform(0.2, 1.0) if chance.random() < 0.002 else 0.0
+    return chance.uniform(0.03, 0.12) + chance.expovariate(20.0) + spike
+
+
+def drive(meter: Meter, seconds: float, seed: int) -> list[float]:
+    """Saturate a meter; the moments at which the service counted, in order. A plain loop: half a million grants."""
+    chance = random.Random(seed)
+    now, end = START, START + seconds
+    answers: list[tuple[float, int]] = []
+    counted: list[float] = []
+    while now < end:
+        while answers and answers[0][0] <= now:
+            answered, grant = heapq.heappop(answers)
+            meter.settle(grant, answered)
+        if len(answers) == CALLERS:
+            now = answers[0][0]
+            continue
+        grant = meter.take(now)
+        if not grant:
+            due = now + max(meter.wait(now), TICK)
+            now = min(due, answers[0][0]) if answers else due
+            continue
+        answer = now + latency(chance)
+        heapq.heappush(answers, (answer, grant))
+        counted.append(chance.uniform(now, answer))
+        now += CPU
+    return sorted(counted)
+
+
+async def drive_gate(gate: Gate, seconds: float, seed: int) -> list[float]:
+    """The same with real callers on a real event loop, standing in line."""
+    runtime, chance = SimulatedRuntime(seed), random.Random(seed)
+    counted: list[float] = []
+
+    async def call_without_pause(end: float) -> None:
+        while (now := runtime.monotonic()) < end:
+            grant = gate.try_enter(now) or await gate.enter(runtime)
+            sent, took = runtime.monotonic(), latency(chance)
+            counted.append(chance.uniform(sent, sent + took))
+            await runtime.sleep(took)
+            gate.leave(grant, runtime.monotonic())
+
+    async with asyncio.TaskGroup() as callers:
+        for _ in range(CALLERS):
+            callers.create_task(call_without_pause(runtime.monotonic() + seconds))
+    return sorted(counted)
+
+
+def most_in_a_sliding_minute(moments: Sequence[float]) -> int:
+    """The most that any 60 seconds held, wherever they began."""
+    most = oldest = 0
+    for newest, moment in enumerate(moments):
+        while moments[oldest] <= moment - 60.0:
+            oldest += 1
+        most = max(most, newest - oldest + 1)
+    return most
+
+
+def most_in_an_aligned_minute(moments: Sequence[float]) -> int:
+    """The most that any clock minute held, for clocks that begin theirs at each tenth of a second."""
+    tenths = [0] * (int(moments[-1] * 10) + 601)
+    for moment in moments:
+        tenths[int(moment * 10)] += 1
+    sums = [0, *accumulate(tenths)]
+    return max(later - earlier for earlier, later in zip(sums, sums[600:], strict=False))
+
+
+def share_used(moments: Sequence[float], begin: float, end: float) -> float:
+    """The part of the limit that was used between two moments."""
+    return sum(begin <= moment < end for moment in moments) / (LIMIT * (end - begin) / 60.0)
+
+
+def report(title: str, moments: Sequence[float], seconds: float) -> tuple[int, int, float]:
+    """The figures of one run, printed."""
+    sliding, aligned = most_in_a_sliding_minute(moments), most_in_an_aligned_minute(moments)
+    used = share_used(moments, moments[0], moments[0] + seconds)
+    print(
+        f"\n{title}: {len(moments)} requests in {seconds:.0f} s, {used:.2%} of the limit;"
+        f" most in a sliding minute {sliding}, in an aligned one {aligned}"
+    )
+    return sliding, aligned, used
+
+
+def test_ten_saturated_minutes_keep_the_limit_in_every_window_and_use_it_up() -> None:
+    limits = RateLimits()
+    moments = drive(Meter(limits.writes, limits.capacity("write")), 600.0, seed=1)
+    sliding, aligned, used = report("default burst", moments, 600.0)
+    steady = share_used(moments, START + 60.0, START + 600.0)
+    print(f"after the first minute: {steady:.2%}")
+    assert max(sliding, aligned) <= LIMIT
+    assert min(used, steady) >= 0.995
+
+
+@pytest.mark.parametrize("burst", [50, 60_000])
+def test_any_burst_keeps_the_limit_in_every_window(burst: int) -> None:
+    limits = RateLimits(burst=burst)
+    moments = drive(Meter(limits.writes, limits.capacity("write")), 150.0, seed=burst)
+    sliding, aligned, _ = report(f"burst of {burst}", moments, 150.0)
+    assert max(sliding, aligned) <= LIMIT
+
+
+def test_an_idle_key_sends_a_minutes_worth_at_once_when_asked_to() -> None:
+    limits = RateLimits(burst=60_000)
+    moments = drive(Meter(limits.writes, limits.capacity("write")), 40.0, seed=3)
+    report("the first 40 s of a burst of 60000", moments, 40.0)
+    assert len(moments) == LIMIT
+
+
+def test_two_saturated_minutes_of_callers_in_line_keep_the_limit_and_use_it_up() -> None:
+    limits = RateLimits()
+    gate = Gate(Meter(limits.writes, limits.capacity("write")))
+    moments = run_simulated(drive_gate(gate, 120.0, seed=2))
+    sliding, aligned, used = report("callers at a gate", moments, 120.0)
+    assert max(sliding, aligned) <= LIMIT
+    assert used >= 0.99
