@@ -1,0 +1,42 @@
+"""The service on your own machine: an embedded, stateful, deterministic simulation for tests and first steps.
+
+    with Sandbox() as sandbox:
+        client = Payments(sandbox.api_key, base_url=sandbox.base_url)
+
+Written from `docs/interface.md` and `docs/gaps.md`; it shares no code with the client, so that the two
+cannot share a mistake. It conforms to the specification, which is all it claims.
+"""
+
+from ._books import Books, PaymentEntry, PayoutEntry
+from ._clock import Clock, VirtualClock
+from ._limits import SandboxLimits
+from ._profiles import HOSTILE, OBSERVED, Profile
+from ._rules import Rule
+from ._sandbox import Sandbox
+from ._scenarios import UnknownWord
+from ._values import Answer, Change, Cut, Delivery, Drop, Hang, LineFault, LoggedRequest, Reset, Slow
+
+__all__ = [
+    "HOSTILE",
+    "OBSERVED",
+    "Answer",
+    "Books",
+    "Change",
+    "Clock",
+    "Cut",
+    "Delivery",
+    "Drop",
+    "Hang",
+    "LineFault",
+    "LoggedRequest",
+    "PaymentEntry",
+    "PayoutEntry",
+    "Profile",
+    "Reset",
+    "Rule",
+    "Sandbox",
+    "SandboxLimits",
+    "Slow",
+    "UnknownWord",
+    "VirtualClock",
+]

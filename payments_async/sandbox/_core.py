@@ -1,0 +1,194 @@
+"""The service as a pure, synchronous machine: a request and the time go in, an answer and effects come out.
+
+No I/O, no clock, no chance of its own: identifiers come from a seeded generator. Not safe for threads by
+itself; `Sandbox` holds a lock around it. The order of decisions is `Core._serve`, top to bottom.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from email.utils import formatdate
+
+import attrs
+
+from ._call import Call
+from ._clock import Chance
+from ._distort import distort
+from ._faults import after, before
+from ._handlers import HANDLERS, Reply
+from ._idempotency import idempotency_key
+from ._json import JsonObject, decode_object, encode
+from ._limits import SandboxLimits
+from ._operations import Operation, find_operation
+from ._paging import read_parameters
+from ._profiles import Profile
+from ._rules import Rule, Source, find_sources, pick_fault
+from ._scenarios import Fault
+from ._schemas import INVALID
+from ._tenants import Tenant, authenticate
+from ._values import Answer, Effect, LoggedRequest, Refused, Request
+from ._world import World
+
+_NOT_KEPT = frozenset({400, 401, 403, 428, 429})
+"""Gap S: the operation did not run, so a repeat is a new request."""
+
+
+@attrs.define
+class _Note:
+    """What the log will say about a request."""
+
+    operation: Operation | None = None
+    tenant: Tenant | None = None
+    fault: Fault | None = None
+    replayed: bool = False
+
+
+class Core:
+    """The state of one simulated service and what it does with a request."""
+
+    def __init__(self, profile: Profile, limits: SandboxLimits, seed: int) -> None:
+        self.world = World(profile, limits, Chance(seed))
+        self.rules: list[Rule] = []
+        """Control rules, the oldest first; the first that matches wins."""
+        self._served = 0
+
+    def due(self, now: float) -> list[Effect]:
+        """Carry out what falls due until `now` (seconds since 1970) and give the effects in order."""
+        self.world.run_due(round(now, 6))
+        return self.world.take_effects()
+
+    def handle(self, request: Request, now: float) -> tuple[Answer, list[Effect]]:
+        """Answer a request that arrives at `now`; the effects include what fell due before it."""
+        self.world.run_due(round(now, 6))
+        note = _Note()
+        try:
+            answer = self._serve(request, note)
+        except Refused as refused:
+            answer = _refusal(refused)
+        self._served += 1
+        request_id = f"req_{self._served:08d}"
+        if self.world.profile.request_ids:
+            answer = attrs.evolve(answer, headers={**answer.headers, "X-Request-Id": request_id})
+        self.world.tell(self._log(request_id, request, answer, note))
+        return answer, self.world.take_effects()
+
+    def _serve(self, request: Request, note: _Note) -> Answer:
+        note.tenant = authenticate(request.headers.get("authorization"), request.address, self.world.tenants)
+        call = self._route(request, note)
+        self._admit(call)
+        self._read(call)
+        sources = find_sources(call, self.rules, magic=self.world.profile.magic)
+        note.fault = fault = pick_fault(sources)
+        if fault is None:
+            return self._once(call, sources, note)
+        if fault.kind == "429":
+            raise self._limited(0, fault.seconds)
+        return before(fault) or after(fault, self._once(call, sources, note))
+
+    def _route(self, request: Request, note: _Note) -> Call:
+        found = find_operation(request.method, request.path)
+        if found is None or note.tenant is None:
+            raise Refused(404, f"There is nothing at {request.method} of this address.")
+        note.operation, path_values = found
+        return Call(request, self.world.now, note.tenant, note.operation, path_values)
+
+    def _admit(self, call: Call) -> None:
+        operation = call.operation
+        record_id = call.path_values[operation.record] if operation.record else None
+        excess = call.tenant.meter.admit(operation.limit, record_id, self.world.now)
+        if excess is not None:
+            raise self._limited(excess.limit, excess.wait)
+
+    def _limited(self, limit: int, wait: float) -> Refused:
+        """429 with its three headers; a simulated one says a limit of 0."""
+        seconds = max(0, math.ceil(wait))
+        headers = {"Retry-After": str(seconds)}
+        if self.world.profile.retry_after == "date":
+            headers["Retry-After"] = formatdate(self.world.now + seconds, usegmt=True)
+        if self.world.profile.rate_headers:
+            headers |= {"X-RateLimit-Limit": str(limit), "X-RateLimit-Remaining": "0"}
+        return Refused(429, "Too many requests.", headers=headers)
+
+    def _read(self, call: Call) -> None:
+        request = call.request
+        if request.query:
+            call.parameters = read_parameters(request.query)
+        if request.method == "POST":
+            call.idempotency_key = idempotency_key(request.headers.get("x-idempotency-key"))
+            if request.body or call.operation.creates:
+                call.body = decode_object(request.body)
+
+    def _once(self, call: Call, sources: list[Source], note: _Note) -> Answer:
+        """Carry the operation out, unless its idempotency key has an answer already."""
+        key, now = call.idempotency_key, self.world.now
+        if key is None:
+            return self._run(call, sources)
+        stored = call.tenant.replies.find(key, now)
+        if stored is not None:
+            if stored.request != call.fingerprint:
+                self._refuse_reuse()
+            note.replayed = True
+            headers = {**stored.answer.headers, "X-Idempotent-Replayed": "true"}
+            return attrs.evolve(stored.answer, headers=headers)
+        answer = self._run(call, sources)
+        if self._is_kept(answer.status):
+            call.tenant.replies.keep(key, call.fingerprint, answer, now)
+        return answer
+
+    def _is_kept(self, status: int) -> bool:
+        return status < 400 or (self.world.profile.keeps_refusals and status not in _NOT_KEPT)
+
+    def _refuse_reuse(self) -> None:
+        """Gap R: one idempotency key under two bodies."""
+        told = "The idempotency key was used for another request."
+        if self.world.profile.reused_key == "conflict":
+            raise Refused(409, told)
+        if self.world.profile.reused_key == "invalid":
+            raise Refused(422, INVALID, {"X-Idempotency-Key": [told]})
+
+    def _run(self, call: Call, sources: list[Source]) -> Answer:
+        try:
+            reply = HANDLERS[call.operation.name](self.world, call, sources)
+        except Refused as refused:
+            return _refusal(refused)
+        return self._success(reply)
+
+    def _success(self, reply: Reply) -> Answer:
+        profile = self.world.profile
+        body = distort(reply.body, profile) if profile.distorts else reply.body
+        return _answer(profile.create_status if reply.created else 200, body)
+
+    def _log(self, request_id: str, request: Request, answer: Answer, note: _Note) -> LoggedRequest:
+        headers = {name: value for name, value in request.headers.items() if name != "authorization"}
+        return LoggedRequest(
+            at=self.world.now,
+            request_id=request_id,
+            method=request.method,
+            path=f"{request.path}?{request.query}" if request.query else request.path,
+            operation=note.operation.name if note.operation else None,
+            status=answer.status,
+            idempotency_key=headers.get("x-idempotency-key"),
+            replayed=note.replayed,
+            fault=_fault_words(note.fault),
+            key=note.tenant.fingerprint if note.tenant else None,
+            headers=headers,
+        )
+
+
+def _fault_words(fault: Fault | None) -> str | None:
+    if fault is None:
+        return None
+    argument = {"http": str(fault.status), "429": f"{fault.seconds:g}", "slow": f"{fault.seconds:g}"}
+    return f"{fault.kind}:{argument[fault.kind]}" if fault.kind in argument else fault.kind
+
+
+def _answer(status: int, body: JsonObject, headers: Mapping[str, str] | None = None) -> Answer:
+    return Answer(status, {"Content-Type": "application/json", **(headers or {})}, encode(body))
+
+
+def _refusal(refused: Refused) -> Answer:
+    body: JsonObject = {"message": refused.message}
+    if refused.errors is not None:
+        body["errors"] = refused.errors
+    return _answer(refused.status, body, refused.headers)

@@ -1,0 +1,48 @@
+"""Timestamps: ISO 8601 text on the wire, seconds since 1970 (UTC) inside."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+
+_ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
+_DATE_LENGTH = len("2026-01-01")
+
+
+@lru_cache(maxsize=4096)
+def stamp(seconds: float) -> str:
+    """ISO 8601 in UTC, to the microsecond."""
+    return (_ORIGIN + timedelta(seconds=seconds)).isoformat(timespec="microseconds")[:-6] + "Z"
+
+
+def stamp_or_null(seconds: float | None) -> str | None:
+    """`stamp`, or None for what has not happened."""
+    return None if seconds is None else stamp(seconds)
+
+
+def read_timestamp(text: str) -> float | None:
+    """Seconds for an ISO 8601 date-time (UTC unless it says otherwise); None when it is not one."""
+    if len(text) <= _DATE_LENGTH:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _ORIGIN).total_seconds()
+
+
+def read_bound(text: str, *, end_of_day: bool) -> float | None:
+    """Seconds for a date or date-time given as a filter; None when it is neither.
+
+    A bare date means the start of that day, or its last microsecond with `end_of_day`.
+    """
+    if len(text) != _DATE_LENGTH:
+        return read_timestamp(text)
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None
+    start = (datetime(day.year, day.month, day.day, tzinfo=UTC) - _ORIGIN).total_seconds()
+    return start + 86_399.999999 if end_of_day else start

@@ -1,0 +1,36 @@
+"""Exact decimal arithmetic, whatever the calling thread's decimal context says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
+
+_EXACT = Context(prec=2_000_000, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN)
+"""More digits than a request body can hold."""
+
+_ONE = Decimal(1)
+
+
+def plain(value: object) -> Decimal:
+    """A validated JSON number as a `Decimal` without a positive exponent (1E+2 becomes 100)."""
+    number = value if isinstance(value, Decimal) else Decimal(str(value))
+    exponent = number.as_tuple().exponent
+    return _EXACT.quantize(number, _ONE) if isinstance(exponent, int) and exponent > 0 else number
+
+
+def total(amounts: Iterable[Decimal]) -> Decimal:
+    """The exact sum; 0 of nothing."""
+    result = Decimal(0)
+    for amount in amounts:
+        result = _EXACT.add(result, amount)
+    return result
+
+
+def less(amount: Decimal, *parts: Decimal) -> Decimal:
+    """`amount` without `parts`, exactly."""
+    return _EXACT.subtract(amount, total(parts))
+
+
+def share(amount: Decimal, part: Decimal, unit: Decimal) -> Decimal:
+    """`part` of `amount`, rounded half-even to `unit` of its currency."""
+    return _EXACT.quantize(_EXACT.multiply(amount, part), unit)

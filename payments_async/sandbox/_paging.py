@@ -1,0 +1,193 @@
+"""Lists: filters and cursor pages, newest first (gaps A to D).
+
+A cursor names a place in the tenant's append-only list, so pages stay put while records are added.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
+from urllib.parse import parse_qsl, urlencode
+
+import attrs
+
+from ._instants import read_bound
+from ._json import JsonObject
+from ._profiles import Profile
+from ._schemas import INVALID
+from ._values import Refused
+
+_CURSOR = re.compile(r"(older|newer)\.(\d{1,15})", re.ASCII)
+_PER_PAGE = re.compile(r"\d{1,9}", re.ASCII)
+
+
+class Listed(Protocol):
+    """A record that stands in a list."""
+
+    @property
+    def position(self) -> int:
+        """Its place, oldest first."""
+
+    @property
+    def created_at(self) -> float:
+        """Seconds since 1970."""
+
+
+R = TypeVar("R", bound=Listed)
+
+
+@attrs.frozen
+class Cursor:
+    """Where a page starts: at the records `older` or `newer` than the one at `position`."""
+
+    direction: str
+    position: int
+
+    def encode(self) -> str:
+        """The opaque text of `next_cursor` and `prev_cursor`."""
+        return base64.urlsafe_b64encode(f"{self.direction}.{self.position}".encode()).decode().rstrip("=")
+
+
+@attrs.frozen
+class PageQuery:
+    """What a list request asks for, apart from the filters that belong to the kind of record."""
+
+    per_page: int
+    since: float | None
+    until: float | None
+    cursor: Cursor | None
+
+
+@attrs.frozen
+class Page(Generic[R]):
+    """One page. The cursors are None where the list ends."""
+
+    items: Sequence[R]
+    next: Cursor | None
+    previous: Cursor | None
+
+
+def read_parameters(query: str) -> dict[str, str]:
+    """The query parameters that say something; `Refused` with 400 when they are not UTF-8."""
+    try:
+        pairs = parse_qsl(query, errors="strict")
+    except ValueError as unreadable:
+        raise Refused(400, "The query string is not readable.") from unreadable
+    return dict(pairs)
+
+
+def read_page_query(parameters: Mapping[str, str], profile: Profile) -> PageQuery:
+    """The paging part of a query; `Refused` with 400 for a bad date or cursor, 422 for the page size."""
+    return PageQuery(
+        _per_page(parameters.get("per_page"), profile),
+        _bound(parameters, "created_at[gte]", end_of_day=False),
+        _bound(parameters, "created_at[lte]", end_of_day=True),
+        _cursor(parameters.get("cursor")),
+    )
+
+
+def _per_page(text: str | None, profile: Profile) -> int:
+    if text is None:
+        return profile.page_size
+    if _PER_PAGE.fullmatch(text) is None or not 1 <= int(text) <= profile.max_page_size:
+        told = f"The per_page field must be an integer between 1 and {profile.max_page_size}."
+        raise Refused(422, INVALID, {"per_page": [told]})
+    return int(text)
+
+
+def _bound(parameters: Mapping[str, str], name: str, *, end_of_day: bool) -> float | None:
+    text = parameters.get(name)
+    if text is None:
+        return None
+    moment = read_bound(text, end_of_day=end_of_day)
+    if moment is None:
+        raise Refused(400, f"{name} must be an ISO 8601 date or date-time.")
+    return moment
+
+
+def _cursor(text: str | None) -> Cursor | None:
+    if text is None:
+        return None
+    try:
+        plain = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+    except (binascii.Error, ValueError):
+        plain = ""
+    found = _CURSOR.fullmatch(plain)
+    if found is None:
+        raise Refused(400, "The cursor is not one of ours.")
+    return Cursor(found[1], int(found[2]))
+
+
+def find_page(records: Sequence[R], keep: Callable[[R], bool], query: PageQuery) -> Page[R]:
+    """The page of the `records` (oldest first) that `keep` lets through."""
+    first = 0 if query.since is None else bisect_left(records, query.since, key=lambda item: item.created_at)
+    end = len(records)
+    if query.until is not None:
+        end = bisect_right(records, query.until, key=lambda item: item.created_at)
+    if query.cursor is None or query.cursor.direction == "older":
+        return _older(records, keep, query, first, end)
+    return _newer(records, keep, query, first, end)
+
+
+def _older(
+    records: Sequence[R], keep: Callable[[R], bool], query: PageQuery, first: int, end: int
+) -> Page[R]:
+    if query.cursor is not None:
+        end = min(end, query.cursor.position)
+    found = _take(records, keep, range(end - 1, first - 1, -1), query.per_page + 1)
+    items = found[: query.per_page]
+    has_more = len(found) > query.per_page
+    return Page(
+        items,
+        Cursor("older", items[-1].position) if has_more else None,
+        Cursor("newer", items[0].position) if items and query.cursor is not None else None,
+    )
+
+
+def _newer(
+    records: Sequence[R], keep: Callable[[R], bool], query: PageQuery, first: int, end: int
+) -> Page[R]:
+    assert query.cursor is not None
+    start = max(first, query.cursor.position + 1)
+    found = _take(records, keep, range(start, end), query.per_page + 1)
+    items = found[: query.per_page][::-1]
+    has_newer = len(found) > query.per_page
+    return Page(
+        items,
+        Cursor("older", items[-1].position) if items else None,
+        Cursor("newer", items[0].position) if has_newer else None,
+    )
+
+
+def _take(records: Sequence[R], keep: Callable[[R], bool], places: Iterable[int], most: int) -> list[R]:
+    found: list[R] = []
+    for place in places:
+        if keep(records[place]):
+            found.append(records[place])
+            if len(found) == most:
+                break
+    return found
+
+
+def pagination_form(page: Page[R], query: PageQuery, path: str, parameters: Mapping[str, str]) -> JsonObject:
+    """Pagination object (`docs/interface.md`, Resources and their fields); `path` is absolute."""
+    kept = {name: value for name, value in parameters.items() if name != "cursor"}
+
+    def url(cursor: Cursor | None) -> str | None:
+        return None if cursor is None else f"{path}?{urlencode({**kept, 'cursor': cursor.encode()})}"
+
+    return {
+        "count": len(page.items),
+        "path": path,
+        "per_page": query.per_page,
+        "next_cursor": page.next.encode() if page.next else None,
+        "next_page_url": url(page.next),
+        "prev_cursor": page.previous.encode() if page.previous else None,
+        "prev_page_url": url(page.previous),
+        "has_more_pages": page.next is not None,
+        "has_pages": page.next is not None or page.previous is not None,
+    }

@@ -1,0 +1,232 @@
+"""The handle: one simulated service with its address, its controls and its books."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
+from types import TracebackType
+from typing import Self
+
+from . import _control
+from ._books import Books, PaymentEntry, payment_entry
+from ._clock import Clock, VirtualClock
+from ._core import Core
+from ._limits import SandboxLimits
+from ._operations import PREFIX
+from ._profiles import Profile, profile_named
+from ._rules import Rule, check_operation
+from ._server import HOST, Server
+from ._tenants import KeyStatus, fingerprint_of
+from ._values import Answer, Change, Delivery, Effect, LoggedRequest, Request
+from ._world import World
+
+KEPT = 20_000
+"""How many of the latest requests and deliveries are kept."""
+
+
+class Sandbox:
+    """An embedded payment service: stateful, deterministic, offline (`docs/interface.md`, gaps filled in).
+
+    `profile` fills the gaps: `observed`, `hostile` or a `Profile`. `limits` are requests per minute. `seed`
+    fixes every identifier. `clock` is the machine's time unless given. `port` is a free one below 32768
+    unless given.
+
+    HTTP is served inside `with` or `async with`; `handle` needs neither. Every method may be called from any
+    thread.
+    """
+
+    def __init__(
+        self,
+        *,
+        profile: str | Profile = "observed",
+        limits: SandboxLimits | None = None,
+        seed: int = 0,
+        clock: Clock | None = None,
+        port: int | None = None,
+    ) -> None:
+        chosen = profile_named(profile) if isinstance(profile, str) else profile
+        self.clock: Clock = clock or VirtualClock.real()
+        self._core = Core(chosen, limits or SandboxLimits(), seed)
+        self._port = port
+        self._server: Server | None = None
+        self._lock = threading.Lock()
+        self._requests: deque[LoggedRequest] = deque(maxlen=KEPT)
+        self._deliveries: deque[Delivery] = deque(maxlen=KEPT)
+        self.books = Books(self._present)
+        self.api_key = self.new_key()
+
+    @property
+    def base_url(self) -> str:
+        """The address to give to a client, version prefix included; `RuntimeError` when it is not serving."""
+        if self._server is None:
+            raise RuntimeError("the sandbox is not serving; enter it: `with Sandbox() as sandbox:`")
+        return f"http://{HOST}:{self._server.port}{PREFIX}"
+
+    @property
+    def requests(self) -> list[LoggedRequest]:
+        """The latest requests, oldest first (20,000 at most), without their Authorization headers."""
+        with self._present():
+            return list(self._requests)
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        """The latest webhooks that were due, oldest first (20,000 at most). None of them is sent."""
+        with self._present():
+            return list(self._deliveries)
+
+    @property
+    def unused_rules(self) -> list[Rule]:
+        """The rules set with `on` that have not been used up."""
+        with self._lock:
+            return [rule for rule in self._core.rules if not rule.is_used_up]
+
+    def new_key(self, status: KeyStatus = "active", allowlist: Iterable[str] | None = None) -> str:
+        """A new sandbox key with a tenant of its own.
+
+        `status` is `active`, `inactive` or `expired`; `allowlist` holds addresses and networks
+        (`10.0.0.0/8`), None for all. `ValueError` for one that cannot be read.
+        """
+        with self._present() as world:
+            return world.add_tenant(status, None if allowlist is None else tuple(allowlist))
+
+    def on(self, operation: str, *, api_key: str | None = None, **match: object) -> Rule:
+        """A rule for the requests of `operation`: a name such as `payouts.create`, or a glob (`payouts.*`).
+
+        `match` compares path, query and body values by name, `metadata__order="7"` for nested ones; `api_key`
+        narrows the rule to one tenant. Earlier rules come first. `ValueError`, naming what is near, for an
+        unknown operation.
+        """
+        check_operation(operation)
+        rule = Rule(operation, match, fingerprint_of(api_key) if api_key else None)
+        with self._lock:
+            self._core.rules.append(rule)
+        return rule
+
+    def clear_rules(self) -> None:
+        """Forget every rule set with `on`."""
+        with self._lock:
+            self._core.rules.clear()
+
+    def advance(self, seconds: float) -> list[Change]:
+        """Skip `seconds` of sandbox time ahead; gives what fell due on the way, in order."""
+        self.clock.advance(seconds)
+        with self._lock:
+            effects = self._core.due(self.clock.now())
+            self._keep(effects)
+        return [effect for effect in effects if isinstance(effect, Change)]
+
+    def pay(
+        self,
+        payment_id: str,
+        *,
+        method: str = "sandbox_mobile",
+        phone: str | None = None,
+        country: str | None = None,
+        outcome: str | None = None,
+    ) -> PaymentEntry:
+        """A simulated payer pays a payment, named by its own id or its checkout session's.
+
+        Creates an attempt with `method` and ends it at once, or acts on the attempt that is waiting.
+        `outcome` is scenario words such as `fail:CUSTOMER_DECLINED` or `action:collect_otp`; without it the
+        creation's scenario decides, and else the payment completes. `LookupError` for an unknown id;
+        `ValueError` when the payment is not open, or the session is locked to another country or phone.
+        """
+        with self._present() as world:
+            payment = _control.pay(
+                world, payment_id, method=method, phone=phone, country=country, outcome=outcome
+            )
+            return payment_entry(payment)
+
+    def settle(self, record_id: str, outcome: str = "complete") -> None:
+        """End a payout, attempt, payment or pending refund now: `complete`, `fail:CODE` or `expire`.
+
+        `LookupError` for an unknown id, `ValueError` for a record that is final or cannot end so.
+        """
+        with self._present() as world:
+            _control.settle(world, record_id, outcome)
+
+    def refund(self, payment_id: str, amount: Decimal | None = None, *, pending: bool = False) -> str:
+        """Refund a completed payment from behind the API and give the refund's id.
+
+        `amount` is in major units, all that is left when None; `pending` leaves it in flight until `settle`.
+        `ValueError` when the amount exceeds what is left.
+        """
+        with self._present() as world:
+            return _control.refund(world, payment_id, amount, pending=pending).id
+
+    def handle(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        *,
+        address: str = "127.0.0.1",
+    ) -> Answer:
+        """Answer one request in the caller's thread; `answer.fault` says how the line should misbehave.
+
+        `path` is as on the wire, with the version prefix and the query string: `/v1/payouts?per_page=2`.
+        """
+        plain, _, query = path.partition("?")
+        lowered = {name.lower(): value for name, value in (headers or {}).items()}
+        return self._answer(Request(method, plain, query, lowered, body or b"", address))
+
+    def start(self) -> None:
+        """Serve HTTP until `stop`; `OSError` when the port is taken, `RuntimeError` when serving already."""
+        if self._server is not None:
+            raise RuntimeError("the sandbox is serving already")
+        server = Server(self._answer, self.clock.sleep, self._port)
+        self._core.world.origin = f"http://{HOST}:{server.port}"
+        server.start()
+        self._server = server
+
+    def stop(self) -> None:
+        """Stop serving; the state stays. Without effect when it does not serve."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        # Blocks for the milliseconds a thread and a loop take to start.
+        self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _answer(self, request: Request) -> Answer:
+        with self._lock:
+            answer, effects = self._core.handle(request, self.clock.now())
+            self._keep(effects)
+        return answer
+
+    @contextmanager
+    def _present(self) -> Iterator[World]:
+        """The world as of now, for one thread at a time."""
+        with self._lock:
+            self._keep(self._core.due(self.clock.now()))
+            try:
+                yield self._core.world
+            finally:
+                self._keep(self._core.world.take_effects())
+
+    def _keep(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, LoggedRequest):
+                self._requests.append(effect)
+            elif isinstance(effect, Delivery):
+                self._deliveries.append(effect)

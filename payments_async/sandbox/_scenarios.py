@@ -1,0 +1,211 @@
+"""The scenario vocabulary and its one parser.
+
+A scenario is words with spaces, commas or semicolons between them::
+
+    outcome  complete | fail:CODE | hang | expire | action:<type> | failover:<n>
+    timing   after=<duration> | reads=<n> | manual | immediate
+    fault    http:<status> | 429[:seconds] | slow:<duration> | hang | reset | lost_request | lost_response
+             | cut_body | bad_json | wrong_type | empty        each *n times (1), @k after k (0)
+
+`http:503*2 lost_response` is a script: two 503s, then one lost response, then the ordinary answer. `hang` is
+an outcome where the text belongs to a record and a fault where it belongs to a request. Durations: `5`, `5s`,
+`500ms`, `2m`, `1h`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Literal
+
+import attrs
+
+Sense = Literal["outcome", "fault"]
+
+ACTION_TYPES = (
+    "redirect_to_url",
+    "embed_iframe",
+    "collect_otp",
+    "approve_on_phone",
+    "scan_qr_code",
+    "display_payment_instructions",
+    "complete_with_sdk",
+)
+"""Gap K, without `none`, which is no action."""
+
+_MOST = 1_000_000
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)?", re.ASCII)
+_SECONDS = {None: 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_WHOLE = re.compile(r"[1-9]\d{0,6}", re.ASCII)
+_WORD = re.compile(r"([a-z_]+|429)(?:[:=]([^*@]*))?(?:\*(\d{1,6}))?(?:@(\d{1,6}))?", re.ASCII)
+
+
+class UnknownWord(ValueError):
+    """A text holds a word that is not in the vocabulary, or one without the argument it needs."""
+
+
+@attrs.frozen
+class Outcome:
+    """How a payout or an attempt ends. `code` goes with `fail`, `count` with `failover`."""
+
+    kind: str
+    code: str = ""
+    action: str = ""
+    count: int = 0
+
+
+@attrs.frozen
+class Timing:
+    """When it ends: `after` so many seconds, at the n-th of `reads`, or never by itself (`manual`)."""
+
+    kind: Literal["after", "reads", "manual"]
+    seconds: float = 0.0
+    reads: int = 0
+
+
+@attrs.frozen
+class Fault:
+    """A disturbance of requests: of `times` of them (None: of all) once `after` have gone by."""
+
+    kind: str
+    seconds: float = 0.0
+    status: int = 0
+    times: int | None = 1
+    after: int = 0
+
+    @property
+    def end(self) -> int | None:
+        """How many requests have come when it is used up; None when never."""
+        return None if self.times is None else self.after + self.times
+
+
+@attrs.frozen
+class Scenario:
+    """What a text asks for."""
+
+    faults: tuple[Fault, ...] = ()
+    outcome: Outcome | None = None
+    timing: Timing | None = None
+
+
+NOTHING = Scenario()
+
+
+def duration(text: str) -> float:
+    """Seconds in a duration such as `500ms`; `UnknownWord` when it is not one."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise UnknownWord(f"{text!r} is not a duration (5, 5s, 500ms, 2m, 1h)")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def _whole(text: str) -> int:
+    if _WHOLE.fullmatch(text) is None:
+        raise UnknownWord(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def _fail(argument: str) -> Outcome:
+    if _CODE.fullmatch(argument) is None:
+        raise UnknownWord("fail needs a code in capitals, as in fail:INSUFFICIENT_FUNDS")
+    return Outcome("fail", code=argument)
+
+
+def _action(argument: str) -> Outcome:
+    if argument not in ACTION_TYPES:
+        raise UnknownWord(f"unknown action {argument!r} ({near(argument, ACTION_TYPES)})")
+    return Outcome("action", action=argument)
+
+
+def _status(argument: str) -> Fault:
+    if not (argument.isascii() and argument.isdigit() and 300 <= int(argument) <= 599):
+        raise UnknownWord("http needs a status from 300 to 599, as in http:503")
+    return Fault("http", status=int(argument))
+
+
+def _plain(word: str, _: str) -> Fault:
+    return Fault(word)
+
+
+_OUTCOMES: Mapping[str, Callable[[str], Outcome]] = {
+    "complete": lambda _: Outcome("complete"),
+    "fail": _fail,
+    "hang": lambda _: Outcome("hang"),
+    "expire": lambda _: Outcome("expire"),
+    "action": _action,
+    "failover": lambda argument: Outcome("failover", count=min(_whole(argument), 20)),
+}
+_TIMINGS: Mapping[str, Callable[[str], Timing]] = {
+    "after": lambda argument: Timing("after", seconds=duration(argument)),
+    "reads": lambda argument: Timing("reads", reads=_whole(argument)),
+    "manual": lambda _: Timing("manual"),
+    "immediate": lambda _: Timing("after"),
+}
+_PLAIN_FAULTS = (
+    "hang",
+    "reset",
+    "lost_request",
+    "lost_response",
+    "cut_body",
+    "bad_json",
+    "wrong_type",
+    "empty",
+)
+_FAULTS: Mapping[str, Callable[[str], Fault]] = {
+    "http": _status,
+    "429": lambda argument: Fault("429", seconds=duration(argument or "1")),
+    "slow": lambda argument: Fault("slow", seconds=duration(argument)),
+    **{word: partial(_plain, word) for word in _PLAIN_FAULTS},
+}
+_ARGUED = frozenset({"fail", "action", "failover", "after", "reads", "http", "429", "slow"})
+WORDS = tuple(dict.fromkeys((*_OUTCOMES, *_TIMINGS, *_FAULTS)))
+
+
+def near(word: str, words: Sequence[str]) -> str:
+    """The words that look like `word`, or all of them when none does, as text for a message."""
+    close = difflib.get_close_matches(word, words, n=3, cutoff=0.5)
+    return f"near: {', '.join(close)}" if close else f"there are: {', '.join(words)}"
+
+
+def parse(text: str, sense: Sense) -> Scenario:
+    """The scenario in `text`; `sense` says what `hang` means. `UnknownWord` names what is near."""
+    scenario = NOTHING
+    for word in re.split(r"[\s,;]+", text.strip()):
+        scenario = _add(scenario, word, sense)
+    return scenario
+
+
+def _add(scenario: Scenario, word: str, sense: Sense) -> Scenario:
+    name, argument, times, after = _split(word)
+    is_fault = name in _FAULTS and not (name == "hang" and sense == "outcome")
+    if is_fault:
+        fault = _scheduled(_FAULTS[name](argument), scenario.faults, times, after)
+        return attrs.evolve(scenario, faults=(*scenario.faults, fault))
+    if times or after:
+        raise UnknownWord(f"*n and @k belong to faults, not to {name!r}")
+    if name in _OUTCOMES:
+        return attrs.evolve(scenario, outcome=_OUTCOMES[name](argument))
+    return attrs.evolve(scenario, timing=_TIMINGS[name](argument))
+
+
+def _split(word: str) -> tuple[str, str, str | None, str | None]:
+    found = _WORD.fullmatch(word)
+    name = found[1] if found else re.split(r"[:=*@]", word)[0]
+    if found is None or name not in WORDS:
+        raise UnknownWord(f"unknown scenario word {word!r} ({near(name, WORDS)})")
+    if found[2] is not None and name not in _ARGUED:
+        raise UnknownWord(f"{name!r} takes no argument")
+    return name, found[2] or "", found[3], found[4]
+
+
+def _scheduled(fault: Fault, before: Sequence[Fault], times: str | None, after: str | None) -> Fault:
+    """A fault without `@k` begins where the one before it ends."""
+    start = before[-1].end if before else 0
+    return attrs.evolve(
+        fault,
+        times=1 if times is None else int(times),
+        after=int(after) if after is not None else _MOST if start is None else start,
+    )

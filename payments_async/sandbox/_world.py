@@ -1,0 +1,73 @@
+"""The service's whole state, its timers and what it has to tell: the ground the lives of records run on."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from ._clock import Chance
+from ._json import JsonObject, encode
+from ._limits import Meter, SandboxLimits
+from ._profiles import Profile
+from ._records import Gateway
+from ._tenants import KeyStatus, Tenant, fingerprint_of, read_allowlist
+from ._values import Delivery, Effect
+
+Step = Callable[[float], None]
+
+
+@attrs.define(eq=False)
+class World:
+    """Tenants, timers and pending effects. `now` never goes back; `origin` is the service's address."""
+
+    profile: Profile
+    limits: SandboxLimits
+    chance: Chance
+    now: float = 0.0
+    origin: str = "http://sandbox.test"
+    tenants: dict[str, Tenant] = attrs.field(factory=dict, repr=False)
+    _timers: list[tuple[float, int, Step]] = attrs.field(factory=list, repr=False)
+    _serial: int = 0
+    _effects: list[Effect] = attrs.field(factory=list, repr=False)
+
+    def add_tenant(self, status: KeyStatus, allowlist: tuple[str, ...] | None) -> str:
+        """A new sandbox key with a tenant of its own; `ValueError` for an unreadable allowlist."""
+        key = f"sk_sandbox_{self.chance.token(32)}"
+        networks = read_allowlist(allowlist)
+        self.tenants[key] = Tenant(fingerprint_of(key), status, networks, Meter(self.limits))
+        return key
+
+    def gateway(self) -> Gateway:
+        """The gateway's side of a new transaction."""
+        token = self.chance.token(16)
+        return Gateway(f"gtx_{token}", f"GW-{token[:10].upper()}", f"ext_{token[6:]}")
+
+    def at(self, moment: float, step: Step) -> None:
+        """Run `step` once the time is `moment`; steps of one moment run in the order they were set."""
+        self._serial += 1
+        heapq.heappush(self._timers, (moment, self._serial, step))
+
+    def run_due(self, now: float) -> None:
+        """Move the time to `now`, running what falls due on the way at its own time."""
+        while self._timers and self._timers[0][0] <= now:
+            moment, _, step = heapq.heappop(self._timers)
+            self.now = max(self.now, moment)
+            step(self.now)
+        self.now = max(self.now, now)
+
+    def tell(self, effect: Effect) -> None:
+        """Add one effect."""
+        self._effects.append(effect)
+
+    def notify(self, url: object, event: str, record_id: str, body: Mapping[str, object]) -> None:
+        """A webhook is due now, if the record has a `webhook_url`."""
+        if isinstance(url, str) and url:
+            payload: JsonObject = {"event": event, **body}
+            self.tell(Delivery(self.now, event, record_id, url, encode(payload)))
+
+    def take_effects(self) -> list[Effect]:
+        """The effects since the last call, in order."""
+        effects, self._effects = self._effects, []
+        return effects
