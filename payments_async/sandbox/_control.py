@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
-from functools import partial
-from typing import TypeVar
 
 from ._payments import add_refund, expire_payment, settle_attempt, settle_refund, start_attempt
 from ._payouts import settle_payout
@@ -15,30 +12,18 @@ from ._scenarios import Outcome, Scenario, Timing, parse
 from ._tenants import Tenant
 from ._world import World
 
-T = TypeVar("T")
-
 _AT_ONCE = Timing("after")
 _ENDS = frozenset({"complete", "fail", "expire"})
 
 
-def _search(world: World, find: Callable[[Tenant], T | None]) -> tuple[Tenant, T] | None:
-    for tenant in world.tenants.values():
-        if (found := find(tenant)) is not None:
-            return tenant, found
-    return None
-
-
 def find_payment(world: World, payment_id: str) -> tuple[Tenant, Payment]:
     """The payment with this id, or of the checkout session with it; `LookupError`."""
-
-    def find(tenant: Tenant) -> Payment | None:
+    for tenant in world.tenants.values():
         session = tenant.sessions.get(payment_id)
-        return session.payment if session else tenant.payments_by_id.get(payment_id)
-
-    found = _search(world, find)
-    if found is None:
-        raise LookupError(f"no payment or checkout session {payment_id!r}")
-    return found
+        payment = session.payment if session else tenant.payments_by_id.get(payment_id)
+        if payment is not None:
+            return tenant, payment
+    raise LookupError(f"no payment or checkout session {payment_id!r}")
 
 
 def pay(
@@ -90,19 +75,20 @@ def settle(world: World, record_id: str, words: str) -> None:
     """Bring a payout, attempt, payment or pending refund to its end now.
 
     `words` is `complete`, `fail:CODE`, or `expire` for payments and attempts. `LookupError` for an unknown
-    id,
-    `ValueError` for a record that is final already or cannot end so.
+    id, `ValueError` for a record that is final already or cannot end so.
     """
     outcome = parse(words, "outcome").outcome
     if outcome is None or outcome.kind not in _ENDS:
         raise ValueError(f"{words!r} does not end a record; complete, fail:CODE and expire do")
-    found = _search(world, partial(_find_record, record_id))
-    if found is None:
-        raise LookupError(f"no record {record_id!r}")
-    _settle(world, *found, outcome)
+    for tenant in world.tenants.values():
+        record = _find_record(tenant, record_id)
+        if record is not None:
+            _settle(world, tenant, record, outcome)
+            return
+    raise LookupError(f"no record {record_id!r}")
 
 
-def _find_record(record_id: str, tenant: Tenant) -> Payout | Attempt | Payment | Refund | None:
+def _find_record(tenant: Tenant, record_id: str) -> Payout | Attempt | Payment | Refund | None:
     record = tenant.payouts_by_id.get(record_id) or tenant.attempts.get(record_id)
     if record is not None:
         return record
