@@ -11,6 +11,7 @@ import attrs
 
 from . import _codec, _refusals, _retry
 from ._calls import Call
+from ._operations import Operation
 from ._wire import Answer, TransportFailure
 from .errors import (
     APIConnectionError,
@@ -20,7 +21,8 @@ from .errors import (
     PaymentsError,
     ResponseMismatch,
 )
-from .models import Checkout, Page, Pagination, Verdict
+from .models import Checkout, Page, Pagination, Payout, Verdict
+from .params import PreparedRequest
 
 
 @attrs.frozen(eq=False)
@@ -87,7 +89,7 @@ def _read_success(call: Call, answer: Answer) -> Reading:
         problem = str(unreadable)
     if problem is None:
         message = tree.get("message") if operation.shape != "raw" else None
-        error = _mismatch(call, value) if operation.creates and operation.result else None
+        error = mismatch(call.prepared, value) if call.prepared and _echoes(operation) else None
         verdict: Verdict = "in_doubt" if error else "executed"
         return Reading(
             verdict,
@@ -162,15 +164,18 @@ def _page(cls: type[Any], data: Any, pagination: Any) -> Page[Any]:
     return Page(items, _codec.structure(pagination, Pagination) if pagination else Pagination())
 
 
-def _mismatch(call: Call, value: Any) -> ResponseMismatch | None:
-    """Whether the record is another one than was asked for, where it says."""
-    assert call.prepared is not None
-    asked = _codec.parse(call.prepared.body)
+def _echoes(operation: Operation[Any]) -> bool:
+    return operation.creates and operation.result is not None
+
+
+def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
+    """Whether a record is another one than was asked for, where it says."""
+    asked = _codec.parse(prepared.body)
     payment = value.payment if isinstance(value, Checkout) else value
     answered: dict[str, Any] = {}
     if payment is not None and payment.amount is not None:
         answered = {"amount": payment.amount.value, "currency": payment.amount.currency}
-    if call.operation.name == "payouts.create":
+    if isinstance(value, Payout):
         answered["reference"] = value.reference
     differences = {
         name: (str(asked[name]), str(found))
@@ -180,11 +185,11 @@ def _mismatch(call: Call, value: Any) -> ResponseMismatch | None:
     if not differences:
         return None
     return ResponseMismatch(
-        f"{call.operation.name}: the service answered with another record "
+        f"{prepared.operation}: the service answered with another record "
         f"({', '.join(sorted(differences))} differ); look it up before you pay again",
         record=value,
         differences=differences,
-        operation=call.operation.name,
+        operation=prepared.operation,
     )
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import attrs
 
@@ -28,49 +28,11 @@ _OURS = frozenset(
 )
 
 
-class SendOptions(TypedDict, total=False):
-    """Options of one call about how it is sent; each overrides the client's own."""
-
-    timeout: float | None
-    """Seconds for each attempt."""
-    deadline: float | None
-    """Seconds for the whole call: pacing, attempts and back-off."""
-    max_retries: int | None
-    """Tries after the first."""
-
-
-class ReadOptions(SendOptions, total=False):
-    """Options every reading method takes."""
-
-    extra_headers: Mapping[str, str] | None
-    extra_query: Mapping[str, Any] | None
-
-
-class PrepareOptions(TypedDict, total=False):
-    """Options of `prepare`."""
-
-    idempotency_key: str | None
-    """8 to 128 printable characters; made by the client when absent (Limits, Idempotency)."""
-    extra_headers: Mapping[str, str] | None
-    extra_query: Mapping[str, Any] | None
-    extra_body: Mapping[str, Any] | None
-    """Top-level JSON fields put over the request's own."""
-
-
-class WriteOptions(ReadOptions, total=False):
-    """Options every creating method takes."""
-
-    idempotency_key: str | None
-    """8 to 128 printable characters; made by the client when absent (Limits, Idempotency)."""
-    extra_body: Mapping[str, Any] | None
-    """Top-level JSON fields put over the request's own."""
-
-
 @attrs.frozen(eq=False)
 class Call:
     """One call, ready to go."""
 
-    operation: Operation
+    operation: Operation[Any]
     path: str
     limit: Limit
     headers: Mapping[str, str] = attrs.field(repr=masked)
@@ -83,13 +45,15 @@ class Call:
 
 
 def reading(
-    operation: Operation,
-    options: ReadOptions,
+    operation: Operation[Any],
+    options: Mapping[str, Any],
     ids: Mapping[str, str] | None = None,
     query: Mapping[str, Any] | None = None,
     errors: Errors | None = None,
+    record: str | None = None,
 ) -> Call:
     """A GET. Raises InvalidRequest with every fault of its arguments."""
+    refuse_unknown(options, READ_OPTIONS)
     faults = {**(errors or {}), **_operations.id_problems(ids or {}), **_option_problems(options)}
     if faults:
         raise InvalidRequest(faults, operation=operation.name)
@@ -101,16 +65,16 @@ def reading(
         path,
         operation.limit,
         options.get("extra_headers") or {},
-        ids[operation.record] if ids and operation.record else None,
+        ids[operation.record] if ids and operation.record else record,
         **sending(options),
     )
 
 
 def writing(
     prepared: PreparedRequest,
-    options: SendOptions,
+    options: Mapping[str, Any],
     *,
-    operation: Operation,
+    operation: Operation[Any],
     limit: Limit | None = None,
     record: str | None = None,
     priority: Priority = "interactive",
@@ -130,9 +94,26 @@ def writing(
     )
 
 
+SEND_OPTIONS = frozenset({"timeout", "deadline", "max_retries"})
+READ_OPTIONS = SEND_OPTIONS | {"extra_headers", "extra_query"}
+WRITE_OPTIONS = READ_OPTIONS | {"idempotency_key", "extra_body"}
+
+
+def split(arguments: Mapping[str, Any], options: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keyword arguments as (a request's own, options)."""
+    own = {name: value for name, value in arguments.items() if name not in options}
+    return own, {name: value for name, value in arguments.items() if name in options}
+
+
+def refuse_unknown(arguments: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raise TypeError for a keyword argument that the method does not take."""
+    for name in arguments.keys() - set(known):
+        raise TypeError(f"unexpected keyword argument {name!r}")
+
+
 def sending(options: Mapping[str, Any]) -> Any:
     """The options that say how a call is sent."""
-    return {name: options.get(name) for name in ("timeout", "deadline", "max_retries")}
+    return {name: options.get(name) for name in SEND_OPTIONS}
 
 
 @attrs.frozen
@@ -145,9 +126,9 @@ class Origin:
 
 
 def prepare(
-    operation: Operation,
+    operation: Operation[Any],
     request: Params | Mapping[str, Any] | None,
-    options: PrepareOptions | WriteOptions,
+    options: Mapping[str, Any],
     origin: Origin,
     make_key: _idempotency.KeyMaker,
     path: str | None = None,
@@ -177,7 +158,7 @@ def prepare(
 
 
 def _bytes(
-    operation: Operation, request: Params | Mapping[str, Any] | None, extra: Mapping[str, Any] | None
+    operation: Operation[Any], request: Params | Mapping[str, Any] | None, extra: Mapping[str, Any] | None
 ) -> bytes:
     try:
         if isinstance(request, Params):
@@ -233,6 +214,7 @@ def count(value: object) -> bool:
 
 def filters(names: Mapping[str, str], given: Mapping[str, Any]) -> tuple[dict[str, str], Errors]:
     """List filters as query pairs, and their faults (Endpoints, lists; gaps A, B, D)."""
+    refuse_unknown(given, names)
     query: dict[str, str] = {}
     errors: Errors = {}
     for name, value in given.items():

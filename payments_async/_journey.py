@@ -78,8 +78,8 @@ class Journey:
         first = self.first_in_doubt or prepared.created_at
         tries = ", ".join(attempt.reason for attempt in self.attempts)
         error = OutcomeUnknown(
-            f"{self.call.operation.name}: no definite answer after {len(self.attempts)} attempt(s) ({tries}): "
-            "it may have been carried out. Do not send it again under a new key; client.resolve(error) finds out",
+            f"{self.call.operation.name}: no definite answer, it may have been carried out "
+            f"(attempts: {tries}). Do not send it again under a new key: client.resolve(error) finds out",
             prepared=prepared,
             first_sent_at=first,
             key_expires_at=first + timedelta(seconds=_gaps.KEY_LIFETIME),

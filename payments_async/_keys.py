@@ -7,7 +7,8 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from ._auth import Key
-from ._gate import KeyLimiter, Limiters
+from ._key_limiter import KeyLimiter
+from ._limiters import Limiters
 from ._limits import RateLimits
 from ._retry import Budget
 

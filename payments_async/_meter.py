@@ -60,9 +60,8 @@ class Meter:
         self._counted = 0
         self._answered = 0  # answers in the slot that ends at `_slot_end`
         self._slot_end = 0.0
-        self._slots: list[
-            tuple[float, int]
-        ] = []  # (when they stop counting, how many); an empty deque is big
+        # (when they stop counting, how many); a list, because an empty deque takes as much room as all the rest
+        self._slots: list[tuple[float, int]] = []
         self._full_at = float("-inf")
         self._shut = NONE  # the number of the closing in force
         self._closings = ORDINARY

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import urlencode
 
 import attrs
 
 from . import models
+from .errors import InvalidRequest
+
+R_co = TypeVar("R_co", covariant=True)
 
 Limit = Literal["write", "read", "diagnostic", "refund_availability"]
 """Which limits a call counts against (Limits, Rate limits)."""
@@ -21,11 +24,14 @@ Shape = Literal["record", "checkout", "page", "method_status", "raw"]
 or the whole body as it is."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)+")
+_DOTS = re.compile(r"/\.{1,2}(?:/|$)|%2[eEfF]|%5[cC]|%0|%1|%7[fF]")
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 
 
 @attrs.frozen
-class Operation:
+class Operation(Generic[R_co]):
     """One endpoint (Endpoints, Summary)."""
 
     name: str
@@ -33,7 +39,7 @@ class Operation:
     path: str
     """Relative to the base URL, with {placeholders}."""
     limit: Limit
-    result: type[Any] | None
+    result: type[R_co] | None
     shape: Shape = "record"
     creates: bool = False
     """Whether it makes a record, so that an attempt without an answer leaves its outcome unknown."""
@@ -110,7 +116,7 @@ METHODS_STATUS = Operation(
     "method_status",
 )
 
-OPERATIONS: Mapping[str, Operation] = {
+OPERATIONS: Mapping[str, Operation[Any]] = {
     operation.name: operation
     for operation in (
         CHECKOUTS_CREATE,
@@ -144,14 +150,50 @@ def path_with(path: str, query: Mapping[str, object]) -> str:
     return f"{path}?{urlencode(pairs, doseq=True)}" if pairs else path
 
 
-def find(method: str, path: str) -> tuple[Operation | None, str | None]:
-    """The operation that a method and path name, and the record a per-record limit counts for."""
+def _record_of(method: str, path: str) -> tuple[Operation[Any] | None, str | None]:
+    """The listed operation that a method and path are, and the record a per-record limit counts for."""
     for operation in OPERATIONS.values():
-        pattern = _PLACEHOLDER.sub(r"(?P<\1>[^/?]+)", operation.path)
+        pattern = _PLACEHOLDER.sub(r"(?P<\1>[^/]+)", operation.path)
         match = re.fullmatch(pattern, path) if operation.method == method else None
         if match:
             return operation, match[operation.record] if operation.record else None
     return None, None
+
+
+def unlisted(
+    method: object, path: object, result: type[Any] | None, limit: Limit | None
+) -> tuple[Operation[Any], str | None]:
+    """The operation `client.request` makes of its arguments, and its record. Raises InvalidRequest."""
+    faults: dict[str, list[str]] = {}
+    if not isinstance(method, str) or method not in METHODS:
+        faults["method"] = [f"must be one of {', '.join(METHODS)}"]
+    if not isinstance(path, str) or not _PATH.fullmatch(path) or _DOTS.search(path):
+        faults["path"] = [
+            "must start with a slash and hold plain segments; encode what is special, put the query in params="
+        ]
+    if limit not in (None, "write", "read", "diagnostic", "refund_availability"):
+        faults["limit"] = ["must be write, read, diagnostic or refund_availability"]
+    if result is not None and not (isinstance(result, type) and issubclass(result, models.Record)):
+        faults["result"] = ["must be a record class of payments_async.models"]
+    if faults:
+        raise InvalidRequest(faults, operation="request")
+    listed, record = _record_of(str(method), str(path))
+    operation = bare(str(method), str(path), result)
+    return attrs.evolve(operation, limit=limit or (listed.limit if listed else operation.limit)), record
+
+
+def named(name: str) -> Operation[Any]:
+    """The operation of a prepared request: one of the table, or a bare `POST /path`."""
+    method, _, path = name.partition(" ")
+    return OPERATIONS.get(name) or bare(method, path)
+
+
+def bare(method: str, path: str, result: type[Any] | None = None) -> Operation[Any]:
+    """An operation that the interface does not show, for `client.request`."""
+    limit = default_limit(method, path)
+    return Operation(
+        f"{method} {path}", method, path, limit, result, "raw", creates=method != "GET" and limit == "write"
+    )
 
 
 def default_limit(method: str, path: str) -> Limit:

@@ -7,6 +7,7 @@ round again. Every decision is a call to a pure function of the modules above; h
 from __future__ import annotations
 
 from asyncio import CancelledError
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -14,17 +15,20 @@ import attrs
 from . import events
 from ._answers import Reading, read_answer, read_failure
 from ._auth import Key
-from ._calls import Call, Origin
+from ._calls import Call, Origin, prepare
 from ._gate import Gate, GateTimeout
 from ._idempotency import HEADER, KeyMaker, UsedKeys
 from ._journey import Journey
-from ._keys import KeyState, Keys
+from ._keys import Keys, KeyState
+from ._limits import LimitClass, LimitSnapshot
+from ._operations import Operation
 from ._retry import backoff, pause
 from ._runtime import Runtime
 from ._settings import Settings
 from ._wire import Flight, Transport, TransportFailure
-from .errors import ConfigurationError, LimitReached, PaymentsError, RateLimitedError
+from .errors import ConfigurationError, InvalidRequest, LimitReached, PaymentsError, RateLimitedError
 from .models import Page, Record, ResponseInfo
+from .params import Params, PreparedRequest
 
 Held = list[tuple[Gate, int]]
 """The gates an attempt has passed, with the grant of each."""
@@ -56,9 +60,33 @@ class Pipeline:
             if delay:
                 await self._sleep(journey, delay)
 
-    def origin(self) -> Origin:
-        """What a request prepared now is bound to."""
-        return Origin(self.settings.base_url, self.settings.key().environment, self.runtime.now())
+    def prepare(
+        self,
+        operation: Operation[Any],
+        request: Params | Mapping[str, Any] | None,
+        options: Mapping[str, Any],
+        path: str | None = None,
+    ) -> PreparedRequest:
+        """A write's bytes and key. Raises InvalidRequest, also for a key used with another body (gap R)."""
+        origin = Origin(self.settings.base_url, self.settings.key().environment, self.runtime.now())
+        prepared = prepare(operation, request, options, origin, self.make_key, path)
+        if options.get("idempotency_key"):
+            now = self.runtime.monotonic()
+            if self.used_keys.conflict(prepared.idempotency_key, prepared.body, now):
+                told = "was used with another body within 24 hours: a changed request needs a new key"
+                raise InvalidRequest({"idempotency_key": [told]}, operation=operation.name)
+        return prepared
+
+    def refuse_foreign(self, prepared: PreparedRequest) -> None:
+        """Raise ConfigurationError for a request that was prepared for another service address."""
+        if prepared.base_url != self.settings.base_url:
+            told = f"this request was prepared for {prepared.base_url}; this client talks to another address"
+            raise ConfigurationError(told, operation=prepared.operation)
+
+    def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
+        """How much of each limit the key has used in this process."""
+        limiter = self.keys.of(self.settings.key()).limiter
+        return limiter.snapshot(self.runtime.monotonic())
 
     def _key(self, call: Call, journey: Journey) -> Key:
         key = self.settings.key()
@@ -73,7 +101,7 @@ class Pipeline:
         call, held = journey.call, []
         now = self.runtime.monotonic()
         try:
-            for gate in state.limiter.gates(call.limit, call.record):
+            for gate in state.limiter.gates(call.limit, call.record, now):
                 grant = gate.try_enter(now) or await self._stand_in_line(gate, journey)
                 held.append((gate, grant))
         except BaseException as stopped:

@@ -1,0 +1,125 @@
+"""One walk of a list for everybody who waits on it, however many they are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+from . import _calls, _polling
+from ._operations import Operation
+from ._pipeline import Pipeline
+from .errors import (
+    APIConnectionError,
+    DeadlineExceeded,
+    LimitReached,
+    RateLimitedError,
+    ServerError,
+)
+
+PASSING = (APIConnectionError, DeadlineExceeded, LimitReached, RateLimitedError, ServerError)
+"""Failures of a reading that the next one may not have."""
+
+
+@attrs.define(eq=False)
+class Watch:
+    """One caller waiting for one record."""
+
+    id: str
+    created_at: datetime | None
+    ends: Callable[[Any], bool]
+    """Whether the record, as just read, ends the wait."""
+    future: asyncio.Future[Any]
+    last: Any = None
+    """The record as last read."""
+
+    def give_up(self) -> None:
+        """The time is over: the future's result is None."""
+        if not self.future.done():
+            self.future.set_result(None)
+
+    def show(self, record: Any) -> bool:
+        """Take a reading; whether it is news."""
+        news: bool = record != self.last
+        self.last = record
+        if not self.future.done() and self.ends(record):
+            self.future.set_result(record)
+        return news
+
+
+class Sweep:
+    """Walks one list, newest first, as long as somebody waits: every five seconds at most (`_polling`)."""
+
+    def __init__(self, pipeline: Pipeline, operation: Operation[Any], names: Mapping[str, str]) -> None:
+        self._pipeline = pipeline
+        self._operation = operation
+        self._names = names
+        self._watches: set[Watch] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._swept_at = float("-inf")
+        self._pages = 0
+        self._unchanged = 0
+
+    def join(self, watch: Watch) -> None:
+        """Show this watch every reading of its record until it leaves."""
+        self._watches.add(watch)
+        self._unchanged = 0
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def leave(self, watch: Watch) -> None:
+        """Nobody waits for it any more."""
+        self._watches.discard(watch)
+        if not self._watches and self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _run(self) -> None:
+        runtime = self._pipeline.runtime
+        while True:
+            rest = _polling.interval(self._unchanged, self._pages, runtime.random())
+            if (delay := self._swept_at + rest - runtime.monotonic()) > 0:
+                await runtime.sleep(delay)
+            try:
+                news = await self._walk()
+                self._unchanged = 0 if news else self._unchanged + 1
+            except PASSING:
+                self._unchanged += 1
+            except Exception as error:  # whatever it is, nobody may wait for a sweep that has ended
+                self._fail(error)
+                return
+            finally:
+                self._swept_at = runtime.monotonic()
+
+    async def _walk(self) -> bool:
+        """Read pages until everybody's record was seen; whether any had changed."""
+        wanted: dict[str, list[Watch]] = {}
+        for watch in self._watches:
+            wanted.setdefault(watch.id, []).append(watch)
+        query, news = self._query(), False
+        self._pages = 0
+        while wanted and self._pages < _polling.MAX_PAGES:
+            page = await self._pipeline.run(_calls.reading(self._operation, {}, query=query))
+            self._pages += 1
+            for record in page:
+                for watch in wanted.pop(record.id, ()):
+                    news = watch.show(record) or news
+            if page.next_cursor is None:
+                break
+            query["cursor"] = page.next_cursor
+        return news
+
+    def _query(self) -> dict[str, str]:
+        """The list's filters: back to the day of the oldest record, when everybody knows theirs."""
+        days = [watch.created_at.astimezone(UTC).date() for watch in self._watches if watch.created_at]
+        complete = len(days) == len(self._watches)
+        filters = {"page_size": 100, "created_on_or_after": min(days) if complete and days else None}
+        return _calls.filters(self._names, filters)[0]
+
+    def _fail(self, error: Exception) -> None:
+        for watch in self._watches:
+            if not watch.future.done():
+                watch.future.set_exception(error)

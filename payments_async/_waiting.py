@@ -1,0 +1,173 @@
+"""Waiting for a record to become final, on readings that all waits of a client share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import attrs
+
+from . import _calls, _gaps
+from ._operations import (
+    CHECKOUTS_RETRIEVE,
+    INTENTS_LIST,
+    INTENTS_RETRIEVE_ATTEMPT,
+    PAYOUTS_LIST,
+    Operation,
+)
+from ._pipeline import Pipeline
+from ._polling import Target
+from ._sweep import PASSING, Sweep, Watch
+from .errors import InvalidRequest, WaitTimeout
+from .models import Checkout, PaymentAttempt, PaymentIntent, Payout, Record
+
+R = TypeVar("R")
+
+
+@attrs.frozen(eq=False)
+class _Sweeps:
+    """The sweeps of one event loop."""
+
+    payouts: Sweep
+    intents: Sweep
+
+
+@attrs.frozen(eq=False)
+class _Wait:
+    """One wait: what for, until when, and how to read its record by itself."""
+
+    target: Target
+    until: float
+    """On the monotonic clock."""
+
+
+class Waiting:
+    """The waits of one client."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Sweeps] = WeakKeyDictionary()
+
+    async def payout(self, payout: Payout | str, deadline: float) -> Payout:
+        """The payout when it is final. Raises WaitTimeout."""
+        if isinstance(payout, Payout) and payout.is_final:
+            return payout
+        wait = self._wait(_target("payout", payout), deadline)
+        seen = payout if isinstance(payout, Payout) else None
+        found: Payout = await self._until(wait, self._sweeps().payouts, seen, lambda read: read.is_final)
+        return found
+
+    async def checkout(self, checkout: Checkout | str, deadline: float) -> Checkout:
+        """The checkout when its payment is final. Raises WaitTimeout."""
+        wait = self._wait(_target("checkout", checkout), deadline)
+        if not isinstance(checkout, Checkout):
+            checkout = await self._read(wait, CHECKOUTS_RETRIEVE, {"checkout_id": wait.target.id}, None)
+        payment = checkout.payment
+        if payment is None or payment.id is None or payment.is_final:
+            return checkout
+        ids = attrs.evolve(wait.target, id=payment.id, created_at=payment.created_at)
+        listed = await self._until(
+            _Wait(ids, wait.until), self._sweeps().intents, None, lambda read: read.is_final, checkout, wait
+        )
+        fresh = await self._read(wait, CHECKOUTS_RETRIEVE, {"checkout_id": wait.target.id}, checkout)
+        return _with_listed(fresh, listed)
+
+    async def attempt(
+        self, payment_intent_id: str, attempt_id: str | None, deadline: float
+    ) -> PaymentAttempt:
+        """The attempt when it is final. Raises WaitTimeout."""
+        wait = self._wait(Target.read("attempt", payment_intent_id, attempt_id), deadline)
+        wanted = str(wait.target.attempt_id)
+        ids = {"payment_intent_id": wait.target.id, "attempt_id": wanted}
+        attempt: PaymentAttempt | None = None
+        while True:
+            attempt = await self._read(wait, INTENTS_RETRIEVE_ATTEMPT, ids, attempt)
+            if attempt.is_final:
+                return attempt
+            await self._until(wait, self._sweeps().intents, None, _moved_on(wanted), attempt)
+
+    def _wait(self, target: Target, deadline: float) -> _Wait:
+        if not _calls.positive(deadline):
+            raise InvalidRequest({"deadline": ["must be a positive number of seconds"]}, operation="wait")
+        return _Wait(target, self._pipeline.runtime.monotonic() + deadline)
+
+    def _sweeps(self) -> _Sweeps:
+        loop = asyncio.get_running_loop()
+        if loop not in self._loops:
+            self._loops[loop] = _Sweeps(
+                Sweep(self._pipeline, PAYOUTS_LIST, _gaps.PAYOUT_FILTERS),
+                Sweep(self._pipeline, INTENTS_LIST, _gaps.INTENT_FILTERS),
+            )
+        return self._loops[loop]
+
+    async def _until(
+        self,
+        wait: _Wait,
+        sweep: Sweep,
+        seen: Record | None,
+        ends: Callable[[Any], bool],
+        last: Record | None = None,
+        shown_as: _Wait | None = None,
+    ) -> Any:
+        """Watch the list until `ends`; WaitTimeout holds the record as last read, or `last`."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        watch = Watch(wait.target.id, wait.target.created_at, ends, future, seen)
+        left = wait.until - self._pipeline.runtime.monotonic()
+        timer = self._pipeline.runtime.call_later(max(left, 0.0), watch.give_up)
+        sweep.join(watch)
+        try:
+            found = await future
+        finally:
+            timer.cancel()
+            sweep.leave(watch)
+        if found is None:
+            raise _timed_out(shown_as or wait, last or watch.last)
+        return found
+
+    async def _read(
+        self, wait: _Wait, operation: Operation[R], ids: dict[str, str], last: Record | None
+    ) -> R:
+        """Read one record, within the wait's time."""
+        left = wait.until - self._pipeline.runtime.monotonic()
+        try:
+            if left > 0:
+                call = _calls.reading(operation, {"deadline": left}, ids)
+                record: R = await self._pipeline.run(call)
+                return record
+        except PASSING:
+            if wait.until > self._pipeline.runtime.monotonic():
+                raise
+        raise _timed_out(wait, last)
+
+
+def _target(kind: Any, given: Payout | Checkout | str) -> Target:
+    if not isinstance(given, Payout | Checkout):
+        return Target.read(kind, given)
+    created = given.created_at if isinstance(given, Payout) else None
+    return attrs.evolve(Target.read(kind, given.id), created_at=created)
+
+
+def _moved_on(attempt_id: str) -> Callable[[PaymentIntent], bool]:
+    """Whether a listed intent says that the attempt is worth reading again."""
+
+    def ends(intent: PaymentIntent) -> bool:
+        active = intent.active_attempt
+        return active is None or active.id != attempt_id or active.is_final or intent.is_final
+
+    return ends
+
+
+def _with_listed(checkout: Checkout, listed: PaymentIntent) -> Checkout:
+    """The list form tells the status; the checkout form may not, and a caller wants to see it."""
+    payment = checkout.payment
+    if payment is None or payment.status is not None:
+        return checkout
+    known = attrs.evolve(payment, status=listed.status, expired_at=payment.expired_at or listed.expired_at)
+    return attrs.evolve(checkout, payment=known)
+
+
+def _timed_out(wait: _Wait, last: Any) -> WaitTimeout:
+    told = f"the {wait.target.kind} was not final in time; wait again with error.token, here or elsewhere"
+    return WaitTimeout(told, last=last, token=wait.target.token(), operation="wait")

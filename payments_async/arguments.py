@@ -1,0 +1,199 @@
+"""The keyword arguments of every method, written down once: what it takes, of which type, in which unit.
+
+Methods take them as `**arguments: Unpack[...]`; type checkers and editors show them by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any, Required, TypedDict
+
+from .params import (
+    AppearanceInput,
+    AttemptInput,
+    CheckoutRestriction,
+    CustomerInput,
+    Instrument,
+    Money,
+    Pairs,
+)
+
+
+class SendOptions(TypedDict, total=False):
+    """How one call is sent; each overrides the client's own."""
+
+    timeout: float | None
+    """Seconds for each attempt."""
+    deadline: float | None
+    """Seconds for the whole call: pacing, attempts and back-off."""
+    max_retries: int | None
+    """Tries after the first."""
+
+
+class PrepareOptions(TypedDict, total=False):
+    """What goes into a write besides its fields."""
+
+    idempotency_key: str | None
+    """8 to 128 printable characters; the client makes one when absent (Limits, Idempotency)."""
+    extra_headers: Mapping[str, str] | None
+    extra_query: Mapping[str, Any] | None
+    extra_body: Mapping[str, Any] | None
+    """Top-level JSON fields put over the request's own."""
+
+
+class ReadOptions(SendOptions, total=False):
+    """Options of every reading method."""
+
+    extra_headers: Mapping[str, str] | None
+    extra_query: Mapping[str, Any] | None
+
+
+class WriteOptions(PrepareOptions, SendOptions, total=False):
+    """Options of every writing method."""
+
+
+class PaymentFields(TypedDict, total=False):
+    """Fields that both payment-creating operations take (Endpoints, Shared body fields)."""
+
+    amount: Required[Money]
+    """Major units, at least 1: Decimal, int or decimal text."""
+    currency: Required[str]
+    """ISO 4217, three uppercase letters."""
+    description: str | None
+    """At most 500 characters."""
+    customer: CustomerInput | Pairs | None
+    return_url: str | None
+    """Where the payer lands afterwards, at most 2048 characters. Landing there proves nothing."""
+    webhook_url: str | None
+    """Where events go, unsigned, at most 2048 characters."""
+    statement_descriptor: str | None
+    """At most 22 letters, digits, white space, periods, commas and hyphens."""
+    receipt_email: str | None
+    """At most 255 characters."""
+    entity_id: str | None
+    """Your identifier of the thing paid for, at most 191 characters."""
+    entity_created_at: datetime | None
+    """Aware, not in the future."""
+    gateway_options: Pairs | None
+    """Parameters for gateways, by gateway code."""
+    metadata: Pairs | None
+    """Up to 10 pairs, returned unchanged."""
+
+
+class CheckoutFields(PaymentFields, total=False):
+    """Fields of POST /payment/checkouts."""
+
+    expires_in_minutes: int | None
+    """30 to 1440."""
+    restriction: CheckoutRestriction | Pairs | None
+    """One country or one phone number."""
+    appearance: AppearanceInput | Pairs | None
+    """Overrides of the page's look."""
+
+
+class PaymentIntentFields(PaymentFields, total=False):
+    """Fields of POST /payment/intents."""
+
+    attempt: AttemptInput | Pairs | None
+    """A first attempt to start at once (gap M)."""
+
+
+class PayoutFields(TypedDict, total=False):
+    """Fields of POST /payouts."""
+
+    amount: Required[Money]
+    """Major units, at least 1: Decimal, int or decimal text."""
+    currency: Required[str]
+    """ISO 4217, three uppercase letters."""
+    method: Required[str]
+    """The payout method's code, from the dashboard."""
+    instrument: Required[Instrument | Pairs]
+    """Where the money goes."""
+    reference: str | None
+    """Your identifier, unique within the project, at most 191 characters. Give one: it makes the payout
+    impossible to pay twice and possible to find again."""
+    description: str | None
+    """At most 500 characters."""
+    customer: CustomerInput | Pairs | None
+    webhook_url: str | None
+    """Told of creation, completion and failure, unsigned, at most 2048 characters."""
+    metadata: Pairs | None
+    """Up to 10 pairs, returned unchanged."""
+    gateway_options: Pairs | None
+    """Parameters for gateways, by gateway code."""
+
+
+class CheckoutPreparation(CheckoutFields, PrepareOptions, total=False):
+    """Arguments of `checkouts.prepare`."""
+
+
+class CheckoutArguments(CheckoutPreparation, SendOptions, total=False):
+    """Arguments of `checkouts.create`."""
+
+
+class PaymentIntentPreparation(PaymentIntentFields, PrepareOptions, total=False):
+    """Arguments of `payment_intents.prepare`."""
+
+
+class PaymentIntentArguments(PaymentIntentPreparation, SendOptions, total=False):
+    """Arguments of `payment_intents.create`."""
+
+
+class PayoutPreparation(PayoutFields, PrepareOptions, total=False):
+    """Arguments of `payouts.prepare`."""
+
+
+class PayoutArguments(PayoutPreparation, SendOptions, total=False):
+    """Arguments of `payouts.create`."""
+
+
+class _Filters(ReadOptions, total=False):
+    status: str | None
+    customer_id: str | None
+    created_on_or_after: date | str | None
+    """A date, an aware datetime, or text."""
+    created_on_or_before: date | str | None
+    """A date, an aware datetime, or text."""
+    page_size: int | None
+    """1 to 100; the service's own when absent (gap D)."""
+    cursor: str | None
+    """`next_cursor` of another page, with the same filters."""
+
+
+class PaymentIntentFilters(_Filters, total=False):
+    """Arguments of `payment_intents.list` (gap A)."""
+
+    channel: str | None
+    """The channel the payment came through."""
+
+
+class PayoutFilters(_Filters, total=False):
+    """Arguments of `payouts.list` (gap B)."""
+
+    method: str | None
+    """A payout method code."""
+    currency: str | None
+
+
+class PaymentIntentIteration(PaymentIntentFilters, total=False):
+    """Arguments of `payment_intents.iterate`."""
+
+    max_items: int | None
+    """Stop after so many."""
+
+
+class PayoutIteration(PayoutFilters, total=False):
+    """Arguments of `payouts.iterate`."""
+
+    max_items: int | None
+    """Stop after so many."""
+
+
+class Search(ReadOptions, total=False):
+    """Options of `payouts.find`."""
+
+    created_on_or_after: date | str | None
+    """Where the walk, newest first, may end."""
+    max_pages: int
+    """Pages of 100 to read at most; 100 when absent."""

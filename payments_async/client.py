@@ -1,0 +1,302 @@
+"""The client: one object per secret key, with a resource for each part of the service."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
+
+import attrs
+
+from . import _calls, _operations
+from ._idempotency import KeyMaker, UsedKeys
+from ._keys import Keys
+from ._limiters import PROCESS, Limiters
+from ._limits import LimitClass, LimitSnapshot, RateLimits
+from ._pipeline import Pipeline
+from ._resolving import Question, Resolver
+from ._runtime import SYSTEM, Runtime
+from ._settings import check_numbers, settle
+from ._waiting import Waiting
+from ._wire import Transport
+from .arguments import WriteOptions
+from .errors import ConfigurationError, OutcomeUnknown
+from .events import Emitter, Event
+from .params import PreparedRequest
+from .resources._base import Channel
+from .resources.checkouts import AsyncCheckouts
+from .resources.methods import AsyncMethods
+from .resources.payment_intents import AsyncPaymentIntents
+from .resources.payouts import AsyncPayouts
+
+R = TypeVar("R")
+
+
+class AsyncPayments:
+    """Collects payments and sends payouts.
+
+    Constructing one does no I/O and needs no running loop. Use it with or without `async with`; close it
+    with `aclose()` when you are done. All clients of a key in a process share its rate limits.
+    """
+
+    def __init__(
+        self,
+        api_key: str | Callable[[], str] | None = None,
+        *,
+        base_url: str | None = None,
+        environment: Literal["live", "sandbox"] | None = None,
+        timeout: float = 30.0,
+        connect_timeout: float = 10.0,
+        deadline: float | None = None,
+        max_retries: int = 2,
+        limits: RateLimits | None = None,
+        on_limit: Literal["wait", "raise"] = "wait",
+        max_retry_after: float = 120.0,
+        max_connections: int = 256,
+        proxy: str | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        on_event: Callable[[Event], object] | None = None,
+        app_info: str | None = None,
+        transport: Transport | None = None,
+        runtime: Runtime | None = None,
+    ) -> None:
+        """Check the options; nothing is sent.
+
+        Args:
+            api_key: the project's secret key, or a callable that gives it for each request (rotation
+                without a restart); `PAYMENTS_API_KEY` when absent (Authentication).
+            base_url: the service's address, ending in /v1; `PAYMENTS_BASE_URL` when absent.
+            environment: refuse a key of the other one.
+            timeout: seconds for each attempt.
+            connect_timeout: seconds to open a connection.
+            deadline: seconds for a whole call, pacing and retries included; None for no bound.
+            max_retries: tries after the first.
+            limits: requests a minute; None for the service's limits, or what the key already has here.
+                `PAYMENTS_RATE_SHARE` (a fraction) divides them among processes.
+            on_limit: wait for the rate limit, or raise LimitReached.
+            max_retry_after: seconds; a longer `Retry-After` raises at once.
+            max_connections: connections open at a time.
+            proxy: an HTTP proxy's URL. The environment's proxy settings are not read.
+            ssl_context: for a private certificate authority.
+            on_event: called with each `events.Event`; it cannot break a call.
+            app_info: added to `User-Agent`, such as "shop/1.2".
+            transport: what carries the requests, for tests.
+            runtime: time and chance, for tests.
+
+        Raises:
+            ConfigurationError: an option cannot be used; the message says why, never showing the key.
+        """
+        check_numbers({"connect_timeout": connect_timeout})
+        if not _calls.count(max_connections) or not max_connections:
+            raise ConfigurationError("max_connections must be a whole number, 1 or more")
+        settings = settle(
+            os.environ,
+            api_key=api_key,
+            base_url=base_url,
+            environment=environment,
+            limits=limits,
+            app_info=app_info,
+            on_event=on_event,
+            timeout=timeout,
+            deadline=deadline,
+            max_retries=max_retries,
+            max_retry_after=max_retry_after,
+            on_limit=on_limit,
+        )
+        runtime = runtime or SYSTEM
+        if transport is None:
+            from ._transport import AiohttpTransport  # aiohttp costs 0.2 s: only when it is needed
+
+            transport = AiohttpTransport(
+                connect_timeout=connect_timeout,
+                max_connections=max_connections,
+                proxy=proxy,
+                ssl_context=ssl_context,
+                runtime=runtime,
+            )
+        limiters = PROCESS if runtime is SYSTEM else Limiters(runtime.monotonic)
+        keys = Keys(limiters, settings.base_url, settings.limits)
+        self._assemble(Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), UsedKeys()))
+
+    def _assemble(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        channel = Channel(pipeline, Waiting(pipeline))
+        self.checkouts = AsyncCheckouts(channel)
+        """Payments with a hosted page."""
+        self.payment_intents = AsyncPaymentIntents(channel)
+        """Payments and their attempts."""
+        self.payouts = AsyncPayouts(channel)
+        """Money sent."""
+        self.methods = AsyncMethods(channel)
+        """Payment methods."""
+
+    def with_options(
+        self,
+        *,
+        timeout: float | None = None,
+        deadline: float | None = None,
+        max_retries: int | None = None,
+        on_limit: Literal["wait", "raise"] | None = None,
+        max_retry_after: float | None = None,
+        on_event: Callable[[Event], object] | None = None,
+    ) -> Self:
+        """A client with other options on the same connections and limits; what is None stays.
+
+        Closing either closes the connections of both.
+
+        Raises:
+            ConfigurationError: an option cannot be used.
+        """
+        given = {
+            "timeout": timeout,
+            "deadline": deadline,
+            "max_retries": max_retries,
+            "on_limit": on_limit,
+            "max_retry_after": max_retry_after,
+        }
+        changed = check_numbers({name: value for name, value in given.items() if value is not None})
+        if on_event is not None:
+            changed["emitter"] = Emitter(on_event)
+        sibling = object.__new__(type(self))
+        settings = attrs.evolve(self._pipeline.settings, **changed)
+        sibling._assemble(attrs.evolve(self._pipeline, settings=settings))
+        return sibling
+
+    @overload
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        result: None = None,
+        limit: LimitClass | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> Any: ...
+    @overload
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        result: type[R],
+        limit: LimitClass | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> R: ...
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        result: type[Any] | None = None,
+        limit: LimitClass | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> Any:
+        """Call anything the interface does not show, with the same limits, retries, errors and decoding.
+
+        Args:
+            method: GET, POST, PUT, PATCH or DELETE. All but GET carry an idempotency key.
+            path: relative to the base URL, starting with a slash.
+            json: the body's fields.
+            params: the query.
+            result: a record class to read `data` as; None for the decoded JSON, whole.
+            limit: "write", "read", "diagnostic" or "refund_availability"; by method and path when absent.
+            options: see `arguments.WriteOptions`.
+
+        Raises:
+            InvalidRequest: a fault of the arguments; nothing was sent.
+            OutcomeUnknown: a write without a definite answer.
+            PaymentsError: see `errors`.
+        """
+        operation, record = _operations.unlisted(method, path, result, limit)
+        query = {**(params or {}), **(options.get("extra_query") or {})}
+        if operation.writes:
+            prepared = self._pipeline.prepare(operation, json, {**options, "extra_query": query})
+            call = _calls.writing(prepared, options, operation=operation, record=record)
+        else:
+            call = _calls.reading(operation, {**options, "extra_query": query}, record=record)
+        return await self._pipeline.run(call)
+
+    async def send(
+        self,
+        prepared: PreparedRequest,
+        *,
+        priority: Literal["interactive", "bulk"] = "interactive",
+        max_retries: int | None = None,
+        timeout: float | None = None,
+        deadline: float | None = None,
+    ) -> Any:
+        """Send what `prepare` made; as often as you like within 24 hours, it is one request.
+
+        Args:
+            prepared: from `prepare` or `PreparedRequest.from_json`.
+            priority: "bulk" calls wait behind "interactive" ones at the rate limit.
+            max_retries: tries after the first.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call.
+
+        Returns:
+            The record; `record.response.attempts` tells every attempt's verdict.
+
+        Raises:
+            ConfigurationError: it was prepared for another environment or address; nothing was sent.
+            OutcomeUnknown: no definite answer came.
+            PaymentsError: see `errors`; `error.attempts` tells every attempt's verdict.
+        """
+        self._pipeline.refuse_foreign(prepared)
+        options = {"max_retries": max_retries, "timeout": timeout, "deadline": deadline}
+        operation = _operations.named(prepared.operation)
+        call = _calls.writing(prepared, options, operation=operation, priority=priority)
+        return await self._pipeline.run(call)
+
+    async def resolve(self, outcome: OutcomeUnknown | PreparedRequest) -> Any:
+        """Find out what became of a write in doubt.
+
+        While its key is protected (23 hours) the same bytes are sent again with the same key; later, a
+        payout is looked up by its reference. A payment or checkout can then only stay unknown.
+
+        Args:
+            outcome: the error, or the request you stored.
+
+        Returns:
+            The record: it happened.
+
+        Raises:
+            APIStatusError: it did not happen, for this reason; effect "none".
+            OutcomeUnknown: it still cannot be told; try again later.
+            ResponseMismatch: the reference belongs to a payout that differs.
+            ConfigurationError: not something that can be resolved, or of another environment or address.
+        """
+        question = Question.of(outcome)
+        self._pipeline.refuse_foreign(question.prepared)
+        return await Resolver(self._pipeline, self.payouts.find).resolve(question)
+
+    def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
+        """How much of each rate limit the key has used in this process, requests a minute."""
+        return self._pipeline.limits_snapshot()
+
+    async def aclose(self) -> None:
+        """Close the connections. The client opens new ones if it is used again."""
+        await self._pipeline.transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        settings = self._pipeline.settings
+        return f"{type(self).__name__}(base_url={settings.base_url!r})"

@@ -1,0 +1,1 @@
+"""The resources of a client: one module each, one method per operation."""

@@ -1,0 +1,111 @@
+"""What the resources share: preparing, sending, reading, walking pages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, TypeVar
+
+import attrs
+
+from .. import _calls, _validation
+from .._operations import Operation, id_problems
+from .._pipeline import Pipeline
+from .._waiting import Waiting
+from ..errors import InvalidRequest, PaymentsError
+from ..models import Page
+from ..params import Params, PreparedRequest
+
+R = TypeVar("R")
+
+
+@attrs.frozen(eq=False)
+class Channel:
+    """A client's way to the service, as its resources use it."""
+
+    pipeline: Pipeline
+    waiting: Waiting
+
+    def prepare(
+        self, operation: Operation[Any], cls: type[Params], arguments: Mapping[str, Any]
+    ) -> PreparedRequest:
+        """A write's bytes and key. Raises InvalidRequest, also for a key last used with another body."""
+        fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
+        return self.pipeline.prepare(operation, cls(**fields), options)
+
+    async def create(self, operation: Operation[R], cls: type[Params], arguments: Mapping[str, Any]) -> R:
+        """Prepare and send."""
+        prepared = self.prepare(operation, cls, arguments)
+        call = _calls.writing(prepared, arguments, operation=operation)
+        record: R = await self.pipeline.run(call)
+        return record
+
+    async def read(
+        self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str] | None = None
+    ) -> R:
+        """One GET of one record."""
+        record: R = await self.pipeline.run(_calls.reading(operation, options, ids))
+        return record
+
+    async def post(self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str]) -> R:
+        """A POST without fields about one record."""
+        _calls.refuse_unknown(options, _calls.READ_OPTIONS)
+        if faults := id_problems(ids):
+            raise InvalidRequest(faults, operation=operation.name)
+        prepared = self.pipeline.prepare(operation, None, options, operation.path.format(**ids))
+        record = ids[operation.record] if operation.record else None
+        result: R = await self.pipeline.run(
+            _calls.writing(prepared, options, operation=operation, record=record)
+        )
+        return result
+
+    async def list(
+        self, operation: Operation[R], names: Mapping[str, str], arguments: Mapping[str, Any]
+    ) -> Page[R]:
+        """One page."""
+        filters, options = _calls.split(arguments, _calls.READ_OPTIONS)
+        query, errors = _calls.filters(names, filters)
+        call = _calls.reading(operation, options, query=query, errors=errors)
+        page: Page[R] = await self.pipeline.run(call)
+        return page
+
+    async def iterate(
+        self, operation: Operation[R], names: Mapping[str, str], arguments: Mapping[str, Any]
+    ) -> AsyncIterator[R]:
+        """All items, page after page."""
+        limit, filters = _calls.split(arguments, frozenset(arguments) - {"max_items"})
+        left = limit.get("max_items")
+        if left is not None and not _calls.count(left):
+            told = f"must be a whole number, 0 or more, not {_validation.kind(left)}"
+            raise InvalidRequest({"max_items": [told]}, operation=operation.name)
+        if left == 0:
+            return
+        async for page in self.pages(operation, names, filters):
+            for item in page:
+                yield item
+                left = None if left is None else left - 1
+                if left == 0:
+                    return
+
+    async def pages(
+        self, operation: Operation[R], names: Mapping[str, str], arguments: Mapping[str, Any]
+    ) -> AsyncIterator[Page[R]]:
+        """All pages, newest first, each read when asked for; a repeated cursor is an error (gap C)."""
+        seen: set[str] = set()
+        cursor = arguments.get("cursor")
+        while True:
+            page = await self.list(operation, names, {**arguments, "cursor": cursor})
+            yield page
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+            if cursor in seen:
+                told = f"{operation.name}: the service gave the same cursor twice; the walk was stopped"
+                raise PaymentsError(told, operation=operation.name)
+            seen.add(cursor)
+
+
+class Resource:
+    """A group of operations of one client."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel

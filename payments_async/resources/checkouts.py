@@ -1,0 +1,70 @@
+"""Checkouts: a payment with a hosted page that collects it."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from .._operations import CHECKOUTS_CREATE, CHECKOUTS_RETRIEVE
+from ..arguments import CheckoutArguments, CheckoutPreparation, ReadOptions
+from ..models import Checkout
+from ..params import CheckoutRequest, PreparedRequest
+from ._base import Resource
+
+
+class AsyncCheckouts(Resource):
+    """`client.checkouts`."""
+
+    async def create(self, **arguments: Unpack[CheckoutArguments]) -> Checkout:
+        """Create a payment and its hosted page; send the payer to `.url` (POST /payment/checkouts).
+
+        Args:
+            arguments: `amount`, `currency`, and any field and option of `arguments.CheckoutArguments`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+            OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
+            PaymentsError: see `errors`; its `effect` speaks of this call.
+        """
+        return await self._channel.create(CHECKOUTS_CREATE, CheckoutRequest, arguments)
+
+    def prepare(self, **arguments: Unpack[CheckoutPreparation]) -> PreparedRequest:
+        """The exact bytes and idempotency key of a create: store them, then `client.send` them.
+
+        Args:
+            arguments: what `create` takes, but for `timeout`, `deadline` and `max_retries`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+        """
+        return self._channel.prepare(CHECKOUTS_CREATE, CheckoutRequest, arguments)
+
+    async def retrieve(self, checkout_id: str, **options: Unpack[ReadOptions]) -> Checkout:
+        """Read a session and its payment back: this, not the payer's return, says whether it was paid.
+
+        Endpoints, GET /payment/checkouts/{checkoutId}.
+
+        Args:
+            checkout_id: the session's id.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: the id cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return await self._channel.read(CHECKOUTS_RETRIEVE, options, {"checkout_id": checkout_id})
+
+    async def wait(self, checkout: Checkout | str, *, deadline: float = 900.0) -> Checkout:
+        """Wait until the session's payment is final: paid, failed or expired.
+
+        All waits of a client share one reading of the list, never more often than every five seconds
+        (Limits, Polling guidance).
+
+        Args:
+            checkout: the checkout, its id, or the `token` of an earlier `WaitTimeout`.
+            deadline: seconds.
+
+        Raises:
+            WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
+            PaymentsError: the reading failed for good.
+        """
+        return await self._channel.waiting.checkout(checkout, deadline)

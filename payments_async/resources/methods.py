@@ -1,0 +1,31 @@
+"""Payment methods: how well they work now."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from .._operations import METHODS_STATUS
+from ..arguments import ReadOptions
+from ..models import MethodStatus
+from ._base import Resource
+
+
+class AsyncMethods(Resource):
+    """`client.methods`."""
+
+    async def status(
+        self, method_code: str, country_code: str, **options: Unpack[ReadOptions]
+    ) -> MethodStatus:
+        """Recent health of a payment method in a country, to hide or demote it (Resources, Method status).
+
+        Args:
+            method_code: the method's code, as the methods endpoint returns it.
+            country_code: ISO 3166-1 alpha-2.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: a code cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        ids = {"method_code": method_code, "country_code": country_code}
+        return await self._channel.read(METHODS_STATUS, options, ids)

@@ -1,0 +1,171 @@
+"""Payment intents: payments collected through the API, and the attempts at collecting them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Unpack
+
+from .. import _gaps
+from .._operations import (
+    INTENTS_CREATE,
+    INTENTS_INSPECT_ATTEMPT,
+    INTENTS_LIST,
+    INTENTS_REFUND_AVAILABILITY,
+    INTENTS_REQUERY,
+    INTENTS_RETRIEVE_ATTEMPT,
+)
+from ..arguments import (
+    PaymentIntentArguments,
+    PaymentIntentFilters,
+    PaymentIntentIteration,
+    PaymentIntentPreparation,
+    ReadOptions,
+)
+from ..models import Inspection, Page, PaymentAttempt, PaymentIntent, RefundAvailability, Requery
+from ..params import PaymentIntentRequest, PreparedRequest
+from ._base import Resource
+
+
+class AsyncPaymentIntents(Resource):
+    """`client.payment_intents`."""
+
+    async def create(self, **arguments: Unpack[PaymentIntentArguments]) -> PaymentIntent:
+        """Create a payment, and start a first attempt when `attempt` is given (POST /payment/intents).
+
+        Args:
+            arguments: `amount`, `currency`, and any field and option of
+                `arguments.PaymentIntentArguments`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+            OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
+            PaymentsError: see `errors`; its `effect` speaks of this call.
+        """
+        return await self._channel.create(INTENTS_CREATE, PaymentIntentRequest, arguments)
+
+    def prepare(self, **arguments: Unpack[PaymentIntentPreparation]) -> PreparedRequest:
+        """The exact bytes and idempotency key of a create: store them, then `client.send` them.
+
+        Args:
+            arguments: what `create` takes, but for `timeout`, `deadline` and `max_retries`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+        """
+        return self._channel.prepare(INTENTS_CREATE, PaymentIntentRequest, arguments)
+
+    async def list(self, **arguments: Unpack[PaymentIntentFilters]) -> Page[PaymentIntent]:
+        """One page of payments, newest first (GET /payment/intents; gaps A, C, D).
+
+        Args:
+            arguments: filters, `page_size`, `cursor` and options of `arguments.PaymentIntentFilters`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return await self._channel.list(INTENTS_LIST, _gaps.INTENT_FILTERS, arguments)
+
+    async def iterate(self, **arguments: Unpack[PaymentIntentIteration]) -> AsyncIterator[PaymentIntent]:
+        """Every payment of the list, newest first; pages are read as they are needed.
+
+        Args:
+            arguments: what `list` takes, and `max_items`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+            PaymentsError: see `errors`; also when the service gives the same cursor twice.
+        """
+        async for intent in self._channel.iterate(INTENTS_LIST, _gaps.INTENT_FILTERS, arguments):
+            yield intent
+
+    async def retrieve_attempt(
+        self, payment_intent_id: str, attempt_id: str, **options: Unpack[ReadOptions]
+    ) -> PaymentAttempt:
+        """One attempt, with its failure when it did not succeed.
+
+        Endpoints, GET /payment/intents/{paymentIntentId}/attempts/{attemptId}.
+
+        Args:
+            payment_intent_id: the payment's id.
+            attempt_id: the attempt's id.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: an id cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        ids = {"payment_intent_id": payment_intent_id, "attempt_id": attempt_id}
+        return await self._channel.read(INTENTS_RETRIEVE_ATTEMPT, options, ids)
+
+    async def refund_availability(
+        self, payment_intent_id: str, **options: Unpack[ReadOptions]
+    ) -> RefundAvailability:
+        """What can still be refunded of a payment; at most 100 reads a minute (gap Z).
+
+        Endpoints, GET /payment/intents/{paymentIntentId}/refunds/availability.
+
+        Args:
+            payment_intent_id: the payment's id.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: the id cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        ids = {"payment_intent_id": payment_intent_id}
+        return await self._channel.read(INTENTS_REFUND_AVAILABILITY, options, ids)
+
+    async def requery(self, payment_intent_id: str, **options: Unpack[ReadOptions]) -> Requery:
+        """Have the service ask the gateways about a payment: recovery, not normal reading (gap T).
+
+        At most 12 a minute per payment (Limits, Rate limits).
+
+        Args:
+            payment_intent_id: the payment's id.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: the id cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none", a requery moves no money.
+        """
+        ids = {"payment_intent_id": payment_intent_id}
+        return await self._channel.post(INTENTS_REQUERY, options, ids)
+
+    async def inspect_attempt(
+        self, payment_intent_id: str, attempt_id: str, **options: Unpack[ReadOptions]
+    ) -> Inspection:
+        """The gateway's own record of an attempt: diagnostics (gap U).
+
+        At most 12 a minute per attempt (Limits, Rate limits).
+
+        Args:
+            payment_intent_id: the payment's id.
+            attempt_id: the attempt's id.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: an id cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        ids = {"payment_intent_id": payment_intent_id, "attempt_id": attempt_id}
+        return await self._channel.read(INTENTS_INSPECT_ATTEMPT, options, ids)
+
+    async def wait_attempt(
+        self, payment_intent_id: str, attempt_id: str, *, deadline: float = 900.0
+    ) -> PaymentAttempt:
+        """Wait until an attempt is final.
+
+        All waits of a client share one reading of the list, never more often than every five seconds
+        (Limits, Polling guidance).
+
+        Args:
+            payment_intent_id: the payment's id, or the `token` of an earlier `WaitTimeout`.
+            attempt_id: the attempt's id.
+            deadline: seconds.
+
+        Raises:
+            WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
+            PaymentsError: the reading failed for good.
+        """
+        return await self._channel.waiting.attempt(payment_intent_id, attempt_id, deadline)

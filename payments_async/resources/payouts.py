@@ -1,0 +1,152 @@
+"""Payouts: money sent to an instrument."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Unpack
+
+from .. import _calls, _gaps
+from .._operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_LIST, PAYOUTS_SYNC
+from ..arguments import (
+    PayoutArguments,
+    PayoutFilters,
+    PayoutIteration,
+    PayoutPreparation,
+    ReadOptions,
+    Search,
+)
+from ..errors import InvalidRequest, SearchIncomplete
+from ..models import Inspection, Page, Payout
+from ..params import PayoutRequest, PreparedRequest
+from ._base import Resource
+
+
+class AsyncPayouts(Resource):
+    """`client.payouts`."""
+
+    async def create(self, **arguments: Unpack[PayoutArguments]) -> Payout:
+        """Send money. The payout that comes back is usually not final yet (POST /payouts).
+
+        Args:
+            arguments: `amount`, `currency`, `method`, `instrument`, best a `reference` too, and any
+                field and option of `arguments.PayoutArguments`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+            DuplicateReference: a payout with this reference exists; this call made none.
+            OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
+            PaymentsError: see `errors`; its `effect` speaks of this call.
+        """
+        return await self._channel.create(PAYOUTS_CREATE, PayoutRequest, arguments)
+
+    def prepare(self, **arguments: Unpack[PayoutPreparation]) -> PreparedRequest:
+        """The exact bytes and idempotency key of a create: store them, then `client.send` them.
+
+        Args:
+            arguments: what `create` takes, but for `timeout`, `deadline` and `max_retries`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+        """
+        return self._channel.prepare(PAYOUTS_CREATE, PayoutRequest, arguments)
+
+    async def list(self, **arguments: Unpack[PayoutFilters]) -> Page[Payout]:
+        """One page of payouts, newest first (GET /payouts; gaps B, C, D).
+
+        Args:
+            arguments: filters, `page_size`, `cursor` and options of `arguments.PayoutFilters`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return await self._channel.list(PAYOUTS_LIST, _gaps.PAYOUT_FILTERS, arguments)
+
+    async def iterate(self, **arguments: Unpack[PayoutIteration]) -> AsyncIterator[Payout]:
+        """Every payout of the list, newest first; pages are read as they are needed.
+
+        Args:
+            arguments: what `list` takes, and `max_items`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+            PaymentsError: see `errors`; also when the service gives the same cursor twice.
+        """
+        async for payout in self._channel.iterate(PAYOUTS_LIST, _gaps.PAYOUT_FILTERS, arguments):
+            yield payout
+
+    async def find(self, reference: str, **search: Unpack[Search]) -> Payout | None:
+        """The payout with this reference; None only when the whole list was read and it is not there.
+
+        Args:
+            reference: as it was sent.
+            search: `created_on_or_after` (where the walk, newest first, may end), `max_pages` of 100 to
+                read at most (100), and options of `arguments.ReadOptions` for each page.
+
+        Raises:
+            SearchIncomplete: the pages were used up before the list's end.
+            InvalidRequest: a fault of the arguments; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        most, arguments = search.pop("max_pages", 100), {**search, "page_size": 100}
+        faults = {} if _calls.count(most) and most else {"max_pages": ["must be 1 or more"]}
+        if not isinstance(reference, str) or not reference:
+            faults["reference"] = ["must be the text that was sent as reference"]
+        if faults:
+            raise InvalidRequest(faults, operation="payouts.find")
+        number = 0
+        async for page in self._channel.pages(PAYOUTS_LIST, _gaps.PAYOUT_FILTERS, arguments):
+            number += 1
+            found = next((payout for payout in page if payout.reference == reference), None)
+            if found is not None:
+                return found
+            if number == most and page.next_cursor:
+                told = f"payouts.find: not among the newest {number} page(s), and the list goes on"
+                raise SearchIncomplete(told, pages=number, cursor=page.next_cursor, operation="payouts.find")
+        return None
+
+    async def sync(self, payout_id: str, **options: Unpack[ReadOptions]) -> Payout:
+        """Have the service ask the gateway about a payout: recovery, not normal reading (gap V).
+
+        At most 12 a minute per payout (Limits, Rate limits).
+
+        Args:
+            payout_id: the payout's id.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: the id cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return await self._channel.read(PAYOUTS_SYNC, options, {"payout_id": payout_id})
+
+    async def inspect(self, payout_id: str, **options: Unpack[ReadOptions]) -> Inspection:
+        """The gateway's own record of a payout: diagnostics (gap U).
+
+        At most 12 a minute per payout (Limits, Rate limits).
+
+        Args:
+            payout_id: the payout's id.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: the id cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return await self._channel.read(PAYOUTS_INSPECT, options, {"payout_id": payout_id})
+
+    async def wait(self, payout: Payout | str, *, deadline: float = 900.0) -> Payout:
+        """Wait until a payout is final: completed or failed.
+
+        All waits of a client share one reading of the list, never more often than every five seconds
+        (Limits, Polling guidance).
+
+        Args:
+            payout: the payout, its id, or the `token` of an earlier `WaitTimeout`.
+            deadline: seconds.
+
+        Raises:
+            WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
+            PaymentsError: the reading failed for good.
+        """
+        return await self._channel.waiting.payout(payout, deadline)
