@@ -1,5 +1,58 @@
-"""Plugins that every test run uses."""
+"""Plugins and fixtures of every test run."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from payments_async.sandbox import Sandbox, VirtualClock
+from tests.support.surfaces import make_client
+
 pytest_plugins = ["pytester", "tests.facts_plugin"]
+
+KEY = "sk_sandbox_0123456789abcdef"
+BASE_URL = "http://127.0.0.1:9/v1"
+
+
+@pytest.fixture(params=["async", "sync"])
+def surface(request: pytest.FixtureRequest) -> str:
+    """Which client the test drives."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def sandbox_server() -> Iterator[Sandbox]:
+    """One sandbox for the run; take `sandbox` for a tenant of your own."""
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """A sandbox of the test's own, on a clock that stands still until it is advanced."""
+    with Sandbox(clock=VirtualClock.frozen()) as sandbox:
+        yield sandbox
+
+
+@pytest_asyncio.fixture
+async def connect(surface: str) -> AsyncIterator[Callable[..., Any]]:
+    """Makes clients of the surface under test; all are closed afterwards.
+
+    `connect(sandbox)` talks to a sandbox; `connect(transport=...)` to a scripted service.
+    """
+    clients: list[Any] = []
+
+    def make(sandbox: Sandbox | None = None, **options: Any) -> Any:
+        defaults: dict[str, Any] = {"api_key": KEY, "base_url": BASE_URL}
+        if sandbox is not None:
+            defaults = {"api_key": sandbox.api_key, "base_url": sandbox.base_url}
+        client = make_client(surface, **{**defaults, **options})
+        clients.append(client)
+        return client
+
+    yield make
+    for client in clients:
+        await client.aclose()

@@ -1,0 +1,117 @@
+"""A runtime whose waits cost nothing: as soon as no request is under way, its clock jumps to the next timer.
+
+For clients on real sockets, of either surface: back-off, pacing and polling run in no time and in order,
+and a sandbox's clock can be moved along (`on_jump=sandbox.advance`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import random
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from payments_async._wire import Answer, Flight, Transport
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class _Timer:
+    def __init__(self, loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:
+        self.loop = loop
+        self.callback = callback
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class JumpingRuntime:
+    """A `Runtime` on a clock of its own. `slept` lists every jump in seconds."""
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        on_jump: Callable[[float], object] | None = None,
+        start: datetime = EPOCH,
+    ) -> None:
+        rng = random.Random(seed)
+        self.random = rng.random
+        self.token = rng.randbytes
+        self.slept: list[float] = []
+        self.busy = 0
+        self._start = start
+        self._elapsed = 0.0
+        self._on_jump = on_jump
+        self._timers: list[tuple[float, int, _Timer]] = []
+        self._order = itertools.count()
+        self._lock = threading.RLock()
+
+    def monotonic(self) -> float:
+        return self._elapsed
+
+    def now(self) -> datetime:
+        return self._start + timedelta(seconds=self._elapsed)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass without running timers."""
+        self._elapsed += seconds
+
+    async def sleep(self, seconds: float) -> None:
+        done = asyncio.get_running_loop().create_future()
+        timer = self.call_later(seconds, lambda: done.done() or done.set_result(None))
+        try:
+            await done
+        finally:
+            timer.cancel()
+
+    def call_later(self, delay: float, callback: Callable[[], object]) -> Any:
+        loop = asyncio.get_running_loop()
+        timer = _Timer(loop, callback)
+        with self._lock:
+            heapq.heappush(self._timers, (self._elapsed + delay, next(self._order), timer))
+        loop.call_later(0.001, self._jump, loop)
+        return timer
+
+    def _jump(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock:
+            while self._timers and self._timers[0][2].cancelled:
+                heapq.heappop(self._timers)
+            if not self._timers:
+                return
+            if self.busy or self._timers[0][2].loop is not loop:
+                loop.call_later(0.001, self._jump, loop)
+                return
+            when, _, timer = heapq.heappop(self._timers)
+            step = max(0.0, when - self._elapsed)
+            self._elapsed += step
+            self.slept.append(step)
+        if step and self._on_jump:
+            self._on_jump(step)
+        timer.callback()
+        loop.call_later(0.001, self._jump, loop)
+
+    def wrap(self, transport: Transport) -> Transport:
+        """A transport during whose requests this clock stands still."""
+        return _Counting(self, transport)
+
+
+class _Counting:
+    def __init__(self, runtime: JumpingRuntime, transport: Transport) -> None:
+        self._runtime = runtime
+        self._transport = transport
+
+    async def send(self, flight: Flight) -> Answer:
+        self._runtime.busy += 1
+        try:
+            return await self._transport.send(flight)
+        finally:
+            self._runtime.busy -= 1
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()

@@ -1,0 +1,82 @@
+"""One test body, both surfaces: the async client as it is, the blocking one made awaitable on a thread.
+
+A test takes the `connect` fixture, makes clients with it and awaits every call; it runs twice, as
+`[async]` and as `[sync]`. Methods that are plain on the async client (`prepare`) are plain on both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import payments_async
+from payments_async.client import AsyncPayments
+from payments_async.resources.checkouts import AsyncCheckouts
+from payments_async.resources.methods import AsyncMethods
+from payments_async.resources.payment_intents import AsyncPaymentIntents
+from payments_async.resources.payouts import AsyncPayouts
+
+_TWINS: dict[str, type[Any]] = {
+    "checkouts": AsyncCheckouts,
+    "methods": AsyncMethods,
+    "payment_intents": AsyncPaymentIntents,
+    "payouts": AsyncPayouts,
+}
+
+
+class Awaitable:
+    """A blocking client or resource whose blocking methods are awaited, each on a thread."""
+
+    def __init__(self, blocking: Any, twin: type[Any]) -> None:
+        self._blocking = blocking
+        self._twin = twin
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._blocking, name)
+        if name in _TWINS:
+            return Awaitable(value, _TWINS[name])
+        twin = getattr(self._twin, {"close": "aclose"}.get(name, name), None)
+        if inspect.isasyncgenfunction(twin):
+            return _generator(value)
+        if inspect.iscoroutinefunction(twin):
+            return _on_a_thread(value)
+        if name == "with_options":
+            return lambda **options: Awaitable(value(**options), self._twin)
+        return value
+
+    def __repr__(self) -> str:
+        return repr(self._blocking)
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self._blocking.close)
+
+
+def _on_a_thread(method: Callable[..., Any]) -> Callable[..., Any]:
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        return await asyncio.to_thread(method, *args, **kwargs)
+
+    return call
+
+
+def _generator(method: Callable[..., Any]) -> Callable[..., AsyncIterator[Any]]:
+    async def walk(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        items = method(*args, **kwargs)
+        end = object()
+        try:
+            while (item := await asyncio.to_thread(next, items, end)) is not end:
+                yield item
+        finally:
+            await asyncio.to_thread(items.close)
+
+    return walk
+
+
+def make_client(surface: str, *args: Any, **options: Any) -> Any:
+    """A client of that surface, to be awaited in any case."""
+    if surface == "async":
+        return payments_async.AsyncPayments(*args, **options)
+    import payments_sync
+
+    return Awaitable(payments_sync.Payments(*args, **options), AsyncPayments)
