@@ -60,7 +60,7 @@ class Meter:
         self._counted = 0
         self._answered = 0  # answers in the slot that ends at `_slot_end`
         self._slot_end = 0.0
-        # (when they stop counting, how many); a list, because an empty deque takes as much room as all the rest
+        # (when they stop counting, how many). A list: an empty deque is as big as all the rest of a meter.
         self._slots: list[tuple[float, int]] = []
         self._full_at = float("-inf")
         self._shut = NONE  # the number of the closing in force

@@ -1,8 +1,8 @@
-"""Ten minutes at the limit in simulated time: nothing is refused, and next to nothing of the limit is left unused.
+"""Ten minutes at the limit in simulated time: nothing is refused, and hardly any of the limit is left unused.
 
-256 callers want to send without pause. Latencies are 30 to 120 ms, plus an exponential part with a mean of 50 ms,
-plus a fifth to a whole second for two requests in a thousand. The service counts a request at any moment
-between its sending and its answer.
+256 callers want to send without pause. Latencies are 30 to 120 ms, plus an exponential part of 50 ms on
+average, plus a fifth to a whole second for two requests in a thousand. The service counts a request at any
+moment between its sending and its answer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def latency(chance: random.Random) -> float:
 
 
 def drive(meter: Meter, seconds: float, seed: int) -> list[float]:
-    """Saturate a meter; the moments at which the service counted, in order. A plain loop: half a million grants."""
+    """Saturate a meter; the moments at which the service counted, in order."""
     chance = random.Random(seed)
     now, end = START, START + seconds
     answers: list[tuple[float, int]] = []
