@@ -118,6 +118,8 @@ class AsyncPayments:
             )
         limiters = PROCESS if runtime is SYSTEM else Limiters(runtime.monotonic)
         keys = Keys(limiters, settings.base_url, settings.limits)
+        if not callable(api_key):
+            keys.of(settings.key())  # here, so that a warning about differing limits names the caller
         self._assemble(Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), UsedKeys()))
 
     def _assemble(self, pipeline: Pipeline) -> None:
