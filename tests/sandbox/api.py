@@ -1,0 +1,106 @@
+"""Raw requests to a sandbox in this process, and the bodies the tests start from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import attrs
+
+from payments_async.sandbox import Answer, Sandbox
+
+PHONE: dict[str, Any] = {"type": "phone", "phone_number": "+22990000000", "country": "BJ"}
+BANK: dict[str, Any] = {
+    "type": "bank_account",
+    "account_name": "Ada Adeyemi",
+    "account_number": "0011223344",
+    "bank_code": "058",
+    "country": "NG",
+}
+CRYPTO: dict[str, Any] = {"type": "crypto_address", "address": "addr1", "network": "testnet"}
+PAYOUT: dict[str, Any] = {"amount": 50, "currency": "XOF", "method": "mtn_bj", "instrument": PHONE}
+INTENT: dict[str, Any] = {"amount": 50, "currency": "XOF"}
+ATTEMPT: dict[str, Any] = {"method_code": "mtn_bj", "country": "BJ"}
+TRIED: dict[str, Any] = {**INTENT, "attempt": ATTEMPT}
+
+
+@attrs.frozen
+class Got:
+    """An answer with its JSON read, fractions as Decimal."""
+
+    answer: Answer
+
+    @property
+    def status(self) -> int:
+        return self.answer.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.answer.headers
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.answer.body, parse_float=Decimal)
+
+    @property
+    def data(self) -> Any:
+        return self.json["data"]
+
+    @property
+    def replayed(self) -> bool:
+        return self.headers.get("X-Idempotent-Replayed") == "true"
+
+
+@attrs.frozen
+class Api:
+    """Sends requests with one key."""
+
+    sandbox: Sandbox
+    key: str
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        idempotency_key: str | None = None,
+        scenario: str | None = None,
+    ) -> Got:
+        headers = {"Authorization": f"Bearer {self.key}"}
+        if idempotency_key is not None:
+            headers["X-Idempotency-Key"] = idempotency_key
+        if scenario is not None:
+            headers["X-Sandbox-Scenario"] = scenario
+        raw = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
+        return Got(self.sandbox.handle(method, f"/v1{path}", headers, raw))
+
+    def get(self, path: str, **options: Any) -> Got:
+        return self.send("GET", path, **options)
+
+    def post(self, path: str, body: object = None, **options: Any) -> Got:
+        return self.send("POST", path, body, **options)
+
+    def payout(
+        self, *, idempotency_key: str | None = None, scenario: str | None = None, **fields: Any
+    ) -> Got:
+        return self.post("/payouts", {**PAYOUT, **fields}, idempotency_key=idempotency_key, scenario=scenario)
+
+    def intent(
+        self, *, idempotency_key: str | None = None, scenario: str | None = None, **fields: Any
+    ) -> Got:
+        return self.post(
+            "/payment/intents", {**TRIED, **fields}, idempotency_key=idempotency_key, scenario=scenario
+        )
+
+    def checkout(self, **fields: Any) -> Got:
+        return self.post("/payment/checkouts", {**INTENT, **fields})
+
+    def sync(self, payout_id: str) -> Any:
+        return self.get(f"/payouts/{payout_id}/sync").data
+
+    def listed_intent(self) -> Any:
+        """The newest intent in its list form."""
+        return self.get("/payment/intents?per_page=1").data[0]
