@@ -79,7 +79,7 @@ class LeanRequest(ClientRequest):
         method: str,
         url: URL,
         *,
-        data: Flight,
+        data: Flight | None,
         loop: AbstractEventLoop,
         response_class: type[ClientResponse],
         session: ClientSession,
@@ -111,7 +111,7 @@ class LeanRequest(ClientRequest):
         """
         flight, protocol = self._flight, conn.protocol
         check_fresh(protocol)
-        if flight.sent:
+        if flight is None or flight.sent:  # what a session that repeats requests would pass on
             raise ClientConnectionResetError("aiohttp would have sent it again")
         message = serialize(self.method, self.url, flight)
         assert protocol is not None

@@ -41,6 +41,21 @@ def check_fresh(protocol: ResponseHandler | None) -> None:
         raise ClientConnectionResetError("the pooled connection was no longer usable")
 
 
+class AbortingResponse(ClientResponse):
+    """aiohttp's response, which breaks its connection off when it ends before its time.
+
+    Closing under TLS would say farewell first and wait for the peer's, half a minute if the peer is silent;
+    and what is still in our buffers would be sent although the attempt has been given up.
+    """
+
+    def close(self) -> None:
+        """End the attempt; not called when an answer was read to its end."""
+        connection = self.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
+        super().close()
+
+
 class PlainRequest(ClientRequest):
     """aiohttp's request, which looks at its connection before using it."""
 
@@ -106,6 +121,7 @@ def new_session(
         connector=connector,
         timeout=timeout,
         request_class=request_class,
+        response_class=AbortingResponse,
         trace_configs=traces,
         cookie_jar=DummyCookieJar(),
         auto_decompress=False,

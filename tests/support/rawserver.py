@@ -56,8 +56,8 @@ def client_tls() -> ssl.SSLContext:
 class RawServer:
     """Answers each request by the script of its target; unknown targets get `OK`.
 
-    `requests` are the bytes received, `connections` how many were accepted. `arrivals` and `hangups` are queues
-    to wait on: a request was read, and a connection was ended by the client (both carry the target).
+    `requests` are the bytes received, `connections` how many were accepted. `arrivals` and `hangups` can be
+    waited on: a request was read, a connection was ended by the client (both carry the target).
     """
 
     def __init__(self, *, tls: bool = False, unread: bool = False) -> None:

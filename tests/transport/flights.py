@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from payments_async._transport import AiohttpTransport
 from payments_async._wire import Flight
 
 KEY = "Bearer sk_sandbox_canary_8c1f"
@@ -19,3 +22,13 @@ def flight(url: str, method: str = "POST", *, body: bytes | None = b"{}", timeou
 def get(url: str, *, timeout: float = 10) -> Flight:
     """One attempt at reading."""
     return flight(url, "GET", body=None, timeout=timeout)
+
+
+async def idle_connections_lost(transport: AiohttpTransport) -> None:
+    """Wait until the running loop has seen its idle connections end."""
+    connector = transport._homes[asyncio.get_running_loop()].session.connector
+    assert connector is not None
+    for pool in connector._conns.values():
+        for protocol, _ in pool:
+            if (closed := protocol.closed) is not None:
+                await closed

@@ -30,7 +30,9 @@ def service() -> Iterator[aioresponses]:
 
 
 @pytest.mark.parametrize("status", [200, 201, 302, 401, 409, 422, 429, 500, 503])
-async def test_every_status_is_an_answer(status: int, service: aioresponses, transport: AiohttpTransport) -> None:
+async def test_every_status_is_an_answer(
+    status: int, service: aioresponses, transport: AiohttpTransport
+) -> None:
     service.post(URL, status=status, body=b'{"message":"m"}', response_class=Response)
     answer = await transport.send(flight(URL))
     assert (answer.status, answer.body) == (status, b'{"message":"m"}')

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
+from payments_async._runtime import SYSTEM
 from payments_async._transport import AiohttpTransport
+from payments_async._wire import TransportFailure
 from tests.support.rawserver import RawServer, Step
 from tests.transport.flights import flight, get
 
@@ -30,7 +33,9 @@ async def test_a_cancelled_attempts_connection_is_closed_and_not_used_again(
     assert server.connections == 2
 
 
-async def test_the_cancellation_that_leaves_has_no_past(server: RawServer, transport: AiohttpTransport) -> None:
+async def test_the_cancellation_that_leaves_has_no_past(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
     server.scripts["/slow"] = [Step.HANG]
     kept: list[BaseException] = []
 
@@ -66,7 +71,33 @@ async def test_cancelling_before_a_connection_sends_nothing(transport: AiohttpTr
         assert not request.sent
 
 
-async def test_cancelling_one_of_many_leaves_the_others(server: RawServer, transport: AiohttpTransport) -> None:
+async def test_what_was_not_sent_when_an_attempt_is_given_up_is_never_sent() -> None:
+    transport = AiohttpTransport(runtime=SYSTEM)
+    received: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    given_up = asyncio.Event()
+
+    async def read_late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await given_up.wait()
+        size = 0
+        with contextlib.suppress(ConnectionError):
+            while piece := await reader.read(1 << 20):
+                size += len(piece)
+        received.set_result(size)
+        writer.close()
+
+    server = await asyncio.start_server(read_late, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    body = bytes(50_000_000)
+    with pytest.raises(TransportFailure):
+        await transport.send(flight(f"http://127.0.0.1:{port}/", body=body, timeout=0.1))
+    given_up.set()
+    assert await received < len(body)
+    server.close()
+
+
+async def test_cancelling_one_of_many_leaves_the_others(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
     server.scripts["/slow"] = [Step.HANG]
     slow = asyncio.ensure_future(transport.send(flight(server.url("/slow"))))
     others = [asyncio.ensure_future(transport.send(get(server.url("/")))) for _ in range(10)]

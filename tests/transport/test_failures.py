@@ -181,7 +181,9 @@ async def test_waiting_too_long_for_a_free_connection_is_a_pool_failure_with_not
     assert (await transport.send(get(server.url("/next")))).status == 200
 
 
-async def test_an_answer_as_long_as_the_limit_is_read(server: RawServer, make_transport: MakeTransport) -> None:
+async def test_an_answer_as_long_as_the_limit_is_read(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
     text = b"a" * 1000
     packed = gzip.compress(text)
     server.scripts["/long"] = [CHUNKED + b"3e8\r\n" + text + b"\r\n0\r\n\r\n"]
@@ -194,7 +196,9 @@ async def test_an_answer_as_long_as_the_limit_is_read(server: RawServer, make_tr
     assert server.connections == 1
 
 
-async def test_a_bomb_is_too_large_and_bounded_in_memory(server: RawServer, transport: AiohttpTransport) -> None:
+async def test_a_bomb_is_too_large_and_bounded_in_memory(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
     bomb = gzip.compress(bytes(100 * 1024 * 1024), compresslevel=1)
     server.scripts["/bomb"] = [
         HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb) + bomb

@@ -52,7 +52,9 @@ def test_a_control_character_in_a_value_is_refused(value: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["", "X Y", "X:", "X\n", "X\u00e9", "Content-Length", "transfer-encoding", "HOST"])
+@pytest.mark.parametrize(
+    "name", ["", "X Y", "X:", "X\n", "X\u00e9", "Content-Length", "transfer-encoding", "HOST"]
+)
 def test_a_name_that_is_no_token_or_frames_the_message_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="name"):
         check_head(head({"Accept": "a", name: "b"}))

@@ -22,10 +22,17 @@ def bare_deflate(data: bytes) -> bytes:
     return coder.compress(data) + coder.flush()
 
 
-@pytest.mark.parametrize("data", [TEXT, NOISE, b"a" * LIMIT, b""], ids=["text", "noise", "at the limit", "none"])
+@pytest.mark.parametrize(
+    "data", [TEXT, NOISE, b"a" * LIMIT, b""], ids=["text", "noise", "at the limit", "none"]
+)
 @pytest.mark.parametrize(
     ("encoding", "compress"),
-    [("gzip", gzip.compress), (" X-GZip ", gzip.compress), ("deflate", zlib.compress), ("deflate", bare_deflate)],
+    [
+        ("gzip", gzip.compress),
+        (" X-GZip ", gzip.compress),
+        ("deflate", zlib.compress),
+        ("deflate", bare_deflate),
+    ],
 )
 def test_what_was_compressed_comes_back(encoding: str, compress: object, data: bytes) -> None:
     assert callable(compress)

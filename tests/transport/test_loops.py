@@ -16,9 +16,10 @@ import uvloop
 
 from payments_async._runtime import SYSTEM
 from payments_async._transport import AiohttpTransport
+from payments_async._wire import TransportFailure
 from tests.support.rawserver import RawServer, Step
 from tests.transport.conftest import MakeTransport
-from tests.transport.flights import flight, get
+from tests.transport.flights import flight, get, idle_connections_lost
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,12 +66,16 @@ def test_loops_in_several_threads_do_not_share_connections(
     assert (server.connections, len(server.requests)) == (4, 8)
 
 
-def test_a_loop_closed_without_ceremony_is_forgotten(server: RawServer, make_transport: MakeTransport) -> None:
+def test_a_loop_closed_without_ceremony_is_forgotten(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
     transport = make_transport()
     careless = asyncio.new_event_loop()
     careless.run_until_complete(calls(transport, server))
-    server.hang_up()  # so that no open socket is left to the loop
-    careless.run_until_complete(asyncio.to_thread(server.broadcast, b""))
+    server.hang_up()
+    careless.run_until_complete(
+        idle_connections_lost(transport)
+    )  # so that no open socket is left to the loop
     careless.run_until_complete(careless.shutdown_default_executor())
     careless.close()
     asyncio.run(calls(transport, server))
@@ -95,7 +100,7 @@ async def test_a_transport_that_is_dropped_closes_its_connections(
 ) -> None:
     transport = make_transport()
     await calls(transport, server)
-    before = {task for task in asyncio.all_tasks()}
+    before = asyncio.all_tasks()
     del transport
     gc.collect()
     await asyncio.to_thread(server.broadcast, b"")
@@ -104,9 +109,9 @@ async def test_a_transport_that_is_dropped_closes_its_connections(
     gc.collect()  # an unclosed session would warn here
 
 
-async def test_deadlines_and_cancellation_work_on_uvloop(server: RawServer, make_transport: MakeTransport) -> None:
-    from payments_async._wire import TransportFailure
-
+async def test_deadlines_and_cancellation_work_on_uvloop(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
     server.scripts["/slow"] = [Step.HANG]
     transport = make_transport()
 
@@ -158,7 +163,12 @@ def test_a_forked_child_leaves_the_parents_connections_alone(server: RawServer) 
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert [request.split()[1] for request in server.requests] == [b"/parent", b"/child", b"/parent", b"/parent"]
+    assert [request.split()[1] for request in server.requests] == [
+        b"/parent",
+        b"/child",
+        b"/parent",
+        b"/parent",
+    ]
     assert server.connections == 2
 
 
@@ -201,7 +211,7 @@ async def test_the_watch_on_attempts_ends_with_the_loops_connections(
 
 def test_importing_opens_no_loop_and_no_socket() -> None:
     code = (
-        "import asyncio, sys; import payments_async._transport as t; from payments_async._runtime import SYSTEM;"
+        "import asyncio; import payments_async._transport as t; from payments_async._runtime import SYSTEM;"
         "t.AiohttpTransport(runtime=SYSTEM); assert asyncio._get_running_loop() is None"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=True, timeout=30)

@@ -57,7 +57,9 @@ async def test_a_proxy_gets_the_whole_address(server: RawServer, make_transport:
     request = get("http://api.example.com/v1")
     assert (await transport.send(request)).status == 200
     assert request.sent
-    assert server.requests[0].startswith(b"GET http://api.example.com/v1 HTTP/1.1\r\nHost: api.example.com\r\n")
+    assert server.requests[0].startswith(
+        b"GET http://api.example.com/v1 HTTP/1.1\r\nHost: api.example.com\r\n"
+    )
 
 
 async def test_a_proxy_tunnels_tls_and_does_not_see_the_key(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import pytest
+from aiohttp import ThreadedResolver
+from aiohttp.abc import ResolveResult
 
 from payments_async import _transport
 from payments_async._lean import Lean, LeanRequest
@@ -14,7 +17,7 @@ from payments_async._transport import AiohttpTransport
 from payments_async._wire import Flight, Secret, TransportFailure
 from tests.support.rawserver import OK, RawServer, Step
 from tests.transport.conftest import MakeTransport
-from tests.transport.flights import KEY, flight, get
+from tests.transport.flights import KEY, flight, get, idle_connections_lost
 
 HEADERS = {
     "Authorization": Secret(KEY),
@@ -118,8 +121,7 @@ async def test_a_connection_closed_while_idle_is_not_used(
 ) -> None:
     await transport.send(get(server.url("/")))
     server.hang_up()
-    for _ in range(3):  # let the loop see it
-        await asyncio.to_thread(server.broadcast, b"")
+    await idle_connections_lost(transport)
     assert (await transport.send(flight(server.url("/")))).status == 200
     assert server.connections == 2
 
@@ -208,14 +210,15 @@ async def test_the_mark_is_set_only_when_a_connection_is_there(
     server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     marks: list[bool] = []
-    request = get(server.url("/"))
-    loop = asyncio.get_running_loop()
-    connect = loop.create_connection
+    request = flight(f"http://localhost:{server.port}/")
 
-    async def watched(*args: object, **kwargs: object) -> object:
+    async def resolve(*_: object, **__: object) -> list[ResolveResult]:
         marks.append(request.sent)
-        return await connect(*args, **kwargs)  # type: ignore[arg-type] # a pass-through
+        found = ResolveResult(
+            hostname="", host="127.0.0.1", port=server.port, family=socket.AF_INET, proto=0, flags=0
+        )
+        return [found]
 
-    monkeypatch.setattr(loop, "create_connection", watched)
+    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
     await transport.send(request)
     assert (marks, request.sent) == ([False], True)
