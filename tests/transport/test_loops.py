@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from payments_async import _transport
 from payments_async._runtime import SYSTEM
 from payments_async._transport import AiohttpTransport
 from payments_async._wire import TransportFailure
@@ -180,7 +181,7 @@ async def test_what_a_child_inherits_is_neither_used_nor_closed(
     (home,) = transport._homes.values()
     connector = home.session.connector
     assert connector is not None
-    transport._disown()  # what os.fork has every transport do in the child
+    _transport._after_fork()  # what os.fork calls in the child
     assert transport._homes == {}
     await calls(transport, server)
     assert server.connections == 2
