@@ -46,7 +46,7 @@ Handler = Callable[[World, Call, Sequence[Source]], Reply]
 
 def _create_checkout(world: World, call: Call, sources: Sequence[Source]) -> Reply:
     validate(call.body, CHECKOUT, world.now)
-    plan = pick_plan(sources)
+    plan = pick_plan(sources, call.operation)
     payment = create_payment(world, call.tenant, call.body, "checkout", plan, call.idempotency_key)
     session = create_session(world, call.tenant, payment)
     return Reply(
@@ -62,7 +62,7 @@ def _retrieve_checkout(world: World, call: Call, _: Sequence[Source]) -> Reply:
 
 def _create_intent(world: World, call: Call, sources: Sequence[Source]) -> Reply:
     validate(call.body, INTENT, world.now)
-    plan = pick_plan(sources)
+    plan = pick_plan(sources, call.operation)
     payment = create_payment(world, call.tenant, call.body, "api", plan, call.idempotency_key)
     wanted = object_or_null(call.body, "attempt")
     if wanted is not None:
@@ -163,7 +163,7 @@ def _inspect_attempt(world: World, call: Call, _: Sequence[Source]) -> Reply:
 
 def _create_payout(world: World, call: Call, sources: Sequence[Source]) -> Reply:
     validate(call.body, PAYOUT, world.now)
-    plan = pick_plan(sources) or USUAL_PLAN
+    plan = pick_plan(sources, call.operation) or USUAL_PLAN
     payout = create_payout(world, call.tenant, call.body, plan, call.idempotency_key)
     return Reply({"message": "Payout created.", "data": payout_form(payout)}, created=True)
 

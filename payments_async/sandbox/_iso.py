@@ -44,7 +44,9 @@ class Currency:
 def currency(code: str) -> Currency:
     """The facts about a currency; an unknown code gets two digits and itself as symbol."""
     symbol = get_currency_symbol(code, locale=_LOCALE)
-    return Currency(code, f"{symbol}\u00a0" if symbol[-1:].isalpha() else symbol, get_currency_precision(code))
+    return Currency(
+        code, f"{symbol}\u00a0" if symbol[-1:].isalpha() else symbol, get_currency_precision(code)
+    )
 
 
 def is_currency(code: str) -> bool:

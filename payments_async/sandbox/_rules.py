@@ -11,7 +11,7 @@ import attrs
 
 from ._call import Call
 from ._magic import magic_scenario
-from ._operations import NAMES, OPERATIONS
+from ._operations import NAMES, OPERATIONS, Operation
 from ._records import Plan
 from ._scenarios import NOTHING, Fault, Outcome, Scenario, Sense, Timing, UnknownWord, near, parse
 from ._values import Refused
@@ -36,8 +36,8 @@ class Source(Protocol):
     def turn(self) -> int:
         """How many requests it has met before this one; counts this one."""
 
-    def accepts(self, outcome: Outcome) -> bool:
-        """Whether its outcome may be taken for a record; counts it when it may."""
+    def accept(self) -> bool:
+        """Whether its outcome may be taken for one more record; counts it when it may."""
 
 
 @attrs.define(eq=False)
@@ -112,9 +112,9 @@ class Rule:
         self.used += 1
         return self._turns - 1
 
-    def accepts(self, outcome: Outcome) -> bool:
-        """Whether its outcome may be taken for a record; counts it when it may."""
-        if self._outcomes_left == 0 or not self._possible(outcome):
+    def accept(self) -> bool:
+        """Whether its outcome may be taken for one more record; counts it when it may."""
+        if self._outcomes_left == 0:
             return False
         if self._outcomes_left is not None:
             self._outcomes_left -= 1
@@ -155,8 +155,8 @@ class _Text:
         turns[place] = turns.get(place, 0) + 1
         return turns[place] - 1
 
-    def accepts(self, outcome: Outcome) -> bool:
-        return outcome.kind in self.call.operation.outcomes
+    def accept(self) -> bool:
+        return True
 
 
 def find_sources(call: Call, rules: Sequence[Rule], *, magic: bool) -> list[Source]:
@@ -216,12 +216,14 @@ def pick_fault(sources: Sequence[Source]) -> Fault | None:
     return None
 
 
-def pick_plan(sources: Sequence[Source]) -> Plan | None:
+def pick_plan(sources: Sequence[Source], operation: Operation) -> Plan | None:
     """How a new record ends: as the first scenario with an outcome or a timing says; None when none has."""
     for source in sources:
         scenario = source.scenario
         outcome = scenario.outcome or Outcome("complete")
-        if (scenario.outcome or scenario.timing) and source.accepts(outcome):
+        if not (scenario.outcome or scenario.timing) or outcome.kind not in operation.outcomes:
+            continue
+        if source.accept():
             return plan_for(outcome, scenario.timing)
     return None
 
