@@ -62,14 +62,14 @@ def _described(text: object) -> str:
     return f"text of {len(text)} characters" + (" with white space in it" if re.search(r"\s", text) else "")
 
 
-def key_source(api_key: str | Callable[[], str] | None, environment: str | None) -> KeySource:
+def key_source(api_key: str | Callable[[], str] | None, environment: str | None, base_url: str) -> KeySource:
     """Where each request gets its key: a fixed one, or whatever a callable gives (rotation)."""
     if environment not in (None, "live", "sandbox"):
         raise ConfigurationError(f"environment must be 'live' or 'sandbox', not {environment!r}")
     if not callable(api_key):
-        fixed = read_key(api_key, environment)
+        fixed = paired(read_key(api_key, environment), base_url)
         return lambda: fixed
-    return lambda: read_key(api_key(), environment)
+    return lambda: paired(read_key(api_key(), environment), base_url)
 
 
 def check_base_url(text: object) -> str:
@@ -105,9 +105,10 @@ def _base_url_problem(text: str, scheme: str, host: str | None, path: str) -> st
     return None
 
 
-def check_pairing(base_url: str, key: Key) -> None:
-    """Refuse to send a live key over plain http. Raises ConfigurationError."""
+def paired(key: Key, base_url: str) -> Key:
+    """The key, unless it is a live one that would go over plain http. Raises ConfigurationError."""
     if base_url.startswith("http:") and key.environment == "live":
         raise ConfigurationError(
             "a live key goes over https only; plain http on this machine takes a sandbox key"
         )
+    return key

@@ -98,11 +98,10 @@ class Pipeline:
 
     async def _enter(self, state: KeyState, journey: Journey) -> Held:
         """Pass the gates of the call's limits, narrow ones first."""
-        call, held = journey.call, []
-        now = self.runtime.monotonic()
+        call, held, monotonic = journey.call, [], self.runtime.monotonic
         try:
-            for gate in state.limiter.gates(call.limit, call.record, now):
-                grant = gate.try_enter(now) or await self._stand_in_line(gate, journey)
+            for gate in state.limiter.gates(call.limit, call.record, monotonic()):
+                grant = gate.try_enter(monotonic()) or await self._stand_in_line(gate, journey)
                 held.append((gate, grant))
         except BaseException as stopped:
             for gate, grant in held:

@@ -47,9 +47,7 @@ def settle(
 ) -> Settings:
     """Checked settings. Raises ConfigurationError for the first option that cannot be used."""
     address = _auth.check_base_url(base_url or environ.get("PAYMENTS_BASE_URL"))
-    source = _auth.key_source(api_key or environ.get("PAYMENTS_API_KEY"), environment)
-    if not callable(api_key):
-        _auth.check_pairing(address, source())
+    source = _auth.key_source(api_key or environ.get("PAYMENTS_API_KEY"), environment, address)
     return Settings(
         base_url=address,
         key=source,
