@@ -1,0 +1,117 @@
+"""The handle's own face: the log, the books, and what it owes to nobody."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from decimal import Decimal
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+import payments_async.sandbox
+from payments_async.sandbox import Sandbox, VirtualClock, _sandbox
+from tests.sandbox.api import Api
+
+SOURCES = sorted(Path(payments_async.sandbox.__file__).parent.glob("*.py"))
+
+
+def test_the_log_tells_what_was_asked_and_how_it_went(api: Api) -> None:
+    api.payout(idempotency_key="key-00001")
+    api.payout(idempotency_key="key-00001", scenario="lost_response")
+    api.get("/payouts?per_page=5")
+    api.get("/nothing")
+    Api(api.sandbox, "sk_live_secret").get("/payouts")
+    created, replayed, listed, unknown, barred = api.sandbox.requests
+    assert (created.method, created.path, created.status) == ("POST", "/v1/payouts", 201)
+    assert (created.operation, created.idempotency_key) == ("payouts.create", "key-00001")
+    assert (created.replayed, created.fault, replayed.replayed, replayed.fault) == (
+        False,
+        None,
+        True,
+        "lost_response",
+    )
+    assert (listed.path, listed.operation) == ("/v1/payouts?per_page=5", "payouts.list")
+    assert (unknown.operation, unknown.status, unknown.key) == (None, 404, created.key)
+    assert (barred.key, barred.status) == (None, 401)
+    assert all("authorization" not in entry.headers for entry in api.sandbox.requests)
+    assert "sk_" not in repr(api.sandbox.requests)
+
+
+def test_the_log_keeps_the_latest_requests_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sandbox, "KEPT", 2)
+    sandbox = Sandbox()
+    api = Api(sandbox, sandbox.api_key)
+    for size in (1, 2, 3):
+        api.get(f"/payouts?per_page={size}")
+    assert [entry.path[-1] for entry in sandbox.requests] == ["2", "3"]
+
+
+def test_the_books_are_the_services_own_truth(api: Api, stranger: Api) -> None:
+    api.payout(reference="r-1", amount=10.25, currency="USD", idempotency_key="key-00001")
+    stranger.payout(reference="r-1", amount=5, currency="USD", scenario="fail:NO immediate")
+    stranger.payout(amount=7, currency="USD")
+    books = api.sandbox.books
+    first, second = books.payouts(reference="r-1")
+    assert (first.amount, first.currency, first.status) == (Decimal("10.25"), "USD", "pending")
+    assert (first.method, first.idempotency_key) == ("mtn_bj", "key-00001")
+    assert first.key != second.key
+    assert first.key not in api.key
+    assert [entry.status for entry in books.payouts(status="failed")] == ["failed"]
+    assert (books.total("USD"), books.total("XOF")) == (Decimal("17.25"), 0)
+    api.sandbox.advance(5)
+    assert {entry.status for entry in books.payouts()} == {"completed", "failed"}
+
+
+def test_the_books_list_payments_and_what_was_collected(api: Api) -> None:
+    intent_id = api.intent(scenario="immediate", amount=20).data["id"]
+    session = api.checkout(amount=30).data
+    books = api.sandbox.books
+    (paid,) = books.payments(status="completed")
+    assert (paid.id, paid.channel, len(paid.attempts)) == (intent_id, "api", 1)
+    (unpaid,) = books.payments(status="pending")
+    assert (unpaid.id, unpaid.channel, unpaid.attempts) == (session["payment"]["id"], "checkout", ())
+    assert books.collected("XOF") == 20
+    api.sandbox.pay(session["checkout"]["id"])
+    assert books.collected("XOF") == 50
+
+
+def test_a_request_is_its_own_whatever_the_case_of_its_headers(sandbox: Sandbox) -> None:
+    answer = sandbox.handle("GET", "/v1/payouts", {"AUTHORIZATION": f"Bearer {sandbox.api_key}"})
+    assert answer.status == 200
+
+
+def test_two_runs_with_one_seed_and_one_history_are_byte_for_byte_the_same() -> None:
+    def run() -> list[bytes]:
+        sandbox = Sandbox(seed=7, clock=VirtualClock.frozen())
+        api = Api(sandbox, sandbox.api_key)
+        answers = [api.payout(customer={"email": "a@b.test"}), api.intent(), api.checkout()]
+        sandbox.advance(5)
+        return [got.answer.body for got in (*answers, api.get("/payouts"), api.get("/payment/intents"))]
+
+    assert run() == run()
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+def test_it_shares_no_code_with_the_client(source: Path) -> None:
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level <= 1, f"{source.name}:{node.lineno} leaves the sandbox"
+            assert not (node.module or "").startswith("payments_")
+        elif isinstance(node, ast.Import):
+            assert not any(name.name.startswith("payments_") for name in node.names)
+
+
+def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "babel", None)
+    path = Path(payments_async.sandbox.__file__).with_name("_iso.py")
+    spec = spec_from_file_location("payments_async.sandbox._iso_again", path)
+    assert spec is not None and spec.loader is not None
+    with pytest.raises(ImportError, match=r"payments-sdk\[sandbox\]"):
+        spec.loader.exec_module(module_from_spec(spec))
+
+
+@pytest.mark.parametrize("name", payments_async.sandbox.__all__)
+def test_every_public_name_is_there_and_documented(name: str) -> None:
+    assert getattr(payments_async.sandbox, name).__doc__
