@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
 import attrs
@@ -16,6 +16,7 @@ import attrs
 from ._wire import Secret
 from .errors import ConfigurationError
 
+T = TypeVar("T")
 Environment = Literal["live", "sandbox"]
 
 _KEY = re.compile(r"sk_(live|sandbox)_[A-Za-z0-9_-]{1,200}")
@@ -38,22 +39,33 @@ KeySource = Callable[[], Key]
 
 def read_key(text: object, environment: str | None = None) -> Key:
     """A key from its text. Raises ConfigurationError; no message holds any part of the key."""
+    text = hidden(text)
     if not text:
         raise ConfigurationError(
             "no API key: pass api_key= or set PAYMENTS_API_KEY to the project's secret key "
             "(sk_live_… or sk_sandbox_…)"
         )
-    match = _KEY.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
+    found = _environment_of(text)
+    if found is None:
         raise ConfigurationError(
             "the API key is malformed: it is sk_live_ or sk_sandbox_ followed by letters, digits, - or _, "
             f"with nothing around it; got {_described(text)}"
         )
-    found: Environment = "live" if match[1] == "live" else "sandbox"
     if environment is not None and environment != found:
         raise ConfigurationError(f"environment={environment!r} was asked for and the key is a {found} key")
-    digest = hashlib.sha256(match[0].encode()).hexdigest()
-    return Key(found, digest[:16], Secret(f"Bearer {match[0]}"))
+    digest = hashlib.sha256(str(text).encode()).hexdigest()
+    return Key(found, digest[:16], Secret(f"Bearer {text}"))
+
+
+def hidden(value: T) -> T | Secret:
+    """Text as `Secret`, so that no traceback that prints locals shows it; anything else as it is."""
+    return Secret(value) if isinstance(value, str) else value
+
+
+def _environment_of(text: object) -> Environment | None:
+    """What a well-formed key is for. Apart from its caller: the repr of a match is the key."""
+    match = _KEY.fullmatch(text) if isinstance(text, str) else None
+    return None if match is None else "live" if match[1] == "live" else "sandbox"
 
 
 def _described(text: object) -> str:
@@ -65,7 +77,7 @@ def _described(text: object) -> str:
 def key_source(api_key: str | Callable[[], str] | None, environment: str | None, base_url: str) -> KeySource:
     """Where each request gets its key: a fixed one, or whatever a callable gives (rotation)."""
     if environment not in (None, "live", "sandbox"):
-        raise ConfigurationError(f"environment must be 'live' or 'sandbox', not {environment!r}")
+        raise ConfigurationError("environment must be 'live' or 'sandbox'")
     if not callable(api_key):
         fixed = paired(read_key(api_key, environment), base_url)
         return lambda: fixed
@@ -107,7 +119,7 @@ def _base_url_problem(text: str, scheme: str, host: str | None, path: str) -> st
 
 def paired(key: Key, base_url: str) -> Key:
     """The key, unless it is a live one that would go over plain http. Raises ConfigurationError."""
-    if base_url.startswith("http:") and key.environment == "live":
+    if not base_url.lower().startswith("https:") and key.environment == "live":
         raise ConfigurationError(
             "a live key goes over https only; plain http on this machine takes a sandbox key"
         )

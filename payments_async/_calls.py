@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 import attrs
@@ -24,7 +24,17 @@ Errors = dict[str, list[str]]
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _OURS = frozenset(
-    {"authorization", "host", "content-length", "transfer-encoding", "connection", "x-idempotency-key"}
+    {
+        "accept-encoding",
+        "authorization",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "transfer-encoding",
+        "x-idempotency-key",
+    }
 )
 
 
@@ -92,6 +102,25 @@ def writing(
         priority=priority,
         **sending(options),
     )
+
+
+def with_params(
+    operation: Operation[Any], json: object, params: Any, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The options of a `client.request`, its `params` among them. Raises InvalidRequest."""
+    refuse_unknown(options, WRITE_OPTIONS if operation.writes else READ_OPTIONS)
+    params, extra = {} if params is None else params, options.get("extra_query") or {}
+    queries = {"params": params, "extra_query": extra}
+    faults = {name: [p] for name, value in queries.items() if (p := _validation.query(value))}
+    if json is not None and (problem := _body_problem(operation, json)):
+        faults["json"] = [problem]
+    if faults:
+        raise InvalidRequest(faults, operation=operation.name)
+    return {**options, "extra_query": {**params, **extra}}
+
+
+def _body_problem(operation: Operation[Any], json: object) -> str | None:
+    return _validation.json_object(json) if operation.writes else "does not go with a GET: use params="
 
 
 SEND_OPTIONS = frozenset({"timeout", "deadline", "max_retries"})
@@ -171,13 +200,18 @@ def _bytes(
 
 def _option_problems(options: Mapping[str, Any]) -> Errors:
     errors = _number_problems(options)
-    headers = options.get("extra_headers") or {}
-    if problem := next((p for name, value in headers.items() if (p := _header_problem(name, value))), None):
+    headers, query = options.get("extra_headers"), options.get("extra_query")
+    if headers is not None and (problem := _headers_problem(headers)):
         errors["extra_headers"] = [problem]
-    query = options.get("extra_query")
-    if query is not None and (problem := _validation.json_object(query)):
+    if query is not None and (problem := _validation.query(query)):
         errors["extra_query"] = [problem]
     return errors
+
+
+def _headers_problem(headers: object) -> str | None:
+    if not isinstance(headers, Mapping):
+        return f"must be a mapping, not {_validation.kind(headers)}"
+    return next((p for name, value in headers.items() if (p := _header_problem(name, value))), None)
 
 
 def _header_problem(name: object, value: object) -> str | None:
@@ -235,7 +269,7 @@ def _filter(name: str, value: object) -> tuple[str, str | None]:
     if isinstance(value, datetime) and value.utcoffset() is None:
         return "", "must say its time zone: use an aware datetime, or a date"
     if isinstance(value, date) and name.startswith("created_on"):
-        return value.isoformat(), None
+        return (value.astimezone(UTC) if isinstance(value, datetime) else value).isoformat(), None
     if not isinstance(value, str) or not value or not value.isprintable() or len(value) > 4096:
-        return "", f"must be printable text, not {_validation.kind(value)}"
+        return "", f"must be 1 to 4096 printable characters, not {_validation.described(value)}"
     return value, None

@@ -7,6 +7,7 @@ Decimal and never passes through a float.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -83,7 +84,7 @@ def _nested(converter: cattrs.Converter) -> Callable[[Any], Any]:
             return converter.get_unstructure_hook(type(value))(value)
         if isinstance(value, Mapping):
             return {name: nested(item) for name, item in value.items()}
-        return value
+        return value.astimezone(UTC) if isinstance(value, datetime) else value
 
     return nested
 

@@ -24,6 +24,7 @@ Shape = Literal["record", "checkout", "page", "method_status", "raw"]
 or the whole body as it is."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_COUNTRY = re.compile(r"[A-Za-z]{2}")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)+")
 _DOTS = re.compile(r"/\.{1,2}(?:/|$)|%2[eEfF]|%5[cC]|%0|%1|%7[fF]")
@@ -138,16 +139,27 @@ OPERATIONS: Mapping[str, Operation[Any]] = {
 
 def id_problems(ids: Mapping[str, object]) -> dict[str, list[str]]:
     """Faults of path parameters. What is not a plain identifier is refused, never quoted and hoped for."""
-    rule = "must be 1 to 128 letters, digits, hyphens or underscores"
-    return {
-        name: [rule] for name, value in ids.items() if not isinstance(value, str) or not _ID.fullmatch(value)
-    }
+    return {name: [problem] for name, value in ids.items() if (problem := _id_problem(name, value))}
+
+
+def _id_problem(name: str, value: object) -> str | None:
+    is_country = name == "country_code"
+    form = _COUNTRY if is_country else _ID
+    if isinstance(value, str) and form.fullmatch(value):
+        return None
+    wanted = "a two-letter country code" if is_country else "1 to 128 letters, digits, hyphens or underscores"
+    return f"must be {wanted}"
 
 
 def path_with(path: str, query: Mapping[str, object]) -> str:
     """A path with its query, percent-encoded; pairs whose value is None are left out."""
-    pairs = [(name, value) for name, value in query.items() if value is not None]
+    pairs = [(name, _plain(value)) for name, value in query.items() if value is not None]
     return f"{path}?{urlencode(pairs, doseq=True)}" if pairs else path
+
+
+def _plain(value: object) -> object:
+    """A query value as JSON would write it: `true`, not `True`."""
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _record_of(method: str, path: str) -> tuple[Operation[Any] | None, str | None]:
@@ -169,7 +181,7 @@ def unlisted(
         faults["method"] = [f"must be one of {', '.join(METHODS)}"]
     if not isinstance(path, str) or not _PATH.fullmatch(path) or _DOTS.search(path):
         faults["path"] = [
-            "must start with a slash and hold plain segments; encode what is special, put the query in params="
+            "must start with a slash and hold plain segments: encode what is special, use params= for a query"
         ]
     if limit not in (None, "write", "read", "diagnostic", "refund_availability"):
         faults["limit"] = ["must be write, read, diagnostic or refund_availability"]

@@ -12,6 +12,7 @@ import attrs
 from . import _auth, _calls
 from ._limits import RateLimits
 from ._version import __version__
+from ._wire import Secret
 from .errors import ConfigurationError
 from .events import Emitter
 
@@ -34,6 +35,12 @@ class Settings:
     on_limit: OnLimit
 
 
+def variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Our own variables only, and as `Secret`: the repr of the whole environment is full of them."""
+    names = ("PAYMENTS_API_KEY", "PAYMENTS_BASE_URL", "PAYMENTS_RATE_SHARE")
+    return {name: Secret(environ[name]) for name in names if environ.get(name)}
+
+
 def settle(
     environ: Mapping[str, str],
     *,
@@ -46,8 +53,9 @@ def settle(
     **numbers: Any,
 ) -> Settings:
     """Checked settings. Raises ConfigurationError for the first option that cannot be used."""
-    address = _auth.check_base_url(base_url or environ.get("PAYMENTS_BASE_URL"))
-    source = _auth.key_source(api_key or environ.get("PAYMENTS_API_KEY"), environment, address)
+    address = _auth.check_base_url(environ.get("PAYMENTS_BASE_URL") if base_url is None else base_url)
+    key = environ.get("PAYMENTS_API_KEY") if api_key is None else api_key
+    source = _auth.key_source(key, environment, address)
     return Settings(
         base_url=address,
         key=source,
@@ -63,7 +71,7 @@ def check_numbers(numbers: dict[str, Any]) -> dict[str, Any]:
     for name in ("timeout", "max_retry_after", "deadline", "connect_timeout"):
         value = numbers.get(name)
         if value is not None and not _calls.positive(value):
-            raise ConfigurationError(f"{name} must be a positive number of seconds, not {value!r}")
+            raise ConfigurationError(f"{name} must be a positive number of seconds")
     if not _calls.count(numbers.get("max_retries", 0)):
         raise ConfigurationError("max_retries must be a whole number, 0 or more")
     if numbers.get("on_limit", "wait") not in ("wait", "raise"):

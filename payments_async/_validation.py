@@ -29,12 +29,27 @@ def kind(value: object) -> str:
     return "nothing" if value is None else type(value).__name__
 
 
+def described(value: object) -> str:
+    """A value's type and, of a text, its length."""
+    return f"text of {len(value)} characters" if isinstance(value, str) else kind(value)
+
+
+def is_unicode(value: str) -> bool:
+    """Whether UTF-8 can carry the text: no lone surrogates."""
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 def text(maximum: int | None = None) -> Rule:
     """A string of at most so many characters."""
 
     def rule(value: Any) -> str | None:
         if not isinstance(value, str):
             return f"must be text, not {kind(value)}"
+        if not is_unicode(value):
+            return "holds a lone surrogate, which is not text"
         if maximum is not None and len(value) > maximum:
             return f"has {len(value)} characters, at most {maximum} are allowed"
         return None
@@ -48,13 +63,9 @@ def matching(pattern: str, wanted: str) -> Rule:
 
     def rule(value: Any) -> str | None:
         fits = isinstance(value, str) and compiled.fullmatch(value)
-        return None if fits else f"must be {wanted}, not {_described(value)}"
+        return None if fits else f"must be {wanted}, not {described(value)}"
 
     return rule
-
-
-def _described(value: object) -> str:
-    return f"text of {len(value)} characters" if isinstance(value, str) else kind(value)
 
 
 def amount(value: Any) -> str | None:
@@ -62,7 +73,7 @@ def amount(value: Any) -> str | None:
     if isinstance(value, float):
         return 'is a float, which is not exact: write Decimal("10.10"), an int or decimal text'
     if not isinstance(value, Decimal):
-        return f"must be a Decimal, an int or decimal text, not {_described(value)}"
+        return f"must be a Decimal, an int or decimal text, not {described(value)}"
     if not value.is_finite():
         return "must be a finite number"
     if value < 1:
@@ -104,7 +115,7 @@ def timestamp(value: Any) -> str | None:
 def color(value: Any) -> str | None:
     """A hex colour."""
     fits = isinstance(value, str) and _COLOR.fullmatch(value)
-    return None if fits else f"must be a hex colour such as #0a7d4f, not {_described(value)}"
+    return None if fits else f"must be a hex colour such as #0a7d4f, not {described(value)}"
 
 
 def boolean(value: Any) -> str | None:
@@ -122,28 +133,63 @@ def json_problem(value: Any, depth: int = 0) -> str | None:
     if depth > _MAX_DEPTH:
         return f"is nested more than {_MAX_DEPTH} deep"
     if isinstance(value, Mapping):
-        if not all(isinstance(key, str) for key in value):
+        if not all(isinstance(key, str) and is_unicode(key) for key in value):
             return "must have text keys throughout"
         return next((p for item in value.values() if (p := json_problem(item, depth + 1))), None)
     if isinstance(value, list | tuple):
         return next((p for item in value if (p := json_problem(item, depth + 1))), None)
     if isinstance(value, float | Decimal):
         return None if Decimal(value).is_finite() else "holds a number that is not finite"
+    if isinstance(value, str) and not is_unicode(value):
+        return "holds a lone surrogate, which is not text"
     if value is None or isinstance(value, str | int):
         return None
     return f"holds a {kind(value)}, which JSON cannot carry"
 
 
+def query(value: Any) -> str | None:
+    """A mapping of query parameters: plain values, or lists of them."""
+    if not isinstance(value, Mapping):
+        return f"must be a mapping, not {kind(value)}"
+    items = [one for item in value.values() for one in (item if isinstance(item, list | tuple) else [item])]
+    if any(isinstance(item, Mapping | list | tuple) for item in items):
+        return "holds a nested value, which a query cannot carry"
+    return json_problem(value)
+
+
+def not_both(country_code: object, phone: object) -> str | None:
+    """A restriction is to one country or to one phone number (Endpoints, POST /payment/checkouts)."""
+    return "takes a country_code or a phone, not both" if country_code and phone else None
+
+
+@attrs.frozen
+class Nested:
+    """A nested object: of its params class, whose own rules apply, or a mapping passed on as it is."""
+
+    cls: type[params.Params]
+
+    def __call__(self, value: Any) -> str | None:
+        """What is wrong with a value that is not of the class."""
+        if not isinstance(value, Mapping):
+            return f"must be a {self.cls.__name__} or a mapping, not {kind(value)}"
+        if self.cls is params.CheckoutRestriction and (
+            problem := not_both(value.get("country_code"), value.get("phone"))
+        ):
+            return problem
+        return json_problem(value)
+
+
 _country = matching("[A-Za-z]{2}", "a two-letter country code")
 _currency = matching("[A-Z]{3}", "three uppercase letters (ISO 4217)")
 _any_text = text()
-_nested: Rule = json_object
+_customer = Nested(params.CustomerInput)
+_phone = Nested(params.PhoneInput)
 
 _PAYMENT_FIELDS: Mapping[str, Rule] = {
     "amount": amount,
     "currency": _currency,
     "description": text(500),
-    "customer": _nested,
+    "customer": _customer,
     "return_url": text(2048),
     "webhook_url": text(2048),
     "statement_descriptor": statement_descriptor,
@@ -167,10 +213,10 @@ RULES: Mapping[type, Mapping[str, Rule]] = {
     params.AttemptInput: {
         "method_code": _any_text,
         "country": _country,
-        "phone": _nested,
+        "phone": _phone,
         "currency": _currency,
     },
-    params.CheckoutRestriction: {"country_code": _country, "phone": _nested},
+    params.CheckoutRestriction: {"country_code": _country, "phone": _phone},
     params.AppearanceInput: {
         "color": color,
         "display_platform_badge": boolean,
@@ -180,18 +226,18 @@ RULES: Mapping[type, Mapping[str, Rule]] = {
     params.CheckoutRequest: {
         **_PAYMENT_FIELDS,
         "expires_in_minutes": minutes,
-        "restriction": _nested,
-        "appearance": _nested,
+        "restriction": Nested(params.CheckoutRestriction),
+        "appearance": Nested(params.AppearanceInput),
     },
-    params.PaymentIntentRequest: {**_PAYMENT_FIELDS, "attempt": _nested},
+    params.PaymentIntentRequest: {**_PAYMENT_FIELDS, "attempt": Nested(params.AttemptInput)},
     params.PayoutRequest: {
         "amount": amount,
         "currency": _currency,
         "method": _any_text,
-        "instrument": _nested,
+        "instrument": Nested(params.Instrument),
         "reference": text(191),
         "description": text(500),
-        "customer": _nested,
+        "customer": _customer,
         "webhook_url": text(2048),
         "metadata": metadata,
         "gateway_options": json_object,
@@ -224,12 +270,14 @@ def _check_into(errors: Errors, request: params.Params, prefix: str) -> None:
     required = REQUIRED.get(cls, _NOTHING)
     for name, rule in RULES[cls].items():
         value = getattr(request, name)
-        if rule is _nested and isinstance(value, params.Params):
+        if isinstance(rule, Nested) and isinstance(value, rule.cls):
             _check_into(errors, value, f"{prefix}{name}.")
         elif value is None or value == "":
             if name in required:
                 errors[prefix + name] = ["is required"]
         elif problem := rule(value):
             errors[prefix + name] = [problem]
-    if cls is params.CheckoutRestriction and request.country_code and request.phone:  # type: ignore[attr-defined] # cls is the check
-        errors[prefix.rstrip(".")] = ["takes a country_code or a phone, not both"]
+    if isinstance(request, params.CheckoutRestriction) and (
+        problem := not_both(request.country_code, request.phone)
+    ):
+        errors[prefix.rstrip(".")] = [problem]

@@ -7,7 +7,7 @@ aiohttp's, or the in-process one of `payments_async.testing`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, SupportsIndex
 
 import attrs
 
@@ -21,6 +21,9 @@ class Secret(str):
 
     def __repr__(self) -> str:
         return "'***'"
+
+    def __getitem__(self, index: SupportsIndex | slice[Any, Any, Any]) -> Secret:
+        return Secret(super().__getitem__(index))  # who shortens a long text shows a part of it
 
 
 @attrs.define(eq=False)

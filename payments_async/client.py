@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 import attrs
 
 from . import _calls, _operations
+from ._auth import hidden
 from ._idempotency import KeyMaker, UsedKeys
 from ._keys import Keys
 from ._limiters import PROCESS, Limiters
@@ -18,7 +19,7 @@ from ._limits import LimitClass, LimitSnapshot, RateLimits
 from ._pipeline import Pipeline
 from ._resolving import Question, Resolver
 from ._runtime import SYSTEM, Runtime
-from ._settings import check_numbers, settle
+from ._settings import check_numbers, settle, variables
 from ._waiting import Waiting
 from ._wire import Transport
 from .arguments import WriteOptions
@@ -88,11 +89,12 @@ class AsyncPayments:
         Raises:
             ConfigurationError: an option cannot be used; the message says why, never showing the key.
         """
+        api_key = hidden(api_key)
         check_numbers({"connect_timeout": connect_timeout})
         if not _calls.count(max_connections) or not max_connections:
             raise ConfigurationError("max_connections must be a whole number, 1 or more")
         settings = settle(
-            os.environ,
+            variables(os.environ),
             api_key=api_key,
             base_url=base_url,
             environment=environment,
@@ -218,12 +220,12 @@ class AsyncPayments:
             PaymentsError: see `errors`.
         """
         operation, record = _operations.unlisted(method, path, result, limit)
-        query = {**(params or {}), **(options.get("extra_query") or {})}
+        arguments = _calls.with_params(operation, json, params, options)
         if operation.writes:
-            prepared = self._pipeline.prepare(operation, json, {**options, "extra_query": query})
-            call = _calls.writing(prepared, options, operation=operation, record=record)
+            prepared = self._pipeline.prepare(operation, json, arguments)
+            call = _calls.writing(prepared, arguments, operation=operation, record=record)
         else:
-            call = _calls.reading(operation, {**options, "extra_query": query}, record=record)
+            call = _calls.reading(operation, arguments, record=record)
         return await self._pipeline.run(call)
 
     async def send(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Self
 
@@ -22,11 +22,14 @@ Pairs = Mapping[str, Any]
 """JSON pairs passed through as they are."""
 
 
+_DECIMAL_SIGNS = frozenset("0123456789.+-eE")
+
+
 def decimal_if_readable(value: Any) -> Any:
     """An int or plain decimal text as a Decimal; anything else as it is, for the validation to name."""
     if isinstance(value, int) and not isinstance(value, bool):
         return Decimal(value)
-    if isinstance(value, str) and value.isascii() and "_" not in value and len(value) <= 100:
+    if isinstance(value, str) and value.isascii() and len(value) <= 100 and _DECIMAL_SIGNS.issuperset(value):
         try:
             return Decimal(value)
         except ArithmeticError:
@@ -238,11 +241,22 @@ class PreparedRequest:
             fields = json.loads(text)
             if fields.pop("version") != 1:
                 raise ValueError("another version")
+            _refuse_odd(fields)
             changed = {
                 "body": fields["body"].encode(),
-                "created_at": datetime.fromisoformat(fields["created_at"]),
+                "created_at": datetime.fromisoformat(fields["created_at"]).astimezone(UTC),
             }
             return cls(**{**fields, **changed})
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
             problem = "this is not a PreparedRequest of this version; pass what to_json() returned"
         raise ValueError(problem)
+
+
+def _refuse_odd(fields: dict[str, Any]) -> None:
+    """Raise ValueError when a field of a stored request is of another type than it was written with."""
+    texts = {name: value for name, value in fields.items() if name != "headers"}
+    if texts.get("reference") is None:
+        texts.pop("reference")
+    headers = fields["headers"]
+    if not all(isinstance(value, str) for value in (*texts.values(), *headers.values())):
+        raise ValueError("a field is not text")

@@ -29,12 +29,19 @@ class Channel:
         self, operation: Operation[Any], cls: type[Params], arguments: Mapping[str, Any]
     ) -> PreparedRequest:
         """A write's bytes and key. Raises InvalidRequest, also for a key last used with another body."""
+        for name in arguments.keys() & _calls.SEND_OPTIONS:
+            raise TypeError(f"unexpected keyword argument {name!r}: it belongs to the sending")
+        return self._prepare(operation, cls, arguments)
+
+    def _prepare(
+        self, operation: Operation[Any], cls: type[Params], arguments: Mapping[str, Any]
+    ) -> PreparedRequest:
         fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
         return self.pipeline.prepare(operation, cls(**fields), options)
 
     async def create(self, operation: Operation[R], cls: type[Params], arguments: Mapping[str, Any]) -> R:
         """Prepare and send."""
-        prepared = self.prepare(operation, cls, arguments)
+        prepared = self._prepare(operation, cls, arguments)
         call = _calls.writing(prepared, arguments, operation=operation)
         record: R = await self.pipeline.run(call)
         return record
