@@ -1,0 +1,29 @@
+"""The `payments` command.
+
+    main         what the shell starts; says in one line what to install when the `cli` extra is missing
+    _app         the commands, their arguments, and what ends as which exit code
+    _exit        the exit codes
+    _show        lines, progress and tables for people; JSON lines for programs
+    demo         one module or package for each command, added to `_app.COMMANDS`
+
+Commands import the client and the sandbox when they run, so that `payments --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ._exit import Exit
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command in `argv` (`sys.argv` when None) and give its exit code, see `_exit.Exit`."""
+    try:
+        from ._app import run
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("cyclopts", "rich"):
+            raise
+        print(f"payments needs {missing.name}: pip install 'payments-sdk[cli]'", file=sys.stderr)
+        return Exit.USAGE
+    return run(sys.argv[1:] if argv is None else argv)

@@ -1,0 +1,63 @@
+"""The commands of `payments`, and what ends as which exit code."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Sequence
+
+from cyclopts import App, CycloptsError
+
+from .._version import __version__
+from ..errors import PaymentsError
+from ._exit import Exit, exit_of
+from .demo import demo
+
+COMMANDS: tuple[Callable[..., int], ...] = (demo,)
+"""Each gives its exit code; its docstring is its help."""
+
+
+def make_app() -> App:
+    """The command line, ready to be called with its arguments."""
+    app = App(
+        name="payments",
+        help="Collect payments and send payouts.",
+        version=__version__,
+        help_epilogue="Exit codes: 0 done, 1 refused, 2 usage, 3 outcome unknown, 75 stopped and resumable.",
+        help_format="plaintext",
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+    )
+    for command in COMMANDS:
+        app.command(command)
+    return app
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line and give its exit code; errors become one line on stderr."""
+    _write_anything()
+    try:
+        code: int | None = make_app()(list(argv), exit_on_error=False)
+    except CycloptsError:  # cyclopts has told what is wrong
+        return Exit.USAGE
+    except PaymentsError as error:
+        return _told(f"{type(error).__name__}: {error}", exit_of(error))
+    except ImportError as missing:
+        if missing.__cause__ is None:  # not one of ours, which name the extra to install
+            raise
+        return _told(str(missing), Exit.USAGE)
+    except KeyboardInterrupt:
+        return _told("stopped", Exit.INTERRUPTED)
+    return Exit.DONE if code is None else code  # --help and --version give None
+
+
+def _told(text: str, code: Exit) -> Exit:
+    print(f"payments: {text}", file=sys.stderr)
+    return code
+
+
+def _write_anything() -> None:
+    """A terminal that cannot show a character gets a question mark, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")

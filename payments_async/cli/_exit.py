@@ -1,0 +1,30 @@
+"""How a command ends, as a number for the shell."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from ..errors import ConfigurationError, PaymentsError
+
+
+class Exit(IntEnum):
+    """Exit codes of every `payments` command."""
+
+    DONE = 0
+    REFUSED = 1
+    """The service refused, or what was checked is not as it should be."""
+    USAGE = 2
+    """The command or its surroundings are wrong; nothing was sent."""
+    OUTCOME_UNKNOWN = 3
+    """Money may have moved: find out before you run it again."""
+    RESUMABLE = 75
+    """Stopped; the same command goes on where it stopped."""
+    INTERRUPTED = 130
+    """Ctrl-C, the shell's own number for it."""
+
+
+def exit_of(error: PaymentsError) -> Exit:
+    """The exit code for an error that ends a command."""
+    if error.effect == "unknown":
+        return Exit.OUTCOME_UNKNOWN
+    return Exit.USAGE if isinstance(error, ConfigurationError) else Exit.REFUSED

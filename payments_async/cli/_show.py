@@ -1,0 +1,124 @@
+"""What a command says while it works: to a person, or to a program as JSON lines.
+
+Every step is told once, with a sentence for people and its facts for programs; each `Show` takes its half.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Annotated, Protocol
+
+from cyclopts import Parameter
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.text import Text
+
+Json = Annotated[bool, Parameter(negative="", show_default=False)]
+"""The `--json` flag of every command that has one."""
+
+INDENT = 11
+"""Columns that a step's name takes."""
+
+
+class Show(Protocol):
+    """Where a command's steps go."""
+
+    def heading(self, title: str, note: str = "") -> None:
+        """What follows is about this; for people only."""
+
+    def step(self, name: str, text: str, *, good: bool = True, **facts: object) -> None:
+        """A step is over: `text` for people, `facts` for programs."""
+
+    def progress(self, name: str, total: int, **facts: object) -> AbstractContextManager[Callable[[], None]]:
+        """A long step. Call what it gives each time one of `total` is done."""
+
+    def picture(self, renderable: RenderableType) -> None:
+        """A table or paragraph; for people only."""
+
+
+class Terminal:
+    """For people: colours and a live bar on a terminal, plain lines anywhere else."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(highlight=False)
+
+    def heading(self, title: str, note: str = "") -> None:
+        """A line that stands out, after an empty one."""
+        self._console.print()
+        self._console.print(Text.assemble((title, "bold"), ("  ", ""), (note, "dim")))
+
+    def step(self, name: str, text: str, *, good: bool = True, **facts: object) -> None:
+        """A line with a tick, or with a cross."""
+        mark = ("✓", "green") if good else ("✗", "bold red")
+        label = (f" {name:<{INDENT}}", "dim" if good else "bold red")
+        self._console.print(Text.assemble("  ", mark, label, text), soft_wrap=True)
+
+    def picture(self, renderable: RenderableType) -> None:
+        """The renderable, after an empty line."""
+        self._console.print()
+        self._console.print(renderable)
+
+    @contextmanager
+    def progress(self, name: str, total: int, **facts: object) -> Iterator[Callable[[], None]]:
+        """A bar that goes away when it is full; without a terminal, a line for each quarter."""
+        if not self._console.is_terminal:
+            yield _quarters(
+                total, lambda done: self._console.print(f"  · {name:<{INDENT}}{done:,} of {total:,}")
+            )
+            return
+        columns = (
+            TextColumn(" "),
+            SpinnerColumn(style="cyan"),
+            TextColumn(f"{{task.description:<{INDENT - 1}}}"),
+            BarColumn(bar_width=32, complete_style="cyan", finished_style="cyan"),
+            MofNCompleteColumn(),
+        )
+        with Progress(*columns, console=self._console, transient=True) as bar:
+            task = bar.add_task(name, total=total)
+            yield lambda: bar.advance(task)
+
+
+class JsonLines:
+    """For programs: one JSON object a line. Amounts and dates are texts, so that they stay exact."""
+
+    def heading(self, title: str, note: str = "") -> None:
+        """Nothing: steps carry their facts."""
+
+    def step(self, name: str, text: str, *, good: bool = True, **facts: object) -> None:
+        """The step's facts."""
+        self._print({"step": name.lower(), "ok": good, **facts})
+
+    def picture(self, renderable: RenderableType) -> None:
+        """Nothing: the figures were facts of a step."""
+
+    @contextmanager
+    def progress(self, name: str, total: int, **facts: object) -> Iterator[Callable[[], None]]:
+        """A line for each quarter."""
+        known = {"progress": name.lower(), **facts}
+        yield _quarters(total, lambda done: self._print({**known, "done": done, "total": total}))
+
+    def _print(self, line: dict[str, object]) -> None:
+        sys.stdout.write(json.dumps(line, default=str) + "\n")
+        sys.stdout.flush()
+
+
+def show_for(*, as_json: bool) -> Show:
+    """Where the steps of a command go that was called with or without `--json`."""
+    return JsonLines() if as_json else Terminal()
+
+
+def _quarters(total: int, tell: Callable[[int], None]) -> Callable[[], None]:
+    """Counts, and tells how many are done after each quarter of `total`."""
+    done = 0
+    marks = {-(-total * quarter // 4) for quarter in (1, 2, 3, 4)}
+
+    def advance() -> None:
+        nonlocal done
+        done += 1
+        if done in marks:
+            tell(done)
+
+    return advance

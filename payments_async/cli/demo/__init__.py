@@ -1,0 +1,41 @@
+"""`payments demo`: a payment and a thousand payouts against a simulated service, twice, with the books checked.
+
+plan       the payouts as a CSV file, and which of them the line will be unkind to
+legs       the work itself, awaited and blocking: read these two as examples of the client
+figures    what happened, counted from events, and compared with the service's own books
+report     how that is told
+play       all of it in order
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from .._show import Json, show_for
+
+Payouts = Annotated[int, Parameter(validator=Number(gte=1, lte=100_000))]
+Seed = Annotated[int, Parameter(validator=Number(gte=0, lte=1_000_000))]
+
+
+def demo(*, payouts: Payouts = 1000, seed: Seed = 0, json: Json = False) -> int:
+    """Collect a payment and send 1,000 payouts on this machine alone, and check the books.
+
+    Starts a simulated service, has a payer pay a checkout, sends a CSV file of payouts past faults that would
+    make a careless client pay twice, and compares the result with the service's own books. Then it does the
+    same with the blocking client. Nothing leaves this machine. The exit code is 1 when the books do not agree.
+
+    Parameters
+    ----------
+    payouts
+        How many payouts each client sends.
+    seed
+        Other amounts, and other payouts disturbed.
+    json
+        JSON lines instead of text.
+    """
+    from .play import play  # brings the client and the sandbox along
+
+    return play(payouts, seed, show_for(as_json=json))

@@ -1,0 +1,106 @@
+"""The payouts of the demonstration, and the faults it puts in their way. Pure, but for the file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from ...arguments import PayoutFields
+from ...params import Instrument
+
+CURRENCY: Final = "GHS"
+COLUMNS: Final = (
+    "reference",
+    "amount",
+    "method",
+    "country",
+    "phone_number",
+    "account_number",
+    "bank_code",
+    "account_name",
+)
+
+FAULTS: Final[Mapping[str, str]] = {
+    "lost_response": "answer lost",
+    "cut_body": "answer cut off",
+    "http:500": "HTTP 500",
+    "429:1": "HTTP 429",
+}
+"""What is done to one payout each, in the sandbox's words and in ours."""
+
+
+@attrs.frozen
+class Row:
+    """One payout as the file has it."""
+
+    reference: str
+    amount: Decimal
+    method: str
+    instrument: Instrument
+
+    def arguments(self) -> PayoutFields:
+        """What `payouts.create` takes."""
+        return {
+            "amount": self.amount,
+            "currency": CURRENCY,
+            "method": self.method,
+            "instrument": self.instrument,
+            "reference": self.reference,
+        }
+
+
+def write_csv(path: Path, count: int, seed: int) -> Path:
+    """Write a file of `count` payouts, other amounts for another seed, and give its path."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows(_record(number, seed) for number in range(1, count + 1))
+    return path
+
+
+def read_csv(path: Path) -> list[Row]:
+    """The file's rows: every column as text (leading zeros and plus signs stay), the amount as a Decimal."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [_row(record) for record in csv.DictReader(file)]
+
+
+def total(rows: Sequence[Row]) -> Decimal:
+    """The sum of the rows in major units."""
+    return sum((row.amount for row in rows), Decimal(0))
+
+
+def disturbed(rows: Sequence[Row], seed: int) -> dict[str, str]:
+    """{reference: fault}, one payout for each of `FAULTS`, spread over the rows."""
+    count = min(len(rows), len(FAULTS))
+    places = [(len(rows) * (2 * turn + 1) // (2 * count) + seed) % len(rows) for turn in range(count)]
+    return {rows[place].reference: fault for place, fault in zip(sorted(places), FAULTS, strict=False)}
+
+
+def _record(number: int, seed: int) -> tuple[str, ...]:
+    amount = Decimal(100 + (number * 48_271 + seed * 69_621) % 49_877).scaleb(-2)
+    name = f"Payee {number}"
+    if number % 3:
+        return f"demo-{number:06}", str(amount), "mobile_money", "GH", f"+23320{number:07}", "", "", name
+    return f"demo-{number:06}", str(amount), "bank_transfer", "GH", "", f"00{number:08}", "0042", name
+
+
+def _row(record: Mapping[str, str]) -> Row:
+    return Row(record["reference"], Decimal(record["amount"]), record["method"], _instrument(record))
+
+
+def _instrument(record: Mapping[str, str]) -> Instrument:
+    if record["phone_number"]:
+        return Instrument.phone(
+            record["phone_number"], record["country"], account_name=record["account_name"]
+        )
+    return Instrument.bank_account(
+        record["account_number"],
+        record["bank_code"],
+        record["country"],
+        account_name=record["account_name"],
+    )

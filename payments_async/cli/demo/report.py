@@ -1,0 +1,91 @@
+"""How the demonstration is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+from rich.box import SIMPLE_HEAD
+from rich.padding import Padding
+from rich.table import Table
+
+from ...models import Checkout
+from .._show import Show
+from .figures import Figures
+from .plan import CURRENCY, FAULTS, Row, total
+
+_GROUPS: Final[tuple[tuple[tuple[str, Callable[[Figures], str]], ...], ...]] = (
+    (
+        ("Collected", lambda leg: f"{leg.collected:,} {CURRENCY}"),
+        ("Payouts asked for", lambda leg: f"{leg.asked:,}"),
+        ("Payouts in the books", lambda leg: f"{leg.booked:,}"),
+        ("Sum asked for", lambda leg: f"{leg.asked_sum:,} {CURRENCY}"),
+        ("Sum in the books", lambda leg: f"{leg.booked_sum:,} {CURRENCY}"),
+    ),
+    (
+        ("Requests", lambda leg: f"{leg.requests:,}"),
+        ("Retries", lambda leg: f"{leg.retries:,}"),
+        ("Replays", lambda leg: f"{leg.replays:,}"),
+        ("Refused (429)", lambda leg: f"{leg.refused:,}"),
+    ),
+    (
+        ("Payouts a second", lambda leg: f"{leg.per_second:,.0f}"),
+        ("Limit a second", lambda leg: f"{leg.limit / 60:,.0f}"),
+        ("Seconds", lambda leg: f"{leg.seconds:.1f}"),
+    ),
+)
+"""The table's lines, in groups with a rule between them."""
+
+
+def tell_plan(file: Path, rows: Sequence[Row], show: Show) -> None:
+    """What is going to be sent."""
+    show.heading("payments demo", "a simulated service on this machine; nothing leaves it")
+    told = f"{len(rows):,} payouts, {total(rows):,} {CURRENCY}"
+    show.step("CSV file", told, file=file.name, payouts=len(rows), sum=total(rows), currency=CURRENCY)
+
+
+def tell_checkout(checkout: Checkout, show: Show) -> None:
+    """The payment as it was read back."""
+    payment = checkout.payment
+    paid = payment is not None and payment.is_successful
+    amount = payment.amount.value if payment and payment.amount else None
+    told = f"{amount} {CURRENCY}: created, paid by a simulated payer, read back as {'paid' if paid else 'NOT paid'}"
+    show.step("Checkout", told, good=paid, id=checkout.id, amount=amount, currency=CURRENCY)
+
+
+def tell_leg(figures: Figures, show: Show) -> None:
+    """One leg's payouts, faults and books."""
+    show.step("Payouts", f"{figures.asked:,} sent in {figures.seconds:.1f} s", sent=figures.asked)
+    for one in figures.disturbances:
+        times = {1: "once"}.get(one.booked, f"{one.booked} times")
+        told = f"{one.reference}  {FAULTS[one.fault]:<14} {one.answers:<22} paid {times}"
+        show.step("Fault", told, good=one.booked == 1, **attrs.asdict(one))
+    if figures.problems:
+        for problem in figures.problems:
+            show.step("Books", problem, good=False, problem=problem)
+        return
+    told = (
+        f"{figures.booked:,} references, each paid once; {figures.booked_sum:,} {CURRENCY}, equal to the cent"
+    )
+    show.step("Books", told)
+
+
+def tell_result(legs: Sequence[Figures], show: Show) -> None:
+    """All figures side by side, and whether the books agree."""
+    show.picture(_table(legs))
+    agree = not any(leg.problems for leg in legs)
+    told = "the books agree: nothing lost, nothing paid twice" if agree else "THE BOOKS DO NOT AGREE"
+    show.step("Result", told, good=agree, clients=[attrs.asdict(leg) for leg in legs])
+
+
+def _table(legs: Sequence[Figures]) -> Padding:
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("")
+    for leg in legs:
+        table.add_column(leg.client, justify="right", min_width=16)
+    for group in _GROUPS:
+        for name, figure in group:
+            table.add_row(name, *(figure(leg) for leg in legs), end_section=name == group[-1][0])
+    return Padding(table, (0, 0, 1, 2))
