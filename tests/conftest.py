@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.surfaces import make_client
+from tests.support.watched import WatchedSandbox
 
 pytest_plugins = ["pytester", "tests.facts_plugin"]
 
@@ -34,6 +35,13 @@ def sandbox_server() -> Iterator[Sandbox]:
 def sandbox() -> Iterator[Sandbox]:
     """A sandbox of the test's own, on a clock that stands still until it is advanced."""
     with Sandbox(clock=VirtualClock.frozen()) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def watched() -> Iterator[WatchedSandbox]:
+    """A sandbox of the test's own that keeps every request as it arrived, bodies included."""
+    with WatchedSandbox() as sandbox:
         yield sandbox
 
 

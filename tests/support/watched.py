@@ -1,0 +1,44 @@
+"""A sandbox that keeps every request as it arrived over the socket, bodies included."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+from urllib.parse import parse_qsl
+
+from payments_async.sandbox import Answer, Sandbox, VirtualClock
+from payments_async.sandbox._values import Request
+
+
+class WatchedSandbox(Sandbox):
+    """`arrived` lists the requests, oldest first; the clock stands still until it is advanced."""
+
+    def __init__(self, **options: Any) -> None:
+        self.arrived: list[Request] = []
+        super().__init__(clock=VirtualClock.frozen(), **options)
+
+    def _answer(self, request: Request) -> Answer:
+        self.arrived.append(request)
+        return super()._answer(request)
+
+    @property
+    def line(self) -> str:
+        """Method and address of the newest request."""
+        newest = self.arrived[-1]
+        return f"{newest.method} {newest.path}"
+
+    @property
+    def body(self) -> Any:
+        """The JSON of the newest request, numbers exact."""
+        return json.loads(self.arrived[-1].body, parse_float=Decimal)
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The query of the newest request, decoded."""
+        return dict(parse_qsl(self.arrived[-1].query, keep_blank_values=True))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of the newest request, names in lower case."""
+        return dict(self.arrived[-1].headers)
