@@ -1,45 +1,33 @@
-"""Requests with aiohttp's own machinery for requests left out: a head and a body written in one go.
+"""Flights over aiohttp's connections and parser, without its requests and responses in between.
 
-aiohttp's request builds headers through several mappings and starts a task to write the body. A call of
-this client is a few hundred bytes that are known beforehand, so `LeanRequest` takes the flight as it is. That
-leans on parts of aiohttp that are not its public interface; `lean_supported` compares them with what this
-module was written for, and on any difference `_plain` is used instead.
+aiohttp's session builds a request through several mappings and starts a task to write its body. A call of
+this client is a few hundred bytes that are known beforehand: take a connection, write them in one go, read.
+That leans on parts of aiohttp that are not its public interface. `lean_supported` compares them with what
+this module was written for, and on any difference `_plain` is used instead; the tests run over both.
+
+aiohttp sees no headers this way, so no exception of its own can show any.
 """
 
 from __future__ import annotations
 
 import inspect
-from asyncio import AbstractEventLoop, Transport, selector_events
-from collections.abc import Awaitable, Callable
-from functools import cache
-from typing import TYPE_CHECKING, Final, cast
+from asyncio import selector_events
+from functools import cache, lru_cache
+from typing import Final
 
-from aiohttp import (
-    ClientConnectionResetError,
-    ClientRequest,
-    ClientResponse,
-    ClientSession,
-    ClientTimeout,
-    RequestInfo,
-    TCPConnector,
-)
-from aiohttp.abc import AbstractStreamWriter
+from aiohttp import ClientRequest, ClientSession, ClientTimeout, StreamReader, TCPConnector
 from aiohttp.client_proto import ResponseHandler
-from aiohttp.connector import Connection
-from multidict import CIMultiDict, CIMultiDictProxy
+from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.connector import BaseConnector, Connection
+from aiohttp.http import RawResponseMessage
 from yarl import URL
 
-from payments_async._plain import check_fresh, new_session
-from payments_async._wire import Flight
-
-if TYPE_CHECKING:
-    from aiohttp.helpers import BaseTimerContext
-    from aiohttp.tracing import Trace
+from payments_async._bodies import read_answer
+from payments_async._plain import Plain, abort, check_fresh, is_replaced
+from payments_async._wire import Answer, Flight
 
 _BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods for which no body needs no `Content-Length: 0`."""
-
-_NO_HEADERS: Final = CIMultiDictProxy(CIMultiDict[str]())
 
 _RECEIVE: Final = 64 * 1024
 """asyncio allocates a read's buffer at full size; its 256 KiB cost each answer a system call for memory."""
@@ -47,92 +35,60 @@ _RECEIVE: Final = 64 * 1024
 _STOCK: Final = getattr(selector_events, "_SelectorSocketTransport", None)
 
 
-def serialize(method: str, url: URL, flight: Flight) -> bytes:
+class Lean:
+    """Opens sessions and flies over their connections; steps aside for whatever stands in for aiohttp."""
+
+    def __init__(self) -> None:
+        self._plain = Plain(None)
+
+    def session(self, connector: TCPConnector, timeout: ClientTimeout) -> ClientSession:
+        """A session of the running loop, which owns the connector."""
+        return self._plain.session(connector, timeout)
+
+    async def exchange(self, session: ClientSession, url: URL, flight: Flight, limit: int) -> Answer:
+        """Send the flight and read its answer of at most `limit` bytes."""
+        if is_replaced():
+            return await self._plain.exchange(session, url, flight, limit)
+        connector = session.connector
+        if connector is None or connector.closed:
+            raise RuntimeError("the connections were closed")
+        connection = await connector.connect(_destination(url), [], session.timeout)
+        try:
+            protocol = connection.protocol
+            check_fresh(protocol)
+            assert protocol is not None
+            _write(protocol, serialize(url, flight), flight)
+            message, content = await _head(protocol)
+            answer = await read_answer(message.code, message.headers, content, limit)
+        except BaseException:
+            abort(connection)
+            connection.close()
+            raise
+        connection.release()
+        return answer
+
+
+def serialize(url: URL, flight: Flight) -> bytes:
     """The bytes aiohttp would write: Host first, then the flight's headers, then the length."""
     body = flight.body
-    lines = [f"{method} {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"]
+    lines = [f"{flight.method} {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"]
     lines += [f"{name}: {value}\r\n" for name, value in flight.headers.items()]
     if body is not None:
         lines.append(f"Content-Length: {len(body)}\r\n")
-    elif method not in _BODILESS:
+    elif flight.method not in _BODILESS:
         lines.append("Content-Length: 0\r\n")
     lines.append("\r\n")
     head = "".join(lines).encode()
     return head + body if body else head
 
 
-class _Written:
-    """Stands for the writer of a request that is already written; a response asks it nothing but this."""
-
-    output_size = 0
-
-
-class LeanRequest(ClientRequest):
-    """One flight. Holds no headers that an exception of aiohttp could show."""
-
-    proxy = None
-    proxy_auth = None
-    proxy_headers = None
-
-    def __init__(
-        self,
-        method: str,
-        url: URL,
-        *,
-        data: Flight | None,
-        loop: AbstractEventLoop,
-        response_class: type[ClientResponse],
-        session: ClientSession,
-        timer: BaseTimerContext,
-        traces: list[Trace],
-        **_unused: object,
-    ) -> None:
-        self.method = method
-        self.url = self.original_url = url
-        self.loop = loop
-        self.response_class = response_class
-        self.server_hostname = None
-        self._flight = data
-        self._session = session
-        self._ssl = True  # the connector's own setting decides
-        self._timer = timer
-        self._traces = traces
-
-    @property
-    def request_info(self) -> RequestInfo:
-        """What aiohttp puts into its exceptions: no headers, since one of them is the secret key."""
-        return RequestInfo(self.url, self.method, _NO_HEADERS, self.url)
-
-    async def send(self, conn: Connection) -> ClientResponse:
-        """Write the request; called by the session when it has a connection.
-
-        Raises:
-            ClientConnectionResetError: nothing was written (the connection is stale), or it was before.
-        """
-        flight, protocol = self._flight, conn.protocol
-        check_fresh(protocol)
-        if flight is None or flight.sent:  # what a session that repeats requests would pass on
-            raise ClientConnectionResetError("aiohttp would have sent it again")
-        message = serialize(self.method, self.url, flight)
-        assert protocol is not None
-        assert protocol.transport is not None
-        _write(protocol, protocol.transport, message, flight)
-        return self.response_class(
-            self.method,
-            self.url,
-            writer=None,
-            continue100=None,
-            timer=self._timer,
-            request_info=self.request_info,
-            traces=self._traces,
-            loop=self.loop,
-            session=self._session,
-            stream_writer=cast(AbstractStreamWriter, _Written),
-        )
-
-
-def _write(protocol: ResponseHandler, transport: Transport, message: bytes, flight: Flight) -> None:
-    """Mark, then write. A peer too slow for a large body gets no second request on this connection."""
+def _write(protocol: ResponseHandler, message: bytes, flight: Flight) -> None:
+    """Make ready for the answer, mark, write. A peer too slow for a large body gets no second request."""
+    protocol.set_response_params(
+        skip_payload=flight.method == "HEAD", read_until_eof=True, auto_decompress=False
+    )
+    transport = protocol.transport
+    assert transport is not None
     if type(transport) is _STOCK:
         transport.max_size = _RECEIVE  # type: ignore[attr-defined] # the stock transport's own, undeclared
     flight.sent = True
@@ -141,46 +97,70 @@ def _write(protocol: ResponseHandler, transport: Transport, message: bytes, flig
         protocol.force_close()
 
 
-class Lean:
-    """Opens sessions and requests without a proxy."""
-
-    def session(self, connector: TCPConnector, timeout: ClientTimeout) -> ClientSession:
-        """A session of the running loop; it owns the connector."""
-        session = new_session(connector, timeout, LeanRequest)
-        session._retry_connection = False  # aiohttp would repeat a GET on a dead pooled connection
-        return session
-
-    def request(self, session: ClientSession, url: URL, flight: Flight) -> Awaitable[ClientResponse]:
-        """Start the request; the response's body is not read yet."""
-        return session.request(flight.method, url, data=flight, allow_redirects=False)
+async def _head(protocol: ResponseHandler) -> tuple[RawResponseMessage, StreamReader]:
+    """The first answer that is not merely informational, and its body to come."""
+    while True:
+        message, content = await protocol.read()
+        if message.code == 101 or not 100 <= message.code < 200:
+            return message, content
 
 
-REQUEST_PARAMETERS: Final = frozenset(
+class _Destination(ClientRequest):
+    """What aiohttp's connector asks of a request: where to connect to. Shared by all requests to a URL."""
+
+    proxy = None
+    proxy_auth = None
+    proxy_headers = None
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.server_hostname = None
+        self._ssl = True  # the connector's own setting decides
+        self._key = super().connection_key
+
+    @property
+    def connection_key(self) -> ConnectionKey:
+        """Under which the connector pools."""
+        return self._key
+
+
+_destination = lru_cache(maxsize=256)(_Destination)
+
+SHAPES: Final[tuple[tuple[type, str, tuple[str, ...]], ...]] = (
+    (BaseConnector, "connect", ("self", "req", "traces", "timeout")),
+    (Connection, "close", ("self",)),
+    (Connection, "release", ("self",)),
+    (ResponseHandler, "force_close", ("self",)),
+    (ResponseHandler, "is_connected", ("self",)),
+    (ResponseHandler, "read", ("self",)),
     (
-        *("self", "method", "url", "params", "headers", "skip_auto_headers", "data", "cookies", "auth"),
-        *("version", "compress", "chunked", "expect100", "loop", "response_class", "proxy", "proxy_auth"),
-        *("timer", "session", "ssl", "proxy_headers", "traces", "trust_env", "server_hostname"),
-    )
+        ResponseHandler,
+        "set_response_params",
+        (
+            *("self", "timer", "skip_payload", "read_until_eof", "auto_decompress", "read_timeout"),
+            *("read_bufsize", "timeout_ceil_threshold", "max_line_size", "max_field_size", "max_headers"),
+        ),
+    ),
 )
-RESPONSE_PARAMETERS: Final = frozenset(
-    (
-        *("self", "method", "url", "writer", "continue100", "timer", "request_info", "traces", "loop"),
-        *("session", "stream_writer"),
-    )
+"""The methods of aiohttp used here and the parameters they had when this was written."""
+
+PROPERTIES: Final[tuple[tuple[type, str], ...]] = (
+    (ClientRequest, "connection_key"),
+    (Connection, "protocol"),
+    (Connection, "transport"),
+    (ResponseHandler, "should_close"),
+    (ResponseHandler, "writing_paused"),
 )
 
 
 @cache
 def lean_supported() -> bool:
     """Whether the installed aiohttp has the internals this module was written for."""
-    return (
-        _parameters(ClientRequest.__init__) == REQUEST_PARAMETERS
-        and _parameters(ClientResponse.__init__) == RESPONSE_PARAMETERS
-        and _parameters(getattr(ClientRequest, "send", None)) == {"self", "conn"}
-        and "_retry_connection" in getattr(ClientSession, "ATTRS", ())
-        and all(hasattr(ResponseHandler, name) for name in ("should_close", "force_close", "writing_paused"))
+    return all(_parameters(owner, name) == names for owner, name, names in SHAPES) and all(
+        isinstance(getattr(owner, name, None), property) for owner, name in PROPERTIES
     )
 
 
-def _parameters(function: Callable[..., object] | None) -> frozenset[str]:
-    return frozenset(inspect.signature(function).parameters if function else ())
+def _parameters(owner: type, name: str) -> tuple[str, ...]:
+    method = getattr(owner, name, None)
+    return tuple(inspect.signature(method).parameters) if callable(method) else ()

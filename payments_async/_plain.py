@@ -7,11 +7,12 @@ that sent nothing is reported as one in doubt.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from types import SimpleNamespace
+from typing import Final
 
 from aiohttp import (
     ClientConnectionResetError,
+    ClientConnectorError,
     ClientRequest,
     ClientResponse,
     ClientSession,
@@ -25,35 +26,63 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from yarl import URL
 
-from payments_async._wire import Flight
+from payments_async._bodies import read_answer
+from payments_async._wire import Answer, Flight
 
-_OURS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+_OURS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """Headers that aiohttp would add by itself: what goes out is what the flight says."""
 
 
-def check_fresh(protocol: ResponseHandler | None) -> None:
-    """Refuse a connection that is closing, or on which something arrived before anything was asked.
+class Plain:
+    """Opens sessions and flies over them, optionally through an HTTP proxy (`proxy` is its address)."""
 
-    aiohttp hands out an idle connection without looking at what has come in meanwhile (a server's farewell
-    before it hangs up, say) and would take that for the answer to the next request.
-    """
-    if protocol is None or not protocol.is_connected() or protocol.should_close:
-        raise ClientConnectionResetError("the pooled connection was no longer usable")
+    def __init__(self, proxy: str | None) -> None:
+        self._proxy = proxy
+        self._trace = TraceConfig()
+        self._trace.on_connection_create_end.append(_mark)
+        self._trace.on_connection_reuseconn.append(_mark)
 
+    def session(self, connector: TCPConnector, timeout: ClientTimeout) -> ClientSession:
+        """A session of the running loop, which owns the connector.
 
-class AbortingResponse(ClientResponse):
-    """aiohttp's response, which breaks its connection off when it ends before its time.
+        It adds nothing of its own: no cookies, headers, decompression or environment.
+        """
+        return ClientSession(
+            connector=connector,
+            timeout=timeout,
+            request_class=PlainRequest,
+            response_class=AbortingResponse,
+            trace_configs=[self._trace],
+            cookie_jar=DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=_OURS,
+            raise_for_status=False,
+            trust_env=False,
+        )
 
-    Closing under TLS would say farewell first and wait for the peer's, half a minute if the peer is silent;
-    and what is still in our buffers would be sent although the attempt has been given up.
-    """
-
-    def close(self) -> None:
-        """End the attempt; not called when an answer was read to its end."""
-        connection = self.connection
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()
-        super().close()
+    async def exchange(self, session: ClientSession, url: URL, flight: Flight, limit: int) -> Answer:
+        """Send the flight and read its answer of at most `limit` bytes."""
+        if is_replaced():
+            flight.sent = True  # whoever answers in aiohttp's place does not say when
+        try:
+            response = await session.request(
+                flight.method,
+                url,
+                data=flight.body,
+                headers=flight.headers,
+                allow_redirects=False,
+                proxy=self._proxy,
+                trace_request_ctx=flight,
+                middlewares=(_Once(),),
+            )
+        except ClientConnectorError:
+            flight.sent = False
+            raise
+        try:
+            return await read_answer(response.status, response.headers, response.content, limit)
+        except BaseException:
+            response.close()
+            raise
 
 
 class PlainRequest(ClientRequest):
@@ -63,6 +92,16 @@ class PlainRequest(ClientRequest):
         """Write the request; called by the session when it has a connection."""
         check_fresh(conn.protocol)
         return await super().send(conn)
+
+
+class AbortingResponse(ClientResponse):
+    """aiohttp's response, which breaks its connection off when it ends before its time."""
+
+    def close(self) -> None:
+        """End the attempt; not called when an answer was read to its end."""
+        if self.connection is not None:
+            abort(self.connection)
+        super().close()
 
 
 class _Once:
@@ -78,54 +117,42 @@ class _Once:
         return await handler(request)
 
 
-class Plain:
-    """Opens sessions and requests, optionally through an HTTP proxy (`proxy` is its address)."""
-
-    def __init__(self, proxy: str | None) -> None:
-        self._proxy = proxy
-        self._trace = TraceConfig()
-        self._trace.on_connection_create_end.append(_mark)
-        self._trace.on_connection_reuseconn.append(_mark)
-
-    def session(self, connector: TCPConnector, timeout: ClientTimeout) -> ClientSession:
-        """A session of the running loop; it owns the connector."""
-        return new_session(connector, timeout, PlainRequest, [self._trace])
-
-    def request(self, session: ClientSession, url: URL, flight: Flight) -> Awaitable[ClientResponse]:
-        """Start the request; the response's body is not read yet."""
-        return session.request(
-            flight.method,
-            url,
-            data=flight.body,
-            headers=flight.headers,
-            allow_redirects=False,
-            proxy=self._proxy,
-            trace_request_ctx=flight,
-            middlewares=(_Once(),),
-        )
-
-
 async def _mark(_session: ClientSession, context: SimpleNamespace, _params: object) -> None:
     flight: Flight = context.trace_request_ctx
     flight.sent = True
 
 
-def new_session(
-    connector: TCPConnector,
-    timeout: ClientTimeout,
-    request_class: type[ClientRequest],
-    traces: list[TraceConfig] | None = None,
-) -> ClientSession:
-    """A session that adds nothing of its own: no cookies, headers, decompression or environment."""
-    return ClientSession(
-        connector=connector,
-        timeout=timeout,
-        request_class=request_class,
-        response_class=AbortingResponse,
-        trace_configs=traces,
-        cookie_jar=DummyCookieJar(),
-        auto_decompress=False,
-        skip_auto_headers=_OURS,
-        raise_for_status=False,
-        trust_env=False,
-    )
+def check_fresh(protocol: ResponseHandler | None) -> None:
+    """Refuse a connection that is closing, or on which something arrived before anything was asked.
+
+    aiohttp hands out an idle connection without looking at what has come in meanwhile (a server's farewell
+    before it hangs up, say) and would take that for the answer to the next request.
+    """
+    if protocol is None or not protocol.is_connected() or protocol.should_close:
+        raise ClientConnectionResetError("the pooled connection was no longer usable")
+
+
+def abort(connection: Connection) -> None:
+    """Break a connection off.
+
+    Closing it under TLS would say farewell first and wait for the peer's, half a minute if the peer is
+    silent; and what is still in our buffers would be sent although the attempt has been given up.
+    """
+    transport = connection.transport
+    if transport is not None:
+        transport.abort()
+
+
+def is_replaced() -> bool:
+    """Whether something stands in for aiohttp's client, as aioresponses and recorders of traffic do."""
+    return ClientSession._request is not _REQUEST
+
+
+def _source(function: object) -> str | None:
+    return getattr(getattr(function, "__code__", None), "co_filename", None)
+
+
+_REQUEST: Final = (
+    ClientSession._request if _source(ClientSession._request) == _source(ClientSession.close) else None
+)
+"""aiohttp's own, or None when this module was first imported while something stood in for it."""

@@ -16,12 +16,9 @@ from collections.abc import AsyncGenerator
 from typing import Final
 from weakref import WeakSet
 
-from aiohttp import ClientResponse, ClientSession, ClientTimeout, StreamReader, TCPConnector, ThreadedResolver
-from multidict import istr
-from yarl import URL
+from aiohttp import ClientSession, ClientTimeout, TCPConnector, ThreadedResolver
 
 from payments_async._head import address, check_head, check_proxy
-from payments_async._inflate import inflate
 from payments_async._lean import Lean, lean_supported
 from payments_async._plain import Plain
 from payments_async._runtime import Runtime
@@ -31,9 +28,6 @@ from payments_async._wire import Answer, Flight, TransportFailure
 
 MAX_BODY: Final = 8 * 1024 * 1024
 """Bytes of an answer's body, before and after decompression."""
-
-_CONTENT_ENCODING: Final = istr("Content-Encoding")
-_CONTENT_LENGTH: Final = istr("Content-Length")
 
 
 class _Home:
@@ -115,7 +109,7 @@ class AiohttpTransport:
             await home.slots.acquire()
             watch.kind = "timeout"
             try:
-                outcome = await self._exchange(home.session, url, flight)
+                outcome = await self._style.exchange(home.session, url, flight, self._max_body)
             finally:
                 home.slots.release()
         except CancelledError as exc:
@@ -138,14 +132,6 @@ class AiohttpTransport:
         home = self._homes.pop(asyncio.get_running_loop(), None)
         if home is not None:
             await home.keeper.aclose()
-
-    async def _exchange(self, session: ClientSession, url: URL, flight: Flight) -> Answer:
-        response = await self._style.request(session, url, flight)
-        try:
-            return await read_answer(response, self._max_body)
-        except BaseException:
-            response.close()
-            raise
 
     async def _open(self, loop: AbstractEventLoop) -> _Home:
         connector = TCPConnector(limit=0, ssl=self._ssl, resolver=ThreadedResolver())
@@ -187,35 +173,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no fork
     os.register_at_fork(after_in_child=_after_fork)
-
-
-async def read_answer(response: ClientResponse, limit: int) -> Answer:
-    """Read and decompress a body of at most `limit` bytes.
-
-    Raises:
-        TransportFailure: `too_large`, or `protocol` for an answer that is not one.
-    """
-    if response.status == 101:
-        raise TransportFailure("protocol", "the server wants to switch protocols")
-    headers = response.headers
-    declared = headers.get(_CONTENT_LENGTH)
-    if declared is not None and int(declared) > limit:
-        raise TransportFailure("too_large", "the answer is declared longer than the limit")
-    body = await _read(response.content, limit)
-    if _CONTENT_ENCODING in headers:
-        body = inflate(body, ", ".join(headers.getall(_CONTENT_ENCODING)), limit)
-    return Answer(response.status, headers, body)
-
-
-async def _read(content: StreamReader, limit: int) -> bytes:
-    """The whole body. Most come in one piece, which is then not copied."""
-    pieces: list[bytes] = []
-    room = limit
-    while True:
-        piece = await content.readany()
-        room -= len(piece)
-        if room < 0:
-            raise TransportFailure("too_large", "the answer is longer than the limit")
-        if content.at_eof():
-            return b"".join([*pieces, piece]) if pieces else piece
-        pieces.append(piece)

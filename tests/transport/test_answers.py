@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from aiohttp import ClientResponse
+from aiohttp import ClientConnectorError, ClientResponse, ServerDisconnectedError
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.client_reqrep import ConnectionKey
 from aioresponses import aioresponses
 
 from payments_async._transport import AiohttpTransport
+from payments_async._wire import TransportFailure
 from tests.transport.flights import flight
 
 URL = "https://api.example.com/v1/payouts"
@@ -52,3 +57,37 @@ async def test_an_answer_does_not_show_its_body(service: aioresponses, transport
     answer = await transport.send(flight(URL))
     assert "123456" not in repr(answer)
     await transport.aclose()
+
+
+async def test_a_stand_in_that_breaks_off_leaves_the_request_in_doubt(
+    service: aioresponses, transport: AiohttpTransport
+) -> None:
+    service.post(URL, exception=ServerDisconnectedError())
+    request = flight(URL)
+    with pytest.raises(TransportFailure) as caught:
+        await transport.send(request)
+    assert (caught.value.kind, request.sent) == ("reset", True)
+    await transport.aclose()
+
+
+async def test_a_stand_in_that_cannot_connect_leaves_it_unsent(
+    service: aioresponses, transport: AiohttpTransport
+) -> None:
+    where = ConnectionKey("api.example.com", 443, True, True, None, None, None)
+    service.post(URL, exception=ClientConnectorError(where, ConnectionRefusedError(111, "no")))
+    request = flight(URL)
+    with pytest.raises(TransportFailure) as caught:
+        await transport.send(request)
+    assert (caught.value.kind, request.sent) == ("connect", False)
+    await transport.aclose()
+
+
+def test_a_stand_in_that_was_there_first_is_recognised() -> None:
+    code = """
+from aioresponses import aioresponses
+with aioresponses():
+    from payments_async._plain import is_replaced
+    assert is_replaced()
+assert is_replaced()
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True, timeout=30)

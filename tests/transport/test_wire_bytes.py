@@ -10,8 +10,8 @@ from aiohttp import ThreadedResolver
 from aiohttp.abc import ResolveResult
 
 from payments_async import _transport
-from payments_async._lean import Lean, LeanRequest
-from payments_async._plain import Plain, PlainRequest
+from payments_async._lean import Lean
+from payments_async._plain import Plain
 from payments_async._runtime import SYSTEM
 from payments_async._transport import AiohttpTransport
 from payments_async._wire import Flight, Secret, TransportFailure
@@ -103,19 +103,6 @@ async def test_a_request_on_a_dead_connection_is_not_repeated_behind_our_back(
     assert (len(server.requests), server.connections) == (2, 1)
 
 
-async def test_even_a_session_that_repeats_sends_a_flight_once(
-    server: RawServer, transport: AiohttpTransport
-) -> None:
-    server.scripts["/dead"] = [Step.CLOSE]
-    await transport.send(get(server.url("/")))
-    (home,) = transport._homes.values()
-    home.session._retry_connection = True
-    with pytest.raises(TransportFailure) as caught:
-        await transport.send(get(server.url("/dead")))
-    assert caught.value.kind == "reset"
-    assert len(server.requests) == 2
-
-
 async def test_a_connection_closed_while_idle_is_not_used(
     server: RawServer, transport: AiohttpTransport
 ) -> None:
@@ -148,13 +135,9 @@ async def test_a_second_answer_behind_the_first_ends_the_connection(
     assert server.connections == 2
 
 
-@pytest.mark.parametrize("request_class", [LeanRequest, PlainRequest])
 async def test_an_unusable_connection_is_left_before_anything_is_written(
-    request_class: type[LeanRequest | PlainRequest], server: RawServer, monkeypatch: pytest.MonkeyPatch
+    style: str, server: RawServer, transport: AiohttpTransport
 ) -> None:
-    transport = AiohttpTransport(runtime=SYSTEM)
-    if request_class is PlainRequest:
-        transport._style = Plain(None)
     await transport.send(get(server.url("/")))
     (home,) = transport._homes.values()
     connector = home.session.connector
@@ -164,9 +147,16 @@ async def test_an_unusable_connection_is_left_before_anything_is_written(
     request = flight(server.url("/next"))
     with pytest.raises(TransportFailure):
         await transport.send(request)
-    assert request.sent is (request_class is PlainRequest)  # the plain way is careful, not exact
+    assert request.sent is (style == "plain")  # the plain way is careful, not exact
     assert len(server.requests) == 1
-    await transport.aclose()
+
+
+async def test_a_head_request_has_no_body_to_wait_for(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/head"] = [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"]
+    answer = await transport.send(flight(server.url("/head"), "HEAD", body=None))
+    assert (answer.status, answer.body) == (200, b"")
+    await transport.send(get(server.url("/next")))
+    assert server.connections == 1
 
 
 async def test_a_connection_that_could_not_take_the_request_at_once_is_not_kept(server: RawServer) -> None:
