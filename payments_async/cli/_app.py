@@ -24,7 +24,7 @@ def make_app() -> App:
         help="Collect payments and send payouts.",
         version=__version__,
         help_epilogue="Exit codes: 0 done, 1 refused, 2 usage, 3 outcome unknown, 75 stopped and resumable.",
-        help_format="plaintext",
+        help_format="markdown",
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )

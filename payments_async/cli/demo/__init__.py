@@ -1,4 +1,4 @@
-"""`payments demo`: a payment and a thousand payouts against a simulated service, twice, with the books checked.
+"""`payments demo`: a payment and a thousand payouts against a simulated service, by both clients.
 
 plan       the payouts as a CSV file, and which of them the line will be unkind to
 legs       the work itself, awaited and blocking: read these two as examples of the client
@@ -23,9 +23,9 @@ Seed = Annotated[int, Parameter(validator=Number(gte=0, lte=1_000_000))]
 def demo(*, payouts: Payouts = 1000, seed: Seed = 0, json: Json = False) -> int:
     """Collect a payment and send 1,000 payouts on this machine alone, and check the books.
 
-    Starts a simulated service, has a payer pay a checkout, sends a CSV file of payouts past faults that would
-    make a careless client pay twice, and compares the result with the service's own books. Then it does the
-    same with the blocking client. Nothing leaves this machine. The exit code is 1 when the books do not agree.
+    Starts a simulated service, has a payer pay a checkout, sends a CSV file of payouts past faults that
+    would make a careless client pay twice, and compares the result with the service's own books. Then it
+    does the same with the blocking client. The exit code is 1 when the books do not agree.
 
     Parameters
     ----------

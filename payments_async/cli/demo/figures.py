@@ -119,6 +119,7 @@ def compare(
 
 def _answers(payout: Payout) -> str:
     info = payout.response
+    assert info is not None  # every record that a call gave has one
     tries = [attempt.reason for attempt in info.attempts]
     return " → ".join(tries) + (" replayed" if info.replayed else "")
 

@@ -51,7 +51,8 @@ def tell_checkout(checkout: Checkout, show: Show) -> None:
     payment = checkout.payment
     paid = payment is not None and payment.is_successful
     amount = payment.amount.value if payment and payment.amount else None
-    told = f"{amount} {CURRENCY}: created, paid by a simulated payer, read back as {'paid' if paid else 'NOT paid'}"
+    end = "paid" if paid else "NOT paid"
+    told = f"{amount} {CURRENCY}: created, paid by a simulated payer, read back as {end}"
     show.step("Checkout", told, good=paid, id=checkout.id, amount=amount, currency=CURRENCY)
 
 
