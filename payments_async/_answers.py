@@ -65,7 +65,7 @@ def read_answer(call: Call, answer: Answer, now: Callable[[], datetime]) -> Read
         str(answer.status),
         answer.status,
         error=error,
-        again=_retry.retried_status(answer.status) and not (replayed and answer.status >= 500),
+        again=_retry.retried_status(answer.status) and not replayed,
         retry_after=getattr(error, "retry_after", None),
     )
 

@@ -5,15 +5,16 @@ An attempt's verdict is not the call's: a refusal after an attempt in doubt prov
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 
 from . import _gaps
 from ._answers import Reading
 from ._calls import Call
 from .errors import (
+    ConflictError,
     DeadlineExceeded,
     Effect,
-    IdempotencyConflict,
     OutcomeUnknown,
     PaymentsError,
     ResponseMismatch,
@@ -24,7 +25,7 @@ from .models import Attempt, Verdict
 class Journey:
     """The attempts of one call."""
 
-    __slots__ = ("attempts", "call", "deadline", "doubtful", "first_in_doubt", "resumed", "retries")
+    __slots__ = ("attempts", "call", "deadline", "doubtful", "resumed", "retries")
 
     def __init__(self, call: Call, started: float, deadline: float | None) -> None:
         self.call = call
@@ -35,47 +36,48 @@ class Journey:
         self.attempts: list[Attempt] = []
         self.retries = 0
         self.doubtful = 0
-        self.first_in_doubt: datetime | None = None
 
-    def note(self, reading: Reading, sent_at: float, ended: float, now: datetime | None) -> None:
-        """An attempt ended. `now` is the wall clock, needed only for one in doubt."""
+    def is_late(self, clock: Callable[[], float], after: float = 0.0) -> bool:
+        """Whether the deadline will have passed so many seconds from now."""
+        return self.deadline is not None and clock() + after >= self.deadline
+
+    def note(self, reading: Reading, sent_at: float, ended: float) -> None:
+        """An attempt ended."""
         self._add(reading.verdict, reading.reason, reading.status, sent_at, ended)
-        if reading.verdict == "in_doubt" and now is not None:
-            self._doubt(now - timedelta(seconds=ended - sent_at))
 
     def _add(self, verdict: Verdict, reason: str, status: int | None, sent: float, ended: float) -> None:
         waited, number = sent - self.resumed, len(self.attempts) + 1
         self.attempts.append(Attempt(number, verdict, reason, status, waited, ended - sent))
         self.resumed = ended
-
-    def _doubt(self, sent_at: datetime) -> None:
-        self.doubtful += 1
-        self.first_in_doubt = self.first_in_doubt or sent_at
+        self.doubtful += verdict == "in_doubt"
 
     @property
     def unknown(self) -> bool:
         """Whether the call may have made something that nobody has confirmed."""
         return self.doubtful > 0 and self.call.operation.creates
 
-    def cut_short(self, *, sent: bool, sent_at: float, ended: float, now: datetime) -> None:
+    def cut_short(self, reason: str, *, sent: bool, sent_at: float, ended: float) -> None:
         """The attempt under way was given up."""
-        self._add("in_doubt" if sent else "not_sent", "cancelled", None, sent_at, ended)
-        if sent:
-            self._doubt(now - timedelta(seconds=ended - sent_at))
+        self._add("in_doubt" if sent else "not_sent", reason, None, sent_at, ended)
 
     def conclusion(self, error: PaymentsError) -> PaymentsError:
         """The error that tells the truth about the whole call, given the last attempt's."""
         last = self.attempts[-1].verdict if self.attempts else "not_sent"
-        of_its_own = isinstance(error, IdempotencyConflict | ResponseMismatch) and self.doubtful <= 1
-        if not self.unknown or last == "executed" or of_its_own:
+        alone = last == "in_doubt" and self.doubtful == 1
+        tells_more = alone and isinstance(error, ConflictError | ResponseMismatch)
+        if not self.unknown or last == "executed" or tells_more:
             return self._signed(error)
         return self.outcome_unknown(error)
 
-    def outcome_unknown(self, cause: PaymentsError | None = None) -> OutcomeUnknown:
-        """That nobody can tell, with all it takes to find out."""
+    def outcome_unknown(self, cause: Exception | None = None) -> OutcomeUnknown:
+        """That nobody can tell, with all it takes to find out.
+
+        It may have been sent before, by another process or by `resolve`: what the key protects is counted
+        from when the request was made.
+        """
         prepared = self.call.prepared
         assert prepared is not None
-        first = self.first_in_doubt or prepared.created_at
+        first = prepared.created_at
         tries = ", ".join(attempt.reason for attempt in self.attempts)
         error = OutcomeUnknown(
             f"{self.call.operation.name}: no definite answer, it may have been carried out "

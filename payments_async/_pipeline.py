@@ -48,8 +48,9 @@ class Pipeline:
     async def run(self, call: Call) -> Any:
         """The call's record. Raises the errors of `errors`, each with the call's effect."""
         journey = Journey(call, self.runtime.monotonic(), call.deadline or self.settings.deadline)
+        key: Key | None = None
         while True:
-            key = self._key(call, journey)
+            key = self._key(journey, key)
             state = self.keys.of(key)
             held = await self._enter(state, journey)
             reading = await self._attempt(key, state, held, journey)
@@ -78,31 +79,43 @@ class Pipeline:
         return prepared
 
     def refuse_foreign(self, prepared: PreparedRequest) -> None:
-        """Raise ConfigurationError for a request that was prepared for another service address."""
-        if prepared.base_url != self.settings.base_url:
-            told = f"this request was prepared for {prepared.base_url}; this client talks to another address"
-            raise ConfigurationError(told, operation=prepared.operation)
+        """Raise ConfigurationError for a request that was prepared for another address or environment."""
+        if problem := self._mismatched(prepared, self.settings.key()):
+            raise ConfigurationError(problem, operation=prepared.operation)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
         """How much of each limit the key has used in this process."""
         limiter = self.keys.of(self.settings.key()).limiter
         return limiter.snapshot(self.runtime.monotonic())
 
-    def _key(self, call: Call, journey: Journey) -> Key:
-        key = self.settings.key()
-        wanted = call.prepared.environment if call.prepared else key.environment
-        if key.environment == wanted:
-            return key
-        problem = f"this request was prepared for {wanted}, and the key is a {key.environment} key"
-        raise journey.conclusion(ConfigurationError(problem))
+    def _key(self, journey: Journey, last: Key | None) -> Key:
+        """The key of the next attempt: a fresh one, but the last one again while its attempt is in doubt.
+
+        Another key may not see the first one's idempotency store, and none at all must not hide the doubt.
+        """
+        if last is not None and journey.unknown:
+            return last
+        key, prepared = self.settings.key(), journey.call.prepared
+        if prepared is not None and (problem := self._mismatched(prepared, key)):
+            raise journey.conclusion(ConfigurationError(problem))
+        return key
+
+    def _mismatched(self, prepared: PreparedRequest, key: Key) -> str | None:
+        if prepared.base_url != self.settings.base_url:
+            return f"this request was prepared for {prepared.base_url}; this client talks to another address"
+        if prepared.environment != key.environment:
+            return f"this request was prepared for {prepared.environment}, the key is a {key.environment} key"
+        return None
 
     async def _enter(self, state: KeyState, journey: Journey) -> Held:
-        """Pass the gates of the call's limits, narrow ones first."""
+        """Pass the gates of the call's limits, narrow ones first; nothing passes once the deadline has."""
         call, held, monotonic = journey.call, [], self.runtime.monotonic
         try:
             for gate in state.limiter.gates(call.limit, call.record, monotonic()):
                 grant = gate.try_enter(monotonic()) or await self._stand_in_line(gate, journey)
                 held.append((gate, grant))
+            if journey.is_late(monotonic):
+                raise journey.out_of_time()
         except BaseException as stopped:
             for gate, grant in held:
                 gate.put_back(grant)
@@ -134,22 +147,25 @@ class Pipeline:
         call, monotonic = journey.call, self.runtime.monotonic
         started = monotonic()
         flight = self._flight(key, journey, started)
-        self._told_sent(journey)
         try:
+            self._told_sent(journey)
             reading = read_answer(call, await self.transport.send(flight), self.runtime.now)
         except TransportFailure as failure:
             reading = read_failure(call, failure, sent=flight.sent)
         except BaseException as stopped:
             ended = monotonic()
             self._leave(held, ended, answered=False, sent=flight.sent)
-            journey.cut_short(sent=flight.sent, sent_at=started, ended=ended, now=self.runtime.now())
+            cancelled = isinstance(stopped, CancelledError)
+            reason = "cancelled" if cancelled else type(stopped).__name__
+            journey.cut_short(reason, sent=flight.sent, sent_at=started, ended=ended)
             if isinstance(stopped, CancelledError):
                 self._given_up(journey, stopped)
+            elif isinstance(stopped, Exception) and journey.unknown:  # nobody foresaw it; the doubt stays
+                raise journey.outcome_unknown(stopped) from stopped
             raise
         ended = monotonic()
-        doubtful = reading.verdict == "in_doubt"
-        journey.note(reading, started, ended, self.runtime.now() if doubtful else None)
-        if reading.status == 429:
+        journey.note(reading, started, ended)
+        if reading.status == 429 and reading.again:
             self._close(state, held, journey, reading, ended)
         else:
             answered = reading.status is not None
@@ -188,8 +204,10 @@ class Pipeline:
 
     def _close(self, state: KeyState, held: Held, journey: Journey, reading: Reading, now: float) -> None:
         """A 429: nobody of this limit goes on until the service's time, plus jitter, has passed."""
-        seconds = pause(journey.retries + 1, reading.retry_after, self.runtime.random())
-        seconds = min(seconds, self.settings.max_retry_after)
+        asked = reading.retry_after
+        if asked is not None:
+            asked = min(asked, self.settings.max_retry_after)
+        seconds = pause(journey.retries + 1, asked, self.runtime.random())
         state.limiter.refused(held, now, seconds)
         if self.settings.emitter.enabled:
             name, number = journey.call.operation.name, len(journey.attempts)
@@ -203,14 +221,14 @@ class Pipeline:
         allowed = settings.max_retries if call.max_retries is None else call.max_retries
         if not reading.again or self._not_to_be_waited_for(error):
             raise journey.conclusion(error)
-        now = self.runtime.monotonic()
-        if journey.deadline is not None and now >= journey.deadline:
+        if journey.is_late(self.runtime.monotonic):
             raise journey.out_of_time(error)
-        if journey.retries >= allowed or not state.budget.spend(timeout=reading.reason == "timeout"):
+        limited = reading.status == 429  # waited out at the gate, which lets no storm through
+        if journey.retries >= allowed or not (limited or state.budget.spend(reading.reason)):
             raise journey.conclusion(error)
         journey.retries += 1
-        delay = 0.0 if reading.status == 429 else backoff(journey.retries, self.runtime.random())
-        if journey.deadline is not None and now + delay >= journey.deadline:
+        delay = 0.0 if limited else backoff(journey.retries, self.runtime.random())
+        if journey.is_late(self.runtime.monotonic, after=delay):
             raise journey.out_of_time(error)
         if settings.emitter.enabled:
             told = events.RetryScheduled(call.operation.name, len(journey.attempts), delay, reading.reason)

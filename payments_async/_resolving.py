@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import attrs
@@ -23,7 +23,6 @@ from .errors import (
     PermissionDeniedError,
     RateLimitedError,
     ResponseMismatch,
-    SearchIncomplete,
 )
 from .models import Payout
 from .params import PreparedRequest
@@ -31,90 +30,89 @@ from .params import PreparedRequest
 Find = Callable[..., Awaitable[Payout | None]]
 """`payouts.find`."""
 
-_FINAL_WORDS = (OutcomeUnknown, DecodeError, ResponseMismatch, ConfigurationError)
+_FINAL_WORDS = (DecodeError, ResponseMismatch, ConfigurationError)
 _ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedError)
 """Refusals that say nothing about the request in doubt."""
 
 
+def request_of(given: OutcomeUnknown | PreparedRequest) -> PreparedRequest:
+    """The write in doubt. Raises ConfigurationError when it is gone."""
+    prepared = given.prepared if isinstance(given, OutcomeUnknown) else given
+    if isinstance(prepared, PreparedRequest):
+        return prepared
+    raise ConfigurationError(
+        "resolve() takes an OutcomeUnknown or a PreparedRequest; an error that was pickled has lost its "
+        "request: keep error.prepared.to_json() and resolve PreparedRequest.from_json(text)"
+    )
+
+
 @attrs.frozen(eq=False)
-class Question:
-    """A write in doubt."""
-
-    prepared: PreparedRequest
-    sent_at: datetime
-    """When it may first have been carried out."""
-
-    @classmethod
-    def of(cls, given: OutcomeUnknown | PreparedRequest) -> Question:
-        """From the error or from a stored request. Raises ConfigurationError when the request is gone."""
-        if isinstance(given, PreparedRequest):
-            return cls(given, given.created_at)
-        if isinstance(given, OutcomeUnknown) and given.prepared is not None:
-            return cls(given.prepared, given.first_sent_at or given.prepared.created_at)
-        raise ConfigurationError(
-            "resolve() takes an OutcomeUnknown or a PreparedRequest; an error that was pickled has lost its "
-            "request: keep error.prepared.to_json() and resolve PreparedRequest.from_json(text)"
-        )
-
-
 class Resolver:
-    """Answers questions with one client's pipeline."""
+    """Finds things out with one client's pipeline."""
 
-    def __init__(self, pipeline: Pipeline, find: Find) -> None:
-        self._pipeline = pipeline
-        self._find = find
+    _pipeline: Pipeline
+    _find: Find
 
-    async def resolve(self, question: Question) -> Any:
+    async def resolve(self, prepared: PreparedRequest) -> Any:
         """The record; or the refusal, which then is certain; or OutcomeUnknown again."""
-        age = (self._pipeline.runtime.now() - question.sent_at).total_seconds()
+        age = (self._pipeline.runtime.now() - prepared.created_at).total_seconds()
         if not 0 <= age < _gaps.KEY_TRUSTED_FOR:
-            return await self._look_up(question, None)
-        operation = _operations.named(question.prepared.operation)
+            return await self._look_up(prepared, None)
+        operation = _operations.named(prepared.operation)
         try:
-            return await self._pipeline.run(_calls.writing(question.prepared, {}, operation=operation))
-        except _FINAL_WORDS as error:
-            if not isinstance(error, OutcomeUnknown) or question.prepared.reference is None:
-                raise
-            cause: PaymentsError = error
+            return await self._pipeline.run(_calls.writing(prepared, {}, operation=operation))
+        except _FINAL_WORDS:
+            raise
         except PaymentsError as error:
             if _is_the_first_answer(error):
                 raise
             cause = error
-        if isinstance(cause, APIStatusError) and not isinstance(cause, _ABOUT_THE_QUESTION):
-            return await self._look_up(question, cause, dead=age > _gaps.ABANDONED_AFTER)
-        raise self._unknown(question, cause)
+        refused = isinstance(cause, APIStatusError) and not isinstance(cause, _ABOUT_THE_QUESTION)
+        if not refused and not isinstance(cause, OutcomeUnknown):
+            raise _unknown(prepared, cause)
+        return await self._look_up(prepared, cause, certain=refused and age > _gaps.ABANDONED_AFTER)
 
     async def _look_up(
-        self, question: Question, refusal: APIStatusError | None, *, dead: bool = False
+        self, prepared: PreparedRequest, cause: PaymentsError | None, *, certain: bool = False
     ) -> Any:
-        """Find a payout by its reference. A refusal is certain once nothing of the request can be alive."""
-        prepared = question.prepared
+        """Find a payout by its reference.
+
+        `certain`: nothing of the request can be alive any more, so that a refusal is the last word on it.
+        """
         if prepared.reference is None:
-            raise self._unknown(question, refusal)
-        since = question.sent_at - timedelta(days=1)
+            raise _unknown(prepared, cause)
+        since = prepared.created_at - timedelta(days=1)
         try:
             found = await self._find(prepared.reference, created_on_or_after=since.date())
-        except (SearchIncomplete, PaymentsError) as error:
-            raise self._unknown(question, refusal or error) from None
-        if found is not None:
-            if other := mismatch(prepared, found):
-                raise other
-            return found
-        if refusal is not None and dead and not isinstance(refusal, ConflictError):
-            raise refusal
-        raise self._unknown(question, refusal)
+        except PaymentsError as error:
+            cause = cause or error
+        else:
+            if found is not None:
+                return _matching(prepared, found)
+            if cause is not None and certain and not isinstance(cause, ConflictError):
+                raise cause
+        raise _unknown(prepared, cause)
 
-    def _unknown(self, question: Question, cause: PaymentsError | None) -> OutcomeUnknown:
-        if isinstance(cause, OutcomeUnknown):
-            return cause
-        operation = _operations.named(question.prepared.operation)
-        journey = Journey(_calls.writing(question.prepared, {}, operation=operation), 0.0, None)
-        journey.first_in_doubt = question.sent_at
-        error = journey.outcome_unknown(cause)
-        error.attempts = cause.attempts if cause is not None else ()
-        return error
+
+def _matching(prepared: PreparedRequest, found: Payout) -> Payout:
+    """A payout with the same reference, unless it is another one. Raises ResponseMismatch."""
+    if other := mismatch(prepared, found):
+        other.idempotency_key = prepared.idempotency_key
+        raise other
+    return found
+
+
+def _unknown(prepared: PreparedRequest, cause: PaymentsError | None) -> OutcomeUnknown:
+    if isinstance(cause, OutcomeUnknown):
+        return cause
+    call = _calls.writing(prepared, {}, operation=_operations.named(prepared.operation))
+    error = Journey(call, 0.0, None).outcome_unknown(cause)
+    error.attempts = cause.attempts if cause is not None else ()
+    return error
 
 
 def _is_the_first_answer(error: PaymentsError) -> bool:
     """A replayed refusal is what the service answered at first: nothing was done."""
-    return isinstance(error, APIStatusError) and error.headers.get("x-idempotent-replayed", "") == "true"
+    if not isinstance(error, APIStatusError):
+        return False
+    return error.headers.get("x-idempotent-replayed", "").strip().lower() == "true"

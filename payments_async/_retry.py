@@ -58,7 +58,8 @@ def retried_status(status: int) -> bool:
 class Budget:
     """A key's allowance of retries, so that a failing service is not stormed.
 
-    500 tokens; a retry takes 5, one after a timeout 10; a success gives 1 back.
+    500 tokens; a retry takes 5, one after a timeout 10; a success gives 1 back. A 429 costs nothing: the
+    gate it closes lets out one request at a time.
     """
 
     FULL = 500
@@ -66,9 +67,9 @@ class Budget:
     def __init__(self) -> None:
         self.tokens = self.FULL
 
-    def spend(self, *, timeout: bool) -> bool:
-        """Take a retry's tokens; False when there are not enough."""
-        price = 10 if timeout else 5
+    def spend(self, reason: str) -> bool:
+        """Take the tokens of a retry after a failure of that kind; False when there are not enough."""
+        price = 10 if reason == "timeout" else 5
         if self.tokens < price:
             return False
         self.tokens -= price

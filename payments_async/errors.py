@@ -150,7 +150,7 @@ class OutcomeUnknown(PaymentsError):
         self.reference = prepared.reference
         """The payout's reference, by which it can be looked up at any time."""
         self.first_sent_at = first_sent_at
-        """When the first try that may have been carried out left."""
+        """When the request was prepared: no try of it, in any process, can have left before."""
         self.key_expires_at = key_expires_at
         """Until when the same key protects a repeat (Limits, Idempotency)."""
 
