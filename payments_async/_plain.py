@@ -26,7 +26,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from yarl import URL
 
-from payments_async._bodies import read_answer
+from payments_async._inflate import read_answer
 from payments_async._wire import Answer, Flight
 
 _OURS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
