@@ -67,6 +67,8 @@ class Target:
             tree = json.loads(text)
             if tree["v"] != 1 or _operations.id_problems({"id": tree["id"]}):
                 return None
+            if tree["kind"] == "attempt" and _operations.id_problems({"id": tree["attempt"]}):
+                return None
             at = datetime.fromisoformat(tree["at"]) if tree["at"] else None
             return cls(tree["kind"], tree["id"], tree["attempt"], at)
         except (KeyError, TypeError, ValueError, RecursionError):

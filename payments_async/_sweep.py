@@ -59,15 +59,24 @@ class Sweep:
         self._names = names
         self._watches: set[Watch] = set()
         self._task: asyncio.Task[None] | None = None
+        self.trouble: Exception | None = None
+        """Why the latest walk came to nothing."""
         self._swept_at = float("-inf")
         self._pages = 0
         self._unchanged = 0
 
-    def join(self, watch: Watch) -> None:
-        """Show this watch every reading of its record until it leaves."""
+    def join(self, watch: Watch, *, just_read: bool = False, unchanged: bool = False) -> None:
+        """Show this watch every reading of its record until it leaves.
+
+        `just_read`: its record was read by itself a moment ago, the list can wait. `unchanged`: and was
+        what it had been before, so that this is no new wait.
+        """
         self._watches.add(watch)
-        self._unchanged = 0
-        if self._task is None or self._task.done():
+        if not unchanged:
+            self._unchanged = 0
+        if self._task is None:
+            if just_read:
+                self._swept_at = self._pipeline.runtime.monotonic()
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def leave(self, watch: Watch) -> None:
@@ -86,9 +95,12 @@ class Sweep:
             try:
                 news = await self._walk()
                 self._unchanged = 0 if news else self._unchanged + 1
-            except PASSING:
+                self.trouble = None
+            except PASSING as error:
                 self._unchanged += 1
+                self.trouble = error
             except Exception as error:  # whatever it is, nobody may wait for a sweep that has ended
+                self._task = None
                 self._fail(error)
                 return
             finally:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import attrs
 
-from . import _calls, _gaps
+from . import _calls, _gaps, _polling
 from ._operations import (
     CHECKOUTS_RETRIEVE,
     INTENTS_LIST,
@@ -36,7 +38,7 @@ class _Sweeps:
 
 @attrs.frozen(eq=False)
 class _Wait:
-    """One wait: what for, until when, and how to read its record by itself."""
+    """One wait: what for, and until when."""
 
     target: Target
     until: float
@@ -56,22 +58,22 @@ class Waiting:
             return payout
         wait = self._wait(_target("payout", payout), deadline)
         seen = payout if isinstance(payout, Payout) else None
-        found: Payout = await self._until(wait, self._sweeps().payouts, seen, lambda read: read.is_final)
+        watch = _watch(wait.target.id, wait.target.created_at, _is_final, seen)
+        found: Payout = await self._until(wait, self._sweeps().payouts, watch)
         return found
 
     async def checkout(self, checkout: Checkout | str, deadline: float) -> Checkout:
         """The checkout when its payment is final. Raises WaitTimeout."""
         wait = self._wait(_target("checkout", checkout), deadline)
+        ids, just_read = {"checkout_id": wait.target.id}, not isinstance(checkout, Checkout)
         if not isinstance(checkout, Checkout):
-            checkout = await self._read(wait, CHECKOUTS_RETRIEVE, {"checkout_id": wait.target.id}, None)
+            checkout = await self._read(wait, CHECKOUTS_RETRIEVE, ids, None)
         payment = checkout.payment
         if payment is None or payment.id is None or payment.is_final:
             return checkout
-        ids = attrs.evolve(wait.target, id=payment.id, created_at=payment.created_at)
-        listed = await self._until(
-            _Wait(ids, wait.until), self._sweeps().intents, None, lambda read: read.is_final, checkout, wait
-        )
-        fresh = await self._read(wait, CHECKOUTS_RETRIEVE, {"checkout_id": wait.target.id}, checkout)
+        watch = _watch(payment.id, payment.created_at, _is_final)
+        listed = await self._until(wait, self._sweeps().intents, watch, checkout, just_read=just_read)
+        fresh = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout)
         return _with_listed(fresh, listed)
 
     async def attempt(
@@ -81,12 +83,16 @@ class Waiting:
         wait = self._wait(Target.read("attempt", payment_intent_id, attempt_id), deadline)
         wanted = str(wait.target.attempt_id)
         ids = {"payment_intent_id": wait.target.id, "attempt_id": wanted}
-        attempt: PaymentAttempt | None = None
+        last: PaymentAttempt | None = None
+        listed: PaymentIntent | None = None
         while True:
-            attempt = await self._read(wait, INTENTS_RETRIEVE_ATTEMPT, ids, attempt)
+            attempt = await self._read(wait, INTENTS_RETRIEVE_ATTEMPT, ids, last)
             if attempt.is_final:
                 return attempt
-            await self._until(wait, self._sweeps().intents, None, _moved_on(wanted), attempt)
+            watch = _watch(wait.target.id, None, _moved_on(wanted), listed)
+            sweep, same = self._sweeps().intents, attempt == last
+            listed = await self._until(wait, sweep, watch, attempt, just_read=True, unchanged=same)
+            last = attempt
 
     def _wait(self, target: Target, deadline: float) -> _Wait:
         if not _calls.positive(deadline):
@@ -106,40 +112,42 @@ class Waiting:
         self,
         wait: _Wait,
         sweep: Sweep,
-        seen: Record | None,
-        ends: Callable[[Any], bool],
+        watch: Watch,
         last: Record | None = None,
-        shown_as: _Wait | None = None,
+        *,
+        just_read: bool = False,
+        unchanged: bool = False,
     ) -> Any:
-        """Watch the list until `ends`; WaitTimeout holds the record as last read, or `last`."""
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        watch = Watch(wait.target.id, wait.target.created_at, ends, future, seen)
+        """Watch the list until the watch ends; WaitTimeout holds `last`, or the record as last listed."""
         left = wait.until - self._pipeline.runtime.monotonic()
         timer = self._pipeline.runtime.call_later(max(left, 0.0), watch.give_up)
-        sweep.join(watch)
+        sweep.join(watch, just_read=just_read, unchanged=unchanged)
         try:
-            found = await future
+            found = await watch.future
         finally:
             timer.cancel()
             sweep.leave(watch)
         if found is None:
-            raise _timed_out(shown_as or wait, last or watch.last)
+            raise _timed_out(wait, last or watch.last) from sweep.trouble
         return found
 
     async def _read(
         self, wait: _Wait, operation: Operation[R], ids: dict[str, str], last: Record | None
     ) -> R:
-        """Read one record, within the wait's time."""
-        left = wait.until - self._pipeline.runtime.monotonic()
-        try:
-            if left > 0:
-                call = _calls.reading(operation, {"deadline": left}, ids)
-                record: R = await self._pipeline.run(call)
+        """Read one record, within the wait's time; what may pass is waited out."""
+        runtime, trouble = self._pipeline.runtime, None
+        for failures in itertools.count():
+            left = wait.until - runtime.monotonic()
+            if left <= 0:
+                break
+            try:
+                record: R = await self._pipeline.run(_calls.reading(operation, {"deadline": left}, ids))
                 return record
-        except PASSING:
-            if wait.until > self._pipeline.runtime.monotonic():
-                raise
-        raise _timed_out(wait, last)
+            except PASSING as error:
+                trouble = error
+            left = wait.until - runtime.monotonic()
+            await runtime.sleep(max(min(_polling.interval(failures, 1, runtime.random()), left), 0.0))
+        raise _timed_out(wait, last) from trouble
 
 
 def _target(kind: Any, given: Payout | Checkout | str) -> Target:
@@ -147,6 +155,17 @@ def _target(kind: Any, given: Payout | Checkout | str) -> Target:
         return Target.read(kind, given)
     created = given.created_at if isinstance(given, Payout) else None
     return attrs.evolve(Target.read(kind, given.id), created_at=created)
+
+
+def _watch(
+    record_id: str, created_at: datetime | None, ends: Callable[[Any], bool], seen: Record | None = None
+) -> Watch:
+    """A watch for the running loop; `seen` is the record as the caller knows it."""
+    return Watch(record_id, created_at, ends, asyncio.get_running_loop().create_future(), seen)
+
+
+def _is_final(record: Payout | PaymentIntent) -> bool:
+    return record.is_final
 
 
 def _moved_on(attempt_id: str) -> Callable[[PaymentIntent], bool]:

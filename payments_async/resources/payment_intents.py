@@ -152,7 +152,7 @@ class AsyncPaymentIntents(Resource):
         return await self._channel.read(INTENTS_INSPECT_ATTEMPT, options, ids)
 
     async def wait_attempt(
-        self, payment_intent_id: str, attempt_id: str, *, deadline: float = 900.0
+        self, payment_intent_id: str, attempt_id: str | None = None, *, deadline: float = 900.0
     ) -> PaymentAttempt:
         """Wait until an attempt is final.
 
@@ -161,7 +161,7 @@ class AsyncPaymentIntents(Resource):
 
         Args:
             payment_intent_id: the payment's id, or the `token` of an earlier `WaitTimeout`.
-            attempt_id: the attempt's id.
+            attempt_id: the attempt's id; a token knows it.
             deadline: seconds.
 
         Raises:
