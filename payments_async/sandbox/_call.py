@@ -24,15 +24,12 @@ class Call:
     """Of the query string."""
     body: JsonObject = attrs.field(factory=dict)
     idempotency_key: str | None = None
-    _fingerprint: bytes | None = attrs.field(default=None, init=False)
 
     @property
     def fingerprint(self) -> bytes:
         """What tells this request from another one under the same idempotency key."""
-        if self._fingerprint is None:
-            address = f"{self.request.path}?{self.request.query}"
-            self._fingerprint = fingerprint(self.request.method, address, self.request.body)
-        return self._fingerprint
+        address = f"{self.request.path}?{self.request.query}"
+        return fingerprint(self.request.method, address, self.request.body)
 
     @property
     def identity(self) -> bytes:

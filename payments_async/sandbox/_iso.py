@@ -60,10 +60,8 @@ def is_country(code: str) -> bool:
     return known and code not in _NOT_COUNTRIES
 
 
-def amount_form(value: Decimal | None, code: str) -> JsonObject:
+def amount_form(value: Decimal, code: str) -> JsonObject:
     """Amount (`docs/interface.md`, Resources and their fields), in major units."""
-    if value is None:
-        return {"value": None, "formatted": None, "short": None, "currency": code}
     facts = currency(code)
     return {
         "value": value,

@@ -233,7 +233,7 @@ def _move_payment(world: World, payment: Payment, status: str) -> None:
 
 
 def _notify(world: World, payment: Payment, event: str) -> None:
-    url = payment.body.get("webhook_url")
+    url = text_or_null(payment.body, "webhook_url")
     if url:
         active = payment.active_attempt
         body: JsonObject = {

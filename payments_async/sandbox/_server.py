@@ -23,6 +23,9 @@ _FIRST_PORT, _PORTS = 20_000, 12_000
 """Free ports are taken below 32768: outgoing connections take theirs above it and could steal one."""
 
 _BACKLOG = 1024
+_GRACE = 0.01
+"""Seconds for requests under way when the server stops; not 0, which aiohttp reads as for ever."""
+
 _LINGER_ZERO = struct.pack("ii", 1, 0)
 """Makes a close send RST instead of FIN."""
 
@@ -77,7 +80,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         # handler_cancellation: a hung request ends when its caller leaves
         server = web.Server(self._handle, access_log=None, handler_cancellation=True)
-        runner = web.ServerRunner(server, shutdown_timeout=0.0)
+        runner = web.ServerRunner(server, shutdown_timeout=_GRACE)
         await runner.setup()
         await web.SockSite(runner, self._socket).start()
         self._ready.set_result(None)

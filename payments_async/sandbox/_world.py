@@ -61,11 +61,10 @@ class World:
         """Add one effect."""
         self._effects.append(effect)
 
-    def notify(self, url: object, event: str, record_id: str, body: Mapping[str, object]) -> None:
-        """A webhook is due now, if the record has a `webhook_url`."""
-        if isinstance(url, str) and url:
-            payload: JsonObject = {"event": event, **body}
-            self.tell(Delivery(self.now, event, record_id, url, encode(payload)))
+    def notify(self, url: str, event: str, record_id: str, body: Mapping[str, object]) -> None:
+        """A webhook to `url` is due now; `body` is what it says besides the event's name."""
+        payload: JsonObject = {"event": event, **body}
+        self.tell(Delivery(self.now, event, record_id, url, encode(payload)))
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""

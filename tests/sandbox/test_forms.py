@@ -17,28 +17,90 @@ COUNTRY = {"code", "name", "flag"}
 CUSTOMER = {"id", "first_name", "last_name", "email", "avatar_url"}
 TRANSACTION = {"id", "reference", "external_id", "status"}
 RATE = {"value", "from_currency", "to_currency", "expression"}
-ACTION = set(
-    "message instructions dial_code digits is_strict fields url method post_data can_auto_redirect content image_url "
-    "title provider sdk_url public_key client_params container_id".split()
-)
-ATTEMPT = set(
-    "id method amount exchange_rate correction_rate gateway next_action failover completed_at failed_at "
-    "created_at".split()
-)
+ACTION = {
+    "message",
+    "instructions",
+    "dial_code",
+    "digits",
+    "is_strict",
+    "fields",
+    "url",
+    "method",
+    "post_data",
+    "can_auto_redirect",
+    "content",
+    "image_url",
+    "title",
+    "provider",
+    "sdk_url",
+    "public_key",
+    "client_params",
+    "container_id",
+}
+ATTEMPT = {
+    "id",
+    "method",
+    "amount",
+    "exchange_rate",
+    "correction_rate",
+    "gateway",
+    "next_action",
+    "failover",
+    "completed_at",
+    "failed_at",
+    "created_at",
+}
 ATTEMPT_IN_LIST = ATTEMPT | {"status", "processing_at", "action_required_at", "expired_at"}
-INTENT = set(
-    "id amount customer description return_url webhook_url statement_descriptor receipt_email metadata "
-    "active_attempt completed_at created_at".split()
-)
+INTENT = {
+    "id",
+    "amount",
+    "customer",
+    "description",
+    "return_url",
+    "webhook_url",
+    "statement_descriptor",
+    "receipt_email",
+    "metadata",
+    "active_attempt",
+    "completed_at",
+    "created_at",
+}
 INTENT_CREATED = INTENT | {"refunds_summary", "expires_at"}
 INTENT_IN_LIST = INTENT | {"reference", "status", "restriction", "expired_at"}
-INSTRUMENT = set(
-    "id type phone_number account_name account_number bank_code swift_bic country address network memo_tag".split()
-)
-PAYOUT = set(
-    "id amount settlement_amount exchange_rate method status reference description webhook_url customer instrument "
-    "gateway fee_amount failure metadata initiated_at completed_at failed_at created_at".split()
-)
+INSTRUMENT = {
+    "id",
+    "type",
+    "phone_number",
+    "account_name",
+    "account_number",
+    "bank_code",
+    "swift_bic",
+    "country",
+    "address",
+    "network",
+    "memo_tag",
+}
+PAYOUT = {
+    "id",
+    "amount",
+    "settlement_amount",
+    "exchange_rate",
+    "method",
+    "status",
+    "reference",
+    "description",
+    "webhook_url",
+    "customer",
+    "instrument",
+    "gateway",
+    "fee_amount",
+    "failure",
+    "metadata",
+    "initiated_at",
+    "completed_at",
+    "failed_at",
+    "created_at",
+}
 APPEARANCE = {
     "template",
     "color",
@@ -50,9 +112,17 @@ APPEARANCE = {
     "lang",
 }
 REFUNDS = {"refunded_amount", "pending_amount", "refundable_amount", "has_pending_refund"}
-PAGINATION = set(
-    "count path per_page next_cursor next_page_url prev_cursor prev_page_url has_more_pages has_pages".split()
-)
+PAGINATION = {
+    "count",
+    "path",
+    "per_page",
+    "next_cursor",
+    "next_page_url",
+    "prev_cursor",
+    "prev_page_url",
+    "has_more_pages",
+    "has_pages",
+}
 ADA = {"email": "ada@example.com", "first_name": "Ada", "last_name": "Adeyemi"}
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
@@ -172,7 +242,8 @@ def test_a_checkout_has_exactly_its_fields_created_and_retrieved(api: Api) -> No
     assert set(again.data["payment"]) == INTENT_CREATED
     session = again.data["checkout"]
     assert set(session) == {"id", "url", "restriction", "appearance", "expires_at", "created_at"}
-    assert session["url"].startswith("http") and session["id"] in session["url"]
+    assert session["url"].startswith("http")
+    assert session["id"] in session["url"]
     assert set(session["restriction"]) == {"country", "phone"}
     assert set(session["restriction"]["country"]) == COUNTRY
     assert set(session["appearance"]) == APPEARANCE

@@ -107,7 +107,8 @@ def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "babel", None)
     path = Path(payments_async.sandbox.__file__).with_name("_iso.py")
     spec = spec_from_file_location("payments_async.sandbox._iso_again", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     with pytest.raises(ImportError, match=r"payments-sdk\[sandbox\]"):
         spec.loader.exec_module(module_from_spec(spec))
 

@@ -249,6 +249,12 @@ def test_an_attempts_country_is_its_own_or_its_phones(api: Api) -> None:
     assert api.listed_intent()["active_attempt"]["amount"]["currency"] == "NGN"
 
 
+def test_an_attempt_settled_early_is_not_ended_twice(api: Api) -> None:
+    api.sandbox.settle(api.intent().data["id"], "fail:EARLY")
+    assert api.sandbox.advance(10) == []
+    assert api.listed_intent()["active_attempt"]["failure"]["code"]["value"] == "EARLY"
+
+
 @pytest.mark.parametrize("record", ["payment", "attempt", "session"])
 def test_a_payment_can_be_settled_by_any_of_its_ids(api: Api, record: str) -> None:
     data = api.checkout().data

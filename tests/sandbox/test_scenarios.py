@@ -133,7 +133,8 @@ def test_a_body_can_be_cut_spoilt_emptied_or_of_wrong_types(api: Api) -> None:
     assert body_under(api, "bad_json").body.startswith(b"<html>")
     data = api.payout(scenario="wrong_type").data
     assert data["id"] == api.sandbox.books.payouts()[-1].id
-    assert isinstance(data["amount"], int) and isinstance(data["status"], dict)
+    assert isinstance(data["amount"], int)
+    assert isinstance(data["status"], dict)
     assert (data["failure"], data["created_at"]["text"][:4]) == (7, "2026")
     page = api.get("/payouts", scenario="wrong_type").json
     assert [set(item) for item in page["data"]] == [set(data)] * 4
@@ -143,6 +144,8 @@ def test_a_body_can_be_cut_spoilt_emptied_or_of_wrong_types(api: Api) -> None:
     assert requery["attempts"] == 7
     status = api.get("/utils/status/payment/method/m/BJ", scenario="wrong_type").json
     assert status == {"data": 7, "meta": 7}
+    mixed = api.payout(scenario="wrong_type", metadata={"list": [1, {"id": "mine", "n": 1}]}).data["metadata"]
+    assert mixed == {"list": [1, {"id": "mine", "n": "not a number"}]}
 
 
 def test_a_422_fault_carries_errors_and_a_429_its_headers(api: Api) -> None:
@@ -187,7 +190,8 @@ def test_every_magic_number_plays_its_scenario_for_payouts_and_attempts(api: Api
     else:
         wanted = scenario.outcome
         assert (payout.status, intent.status) == (201, 201)
-        assert tenant.payments[0].plan is not None and tenant.payments[0].plan.outcome == wanted
+        assert tenant.payments[0].plan is not None
+        assert tenant.payments[0].plan.outcome == wanted
         possible = wanted is not None and wanted.kind in ("complete", "fail", "hang")
         assert tenant.payouts[0].plan.outcome == (wanted if possible else Outcome("complete"))
 

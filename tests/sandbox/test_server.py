@@ -25,6 +25,24 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         yield opened
 
 
+class WatchedClock(VirtualClock):
+    """Tells when the server's thread has asked for the time, and when it sleeps."""
+
+    def __init__(self, start: float, *, speed: float = 1.0) -> None:
+        super().__init__(start, speed=speed)
+        self.reached, self.asleep = threading.Event(), threading.Event()
+
+    def now(self) -> float:
+        if threading.current_thread().name.startswith("sandbox-"):
+            self.reached.set()
+        return super().now()
+
+    async def sleep(self, seconds: float) -> None:
+        due = self.now() + seconds
+        self.asleep.set()
+        await super().sleep(due - self.now())
+
+
 Post = Callable[..., "aiohttp.client._RequestContextManager"]
 
 
@@ -151,15 +169,13 @@ async def test_a_cut_body_is_announced_whole_and_ends_early(session: aiohttp.Cli
 
 
 async def test_a_slow_answer_comes_when_sandbox_time_has_passed(session: aiohttp.ClientSession) -> None:
-    async with Sandbox(clock=VirtualClock.frozen()) as sandbox:
+    clock = WatchedClock(0, speed=0)
+    async with Sandbox(clock=clock) as sandbox:
         answer = asyncio.ensure_future(poster(sandbox, session)("slow:1h").__aenter__())
-        while not sandbox.requests:
-            await asyncio.sleep(0.001)
+        await asyncio.to_thread(clock.asleep.wait, 5)
         assert not answer.done()
-        while not answer.done():
-            sandbox.advance(3600)
-            await asyncio.sleep(0.001)
-        async with await answer as response:
+        sandbox.advance(3600)
+        async with await asyncio.wait_for(answer, 5) as response:
             assert response.status == 201
 
 
@@ -173,10 +189,10 @@ async def test_a_hung_request_ends_when_its_caller_leaves(session: aiohttp.Clien
 
 
 async def test_leaving_cuts_off_what_hangs(session: aiohttp.ClientSession) -> None:
-    async with Sandbox() as sandbox:
+    clock = WatchedClock(0)
+    async with Sandbox(clock=clock) as sandbox:
         hung = asyncio.ensure_future(poster(sandbox, session)("hang").__aenter__())
-        while not sandbox.requests:
-            await asyncio.sleep(0.001)
+        await asyncio.to_thread(clock.reached.wait, 5)
     with pytest.raises(aiohttp.ClientError):
         await hung
 

@@ -129,6 +129,36 @@ def test_a_field_is_held_to_its_constraint(
         assert api.post(path, {**BODIES[path], field: value}).status == 201, value
 
 
+FULL_CUSTOMER = {
+    "email": "ada@example.com",
+    "first_name": "Ada",
+    "last_name": "Adeyemi",
+    "address": "1 Rue",
+    "city": "Cotonou",
+    "state": "Littoral",
+    "zip": "229",
+    "country": "BJ",
+}
+FULL_INSTRUMENT = {**PHONE, **BANK, **CRYPTO, "swift_bic": "ABCDBJBJ", "memo_tag": "7", "type": "phone"}
+FULL_APPEARANCE = {
+    "color": "#0a0B0c",
+    "display_platform_badge": True,
+    "brand": "Ada",
+    "icon_url": "https://a.test/i",
+}
+
+
+@pytest.mark.fact(*(f"request.customer.{name}" for name in FULL_CUSTOMER))
+@pytest.mark.fact(*(f"request.payouts.instrument.{name}" for name in FULL_INSTRUMENT if name != "type"))
+@pytest.mark.fact(*(f"request.checkouts.appearance.{name}" for name in FULL_APPEARANCE))
+def test_every_nested_field_may_be_given(api: Api) -> None:
+    assert api.payout(customer=FULL_CUSTOMER, instrument=FULL_INSTRUMENT).status == 201
+    phone = {"number": "+22990000001", "country": "BJ"}
+    attempt = {**ATTEMPT, "phone": phone, "currency": "XOF"}
+    assert api.intent(customer=FULL_CUSTOMER, attempt=attempt).status == 201
+    assert api.checkout(appearance=FULL_APPEARANCE, restriction={"phone": phone}).status == 201
+
+
 def nested(fact: str, path: str, outer: str, base: dict[str, Any], inner: str, bad: object) -> Any:
     return pytest.param(
         path, outer, base, inner, bad, marks=pytest.mark.fact(*fact.split()), id=f"{outer}.{inner}"
