@@ -22,8 +22,7 @@ from aiohttp.connector import BaseConnector, Connection
 from aiohttp.http import RawResponseMessage
 from yarl import URL
 
-from payments_async._inflate import read_answer
-from payments_async._plain import Plain, abort, check_fresh, is_replaced
+from payments_async._plain import Plain, abort, check_fresh, is_replaced, read_answer
 from payments_async._wire import Answer, Flight
 
 _BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})

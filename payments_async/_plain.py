@@ -18,19 +18,24 @@ from aiohttp import (
     ClientSession,
     ClientTimeout,
     DummyCookieJar,
+    StreamReader,
     TCPConnector,
     TraceConfig,
 )
 from aiohttp.client_middlewares import ClientHandlerType
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
+from multidict import CIMultiDictProxy, istr
 from yarl import URL
 
-from payments_async._inflate import read_answer
-from payments_async._wire import Answer, Flight
+from payments_async._inflate import inflate
+from payments_async._wire import Answer, Flight, TransportFailure
 
 _OURS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """Headers that aiohttp would add by itself: what goes out is what the flight says."""
+
+_CONTENT_ENCODING: Final = istr("Content-Encoding")
+_CONTENT_LENGTH: Final = istr("Content-Length")
 
 
 class Plain:
@@ -120,6 +125,39 @@ class _Once:
 async def _mark(_session: ClientSession, context: SimpleNamespace, _params: object) -> None:
     flight: Flight = context.trace_request_ctx
     flight.sent = True
+
+
+async def read_answer(
+    status: int, headers: CIMultiDictProxy[str], content: StreamReader, limit: int
+) -> Answer:
+    """Read and decompress a body of at most `limit` bytes.
+
+    Raises:
+        TransportFailure: `too_large`, or `protocol` for an answer that is not one.
+    """
+    if status == 101:
+        raise TransportFailure("protocol", "the server wants to switch protocols")
+    declared = headers.get(_CONTENT_LENGTH)
+    if declared is not None and int(declared) > limit:
+        raise TransportFailure("too_large", "the answer is declared longer than the limit")
+    body = await _read(content, limit)
+    if _CONTENT_ENCODING in headers:
+        body = inflate(body, ", ".join(headers.getall(_CONTENT_ENCODING)), limit)
+    return Answer(status, headers, body)
+
+
+async def _read(content: StreamReader, limit: int) -> bytes:
+    """The whole body. Most come in one piece, which is then not copied."""
+    pieces: list[bytes] = []
+    room = limit
+    while True:
+        piece = await content.readany()
+        room -= len(piece)
+        if room < 0:
+            raise TransportFailure("too_large", "the answer is longer than the limit")
+        if content.at_eof():
+            return b"".join([*pieces, piece]) if pieces else piece
+        pieces.append(piece)
 
 
 def check_fresh(protocol: ResponseHandler | None) -> None:
