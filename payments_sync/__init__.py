@@ -1,1 +1,165 @@
-"""Collect payments and send payouts, blocking."""
+# From payments_async/__init__.py; change that, then run: python payments_sync/_mirror.py
+"""Collect payments and send payouts, blocking.
+
+    with Payments() as client:
+        payout = client.payouts.create(amount=Decimal("50"), currency="XOF", method="mtn_bj",
+                                       instrument=Instrument.phone("+22990000000", "BJ"),
+                                       reference="invoice-7")
+
+The same names as `payments_async`, with `Payments` for `AsyncPayments`, and the same methods and arguments:
+change the import, and drop the `await`. Models, params, errors, limits and events are the same objects.
+Public names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from payments_async._version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from payments_async import Amount as Amount
+    from payments_async import APIConnectionError as APIConnectionError
+    from payments_async import APIStatusError as APIStatusError
+    from payments_async import APITimeoutError as APITimeoutError
+    from payments_async import AppearanceInput as AppearanceInput
+    from payments_async import Attempt as Attempt
+    from payments_async import AttemptInput as AttemptInput
+    from payments_async import AuthenticationError as AuthenticationError
+    from payments_async import BadRequestError as BadRequestError
+    from payments_async import Checkout as Checkout
+    from payments_async import CheckoutRequest as CheckoutRequest
+    from payments_async import CheckoutRestriction as CheckoutRestriction
+    from payments_async import CheckoutSession as CheckoutSession
+    from payments_async import ConfigurationError as ConfigurationError
+    from payments_async import ConflictError as ConflictError
+    from payments_async import Country as Country
+    from payments_async import Customer as Customer
+    from payments_async import CustomerInput as CustomerInput
+    from payments_async import DeadlineExceeded as DeadlineExceeded
+    from payments_async import DecodeError as DecodeError
+    from payments_async import DuplicateReference as DuplicateReference
+    from payments_async import ExchangeRate as ExchangeRate
+    from payments_async import Failure as Failure
+    from payments_async import FailureCategory as FailureCategory
+    from payments_async import IdempotencyConflict as IdempotencyConflict
+    from payments_async import Inspection as Inspection
+    from payments_async import Instrument as Instrument
+    from payments_async import InvalidRequest as InvalidRequest
+    from payments_async import LimitReached as LimitReached
+    from payments_async import LimitSnapshot as LimitSnapshot
+    from payments_async import Method as Method
+    from payments_async import MethodHealth as MethodHealth
+    from payments_async import MethodStatus as MethodStatus
+    from payments_async import NextAction as NextAction
+    from payments_async import NextActionType as NextActionType
+    from payments_async import NotFoundError as NotFoundError
+    from payments_async import OutcomeUnknown as OutcomeUnknown
+    from payments_async import Page as Page
+    from payments_async import Pagination as Pagination
+    from payments_async import PaymentAttempt as PaymentAttempt
+    from payments_async import PaymentAttemptStatus as PaymentAttemptStatus
+    from payments_async import PaymentIntent as PaymentIntent
+    from payments_async import PaymentIntentRequest as PaymentIntentRequest
+    from payments_async import PaymentIntentStatus as PaymentIntentStatus
+    from payments_async import PaymentsError as PaymentsError
+    from payments_async import Payout as Payout
+    from payments_async import PayoutInstrument as PayoutInstrument
+    from payments_async import PayoutRequest as PayoutRequest
+    from payments_async import PayoutStatus as PayoutStatus
+    from payments_async import PermissionDeniedError as PermissionDeniedError
+    from payments_async import PhoneInput as PhoneInput
+    from payments_async import PreparedRequest as PreparedRequest
+    from payments_async import RateLimitedError as RateLimitedError
+    from payments_async import RateLimits as RateLimits
+    from payments_async import RefundAvailability as RefundAvailability
+    from payments_async import Requery as Requery
+    from payments_async import ResponseInfo as ResponseInfo
+    from payments_async import ResponseMismatch as ResponseMismatch
+    from payments_async import SearchIncomplete as SearchIncomplete
+    from payments_async import ServerError as ServerError
+    from payments_async import UnprocessableError as UnprocessableError
+    from payments_async import WaitTimeout as WaitTimeout
+
+    from .client import Payments as Payments
+
+_HOME = {
+    "Payments": ".client",
+    "Amount": "payments_async",
+    "APIConnectionError": "payments_async",
+    "APIStatusError": "payments_async",
+    "APITimeoutError": "payments_async",
+    "AppearanceInput": "payments_async",
+    "Attempt": "payments_async",
+    "AttemptInput": "payments_async",
+    "AuthenticationError": "payments_async",
+    "BadRequestError": "payments_async",
+    "Checkout": "payments_async",
+    "CheckoutRequest": "payments_async",
+    "CheckoutRestriction": "payments_async",
+    "CheckoutSession": "payments_async",
+    "ConfigurationError": "payments_async",
+    "ConflictError": "payments_async",
+    "Country": "payments_async",
+    "Customer": "payments_async",
+    "CustomerInput": "payments_async",
+    "DeadlineExceeded": "payments_async",
+    "DecodeError": "payments_async",
+    "DuplicateReference": "payments_async",
+    "ExchangeRate": "payments_async",
+    "Failure": "payments_async",
+    "FailureCategory": "payments_async",
+    "IdempotencyConflict": "payments_async",
+    "Inspection": "payments_async",
+    "Instrument": "payments_async",
+    "InvalidRequest": "payments_async",
+    "LimitReached": "payments_async",
+    "LimitSnapshot": "payments_async",
+    "Method": "payments_async",
+    "MethodHealth": "payments_async",
+    "MethodStatus": "payments_async",
+    "NextAction": "payments_async",
+    "NextActionType": "payments_async",
+    "NotFoundError": "payments_async",
+    "OutcomeUnknown": "payments_async",
+    "Page": "payments_async",
+    "Pagination": "payments_async",
+    "PaymentAttempt": "payments_async",
+    "PaymentAttemptStatus": "payments_async",
+    "PaymentIntent": "payments_async",
+    "PaymentIntentRequest": "payments_async",
+    "PaymentIntentStatus": "payments_async",
+    "PaymentsError": "payments_async",
+    "Payout": "payments_async",
+    "PayoutInstrument": "payments_async",
+    "PayoutRequest": "payments_async",
+    "PayoutStatus": "payments_async",
+    "PermissionDeniedError": "payments_async",
+    "PhoneInput": "payments_async",
+    "PreparedRequest": "payments_async",
+    "RateLimitedError": "payments_async",
+    "RateLimits": "payments_async",
+    "RefundAvailability": "payments_async",
+    "Requery": "payments_async",
+    "ResponseInfo": "payments_async",
+    "ResponseMismatch": "payments_async",
+    "SearchIncomplete": "payments_async",
+    "ServerError": "payments_async",
+    "UnprocessableError": "payments_async",
+    "WaitTimeout": "payments_async",
+}
+
+__all__ = ["__version__", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,126 @@
+"""One blocking call's trip to the event loop and back, and what is said to whoever interrupts it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from _thread import allocate_lock
+from collections.abc import Callable, Coroutine, Mapping
+from contextvars import copy_context
+from typing import Any, Final, Generic, TypeVar, cast
+
+from payments_async.errors import OutcomeUnknown, PaymentsError
+
+T = TypeVar("T")
+
+GRACE: Final = 2.0
+"""Seconds that an interrupted caller waits for its call to come to an end."""
+
+_PATIENCE: Final = -1.0 if os.name == "posix" else 0.1
+"""Seconds a wait lasts at a time; forever, where Ctrl-C can end the wait for a lock (not on Windows)."""
+
+
+class Hop(Generic[T]):
+    """A coroutine function with its arguments and its caller's context, to be run on another thread's loop.
+
+    The caller waits for a plain lock: it is a third of the price of a future.
+    """
+
+    __slots__ = ("_args", "_done", "_error", "_func", "_kwargs", "_refused", "_value", "context", "task")
+
+    def __init__(
+        self, func: Callable[..., Coroutine[Any, Any, T]], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
+        self._func = func
+        self._args = args
+        self._kwargs = kwargs
+        self._error: BaseException | None = None
+        self._value: T | None = None
+        self._refused = False
+        self._done = allocate_lock()
+        self._done.acquire()
+        self.context = copy_context()
+        self.task: asyncio.Task[None] | None = None
+        """What runs it, once it has begun."""
+
+    async def run(self, leave: Callable[[Hop[T]], object]) -> None:
+        """Run it, on the loop; `leave` hears of its end before the caller does."""
+        try:
+            if not self._refused:
+                self.task = asyncio.current_task()
+                self._value = await self._func(*self._args, **self._kwargs)
+        except BaseException as error:
+            self._error = error
+        leave(self)
+        if not self._refused:
+            self._done.release()
+
+    def cancel(self) -> None:
+        """End it, on the loop: before it has begun, it never will."""
+        if self.task is not None:
+            self.task.cancel()
+        elif not self._refused:
+            self._refused = True
+            self._error = asyncio.CancelledError()
+            self._done.release()
+
+    def wait(self) -> None:
+        """Block until it has ended."""
+        while not self._done.acquire(timeout=_PATIENCE):
+            pass
+
+    def wait_briefly(self) -> bool:
+        """Block until it has ended, for `GRACE` seconds at most; whether it has."""
+        return self._done.acquire(timeout=GRACE)
+
+    def result(self) -> T:
+        """What came of it; raises what it raised. Once only: an error is not kept."""
+        error = self._taken()
+        if error is None:
+            return cast(T, self._value)
+        if isinstance(error, asyncio.CancelledError):
+            error = _ended(error)
+        try:
+            raise error
+        finally:
+            del error  # an exception in its own traceback's frame would keep both alive
+
+    def account(self, stopped: BaseException, *, ended: bool) -> None:
+        """Write on the interrupting exception what became of the call, and whether money may have moved.
+
+        `stopped.outcome` is an OutcomeUnknown for `client.resolve`, or None. `stopped.result` is the record
+        of a call that had succeeded when it was interrupted.
+        """
+        error = self._taken() if ended else None
+        outcome = error if isinstance(error, OutcomeUnknown) else getattr(error, "outcome", None)
+        stopped.outcome = outcome  # type: ignore[attr-defined] # it rides along, as on a CancelledError
+        stopped.result = self._value  # type: ignore[attr-defined] # likewise
+        stopped.add_note(_note(ended, error, outcome))
+
+    def _taken(self) -> BaseException | None:
+        error, self._error = self._error, None
+        return error
+
+
+def _note(ended: bool, error: BaseException | None, outcome: OutcomeUnknown | None) -> str:
+    if not ended:
+        return (
+            f"The call did not stop within {GRACE:g} seconds: money may have moved; "
+            "look for its record before you make it again."
+        )
+    if outcome is not None:
+        return (
+            f"{outcome.operation} was sent and not answered yet: money may have moved; "
+            "give this exception's .outcome to client.resolve() before you make it again."
+        )
+    if error is None:
+        return "The call had just succeeded: what it was to do has happened, and its record is in .result."
+    if isinstance(error, PaymentsError) and error.effect != "none":
+        return f"The call had just failed, and money may have moved: {error}"
+    return "The call was stopped before it could move money; it can be made again."
+
+
+def _ended(cancelled: asyncio.CancelledError) -> PaymentsError:
+    """What a caller sees whose call the end of the process cancelled."""
+    outcome: OutcomeUnknown | None = getattr(cancelled, "outcome", None)
+    return outcome or PaymentsError("the process is ending: the call was stopped before it could move money")

@@ -1,0 +1,278 @@
+# From payments_async/client.py; change that, then run: python payments_sync/_mirror.py
+"""The client: one object per secret key, with a resource for each part of the service."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
+
+from payments_async._limits import LimitClass, LimitSnapshot, RateLimits
+from payments_async._runtime import Runtime
+from payments_async._wire import Transport
+from payments_async.arguments import WriteOptions
+from payments_async.client import AsyncPayments
+from payments_async.errors import OutcomeUnknown
+from payments_async.events import Event
+from payments_async.params import PreparedRequest
+
+from ._bridge import Bridge
+from .resources.checkouts import Checkouts
+from .resources.methods import Methods
+from .resources.payment_intents import PaymentIntents
+from .resources.payouts import Payouts
+
+R = TypeVar("R")
+
+
+class Payments:
+    """Collects payments and sends payouts.
+
+    Constructing one does no I/O and needs no running loop. Use it with or without `with`; close it
+    with `close()` when you are done. All clients of a key in a process share its rate limits.
+    """
+
+    def __init__(
+        self,
+        api_key: str | Callable[[], str] | None = None,
+        *,
+        base_url: str | None = None,
+        environment: Literal["live", "sandbox"] | None = None,
+        timeout: float = 30.0,
+        connect_timeout: float = 10.0,
+        deadline: float | None = None,
+        max_retries: int = 2,
+        limits: RateLimits | None = None,
+        on_limit: Literal["wait", "raise"] = "wait",
+        max_retry_after: float = 120.0,
+        max_connections: int = 256,
+        proxy: str | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        on_event: Callable[[Event], object] | None = None,
+        app_info: str | None = None,
+        transport: Transport | None = None,
+        runtime: Runtime | None = None,
+    ) -> None:
+        """Check the options; nothing is sent.
+
+        Args:
+            api_key: the project's secret key, or a callable that gives it for each request (rotation
+                without a restart); `PAYMENTS_API_KEY` when absent (Authentication).
+            base_url: the service's address, ending in /v1; `PAYMENTS_BASE_URL` when absent.
+            environment: refuse a key of the other one.
+            timeout: seconds for each attempt.
+            connect_timeout: seconds to open a connection.
+            deadline: seconds for a whole call, pacing and retries included; None for no bound.
+            max_retries: tries after the first.
+            limits: requests a minute; None for the service's limits, or what the key already has here.
+                `PAYMENTS_RATE_SHARE` (a fraction) divides them among processes.
+            on_limit: wait for the rate limit, or raise LimitReached.
+            max_retry_after: seconds; a longer `Retry-After` raises at once.
+            max_connections: connections open at a time.
+            proxy: an HTTP proxy's URL. The environment's proxy settings are not read.
+            ssl_context: for a private certificate authority.
+            on_event: called with each `events.Event`; it cannot break a call.
+            app_info: added to `User-Agent`, such as "shop/1.2".
+            transport: what carries the requests, for tests.
+            runtime: time and chance, for tests.
+
+        Raises:
+            ConfigurationError: an option cannot be used; the message says why, never showing the key.
+        """
+        twin = AsyncPayments(
+            api_key,
+            base_url=base_url,
+            environment=environment,
+            timeout=timeout,
+            connect_timeout=connect_timeout,
+            deadline=deadline,
+            max_retries=max_retries,
+            limits=limits,
+            on_limit=on_limit,
+            max_retry_after=max_retry_after,
+            max_connections=max_connections,
+            proxy=proxy,
+            ssl_context=ssl_context,
+            on_event=on_event,
+            app_info=app_info,
+            transport=transport,
+            runtime=runtime,
+        )
+        self._assemble(twin, Bridge(twin.aclose))
+
+    def _assemble(self, twin: AsyncPayments, bridge: Bridge) -> None:
+        self._async, self._bridge = twin, bridge
+        self.checkouts = Checkouts(twin.checkouts, bridge)
+        """Payments with a hosted page."""
+        self.payment_intents = PaymentIntents(twin.payment_intents, bridge)
+        """Payments and their attempts."""
+        self.payouts = Payouts(twin.payouts, bridge)
+        """Money sent."""
+        self.methods = Methods(twin.methods, bridge)
+        """Payment methods."""
+
+    def with_options(
+        self,
+        *,
+        timeout: float | None = None,
+        deadline: float | None = None,
+        max_retries: int | None = None,
+        on_limit: Literal["wait", "raise"] | None = None,
+        max_retry_after: float | None = None,
+        on_event: Callable[[Event], object] | None = None,
+    ) -> Self:
+        """A client with other options on the same connections and limits; what is None stays.
+
+        Closing either closes the connections of both.
+
+        Raises:
+            ConfigurationError: an option cannot be used.
+        """
+        twin = self._async.with_options(
+            timeout=timeout,
+            deadline=deadline,
+            max_retries=max_retries,
+            on_limit=on_limit,
+            max_retry_after=max_retry_after,
+            on_event=on_event,
+        )
+        sibling = object.__new__(type(self))
+        sibling._assemble(twin, self._bridge)
+        return sibling
+
+    @overload
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        result: None = None,
+        limit: LimitClass | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> Any: ...
+
+    @overload
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        result: type[R],
+        limit: LimitClass | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> R: ...
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        result: type[Any] | None = None,
+        limit: LimitClass | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> Any:
+        """Call anything the interface does not show, with the same limits, retries, errors and decoding.
+
+        Args:
+            method: GET, POST, PUT, PATCH or DELETE. All but GET carry an idempotency key.
+            path: relative to the base URL, starting with a slash.
+            json: the body's fields.
+            params: the query.
+            result: a record class to read `data` as; None for the decoded JSON, whole.
+            limit: "write", "read", "diagnostic" or "refund_availability"; by method and path when absent.
+            options: see `arguments.WriteOptions`.
+
+        Raises:
+            InvalidRequest: a fault of the arguments; nothing was sent.
+            OutcomeUnknown: a write without a definite answer.
+            PaymentsError: see `errors`.
+        """
+        # a ParamSpec does not hold overloads
+        return self._bridge.call(
+            lambda: self._async.request(method, path, json=json, params=params, result=result, limit=limit, **options),
+        )
+
+    def send(
+        self,
+        prepared: PreparedRequest,
+        *,
+        priority: Literal["interactive", "bulk"] = "interactive",
+        max_retries: int | None = None,
+        timeout: float | None = None,
+        deadline: float | None = None,
+    ) -> Any:
+        """Send what `prepare` made; as often as you like within 24 hours, it is one request.
+
+        Args:
+            prepared: from `prepare` or `PreparedRequest.from_json`.
+            priority: "bulk" calls wait behind "interactive" ones at the rate limit.
+            max_retries: tries after the first.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call.
+
+        Returns:
+            The record; `record.response.attempts` tells every attempt's verdict.
+
+        Raises:
+            ConfigurationError: it was prepared for another environment or address; nothing was sent.
+            OutcomeUnknown: no definite answer came.
+            PaymentsError: see `errors`; `error.attempts` tells every attempt's verdict.
+        """
+        return self._bridge.call(
+            self._async.send,
+            prepared,
+            priority=priority,
+            max_retries=max_retries,
+            timeout=timeout,
+            deadline=deadline,
+        )
+
+    def resolve(self, outcome: OutcomeUnknown | PreparedRequest) -> Any:
+        """Find out what became of a write in doubt.
+
+        While its key is protected (23 hours) the same bytes are sent again with the same key; later, a
+        payout is looked up by its reference. A payment or checkout can then only stay unknown.
+
+        Args:
+            outcome: the error, or the request you stored.
+
+        Returns:
+            The record: it happened.
+
+        Raises:
+            APIStatusError: it did not happen, for this reason; effect "none".
+            OutcomeUnknown: it still cannot be told; try again later.
+            ResponseMismatch: the reference belongs to a payout that differs.
+            ConfigurationError: not something that can be resolved, or of another environment or address.
+        """
+        return self._bridge.call(self._async.resolve, outcome)
+
+    def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
+        """How much of each rate limit the key has used in this process, requests a minute."""
+        return self._async.limits_snapshot()
+
+    def close(self) -> None:
+        """Close the connections. The client opens new ones if it is used again."""
+        self._bridge.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        settings = self._async._pipeline.settings
+        return f"{type(self).__name__}(base_url={settings.base_url!r})"

@@ -1,0 +1,14 @@
+# From payments_async/events.py; change that, then run: python payments_sync/_mirror.py
+"""The same objects as in `payments_async.events`."""
+
+from payments_async.events import AttemptEnded as AttemptEnded
+from payments_async.events import CallCancelled as CallCancelled
+from payments_async.events import Emitter as Emitter
+from payments_async.events import Event as Event
+from payments_async.events import GateClosed as GateClosed
+from payments_async.events import Listener as Listener
+from payments_async.events import Replayed as Replayed
+from payments_async.events import RequestSent as RequestSent
+from payments_async.events import RetryScheduled as RetryScheduled
+from payments_async.events import Throttled as Throttled
+from payments_async.events import logger as logger

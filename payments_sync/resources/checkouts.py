@@ -1,0 +1,75 @@
+# From payments_async/resources/checkouts.py; change that, then run: python payments_sync/_mirror.py
+"""Checkouts: a payment with a hosted page that collects it."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from payments_async.arguments import CheckoutArguments, CheckoutPreparation, ReadOptions
+from payments_async.models import Checkout
+from payments_async.params import PreparedRequest
+from payments_async.resources.checkouts import AsyncCheckouts
+
+from .._bridge import Bridge
+
+
+class Checkouts:
+    """`client.checkouts`."""
+
+    def __init__(self, twin: AsyncCheckouts, bridge: Bridge) -> None:
+        self._async, self._bridge = twin, bridge
+
+    def create(self, **arguments: Unpack[CheckoutArguments]) -> Checkout:
+        """Create a payment and its hosted page; send the payer to `.url` (POST /payment/checkouts).
+
+        Args:
+            arguments: `amount`, `currency`, and any field and option of `arguments.CheckoutArguments`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+            OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
+            PaymentsError: see `errors`; its `effect` speaks of this call.
+        """
+        return self._bridge.call(self._async.create, **arguments)
+
+    def prepare(self, **arguments: Unpack[CheckoutPreparation]) -> PreparedRequest:
+        """The exact bytes and idempotency key of a create: store them, then `client.send` them.
+
+        Args:
+            arguments: what `create` takes, but for `timeout`, `deadline` and `max_retries`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+        """
+        return self._async.prepare(**arguments)
+
+    def retrieve(self, checkout_id: str, **options: Unpack[ReadOptions]) -> Checkout:
+        """Read a session and its payment back: this, not the payer's return, says whether it was paid.
+
+        Endpoints, GET /payment/checkouts/{checkoutId}.
+
+        Args:
+            checkout_id: the session's id.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: the id cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return self._bridge.call(self._async.retrieve, checkout_id, **options)
+
+    def wait(self, checkout: Checkout | str, *, deadline: float = 900.0) -> Checkout:
+        """Wait until the session's payment is final: paid, failed or expired.
+
+        All waits of a client share one reading of the list, never more often than every five seconds
+        (Limits, Polling guidance).
+
+        Args:
+            checkout: the checkout, its id, or the `token` of an earlier `WaitTimeout`.
+            deadline: seconds.
+
+        Raises:
+            WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
+            PaymentsError: the reading failed for good.
+        """
+        return self._bridge.call(self._async.wait, checkout, deadline=deadline)

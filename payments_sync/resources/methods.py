@@ -1,0 +1,35 @@
+# From payments_async/resources/methods.py; change that, then run: python payments_sync/_mirror.py
+"""Payment methods: how well they work now."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from payments_async.arguments import ReadOptions
+from payments_async.models import MethodStatus
+from payments_async.resources.methods import AsyncMethods
+
+from .._bridge import Bridge
+
+
+class Methods:
+    """`client.methods`."""
+
+    def __init__(self, twin: AsyncMethods, bridge: Bridge) -> None:
+        self._async, self._bridge = twin, bridge
+
+    def status(
+        self, method_code: str, country_code: str, **options: Unpack[ReadOptions]
+    ) -> MethodStatus:
+        """Recent health of a payment method in a country, to hide or demote it (Resources, Method status).
+
+        Args:
+            method_code: the method's code, as the methods endpoint returns it.
+            country_code: ISO 3166-1 alpha-2.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: a code cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return self._bridge.call(self._async.status, method_code, country_code, **options)

@@ -1,0 +1,157 @@
+# From payments_async/resources/payment_intents.py; change that, then run: python payments_sync/_mirror.py
+"""Payment intents: payments collected through the API, and the attempts at collecting them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Unpack
+
+from payments_async.arguments import PaymentIntentArguments, PaymentIntentFilters, PaymentIntentIteration, PaymentIntentPreparation, ReadOptions
+from payments_async.models import Inspection, Page, PaymentAttempt, PaymentIntent, RefundAvailability, Requery
+from payments_async.params import PreparedRequest
+from payments_async.resources.payment_intents import AsyncPaymentIntents
+
+from .._bridge import Bridge
+
+
+class PaymentIntents:
+    """`client.payment_intents`."""
+
+    def __init__(self, twin: AsyncPaymentIntents, bridge: Bridge) -> None:
+        self._async, self._bridge = twin, bridge
+
+    def create(self, **arguments: Unpack[PaymentIntentArguments]) -> PaymentIntent:
+        """Create a payment, and start a first attempt when `attempt` is given (POST /payment/intents).
+
+        Args:
+            arguments: `amount`, `currency`, and any field and option of
+                `arguments.PaymentIntentArguments`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+            OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
+            PaymentsError: see `errors`; its `effect` speaks of this call.
+        """
+        return self._bridge.call(self._async.create, **arguments)
+
+    def prepare(self, **arguments: Unpack[PaymentIntentPreparation]) -> PreparedRequest:
+        """The exact bytes and idempotency key of a create: store them, then `client.send` them.
+
+        Args:
+            arguments: what `create` takes, but for `timeout`, `deadline` and `max_retries`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+        """
+        return self._async.prepare(**arguments)
+
+    def list(self, **arguments: Unpack[PaymentIntentFilters]) -> Page[PaymentIntent]:
+        """One page of payments, newest first (GET /payment/intents; gaps A, C, D).
+
+        Args:
+            arguments: filters, `page_size`, `cursor` and options of `arguments.PaymentIntentFilters`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return self._bridge.call(self._async.list, **arguments)
+
+    def iterate(self, **arguments: Unpack[PaymentIntentIteration]) -> Iterator[PaymentIntent]:
+        """Every payment of the list, newest first; pages are read as they are needed.
+
+        Args:
+            arguments: what `list` takes, and `max_items`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+            PaymentsError: see `errors`; also when the service gives the same cursor twice.
+        """
+        return self._bridge.iterate(self._async.iterate, **arguments)
+
+    def retrieve_attempt(
+        self, payment_intent_id: str, attempt_id: str, **options: Unpack[ReadOptions]
+    ) -> PaymentAttempt:
+        """One attempt, with its failure when it did not succeed.
+
+        Endpoints, GET /payment/intents/{paymentIntentId}/attempts/{attemptId}.
+
+        Args:
+            payment_intent_id: the payment's id.
+            attempt_id: the attempt's id.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: an id cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return self._bridge.call(self._async.retrieve_attempt, payment_intent_id, attempt_id, **options)
+
+    def refund_availability(
+        self, payment_intent_id: str, **options: Unpack[ReadOptions]
+    ) -> RefundAvailability:
+        """What can still be refunded of a payment; at most 100 reads a minute (gap Z).
+
+        Endpoints, GET /payment/intents/{paymentIntentId}/refunds/availability.
+
+        Args:
+            payment_intent_id: the payment's id.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: the id cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return self._bridge.call(self._async.refund_availability, payment_intent_id, **options)
+
+    def requery(self, payment_intent_id: str, **options: Unpack[ReadOptions]) -> Requery:
+        """Have the service ask the gateways about a payment: recovery, not normal reading (gap T).
+
+        At most 12 a minute per payment (Limits, Rate limits).
+
+        Args:
+            payment_intent_id: the payment's id.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: the id cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none", a requery moves no money.
+        """
+        return self._bridge.call(self._async.requery, payment_intent_id, **options)
+
+    def inspect_attempt(
+        self, payment_intent_id: str, attempt_id: str, **options: Unpack[ReadOptions]
+    ) -> Inspection:
+        """The gateway's own record of an attempt: diagnostics (gap U).
+
+        At most 12 a minute per attempt (Limits, Rate limits).
+
+        Args:
+            payment_intent_id: the payment's id.
+            attempt_id: the attempt's id.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: an id cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return self._bridge.call(self._async.inspect_attempt, payment_intent_id, attempt_id, **options)
+
+    def wait_attempt(
+        self, payment_intent_id: str, attempt_id: str | None = None, *, deadline: float = 900.0
+    ) -> PaymentAttempt:
+        """Wait until an attempt is final.
+
+        All waits of a client share one reading of the list, never more often than every five seconds
+        (Limits, Polling guidance).
+
+        Args:
+            payment_intent_id: the payment's id, or the `token` of an earlier `WaitTimeout`.
+            attempt_id: the attempt's id; a token knows it.
+            deadline: seconds.
+
+        Raises:
+            WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
+            PaymentsError: the reading failed for good.
+        """
+        return self._bridge.call(self._async.wait_attempt, payment_intent_id, attempt_id, deadline=deadline)

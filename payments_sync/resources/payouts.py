@@ -1,0 +1,132 @@
+# From payments_async/resources/payouts.py; change that, then run: python payments_sync/_mirror.py
+"""Payouts: money sent to an instrument."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Unpack
+
+from payments_async.arguments import PayoutArguments, PayoutFilters, PayoutIteration, PayoutPreparation, ReadOptions, Search
+from payments_async.models import Inspection, Page, Payout
+from payments_async.params import PreparedRequest
+from payments_async.resources.payouts import AsyncPayouts
+
+from .._bridge import Bridge
+
+
+class Payouts:
+    """`client.payouts`."""
+
+    def __init__(self, twin: AsyncPayouts, bridge: Bridge) -> None:
+        self._async, self._bridge = twin, bridge
+
+    def create(self, **arguments: Unpack[PayoutArguments]) -> Payout:
+        """Send money. The payout that comes back is usually not final yet (POST /payouts).
+
+        Args:
+            arguments: `amount`, `currency`, `method`, `instrument`, best a `reference` too, and any
+                field and option of `arguments.PayoutArguments`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+            DuplicateReference: a payout with this reference exists; this call made none.
+            OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
+            PaymentsError: see `errors`; its `effect` speaks of this call.
+        """
+        return self._bridge.call(self._async.create, **arguments)
+
+    def prepare(self, **arguments: Unpack[PayoutPreparation]) -> PreparedRequest:
+        """The exact bytes and idempotency key of a create: store them, then `client.send` them.
+
+        Args:
+            arguments: what `create` takes, but for `timeout`, `deadline` and `max_retries`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+        """
+        return self._async.prepare(**arguments)
+
+    def list(self, **arguments: Unpack[PayoutFilters]) -> Page[Payout]:
+        """One page of payouts, newest first (GET /payouts; gaps B, C, D).
+
+        Args:
+            arguments: filters, `page_size`, `cursor` and options of `arguments.PayoutFilters`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return self._bridge.call(self._async.list, **arguments)
+
+    def iterate(self, **arguments: Unpack[PayoutIteration]) -> Iterator[Payout]:
+        """Every payout of the list, newest first; pages are read as they are needed.
+
+        Args:
+            arguments: what `list` takes, and `max_items`.
+
+        Raises:
+            InvalidRequest: every fault of the arguments; nothing was sent.
+            PaymentsError: see `errors`; also when the service gives the same cursor twice.
+        """
+        return self._bridge.iterate(self._async.iterate, **arguments)
+
+    def find(self, reference: str, **search: Unpack[Search]) -> Payout | None:
+        """The payout with this reference; None only when the whole list was read and it is not there.
+
+        Args:
+            reference: as it was sent.
+            search: `created_on_or_after` (where the walk, newest first, may end), `max_pages` of 100 to
+                read at most (100), and options of `arguments.ReadOptions` for each page.
+
+        Raises:
+            SearchIncomplete: the pages were used up before the list's end.
+            InvalidRequest: a fault of the arguments; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return self._bridge.call(self._async.find, reference, **search)
+
+    def sync(self, payout_id: str, **options: Unpack[ReadOptions]) -> Payout:
+        """Have the service ask the gateway about a payout: recovery, not normal reading (gap V).
+
+        At most 12 a minute per payout (Limits, Rate limits).
+
+        Args:
+            payout_id: the payout's id.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: the id cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return self._bridge.call(self._async.sync, payout_id, **options)
+
+    def inspect(self, payout_id: str, **options: Unpack[ReadOptions]) -> Inspection:
+        """The gateway's own record of a payout: diagnostics (gap U).
+
+        At most 12 a minute per payout (Limits, Rate limits).
+
+        Args:
+            payout_id: the payout's id.
+            options: see `arguments.ReadOptions`.
+
+        Raises:
+            InvalidRequest: the id cannot be part of a path; nothing was sent.
+            PaymentsError: see `errors`; effect "none".
+        """
+        return self._bridge.call(self._async.inspect, payout_id, **options)
+
+    def wait(self, payout: Payout | str, *, deadline: float = 900.0) -> Payout:
+        """Wait until a payout is final: completed or failed.
+
+        All waits of a client share one reading of the list, never more often than every five seconds
+        (Limits, Polling guidance).
+
+        Args:
+            payout: the payout, its id, or the `token` of an earlier `WaitTimeout`.
+            deadline: seconds.
+
+        Raises:
+            WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
+            PaymentsError: the reading failed for good.
+        """
+        return self._bridge.call(self._async.wait, payout, deadline=deadline)
