@@ -22,7 +22,8 @@ def _after_fork() -> None:
     _generation = next(_forks)
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has no fork
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def problem(key: object) -> str | None:
@@ -42,14 +43,15 @@ class KeyMaker:
         self._seed()
 
     def _seed(self) -> None:
-        self._generation = _generation
-        self._prefix = self._runtime.token(16).hex()
-        self._count = itertools.count(1).__next__
+        # One assignment: no thread may see the parent's bits with the child's generation, or a new count.
+        self._source = (_generation, self._runtime.token(16).hex(), itertools.count(1).__next__)
 
     def __call__(self) -> str:
-        if self._generation != _generation:
+        generation, prefix, count = self._source
+        if generation != _generation:
             self._seed()
-        return f"{self._prefix}-{self._count()}"
+            _, prefix, count = self._source
+        return f"{prefix}-{count()}"
 
     def __deepcopy__(self, memo: object) -> KeyMaker:
         return KeyMaker(self._runtime)
