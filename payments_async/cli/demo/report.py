@@ -89,4 +89,4 @@ def _table(legs: Sequence[Figures]) -> Padding:
     for group in _GROUPS:
         for name, figure in group:
             table.add_row(name, *(figure(leg) for leg in legs), end_section=name == group[-1][0])
-    return Padding(table, (0, 0, 1, 2))
+    return Padding(table, (0, 0, 1, 2), expand=False)

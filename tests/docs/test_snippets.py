@@ -1,0 +1,118 @@
+"""Every Python block of README.md and docs/ runs as it stands, against a sandbox of its own.
+
+A block may use `await` at the top level, as `python -m asyncio` allows. Its `test_…` functions are called. One that
+is not meant to run says so where readers see it: its fence starts with ```` ```python no-run ````.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async.sandbox import Sandbox
+
+ROOT = Path(__file__).parents[2]
+FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NOT_RUN = 0
+"""How many blocks are marked `no-run`. Raise it only with a reason."""
+
+
+@attrs.frozen
+class Snippet:
+    """A fenced block, and where it stands."""
+
+    file: str
+    line: int
+    info: str
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def snippets_in(text: str, file: str) -> Iterator[Snippet]:
+    """The Python blocks of a Markdown text; `line` is that of a block's first line of code."""
+    for found in FENCE.finditer(text):
+        if found[1].split(" ")[0] == "python":
+            yield Snippet(file, text.count("\n", 0, found.start(2)) + 1, found[1], found[2])
+
+
+def all_snippets() -> list[Snippet]:
+    """The Python blocks of everything people read."""
+    files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [
+        snippet
+        for file in files
+        for snippet in snippets_in(file.read_text(encoding="utf-8"), str(file.relative_to(ROOT)))
+    ]
+
+
+def run(snippet: Snippet) -> dict[str, Any]:
+    """Run a block in a fresh namespace, then its test functions; gives the namespace."""
+    names: dict[str, Any] = {"__name__": "snippet"}
+    tree = ast.parse(snippet.code, snippet.file)
+    ast.increment_lineno(tree, snippet.line - 1)
+    code = compile(tree, snippet.file, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    finish(eval(code, names))
+    for name, value in list(names.items()):
+        if name.startswith("test_"):
+            finish(value())
+    return names
+
+
+def finish(value: Any) -> None:
+    """Await what is to be awaited, on a loop of its own."""
+    if inspect.iscoroutine(value):
+        asyncio.run(value)
+
+
+SNIPPETS = all_snippets()
+
+
+@pytest.mark.parametrize("snippet", [s for s in SNIPPETS if s.info == "python"], ids=str)
+def test_the_snippet_does_what_it_says(
+    snippet: Snippet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # A seed of its own gives each snippet a key, and with it rate limits, that no other test knows.
+    with Sandbox(seed=900_000 + SNIPPETS.index(snippet)) as sandbox:
+        sandbox.on("payouts.create").outcome("complete immediate")
+        monkeypatch.setenv("PAYMENTS_API_KEY", sandbox.api_key)
+        monkeypatch.setenv("PAYMENTS_BASE_URL", sandbox.base_url)
+        monkeypatch.chdir(tmp_path)
+        run(snippet)
+
+
+def test_blocks_that_do_not_run_are_counted() -> None:
+    marked = [str(snippet) for snippet in SNIPPETS if snippet.info != "python"]
+    assert len(marked) == NOT_RUN, marked
+    assert all(snippet.info in ("python", "python no-run") for snippet in SNIPPETS)
+
+
+def test_readme_and_every_guide_have_snippets() -> None:
+    assert {"README.md", "docs/errors.md", "docs/limits.md", "docs/testing.md"} <= {s.file for s in SNIPPETS}
+
+
+def test_a_failing_block_fails_with_the_line_of_the_page() -> None:
+    text = "# Page\n\n```python\nvalue = 1\nassert value == 2\n```\n"
+    (snippet,) = snippets_in(text, "page.md")
+    with pytest.raises(AssertionError) as raised:
+        run(snippet)
+    assert raised.traceback[-1].lineno + 1 == 5
+
+
+def test_a_block_may_await_and_its_tests_are_called() -> None:
+    text = "```python\nimport asyncio\nawait asyncio.sleep(0)\nran = []\nasync def test_it():\n    ran.append(1)\n```\n"
+    (snippet,) = snippets_in(text, "page.md")
+    assert run(snippet)["ran"] == [1]
+
+
+def test_other_languages_are_left_alone() -> None:
+    assert not list(snippets_in("```console\n$ payments demo\n```\n```pythonic\nx\n```\n", "page.md"))
