@@ -1,0 +1,68 @@
+"""What the tests of motion share: one payout, its answers, and clients whose waits take no time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+import attrs
+
+from payments_async import Instrument
+from payments_async._runtime import SYSTEM
+from payments_async._transport import AiohttpTransport
+from payments_async._wire import Answer
+from payments_async.sandbox import Sandbox
+from tests.support.jumping import JumpingRuntime
+from tests.support.scripted import ScriptedTransport, Step, answer
+
+PAYOUT: Mapping[str, Any] = {
+    "amount": Decimal("10.10"),
+    "currency": "XOF",
+    "method": "mtn_bj",
+    "instrument": Instrument.phone("+22990112233", "BJ"),
+    "reference": "r-1",
+}
+INTENT: Mapping[str, Any] = {"amount": Decimal("10.10"), "currency": "XOF"}
+
+
+def payout_answer(status: int = 201, headers: Mapping[str, str] | None = None, **changes: Any) -> Answer:
+    """What the service says to `PAYOUT`, with other fields where asked."""
+    money = {"value": 10.1, "currency": "XOF"}
+    payout = {"id": "po_1", "status": "pending", "reference": "r-1", "amount": money, **changes}
+    return answer(status, {"message": "Payout created.", "data": payout}, headers)
+
+
+def refusal(status: int, headers: Mapping[str, str] | None = None, message: str = "No.") -> Answer:
+    """An error answer."""
+    return answer(status, {"message": message}, headers)
+
+
+REPLAYED = {"X-Idempotent-Replayed": "true"}
+
+
+@attrs.frozen
+class Played:
+    """A client of a scripted service, on a clock that jumps."""
+
+    client: Any
+    transport: ScriptedTransport
+    runtime: JumpingRuntime
+
+    @property
+    def keys(self) -> list[str | None]:
+        """The idempotency key of each request sent."""
+        return [flight.headers.get("X-Idempotency-Key") for flight in self.transport.flights]
+
+
+def play(connect: Callable[..., Any], *script: Step, seed: int = 0, **options: Any) -> Played:
+    """A client to whom the service says what the script says."""
+    runtime, transport = JumpingRuntime(seed), ScriptedTransport(*script)
+    return Played(connect(transport=transport, runtime=runtime, **options), transport, runtime)
+
+
+def jumping(connect: Callable[..., Any], sandbox: Sandbox, seed: int = 0, **options: Any) -> Any:
+    """A client of a sandbox over its real socket; the sandbox's clock moves along with its waits."""
+    runtime = JumpingRuntime(seed, on_jump=sandbox.advance)
+    transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))
+    return connect(sandbox, runtime=runtime, transport=transport, **options)

@@ -1,0 +1,93 @@
+"""When to read again, and how a wait goes on elsewhere (Limits, Polling guidance)."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from payments_async._polling import CEILING, FLOOR, Target, interval
+from payments_async.errors import InvalidRequest
+
+ALMOST_ONE = 1 - 2**-53
+AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("unchanged", range(40))
+@pytest.mark.parametrize("pages", [0, 1, 8, 9, 100, 1000])
+def test_no_interval_is_under_five_seconds_or_reads_over_a_hundred_pages_a_minute(
+    unchanged: int, pages: int
+) -> None:
+    shortest = interval(unchanged, pages, 0.0)
+    assert shortest >= FLOOR
+    assert pages / shortest <= 100 / 60 + 1e-9
+
+
+def test_intervals_grow_with_unchanged_readings_up_to_a_ceiling() -> None:
+    grown = [interval(unchanged, 1, 0.0) for unchanged in range(8)]
+    assert grown[:3] == [5.0, 7.5, 11.25]
+    assert grown == sorted(grown)
+    assert grown[-1] == CEILING
+
+
+def test_intervals_are_spread_by_a_fifth_upwards() -> None:
+    assert interval(0, 1, 0.5) == pytest.approx(5.5)
+    assert interval(0, 1, ALMOST_ONE) == pytest.approx(6.0)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        Target("payout", "po_1", created_at=AT),
+        Target("checkout", "cs_1"),
+        Target("attempt", "pi_1", "pa_1", AT),
+    ],
+)
+def test_a_token_says_what_is_waited_for(target: Target) -> None:
+    assert Target.read(target.kind, target.token()) == target
+
+
+TOKEN = {"v": 1, "kind": "payout", "id": "po_1", "attempt": None, "at": None}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"v": 2},
+        {"kind": "checkout"},
+        {"id": "../po_1"},
+        {"id": 7},
+        {"at": "yesterday"},
+        {"at": 7},
+        {"id": None},
+    ],
+)
+def test_a_token_that_is_not_ours_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        Target.read("payout", json.dumps({**TOKEN, **changes}))
+    assert caught.value.errors == {"token": ["is not the token of a payout's wait"]}
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "{" * 100_000, '{"v":1,"kind":"attempt","id":"pi_1","at":null}'])
+def test_a_torn_token_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest):
+        Target.read("attempt", text)
+
+
+def test_an_attempts_token_needs_its_attempt() -> None:
+    with pytest.raises(InvalidRequest):
+        Target.read("attempt", json.dumps({**TOKEN, "kind": "attempt"}))
+
+
+@pytest.mark.parametrize("given", ["", "a/b", "a b", None, 7, "x" * 129])
+def test_an_id_that_cannot_be_part_of_a_path_is_refused(given: object) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        Target.read("payout", given)
+    assert list(caught.value.errors) == ["payout_id"]
+
+
+def test_an_attempt_needs_both_of_its_ids() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        Target.read("attempt", "pi 1", None)
+    assert list(caught.value.errors) == ["payment_intent_id", "attempt_id"]

@@ -1,0 +1,98 @@
+"""What is tried again, after how long, and when enough is enough (Errors, rule 1)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from payments_async._retry import BASE, CAP, Budget, backoff, pause, retried_status, retry_after
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ALMOST_ONE = 1 - 2**-53
+
+
+@pytest.mark.parametrize(("retry", "bound"), [(1, 0.5), (2, 1.0), (3, 2.0), (4, 4.0), (5, 8.0), (6, 8.0)])
+def test_backoff_is_spread_over_everything_up_to_a_bound_that_doubles(retry: int, bound: float) -> None:
+    assert backoff(retry, 0.0) == 0.0
+    assert backoff(retry, 0.5) == bound / 2
+    assert backoff(retry, ALMOST_ONE) == pytest.approx(bound)
+
+
+def test_backoff_stays_bounded_however_many_retries_there_were() -> None:
+    assert backoff(10_000, ALMOST_ONE) <= CAP
+
+
+@pytest.mark.parametrize("asked", [0.0, 0.3, 1.0, 5.0, 60.0, 3600.0])
+def test_a_pause_is_what_the_service_asked_for_plus_positive_jitter(asked: float) -> None:
+    assert pause(1, asked, 0.0) == asked
+    assert asked < pause(1, asked, 0.01) < pause(1, asked, ALMOST_ONE) <= asked + 1.0
+
+
+def test_a_pause_without_the_services_figure_grows_and_is_never_zero() -> None:
+    longest = [pause(retry, None, ALMOST_ONE) - BASE for retry in range(1, 6)]
+    assert longest == pytest.approx([0.5, 1.0, 2.0, 4.0, 8.0])
+    assert pause(1, None, 0.0) == BASE
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("7", 7.0),
+        (" 7 ", 7.0),
+        ("0", 0.0),
+        ("1.5", 1.5),
+        ("Thu, 01 Jan 2026 00:00:30 GMT", 30.0),
+        ("Thu, 01 Jan 2026 00:00:30", 30.0),
+        ("Wed, 31 Dec 2025 23:59:00 GMT", 0.0),
+        ("", None),
+        ("soon", None),
+        ("-1", None),
+        ("1e3", None),
+        ("٣", None),
+        ("9" * 13, None),
+        ("Thu, 01 Jan 99999 00:00:30 GMT", None),
+        ("Thu, 01 Foo 2026 00:00:30 GMT", None),
+    ],
+)
+def test_retry_after_is_read_as_seconds_or_a_date_and_as_nothing_else(
+    text: str, seconds: float | None
+) -> None:
+    assert retry_after({"Retry-After": text}, NOW) == seconds
+
+
+def test_a_date_counts_from_the_services_own_clock_when_it_tells_it() -> None:
+    headers = {"Retry-After": "Thu, 01 Jan 2026 00:10:30 GMT", "Date": "Thu, 01 Jan 2026 00:10:00 GMT"}
+    assert retry_after(headers, NOW) == 30.0
+
+
+def test_no_header_is_no_time() -> None:
+    assert retry_after({}, NOW) is None
+
+
+def test_only_429_and_server_failures_but_501_are_tried_again() -> None:
+    tried = {status for status in range(100, 600) if retried_status(status)}
+    assert tried == {429, *range(500, 600)} - {501}
+
+
+def test_the_budget_empties_by_the_price_of_each_retry_and_then_refuses() -> None:
+    budget = Budget()
+    assert all(budget.spend("timeout") for _ in range(25))
+    assert all(budget.spend("reset") for _ in range(50))
+    assert budget.tokens == 0
+    assert not budget.spend("reset")
+
+
+def test_a_timeout_needs_more_of_the_budget_than_other_failures() -> None:
+    budget = Budget()
+    budget.tokens = 9
+    assert not budget.spend("timeout")
+    assert budget.spend("503")
+
+
+def test_successes_refill_the_budget_to_the_brim_and_not_beyond() -> None:
+    budget = Budget()
+    budget.spend("reset")
+    for _ in range(10):
+        budget.earn()
+    assert budget.tokens == Budget.FULL
