@@ -3,7 +3,7 @@
     with Sandbox() as sandbox:
         client = Payments(sandbox.api_key, base_url=sandbox.base_url)
 
-Written from `docs/interface.md` and `docs/gaps.md`; it shares no code with the client, so that the two
+Written from `docs/interface.md` with its gaps filled in; it shares no code with the client, so that the two
 cannot share a mistake. It conforms to the specification, which is all it claims.
 """
 

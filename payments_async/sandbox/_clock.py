@@ -15,7 +15,8 @@ from typing import Protocol
 EPOCH = 1_767_225_600.0
 """Where a frozen clock starts unless told: 2026-01-01T00:00:00Z."""
 
-_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Digits and letters without the four that are easily misread."""
 
 
 class Clock(Protocol):
@@ -99,7 +100,7 @@ class Chance:
         self._random = random.Random(seed)  # noqa: S311 - identifiers of a simulation, not secrets
 
     def token(self, length: int) -> str:
-        """So many characters of `0-9a-z`."""
+        """So many digits and small letters."""
         number = self._random.getrandbits(length * 5)
         digits = []
         for _ in range(length):

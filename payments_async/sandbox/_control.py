@@ -107,13 +107,8 @@ def _settle(
         settle_refund(world, record, completed=outcome.kind == "complete")
         return
     if isinstance(record, Payment):
-        active = record.active_attempt
-        if outcome.kind == "expire" and record.is_open:
-            expire_payment(world, record)
-            return
-        if active is None:
-            raise ValueError(f"payment {record.id} has no attempt; use pay(...)")
-        record = active
+        _settle_payment(world, tenant, record, outcome)
+        return
     if record.is_final:
         raise ValueError(f"{record.id} is {record.status} already")
     if isinstance(record, Attempt):
@@ -122,6 +117,18 @@ def _settle(
         raise ValueError("a payout does not expire")
     else:
         settle_payout(world, record, outcome)
+
+
+def _settle_payment(world: World, tenant: Tenant, payment: Payment, outcome: Outcome) -> None:
+    if not payment.is_open:
+        raise ValueError(f"payment {payment.id} is {payment.status} already")
+    active = payment.active_attempt
+    if outcome.kind == "expire":
+        expire_payment(world, payment)
+    elif active is None:
+        raise ValueError(f"payment {payment.id} has no attempt; use pay(...)")
+    else:
+        _settle(world, tenant, active, outcome)
 
 
 def refund(world: World, payment_id: str, amount: Decimal | None, *, pending: bool) -> Refund:

@@ -10,7 +10,7 @@ import attrs
 
 @attrs.frozen
 class Profile:
-    """One way to fill the gaps (letters as in `docs/gaps.md`). `attrs.evolve` makes a variant."""
+    """One way to fill the gaps, which have letters. `attrs.evolve` makes a variant."""
 
     name: str
     create_status: int = 201
@@ -55,7 +55,7 @@ class Profile:
 
 
 OBSERVED = Profile("observed")
-"""The defaults of `docs/gaps.md`."""
+"""What the service is thought to do: the default for every gap."""
 
 HOSTILE = Profile(
     "hostile",

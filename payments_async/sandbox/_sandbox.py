@@ -52,7 +52,7 @@ class Sandbox:
         self._core = Core(chosen, limits or SandboxLimits(), seed)
         self._port = port
         self._server: Server | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._requests: deque[LoggedRequest] = deque(maxlen=KEPT)
         self._deliveries: deque[Delivery] = deque(maxlen=KEPT)
         self.books = Books(self._present)
@@ -112,8 +112,8 @@ class Sandbox:
 
     def advance(self, seconds: float) -> list[Change]:
         """Skip `seconds` of sandbox time ahead; gives what fell due on the way, in order."""
-        self.clock.advance(seconds)
-        with self._lock:
+        with self._lock:  # so that no request in between takes what fell due out of the report
+            self.clock.advance(seconds)
             effects = self._core.due(self.clock.now())
             self._keep(effects)
         return [effect for effect in effects if isinstance(effect, Change)]

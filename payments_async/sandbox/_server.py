@@ -62,7 +62,7 @@ class Server:
         self._ready: Future[None] = Future()
 
     def start(self) -> None:
-        """Serve; returns once requests are answered."""
+        """Serve; returns once requests are answered, or raises what prevented it."""
         self._thread.start()
         self._ready.result()
 
@@ -81,13 +81,16 @@ class Server:
         # handler_cancellation: a hung request ends when its caller leaves
         server = web.Server(self._handle, access_log=None, handler_cancellation=True)
         runner = web.ServerRunner(server, shutdown_timeout=_GRACE)
-        await runner.setup()
-        await web.SockSite(runner, self._socket).start()
-        self._ready.set_result(None)
         try:
-            await self._stopping.wait()
-        finally:
-            await runner.cleanup()
+            await runner.setup()
+            await web.SockSite(runner, self._socket).start()
+        except Exception as failure:  # for `start` to raise
+            self._socket.close()
+            self._ready.set_exception(failure)
+            return
+        self._ready.set_result(None)
+        await self._stopping.wait()
+        await runner.cleanup()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path, _, query = request.raw_path.partition("?")

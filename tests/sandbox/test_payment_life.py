@@ -266,6 +266,8 @@ def test_a_payment_can_be_settled_by_any_of_its_ids(api: Api, record: str) -> No
     assert api.listed_intent()["status"] == "completed"
     with pytest.raises(ValueError, match="already"):
         api.sandbox.settle(payment_id, "expire")
+    with pytest.raises(ValueError, match="already"):
+        api.sandbox.settle(attempt_id)
 
 
 def test_a_payment_can_be_expired_by_hand_but_a_payout_cannot(api: Api) -> None:

@@ -125,10 +125,13 @@ class History(RuleBasedStateMachine):
     @invariant()
     def final_stays_final(self) -> None:
         tables = {**PAYOUT_STATES, **PAYMENT_STATES}
-        for entry in (*self.sandbox.books.payouts(), *self.sandbox.books.payments()):
-            before = self.statuses.get(entry.id, entry.status)
-            assert tables[before] or entry.status == before
-            self.statuses[entry.id] = entry.status
+        books = self.sandbox.books
+        present = {entry.id: entry.status for entry in books.payouts()}
+        present |= {entry.id: entry.status for entry in books.payments()}
+        for record_id, status in present.items():
+            before = self.statuses.get(record_id, status)
+            assert tables[before] or status == before
+        self.statuses = present
 
     @invariant()
     def at_most_one_attempt_succeeds(self) -> None:

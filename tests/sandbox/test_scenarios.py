@@ -289,7 +289,7 @@ def test_a_fault_and_an_outcome_may_come_from_different_places(api: Api) -> None
         ({"nothing": None}, False),
     ],
 )
-def test_a_rule_matches_values_of_the_body(api: Api, match: dict[str, object], hit: bool) -> None:
+def test_a_rule_matches_values_of_the_body(api: Api, match: dict[str, Any], hit: bool) -> None:
     api.sandbox.on("payouts.create", **match).respond("http:500")
     got = api.payout(reference="r-1", amount=10.5, metadata={"order": 7})
     assert (got.status == 500) is hit

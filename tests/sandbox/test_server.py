@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox import _server as server_module
@@ -108,9 +109,21 @@ def test_running_out_of_ports_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
     def taken(*_: object, **__: object) -> socket.socket:
         raise OSError("in use")
 
-    monkeypatch.setattr(server_module.socket, "create_server", taken)
+    monkeypatch.setattr(socket, "create_server", taken)
     with pytest.raises(OSError, match="no free port"):
         server_module.listen(None)
+
+
+def test_a_start_that_fails_says_why_and_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(_: object) -> None:
+        raise OSError("no more sockets")
+
+    monkeypatch.setattr(web.SockSite, "start", fail)
+    sandbox = Sandbox()
+    with pytest.raises(OSError, match="no more sockets"):
+        sandbox.start()
+    with pytest.raises(RuntimeError, match="not serving"):
+        _ = sandbox.base_url
 
 
 def test_it_can_be_stopped_and_started_again_with_its_state() -> None:
