@@ -1,4 +1,4 @@
-"""`nox` runs every check of a change; `nox -s NAME` one of them. Sessions install from the pins in pyproject.toml."""
+"""`nox` runs every check of a change, `nox -s NAME` one. Sessions install from the pins in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -90,7 +90,15 @@ def tests_on(session: nox.Session) -> None:
 def lowest(session: nox.Session) -> None:
     """All tests with the oldest versions of our dependencies that we accept."""
     session.install("--resolution=lowest-direct", ".", "--no-config")
-    tools = ["pytest", "pytest-asyncio", "pytest-timeout", "pytest-xdist", "pytest-cov", "hypothesis", "aioresponses"]
+    tools = [
+        "pytest",
+        "pytest-asyncio",
+        "pytest-timeout",
+        "pytest-xdist",
+        "pytest-cov",
+        "hypothesis",
+        "aioresponses",
+    ]
     session.install(*tools, "payments-sdk[cli,sandbox] @ .", "--no-config")
     session.install("--resolution=lowest-direct", ".", "--no-config")
     run_tests(session)
@@ -105,7 +113,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(python=RUNNING)
 def campaign(session: nox.Session) -> None:
-    """The long versions of the randomised tests: 100,000 hostile answers, a full minute of pacing, 10,000 waits."""
+    """The long versions of the randomised tests."""
     sync(session, "tests")
     session.run("python", "-m", "tests.campaigns", *session.posargs)
 

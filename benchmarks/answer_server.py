@@ -1,0 +1,59 @@
+"""The fastest server that fits: one fixed answer to every request, so that the client is what is measured."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class _Answering(asyncio.Protocol):
+    def __init__(self, answer: bytes) -> None:
+        self._answer = answer
+        self._pending = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._pending += data
+        while (head := self._pending.find(b"\r\n\r\n")) >= 0:
+            whole = head + 4 + _body_length(self._pending[:head])
+            if len(self._pending) < whole:
+                return
+            self._pending = self._pending[whole:]
+            self._transport.write(self._answer)
+
+
+def _body_length(head: bytes) -> int:
+    _, found, rest = head.lower().partition(b"content-length: ")
+    return int(rest.split(b"\r\n", 1)[0]) if found else 0
+
+
+def _serve(listener: socket.socket, answer: bytes) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: _Answering(answer), sock=listener)
+        await server.serve_forever()
+
+    asyncio.run(main())
+
+
+@contextmanager
+def answering(body: bytes, status: str = "201 Created") -> Iterator[str]:
+    """The base URL of a server, in a process of its own, that answers everything with `body`."""
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        answer = head.encode() + body
+        process = multiprocessing.get_context("fork").Process(
+            target=_serve, args=(listener, answer), daemon=True
+        )
+        process.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        finally:
+            process.terminate()
+            process.join()
