@@ -171,7 +171,7 @@ class Nested:
     def __call__(self, value: Any) -> str | None:
         """What is wrong with a value that is not of the class."""
         if not isinstance(value, Mapping):
-            return f"must be a {self.cls.__name__} or a mapping, not {kind(value)}"
+            return f"must be {self.cls.__name__} or a mapping, not {kind(value)}"
         if self.cls is params.CheckoutRestriction and (
             problem := not_both(value.get("country_code"), value.get("phone"))
         ):

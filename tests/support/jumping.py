@@ -50,6 +50,7 @@ class JumpingRuntime:
         self._on_jump = on_jump
         self._timers: list[tuple[float, int, _Timer]] = []
         self._order = itertools.count()
+        self._armed: set[asyncio.AbstractEventLoop] = set()
         self._lock = threading.RLock()
 
     def monotonic(self) -> float:
@@ -75,17 +76,26 @@ class JumpingRuntime:
         timer = _Timer(loop, callback)
         with self._lock:
             heapq.heappush(self._timers, (self._elapsed + delay, next(self._order), timer))
-        loop.call_later(0.001, self._jump, loop)
+        self._arm(loop)
         return timer
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Look at the timers a millisecond from now, once: what one jump wakes runs before the next jump."""
+        with self._lock:
+            if loop in self._armed:
+                return
+            self._armed.add(loop)
+        loop.call_later(0.001, self._jump, loop)
 
     def _jump(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._lock:
+            self._armed.discard(loop)
             while self._timers and self._timers[0][2].cancelled:
                 heapq.heappop(self._timers)
             if not self._timers:
                 return
             if self.busy or self._timers[0][2].loop is not loop:
-                loop.call_later(0.001, self._jump, loop)
+                self._arm(loop)
                 return
             when, _, timer = heapq.heappop(self._timers)
             step = max(0.0, when - self._elapsed)
@@ -94,7 +104,7 @@ class JumpingRuntime:
         if step and self._on_jump:
             self._on_jump(step)
         timer.callback()
-        loop.call_later(0.001, self._jump, loop)
+        self._arm(loop)
 
     def wrap(self, transport: Transport) -> Transport:
         """A transport during whose requests this clock stands still."""

@@ -1,0 +1,246 @@
+"""The endpoint table: which request each method sends, as it arrives at the service."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from payments_async._runtime import SYSTEM
+from payments_async._transport import AiohttpTransport
+from payments_async.sandbox import Sandbox
+from tests.support.creations import SMALLEST, create, row
+from tests.support.jumping import JumpingRuntime
+from tests.support.watched import WatchedSandbox
+
+ATTEMPT = {"method_code": "mtn_bj", "country": "BJ"}
+
+
+async def ids_of(client: Any) -> dict[str, str]:
+    """One record of each kind, by the names the paths below use."""
+    checkout = await create(client, "checkouts")
+    intent = await create(client, "payment_intents", attempt=ATTEMPT)
+    payout = await create(client, "payouts")
+    return {
+        "checkout": checkout.checkout.id,
+        "intent": intent.id,
+        "attempt": intent.active_attempt.id,
+        "payout": payout.id,
+    }
+
+
+Call = Callable[[Any, dict[str, str]], Awaitable[Any]]
+READS: list[Any] = [
+    row(
+        lambda client, ids: client.checkouts.retrieve(ids["checkout"]),
+        "GET /v1/payment/checkouts/{checkout}",
+        "checkout.id",
+        "checkout",
+        facts="endpoint.checkouts.retrieve",
+    ),
+    row(
+        lambda client, ids: client.payment_intents.retrieve_attempt(ids["intent"], ids["attempt"]),
+        "GET /v1/payment/intents/{intent}/attempts/{attempt}",
+        "id",
+        "attempt",
+        facts="endpoint.attempts.retrieve",
+    ),
+    row(
+        lambda client, ids: client.payment_intents.refund_availability(ids["intent"]),
+        "GET /v1/payment/intents/{intent}/refunds/availability",
+        "is_refundable",
+        False,
+        facts="endpoint.refunds.availability",
+    ),
+    row(
+        lambda client, ids: client.payment_intents.requery(ids["intent"]),
+        "POST /v1/payment/intents/{intent}/requery",
+        "payment_intent_id",
+        "intent",
+        facts="endpoint.intents.requery",
+    ),
+    row(
+        lambda client, ids: client.payment_intents.inspect_attempt(ids["intent"], ids["attempt"]),
+        "GET /v1/payment/intents/{intent}/attempts/{attempt}/inspect",
+        "gateway",
+        re.compile(".+"),
+        facts="endpoint.attempts.inspect",
+    ),
+    row(
+        lambda client, ids: client.payouts.sync(ids["payout"]),
+        "GET /v1/payouts/{payout}/sync",
+        "id",
+        "payout",
+        facts="endpoint.payouts.sync",
+    ),
+    row(
+        lambda client, ids: client.payouts.inspect(ids["payout"]),
+        "GET /v1/payouts/{payout}/inspect",
+        "gateway",
+        re.compile(".+"),
+        facts="endpoint.payouts.inspect",
+    ),
+    row(
+        lambda client, ids: client.methods.status("mtn_bj", "BJ"),
+        "GET /v1/utils/status/payment/method/mtn_bj/BJ",
+        "country",
+        "BJ",
+        facts="endpoint.methods.status service.codes-are-configuration",
+    ),
+]
+
+
+def at(record: Any, path: str) -> Any:
+    """The attribute at a dotted path."""
+    for name in path.split("."):
+        record = getattr(record, name)
+    return record
+
+
+@pytest.mark.fact(
+    "conventions.base-url-v1",
+    "conventions.content-type",
+    "conventions.data-envelope",
+    "endpoint.bearer-required",
+)
+@pytest.mark.parametrize(("call", "line", "shown", "expected"), READS)
+async def test_an_operation_about_a_record_goes_to_its_path(
+    connect: Callable[..., Any],
+    watched: WatchedSandbox,
+    call: Call,
+    line: str,
+    shown: str,
+    expected: Any,
+) -> None:
+    client = connect(watched)
+    ids = await ids_of(client)
+    record = await call(client, ids)
+
+    assert watched.line == line.format(**ids)
+    assert watched.headers["authorization"] == f"Bearer {watched.api_key}"
+    value = at(record, shown)
+    if isinstance(expected, re.Pattern):
+        assert expected.fullmatch(value)
+    else:
+        assert value == ids.get(expected, expected)
+    if line.startswith("GET"):
+        assert not watched.arrived[-1].body
+        assert watched.headers.keys().isdisjoint({"content-type", "x-idempotency-key"})
+    else:
+        assert watched.arrived[-1].body == b"{}"
+        assert watched.headers["content-type"] == "application/json"
+
+
+@pytest.mark.fact(
+    "conventions.base-url-v1",
+    "conventions.content-type",
+    "conventions.create-message",
+    "conventions.data-envelope",
+    "conventions.json-bodies",
+    "endpoint.bearer-required",
+    "endpoint.creations-accept-idempotency-key",
+)
+@pytest.mark.parametrize(
+    ("resource", "line", "message"),
+    [
+        row("checkouts", "POST /v1/payment/checkouts", "Checkout", facts="endpoint.checkouts.create"),
+        row("payment_intents", "POST /v1/payment/intents", "Payment", facts="endpoint.intents.create"),
+        row("payouts", "POST /v1/payouts", "Payout", facts="endpoint.payouts.create"),
+    ],
+)
+async def test_a_creation_goes_to_its_path_with_a_key_and_a_json_body(
+    connect: Callable[..., Any], watched: WatchedSandbox, resource: str, line: str, message: str
+) -> None:
+    record = await create(connect(watched), resource, idempotency_key="order-7:first")
+
+    assert watched.line == line
+    assert watched.body["amount"] == 50
+    assert watched.headers["authorization"] == f"Bearer {watched.api_key}"
+    assert watched.headers["content-type"] == "application/json"
+    assert watched.headers["x-idempotency-key"] == "order-7:first"
+    assert record.response.status == 201
+    assert record.response.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("resource", "line"),
+    [
+        row("payment_intents", "GET /v1/payment/intents", facts="endpoint.intents.list"),
+        row("payouts", "GET /v1/payouts", facts="endpoint.payouts.list"),
+    ],
+)
+async def test_a_list_goes_to_its_path_without_a_query(
+    connect: Callable[..., Any], watched: WatchedSandbox, resource: str, line: str
+) -> None:
+    client = connect(watched)
+    record = await create(client, resource)
+    page = await getattr(client, resource).list()
+
+    assert [item.id for item in page] == [record.id]
+    assert watched.line == line
+    assert watched.query == {}
+    assert not watched.arrived[-1].body
+
+
+@pytest.mark.fact("endpoint.checkouts.redirect-to-url", "service.checkout-is-payment-and-page")
+async def test_a_checkout_says_where_to_send_the_payer(
+    connect: Callable[..., Any], watched: WatchedSandbox
+) -> None:
+    client = connect(watched)
+    created = await create(client, "checkouts")
+    read = await client.checkouts.retrieve(created.checkout.id)
+
+    origin = watched.base_url.removesuffix("/v1")
+    assert created.checkout.url.startswith(origin)
+    assert created.url == read.url == created.checkout.url
+    assert created.payment.id == read.payment.id
+
+
+@pytest.mark.fact("endpoint.live-operations-not-for-reading")
+async def test_waiting_and_listing_never_use_the_live_operations(
+    connect: Callable[..., Any], watched: WatchedSandbox
+) -> None:
+    runtime = JumpingRuntime(on_jump=watched.advance)
+    transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))
+    client = connect(watched, runtime=runtime, transport=transport)
+    intent = await create(client, "payment_intents", attempt=ATTEMPT)
+    payout = await create(client, "payouts", reference="r-1")
+
+    assert (await client.payouts.wait(payout)).is_final
+    assert (await client.payment_intents.wait_attempt(intent.id, intent.active_attempt.id)).is_final
+    assert (await client.payouts.find("r-1")).id == payout.id
+    assert [item.id async for item in client.payment_intents.iterate()] == [intent.id]
+    words = {request.path.rsplit("/", 1)[-1] for request in watched.arrived}
+    assert words.isdisjoint({"requery", "inspect", "sync"})
+
+
+@pytest.mark.fact("versioning.in-address")
+async def test_nothing_but_the_address_names_a_version(
+    connect: Callable[..., Any], watched: WatchedSandbox
+) -> None:
+    client = connect(watched)
+    for resource in SMALLEST:
+        await create(client, resource)
+    await client.payouts.list()
+
+    for request in watched.arrived:
+        assert request.path.startswith("/v1/")
+        named = {name for name in request.headers if "version" in name}
+        assert not named
+        assert "version" not in request.query
+        assert request.headers["accept"] == "application/json"
+
+
+@pytest.mark.fact("events.webhook-url-optional")
+@pytest.mark.parametrize("resource", SMALLEST)
+async def test_a_webhook_url_is_optional(
+    connect: Callable[..., Any], sandbox: Sandbox, resource: str
+) -> None:
+    client = connect(sandbox)
+    await create(client, resource)
+    assert sandbox.deliveries == []
+    if resource == "payouts":
+        await create(client, resource, webhook_url="http://127.0.0.1:9/hook")
+        assert [delivery.url for delivery in sandbox.deliveries] == ["http://127.0.0.1:9/hook"]

@@ -1,0 +1,216 @@
+"""Ids, filters, options, unknown arguments: a bad one is refused, and nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, time
+from typing import Any
+
+import pytest
+
+from payments_async.errors import InvalidRequest
+from tests.support.creations import SMALLEST, create, row
+from tests.support.scripted import ScriptedTransport, answer
+
+ID_RULE = "must be 1 to 128 letters, digits, hyphens or underscores"
+COUNTRY_RULE = "must be a two-letter country code"
+BY_ID = {
+    "checkouts.retrieve": ("checkout_id",),
+    "payment_intents.retrieve_attempt": ("payment_intent_id", "attempt_id"),
+    "payment_intents.refund_availability": ("payment_intent_id",),
+    "payment_intents.requery": ("payment_intent_id",),
+    "payment_intents.inspect_attempt": ("payment_intent_id", "attempt_id"),
+    "payouts.sync": ("payout_id",),
+    "payouts.inspect": ("payout_id",),
+}
+BAD_IDS = [
+    "",
+    ".",
+    "..",
+    "a/b",
+    "../payouts",
+    "a b",
+    "ä_1",
+    "١",
+    "a%2Fb",
+    "a?b",
+    "a#b",
+    "a\n",
+    "x" * 129,
+    7,
+    None,
+]
+
+
+def method_of(client: Any, name: str) -> Callable[..., Any]:
+    """The method with this dotted name."""
+    resource, method = name.split(".")
+    found: Callable[..., Any] = getattr(getattr(client, resource), method)
+    return found
+
+
+async def faults(connect: Callable[..., Any], name: str, *args: Any, **options: Any) -> Any:
+    """What the client says of these arguments; nothing may leave."""
+    transport = ScriptedTransport(answer(500))
+    client = connect(transport=transport)
+    with pytest.raises(InvalidRequest) as caught:
+        await method_of(client, name)(*args, **options)
+    assert transport.flights == []
+    assert caught.value.effect == "none"
+    return caught.value.errors
+
+
+@pytest.mark.parametrize("name", BY_ID)
+@pytest.mark.parametrize("bad", BAD_IDS, ids=ascii)
+async def test_an_id_that_is_no_plain_identifier_is_refused(
+    connect: Callable[..., Any], name: str, bad: Any
+) -> None:
+    errors = await faults(connect, name, *[bad for _ in BY_ID[name]])
+    assert errors == {parameter: [ID_RULE] for parameter in BY_ID[name]}
+
+
+@pytest.mark.fact("request.methods.status.country-alpha-2")
+@pytest.mark.parametrize("bad", ["BEN", "B", "", "B1", "..", "b/", "ÄB", "BJ\n", None], ids=ascii)
+async def test_a_country_in_a_path_has_two_letters(connect: Callable[..., Any], bad: Any) -> None:
+    assert await faults(connect, "methods.status", "mtn_bj", bad) == {"country_code": [COUNTRY_RULE]}
+    both = await faults(connect, "methods.status", "a/b", bad)
+    assert both == {"method_code": [ID_RULE], "country_code": [COUNTRY_RULE]}
+
+
+@pytest.mark.parametrize("name", ["payouts.list", "payment_intents.list"])
+@pytest.mark.parametrize(
+    ("argument", "bad", "rule"),
+    [
+        *(
+            ("page_size", bad, "must be a whole number from 1 to 100")
+            for bad in (0, -1, 101, 10**9, 1.0, "10", True)
+        ),
+        *(("cursor", bad, "printable") for bad in ("", "a\nb", "\ud800", "c" * 4097, 7, b"abc")),
+        ("status", "", "printable"),
+        ("status", ["pending"], "printable"),
+        ("customer_id", "a\x00b", "printable"),
+        ("created_on_or_after", datetime(2026, 1, 1), "time zone"),
+        ("created_on_or_before", datetime.combine(date(2026, 1, 1), time()), "time zone"),
+        ("created_on_or_before", 1767225600, "printable"),
+        ("created_on_or_after", "", "printable"),
+        ("status", date(2026, 1, 1), "printable"),
+    ],
+)
+async def test_a_filter_that_cannot_be_sent_is_refused(
+    connect: Callable[..., Any], name: str, argument: str, bad: Any, rule: str
+) -> None:
+    errors = await faults(connect, name, **{argument: bad})
+    assert list(errors) == [argument]
+    assert rule in errors[argument][0]
+
+
+async def test_all_bad_filters_and_options_are_told_together(connect: Callable[..., Any]) -> None:
+    errors = await faults(
+        connect, "payouts.list", page_size=0, cursor="", status=7, timeout=0, max_retries=-1
+    )
+    assert set(errors) == {"page_size", "cursor", "status", "timeout", "max_retries"}
+
+
+OPTIONS: list[Any] = [
+    *(
+        row("idempotency_key", bad, rule, facts="idempotency.length-8-to-128")
+        for bad, rule in [("k" * 7, "7 characters"), ("k" * 129, "129 characters"), ("", "0 characters")]
+    ),
+    *(
+        row("idempotency_key", bad, "printable ASCII")
+        for bad in ("12345\n78", "1234567\x00", "clé-12345678", " 12345678", "12345678 ", "12345678\r\nX: y")
+    ),
+    row("idempotency_key", 12345678, "must be text, not int"),
+    row("extra_headers", {"X-A": "b\r\nX-Evil: 1"}, "printable ASCII text on one line"),
+    row("extra_headers", {"X-A": "b\n"}, "printable ASCII text on one line"),
+    row("extra_headers", {"X-A": "é"}, "printable ASCII text on one line"),
+    row("extra_headers", {"X-A": 7}, "printable ASCII text on one line"),
+    *(row("extra_headers", {bad: "v"}, "not a header's") for bad in ("", "X A", "X:A", "X-A\r\n", "é", 7)),
+    *(
+        row("extra_headers", {name: "v"}, "the client does")
+        for name in (
+            *("authorization", "AUTHORIZATION", "Host", "Content-Length", "Transfer-Encoding"),
+            *("Connection", "X-Idempotency-Key", "Content-Type", "Content-Encoding", "Accept-Encoding"),
+        )
+    ),
+    row("extra_headers", [("X-A", "b")], "must be a mapping, not list"),
+    row("extra_query", "a=b", "must be a mapping, not str"),
+    row("extra_query", {"a": {"b": "c"}}, "nested"),
+    row("extra_query", {"a": [["b"]]}, "nested"),
+    row("extra_query", {"a": "\ud800"}, "lone surrogate"),
+    row("extra_query", {"a": float("nan")}, "not finite"),
+    row("extra_query", {"a": object()}, "JSON cannot carry"),
+    row("extra_body", "a", "must be a mapping, not str"),
+    *(
+        row(name, bad, "positive number of seconds")
+        for name in ("timeout", "deadline")
+        for bad in (0, -1, float("inf"), float("nan"), "30", True)
+    ),
+    *(row("max_retries", bad, "whole number") for bad in (-1, 1.0, "2", True)),
+]
+
+
+@pytest.mark.parametrize("resource", SMALLEST)
+@pytest.mark.parametrize(("option", "bad", "rule"), OPTIONS)
+async def test_an_option_of_a_creation_that_cannot_be_used_is_refused(
+    connect: Callable[..., Any], resource: str, option: str, bad: Any, rule: str
+) -> None:
+    errors = await faults(connect, f"{resource}.create", **SMALLEST[resource], **{option: bad})
+    assert list(errors) == [option]
+    assert rule in errors[option][0]
+
+
+@pytest.mark.parametrize("name", ["checkouts.retrieve", "payment_intents.requery", "payouts.sync"])
+@pytest.mark.parametrize(
+    ("option", "bad"),
+    [
+        ("extra_headers", {"Authorization": "x"}),
+        ("extra_query", []),
+        ("timeout", 0),
+        ("deadline", float("nan")),
+        ("max_retries", -1),
+    ],
+)
+async def test_an_option_of_an_operation_by_id_is_checked_with_the_id(
+    connect: Callable[..., Any], name: str, option: str, bad: Any
+) -> None:
+    assert list(await faults(connect, name, "id_1", **{option: bad})) == [option]
+
+
+@pytest.mark.parametrize("name", [*BY_ID, "payouts.list", "payouts.create", "methods.status", "payouts.find"])
+async def test_an_unknown_argument_is_a_type_error(connect: Callable[..., Any], name: str) -> None:
+    transport = ScriptedTransport(answer(500))
+    client = connect(transport=transport)
+    known = {"payouts.create": SMALLEST["payouts"]}.get(name, {})
+    ids = ["id_1" for _ in BY_ID.get(name, ())]
+    ids += {"methods.status": ["m", "BJ"], "payouts.find": ["r-1"]}.get(name, [])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        await method_of(client, name)(*ids, **known, colour="green")
+    assert transport.flights == []
+
+
+@pytest.mark.parametrize("resource", SMALLEST)
+async def test_a_missing_argument_is_a_type_error_that_names_it(
+    connect: Callable[..., Any], resource: str
+) -> None:
+    transport = ScriptedTransport(answer(500))
+    with pytest.raises(TypeError, match="amount"):
+        await getattr(connect(transport=transport), resource).create(currency="XOF")
+    assert transport.flights == []
+
+
+@pytest.mark.parametrize("option", ["timeout", "deadline", "max_retries"])
+async def test_prepare_does_not_take_what_belongs_to_the_sending(
+    connect: Callable[..., Any], option: str
+) -> None:
+    client = connect(transport=ScriptedTransport(answer(500)))
+    with pytest.raises(TypeError, match=option):
+        client.payouts.prepare(**SMALLEST["payouts"], **{option: 1})
+
+
+@pytest.mark.fact("idempotency.length-8-to-128")
+@pytest.mark.parametrize("key", ["12345678", "k" * 128, "a b~!/:;,.", "{inv} 7\"'"])
+async def test_a_key_of_8_to_128_characters_is_sent_as_it_is(connect: Callable[..., Any], key: str) -> None:
+    transport = ScriptedTransport(answer(201, {"data": {"id": "po_1"}}))
+    await create(connect(transport=transport), "payouts", idempotency_key=key)
+    assert transport.flights[0].headers["X-Idempotency-Key"] == key
