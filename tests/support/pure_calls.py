@@ -1,0 +1,42 @@
+"""Calls as values, for tests of the rules alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from payments_async import _calls, _operations
+from payments_async._calls import Call
+from payments_async._operations import Operation
+from payments_async.params import PreparedRequest
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+BODY = b'{"amount":10.1,"currency":"XOF","reference":"r-1"}'
+
+
+def prepared(operation: Operation[Any], body: bytes = BODY, reference: str | None = "r-1") -> PreparedRequest:
+    """A write's bytes and key."""
+    return PreparedRequest(
+        operation.name, operation.path, body, "key-0001", NOW, "http://127.0.0.1:9/v1", "sandbox", reference
+    )
+
+
+def write(operation: Operation[Any], **changes: Any) -> Call:
+    """A write."""
+    return _calls.writing(prepared(operation, **changes), {}, operation=operation)
+
+
+def read(operation: Operation[Any] = _operations.PAYOUTS_SYNC, **ids: str) -> Call:
+    """A read."""
+    return _calls.reading(operation, {}, ids or {"payout_id": "po_1"})
+
+
+PAYOUT = write(_operations.PAYOUTS_CREATE)
+INTENT = write(_operations.INTENTS_CREATE, body=b'{"amount":10.1,"currency":"XOF"}', reference=None)
+CHECKOUT = write(_operations.CHECKOUTS_CREATE, body=b'{"amount":10.1,"currency":"XOF"}', reference=None)
+REQUERY = write(_operations.INTENTS_REQUERY, body=b"{}", reference=None)
+OTHER_POST = write(_operations.bare("POST", "/refunds"), body=b"{}", reference=None)
+READ = read()
+LIST = _calls.reading(_operations.PAYOUTS_LIST, {})
+CREATING = {"payout": PAYOUT, "intent": INTENT, "checkout": CHECKOUT, "other": OTHER_POST}
+HARMLESS = {"requery": REQUERY, "read": READ, "list": LIST}

@@ -1,0 +1,211 @@
+"""The verdict on every attempt there can be, by a table that is walked whole."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any, get_args
+
+import pytest
+
+from payments_async import errors
+from payments_async._answers import Reading, read_answer, read_failure
+from payments_async._calls import Call
+from payments_async._wire import FailureKind, TransportFailure
+from tests.support.pure_calls import CREATING, HARMLESS, NOW, PAYOUT, READ, REQUERY
+from tests.support.scripted import answer
+
+CALLS = {**CREATING, **HARMLESS}
+STATUSES = [*range(100, 200), *range(300, 600)]
+MESSAGES = {"plain": "No.", "idempotency": "The Idempotency key is in use."}
+
+
+def reading_of(call: Call, status: int, body: Any, *, replayed: bool = False) -> Reading:
+    headers = {"x-idempotent-replayed": " TRUE "} if replayed else {}
+    return read_answer(call, answer(status, body, headers), lambda: NOW)
+
+
+def expected_verdict(name: str, status: int, message: str, *, replayed: bool) -> str:
+    """What one refusal proves, restated: only a 4xx that speaks of this very request proves anything."""
+    if not 400 <= status <= 499 or status == 408 or (replayed and status in (409, 429)):
+        return "in_doubt"
+    duplicate = name == "payout" and message == "plain"  # it alone sends a reference, the arbiter
+    if status == 409 and name in CREATING and not duplicate:
+        return "in_doubt"
+    return "not_executed"
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("message", MESSAGES)
+@pytest.mark.parametrize("replayed", [False, True])
+def test_every_refusal_proves_what_the_table_says(name: str, message: str, replayed: bool) -> None:
+    for status in STATUSES:
+        found = reading_of(CALLS[name], status, {"message": MESSAGES[message]}, replayed=replayed)
+        assert found.verdict == expected_verdict(name, status, message, replayed=replayed), status
+        assert found.status == status
+        assert found.reason == str(status)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("replayed", [False, True])
+def test_refusals_are_tried_again_only_for_429_and_passing_server_failures(name: str, replayed: bool) -> None:
+    again = {s for s in STATUSES if reading_of(CALLS[name], s, {"message": ""}, replayed=replayed).again}
+    assert again == (set() if replayed else {429, *range(500, 600)} - {501})
+
+
+CLASSES = {
+    400: errors.BadRequestError,
+    401: errors.AuthenticationError,
+    403: errors.PermissionDeniedError,
+    404: errors.NotFoundError,
+    422: errors.UnprocessableError,
+    429: errors.RateLimitedError,
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_status_has_its_error_class_and_an_effect_that_fits_the_verdict(name: str) -> None:
+    for status in STATUSES:
+        found = reading_of(CALLS[name], status, {"message": "No."})
+        if status == 409:
+            wanted = errors.DuplicateReference if name == "payout" else errors.ConflictError
+        else:
+            wanted = CLASSES.get(status, errors.ServerError if status >= 500 else errors.APIStatusError)
+        assert type(found.error) is wanted, status
+        doubt = name in CREATING and found.verdict == "in_doubt"
+        assert found.error.effect == ("unknown" if doubt else "none"), status
+
+
+@pytest.mark.parametrize("name", CREATING)
+def test_a_conflict_over_the_idempotency_key_is_told_apart_by_its_words(name: str) -> None:
+    error = reading_of(CREATING[name], 409, {"message": MESSAGES["idempotency"]}).error
+    assert type(error) is errors.IdempotencyConflict
+    assert error.effect == "unknown"
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("kind", get_args(FailureKind))
+@pytest.mark.parametrize("sent", [False, True])
+def test_a_failure_is_in_doubt_exactly_when_something_was_sent(name: str, kind: Any, sent: bool) -> None:
+    found = read_failure(CALLS[name], TransportFailure(kind, "why"), sent=sent)
+    assert found.verdict == ("in_doubt" if sent else "not_sent")
+    assert found.reason == kind
+    assert found.again == (kind not in ("tls", "too_large"))
+    wanted = errors.APITimeoutError if kind == "timeout" else errors.APIConnectionError
+    assert type(found.error) is wanted
+    assert found.error.kind == kind
+
+
+PAID = {"id": "po_1", "reference": "r-1", "amount": {"value": 10.1, "currency": "XOF"}}
+BODIES: dict[str, dict[str, Any]] = {
+    "payout": {"data": PAID},
+    "intent": {"data": {"id": "pi_1"}},
+    "checkout": {"data": {"checkout": {"id": "cs_1"}, "payment": {"id": "pi_1"}}},
+    "other": {"anything": 1},
+    "requery": {"data": {"id": "rq_1"}},
+    "read": {"data": PAID},
+    "list": {"data": [PAID]},
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("status", range(200, 300))
+def test_any_2xx_with_a_readable_record_is_a_success(name: str, status: int) -> None:
+    found = reading_of(CALLS[name], status, {"message": "Done.", **BODIES[name]})
+    assert (found.verdict, found.error, found.again) == ("executed", None, False)
+    assert found.message == (None if name == "other" else "Done.")
+
+
+UNREADABLE = [b"", b"<html>", b"null", b"7", b'"text"', b"[]", b'{"data":', b"\xff", b"[" * 100_000]
+
+
+@pytest.mark.parametrize("name", CREATING)
+@pytest.mark.parametrize("body", UNREADABLE)
+def test_an_unreadable_2xx_of_a_creation_is_in_doubt_and_asked_for_again(name: str, body: bytes) -> None:
+    found = reading_of(CREATING[name], 201, body)
+    assert (found.verdict, found.again) == ("in_doubt", True)
+    assert type(found.error) is errors.DecodeError
+
+
+WITHOUT_ID = [{}, {"data": None}, {"data": []}, {"data": {}}, {"data": {"id": None}}, {"data": {"id": ""}}]
+
+
+@pytest.mark.parametrize("name", ["payout", "intent", "checkout"])
+@pytest.mark.parametrize("body", [*WITHOUT_ID, {"data": {"id": 7}}, {"data": {"checkout": {"id": 7}}}])
+def test_a_2xx_without_the_id_of_what_was_created_is_in_doubt_too(name: str, body: Any) -> None:
+    found = reading_of(CREATING[name], 201, body)
+    assert (found.verdict, found.again) == ("in_doubt", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "record_id"),
+    [
+        ("payout", {"data": {**PAID, "status": 7}}, "po_1"),
+        ("intent", {"data": {"id": "pi_1", "amount": "ten"}}, "pi_1"),
+        ("checkout", {"data": {"checkout": {"id": "cs_1"}, "payment": 7}}, "cs_1"),
+    ],
+)
+def test_a_creation_known_by_its_id_alone_happened_and_is_not_asked_for_again(
+    name: str, body: Any, record_id: str
+) -> None:
+    found = reading_of(CREATING[name], 201, body)
+    assert (found.verdict, found.again) == ("executed", False)
+    assert isinstance(found.error, errors.DecodeError)
+    assert (found.error.effect, found.error.record_id) == ("happened", record_id)
+
+
+@pytest.mark.parametrize("body", [*UNREADABLE, json.dumps({"data": {"id": "po_1", "status": 7}}).encode()])
+@pytest.mark.parametrize("name", ["read", "list"])
+def test_an_unreadable_answer_to_a_read_is_final_and_harmless(name: str, body: bytes) -> None:
+    found = reading_of(HARMLESS[name], 200, body)
+    assert found.again is False
+    assert isinstance(found.error, errors.DecodeError)
+    assert found.error.effect == "none"
+
+
+def test_an_unreadable_answer_to_a_requery_is_asked_for_again() -> None:
+    found = reading_of(REQUERY, 200, b"<html>")
+    assert (found.verdict, found.again) == ("in_doubt", True)
+
+
+DIFFERENT = [
+    ({"amount": {"value": 10.2, "currency": "XOF"}}, {"amount": ("10.1", "10.2")}),
+    ({"amount": {"value": 10.1, "currency": "EUR"}}, {"currency": ("XOF", "EUR")}),
+    ({"reference": "r-2"}, {"reference": ("r-1", "r-2")}),
+]
+
+
+@pytest.mark.parametrize(("changes", "differences"), DIFFERENT)
+def test_another_payout_than_was_asked_for_is_a_mismatch_and_in_doubt(changes: Any, differences: Any) -> None:
+    found = reading_of(PAYOUT, 201, {"data": {**PAID, **changes}})
+    assert (found.verdict, found.again) == ("in_doubt", False)
+    assert isinstance(found.error, errors.ResponseMismatch)
+    assert (found.error.differences, found.error.effect) == (differences, "unknown")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"amount": None, "reference": None},
+        {"amount": {"value": None, "currency": None}},
+        {"amount": {"value": 10.100000000000000001, "currency": "XOF"}},
+        {"amount": {"value": "10.1000", "currency": "XOF"}},
+    ],
+)
+def test_what_the_answer_leaves_out_or_rounds_is_no_mismatch(changes: Any) -> None:
+    assert reading_of(PAYOUT, 201, {"data": {**PAID, **changes}}).error is None
+
+
+def test_a_checkouts_payment_is_compared() -> None:
+    payment = {"id": "pi_1", "amount": {"value": 11, "currency": "XOF"}}
+    found = reading_of(CREATING["checkout"], 201, {"data": {"checkout": {"id": "cs_1"}, "payment": payment}})
+    assert isinstance(found.error, errors.ResponseMismatch)
+
+
+def test_a_checkout_without_its_payment_is_taken_as_it_is() -> None:
+    assert reading_of(CREATING["checkout"], 201, {"data": {"checkout": {"id": "cs_1"}}}).error is None
+
+
+def test_a_read_is_not_compared_with_anything() -> None:
+    found = reading_of(READ, 200, {"data": {**PAID, "amount": {"value": 11, "currency": "EUR"}}})
+    assert found.value.amount.value == Decimal(11)

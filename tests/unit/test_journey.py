@@ -1,0 +1,153 @@
+"""What may be said of a call after all its attempts, checked against every world they leave possible."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import timedelta
+
+import pytest
+
+from payments_async import errors
+from payments_async._answers import Reading, read_answer, read_failure
+from payments_async._calls import Call
+from payments_async._journey import Journey
+from payments_async._wire import Answer, TransportFailure
+from tests.support.motion import payout_answer, refusal
+from tests.support.pure_calls import INTENT, NOW, PAYOUT, READ, REQUERY
+from tests.support.scripted import answer
+
+FAILURES = {"unsent": ("connect", False), "lost": ("timeout", True)}
+ANSWERS: dict[str, Answer] = {
+    "429": refusal(429),
+    "503": refusal(503),
+    "422": refusal(422),
+    "409": refusal(409),
+    "unreadable": answer(201, b"<html>"),
+    "half": payout_answer(status=201, amount="ten"),
+    "other": payout_answer(status=201, amount={"value": 11, "currency": "XOF"}),
+}
+MAY_HAVE_PAID = {"lost", "503", "unreadable", "other"}
+HAS_PAID = {"half"}
+RETRIED = ["unsent", "lost", "429", "503", "unreadable"]
+JOURNEYS = [
+    (*before, last)
+    for count in range(3)
+    for before in itertools.product(RETRIED, repeat=count)
+    for last in [*FAILURES, *ANSWERS]
+]
+
+
+def reading(call: Call, word: str) -> Reading:
+    if word in FAILURES:
+        kind, sent = FAILURES[word]
+        return read_failure(call, TransportFailure(kind, "why"), sent=sent)  # type: ignore[arg-type] # a table's text
+    return read_answer(call, ANSWERS[word], lambda: NOW)
+
+
+def walk(call: Call, words: tuple[str, ...]) -> errors.PaymentsError:
+    """The error after these attempts, the last of which ends the call."""
+    journey = Journey(call, 0.0, None)
+    for number, word in enumerate(words):
+        found = reading(call, word)
+        journey.note(found, float(number), number + 0.5)
+    assert found.error is not None
+    return journey.conclusion(found.error)
+
+
+def true_effect(words: tuple[str, ...]) -> str:
+    """What anybody can know, from the possible worlds alone."""
+    if HAS_PAID.intersection(words):
+        return "happened"
+    return "unknown" if MAY_HAVE_PAID.intersection(words) else "none"
+
+
+@pytest.mark.parametrize("words", JOURNEYS, ids="-".join)
+def test_the_effect_is_what_the_attempts_leave_possible(words: tuple[str, ...]) -> None:
+    error = walk(PAYOUT, words)
+    assert error.effect == true_effect(words)
+    assert [attempt.number for attempt in error.attempts] == list(range(1, len(words) + 1))
+    assert (error.operation, error.idempotency_key) == ("payouts.create", "key-0001")
+
+
+@pytest.mark.parametrize("words", JOURNEYS, ids="-".join)
+def test_a_read_leaves_no_effect_and_keeps_its_own_error(words: tuple[str, ...]) -> None:
+    error = walk(READ, tuple("429" if word in ("half", "other") else word for word in words))
+    assert error.effect == "none"
+    assert not isinstance(error, errors.OutcomeUnknown)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (("unsent",), errors.APIConnectionError),
+        (("lost",), errors.OutcomeUnknown),
+        (("429",), errors.RateLimitedError),
+        (("422",), errors.UnprocessableError),
+        (("409",), errors.DuplicateReference),
+        (("503",), errors.OutcomeUnknown),
+        (("half",), errors.DecodeError),
+        (("lost", "half"), errors.DecodeError),
+        (("other",), errors.ResponseMismatch),
+        (("lost", "other"), errors.OutcomeUnknown),
+        (("unsent", "other"), errors.ResponseMismatch),
+        (("lost", "422"), errors.OutcomeUnknown),
+        (("lost", "409"), errors.OutcomeUnknown),
+        (("lost", "unsent"), errors.OutcomeUnknown),
+    ],
+)
+def test_the_error_is_the_most_that_can_be_said(words: tuple[str, ...], kind: type[Exception]) -> None:
+    assert type(walk(PAYOUT, words)) is kind
+
+
+def test_a_conflict_of_an_intent_keeps_its_class_and_says_unknown() -> None:
+    error = walk(INTENT, ("409",))
+    assert type(error) is errors.ConflictError
+    assert error.effect == "unknown"
+
+
+def test_a_refusal_after_a_doubt_is_the_cause_of_not_knowing() -> None:
+    error = walk(PAYOUT, ("lost", "422"))
+    assert isinstance(error.__cause__, errors.UnprocessableError)
+
+
+def test_a_requery_moves_no_money_whatever_happens_to_it() -> None:
+    assert all(walk(REQUERY, words).effect == "none" for words in [("lost",), ("503",), ("unreadable",)])
+
+
+def test_the_keys_protection_is_counted_from_when_the_request_was_made() -> None:
+    error = walk(PAYOUT, ("lost",))
+    assert isinstance(error, errors.OutcomeUnknown)
+    assert (error.first_sent_at, error.key_expires_at) == (NOW, NOW + timedelta(hours=24))
+    assert error.reference == "r-1"
+
+
+def test_attempts_tell_how_long_they_waited_and_took() -> None:
+    first, second = walk(PAYOUT, ("unsent", "lost")).attempts
+    assert (first.waited, first.elapsed, second.waited, second.elapsed) == (0.0, 0.5, 0.5, 0.5)
+    assert (first.reason, second.reason, first.status) == ("connect", "timeout", None)
+
+
+@pytest.mark.parametrize(("sent", "effect"), [(False, "none"), (True, "unknown")])
+def test_an_attempt_cut_short_is_in_doubt_once_it_was_sent(sent: bool, effect: str) -> None:
+    journey = Journey(PAYOUT, 0.0, None)
+    journey.cut_short("cancelled", sent=sent, sent_at=1.0, ended=2.0)
+    assert journey.effect == effect
+    assert [(a.verdict, a.reason) for a in journey.attempts] == [
+        ("in_doubt" if sent else "not_sent", "cancelled")
+    ]
+
+
+def test_out_of_time_is_unknown_after_a_doubt_and_a_missed_deadline_before() -> None:
+    journey = Journey(PAYOUT, 0.0, 5.0)
+    assert isinstance(journey.out_of_time(), errors.DeadlineExceeded)
+    journey.note(reading(PAYOUT, "lost"), 0.0, 1.0)
+    assert isinstance(journey.out_of_time(), errors.OutcomeUnknown)
+
+
+@pytest.mark.parametrize(("now", "after", "late"), [(104.9, 0.0, False), (105.0, 0.0, True), (104, 1, True)])
+def test_a_deadline_is_late_from_its_moment_on(now: float, after: float, late: bool) -> None:
+    assert Journey(READ, 100.0, 5.0).is_late(lambda: now, after) is late
+
+
+def test_without_a_deadline_nothing_is_late() -> None:
+    assert not Journey(READ, 100.0, None).is_late(lambda: 1e9)
