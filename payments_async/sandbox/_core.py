@@ -30,9 +30,6 @@ from ._tenants import Tenant, authenticate
 from ._values import Answer, Effect, LoggedRequest, Refused, Request
 from ._world import World
 
-_NOT_KEPT = frozenset({400, 401, 403, 428, 429})
-"""Gap S: the operation did not run, so a repeat is a new request."""
-
 
 @attrs.define
 class _Note:
@@ -132,12 +129,10 @@ class Core:
             headers = {**stored.answer.headers, "X-Idempotent-Replayed": "true"}
             return attrs.evolve(stored.answer, headers=headers)
         answer = self._run(call, sources)
-        if self._is_kept(answer.status):
+        # Gap S: 400, 401, 403, 428, 429 and faults never come this far, so a repeat after them is a new request
+        if answer.status < 400 or self.world.profile.keeps_refusals:
             call.tenant.replies.keep(key, call.fingerprint, answer, now)
         return answer
-
-    def _is_kept(self, status: int) -> bool:
-        return status < 400 or (self.world.profile.keeps_refusals and status not in _NOT_KEPT)
 
     def _refuse_reuse(self) -> None:
         """Gap R: one idempotency key under two bodies."""

@@ -52,7 +52,7 @@ def create_payout(
 ) -> Payout:
     """Create the payout a validated body asks for; `Refused` with 409 when the tenant has its reference."""
     reference = text_or_null(body, "reference")
-    if reference is not None and reference in tenant.payouts_by_reference:
+    if reference in tenant.payouts_by_reference:
         raise Refused(409, "A payout with this reference already exists in the project.")
     payout = Payout(
         id=world.chance.id("po"),

@@ -50,6 +50,11 @@ def test_a_missing_malformed_unknown_or_live_key_gets_401(
     assert isinstance(got.json["message"], str)
 
 
+@pytest.mark.fact("service.environments-are-separate")
+def test_a_live_key_is_refused_as_such(sandbox: Sandbox) -> None:
+    assert "never accepts a live key" in ask(sandbox, "Bearer sk_live_1").json["message"]
+
+
 @pytest.mark.parametrize(
     "status",
     [
