@@ -9,12 +9,13 @@ checked); deadlines are `_watchdog`'s, decompression `_inflate`'s, the names of 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import ssl
 from asyncio import AbstractEventLoop, CancelledError
 from collections.abc import AsyncGenerator
 from typing import Final
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector, ThreadedResolver
 
@@ -33,22 +34,40 @@ MAX_BODY: Final = 8 * 1024 * 1024
 class _Home:
     """What one event loop has: its connections, the right to use them, and its attempts' deadlines."""
 
-    __slots__ = ("keeper", "session", "slots", "watchdog")
+    __slots__ = ("closing", "keeper", "session", "slots", "watchdog")
 
     def __init__(self, session: ClientSession, max_connections: int, runtime: Runtime) -> None:
         self.session = session
         self.slots = asyncio.Semaphore(max_connections)
         self.watchdog = Watchdog(runtime)
-        self.keeper = _keep(session, self.watchdog)
+        self.keeper = self._keep()
+        self.closing: asyncio.Task[None] | None = None
+
+    async def _keep(self) -> AsyncGenerator[None, None]:
+        """Started once and left suspended: a loop that ends closes its asynchronous generators, so this."""
+        _OPEN.add(self)
+        try:
+            yield
+        finally:
+            self.watchdog.close()
+            await self.session.close()
+            _OPEN.discard(self)
+
+    def close_soon(self) -> None:
+        """Close on the running loop, for a transport that is no more."""
+        self.closing = asyncio.ensure_future(self.keeper.aclose())
 
 
-async def _keep(session: ClientSession, watchdog: Watchdog) -> AsyncGenerator[None, None]:
-    """Started once and left suspended: a loop that ends closes its asynchronous generators, and so these."""
-    try:
-        yield
-    finally:
-        watchdog.close()
-        await session.close()
+_OPEN: Final[set[_Home]] = set()
+"""Every home not yet closed. Held here and not by its transport alone: a transport that is dropped in a cycle
+would have its session finalized, with a warning, before anybody could close it."""
+
+
+def _close_dropped(homes: dict[AbstractEventLoop, _Home]) -> None:
+    """A transport was dropped without closing it: its loops do that, unless they have ended and done it."""
+    for loop, home in homes.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(home.close_soon)
 
 
 class AiohttpTransport:
@@ -86,6 +105,7 @@ class AiohttpTransport:
         self._max_body = max_body
         self._homes: dict[AbstractEventLoop, _Home] = {}
         _TRANSPORTS.add(self)
+        finalize(self, _close_dropped, self._homes).atexit = False
 
     async def send(self, flight: Flight) -> Answer:
         """The answer, whatever its status; redirects are not followed, informational answers are skipped.
@@ -145,25 +165,24 @@ class AiohttpTransport:
         """Forget loops that were closed without closing their generators (`asyncio.run` does close them)."""
         for loop in [loop for loop in self._homes if loop.is_closed()]:
             home = self._homes.pop(loop)
+            _OPEN.discard(home)
             await home.session.close()
 
     def _disown(self) -> None:
         """In a forked child: the parent's sockets are the parent's. Not used, not closed, not told anything.
 
-        Closing them here would also take them out of the parent's selector, which a fork shares.
+        Closing them here would also take them out of the parent's selector, which a fork shares. They stay in
+        `_OPEN` for as long as the child lives, so that nothing of the parent's is finalized in it.
         """
         for home in self._homes.values():
             connector = home.session.connector
             home.session.detach()
             if connector is not None:
                 connector._closed = True  # else its finalizer closes the connections
-        _INHERITED.append(self._homes)
-        self._homes = {}
+        self._homes.clear()
 
 
 _TRANSPORTS: Final[WeakSet[AiohttpTransport]] = WeakSet()
-_INHERITED: Final[list[dict[AbstractEventLoop, _Home]]] = []
-"""Kept for as long as the child lives, so that nothing of the parent's is finalized in it."""
 
 
 def _after_fork() -> None:
