@@ -1,0 +1,229 @@
+"""What a client sends again, when, and with what (Errors, rule 1; Idempotency)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from payments_async import (
+    APIConnectionError,
+    DecodeError,
+    DuplicateReference,
+    OutcomeUnknown,
+    PaymentsError,
+    RateLimitedError,
+    ServerError,
+)
+from payments_async.sandbox import Sandbox
+from tests.support.motion import INTENT, PAYOUT, REPLAYED, jumping, payout_answer, play, refusal
+from tests.support.scripted import answer, lost, unsent
+
+Connect = Callable[..., Any]
+PASSING = [lost("reset"), lost("timeout"), unsent("connect"), unsent("pool"), unsent("dns"), lost("protocol")]
+PASSING += [refusal(status) for status in (500, 502, 503, 504, 599)]
+PASSING += [refusal(429), refusal(429, {"Retry-After": "3"}), answer(201, b"<html>"), answer(200, {})]
+
+
+@pytest.mark.fact("idempotency.post-retries-keyed", "error.429.no-parallel-retries")
+@pytest.mark.parametrize("failure", PASSING, ids=range(len(PASSING)))
+async def test_every_repeat_of_a_creation_carries_its_key_and_bytes(connect: Connect, failure: Any) -> None:
+    played = play(connect, failure, failure, payout_answer())
+    payout = await played.client.payouts.create(**PAYOUT)
+    assert payout.id == "po_1"
+    assert len(played.keys) == 3
+    assert len(set(played.keys)) == 1
+    assert len({flight.body for flight in played.transport.flights}) == 1
+    assert {flight.headers["Content-Type"] for flight in played.transport.flights} == {"application/json"}
+
+
+@pytest.mark.fact("idempotency.writes-only")
+async def test_reads_are_repeated_without_a_key(connect: Connect) -> None:
+    played = play(connect, lost(), refusal(503), answer(200, {"data": [], "pagination": {}}))
+    assert list(await played.client.payouts.list()) == []
+    assert played.keys == [None, None, None]
+
+
+NEVER = [400, 401, 403, 404, 408, 409, 410, 418, 422, 501, 301, 307]
+
+
+@pytest.mark.parametrize("status", NEVER)
+async def test_definite_answers_are_never_asked_for_twice(connect: Connect, status: int) -> None:
+    played = play(connect, refusal(status), payout_answer())
+    with pytest.raises(PaymentsError) as caught:
+        await played.client.payouts.create(**PAYOUT)
+    assert len(played.transport.flights) == 1
+    assert len(caught.value.attempts) == 1
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_a_replayed_failure_is_not_asked_for_again(connect: Connect, status: int) -> None:
+    played = play(connect, refusal(status, REPLAYED), payout_answer())
+    with pytest.raises(OutcomeUnknown):
+        await played.client.payouts.create(**PAYOUT)
+    assert len(played.transport.flights) == 1
+    assert await played.client.payouts.create(**PAYOUT)
+    assert played.runtime.slept == []
+
+
+async def test_an_unreadable_read_is_not_asked_for_again(connect: Connect) -> None:
+    played = play(connect, answer(200, b"<html>"))
+    with pytest.raises(DecodeError):
+        await played.client.payouts.list()
+    assert len(played.transport.flights) == 1
+
+
+async def test_back_off_is_spread_and_its_bound_doubles(connect: Connect) -> None:
+    waits: list[list[float]] = []
+    for seed in range(30):
+        played = play(connect, lost(), seed=seed, max_retries=5)
+        with pytest.raises(OutcomeUnknown) as caught:
+            await played.client.payouts.create(**PAYOUT)
+        waits.append([attempt.waited for attempt in caught.value.attempts[1:]])
+    for number, bound in enumerate([0.5, 1.0, 2.0, 4.0, 8.0]):
+        nth = [row[number] for row in waits]
+        assert max(nth) <= bound
+        assert min(nth) < bound / 4 < bound / 2 < max(nth)
+
+
+@pytest.mark.fact("error.429.waits-retry-after")
+@pytest.mark.parametrize("headers", [{"Retry-After": "7"}, {"Retry-After": "Thu, 01 Jan 2026 00:00:07 GMT"}])
+async def test_a_429_is_waited_out_for_what_it_asks_and_some_jitter(connect: Connect, headers: Any) -> None:
+    waits = set()
+    for seed in range(5):
+        played = play(connect, refusal(429, headers), payout_answer(), seed=seed)
+        payout = await played.client.payouts.create(**PAYOUT)
+        waits.add(payout.response.attempts[1].waited)
+    assert len(waits) == 5
+    assert all(7.0 < wait <= 8.1 for wait in waits)
+
+
+@pytest.mark.fact("error.429.backoff-with-jitter")
+async def test_a_429_without_a_time_is_backed_off_from(connect: Connect) -> None:
+    rows = []
+    for seed in range(20):
+        played = play(connect, refusal(429), seed=seed, max_retries=4)
+        with pytest.raises(RateLimitedError) as caught:
+            await played.client.payouts.create(**PAYOUT)
+        rows.append([attempt.waited for attempt in caught.value.attempts[1:]])
+    for number, bound in enumerate([1.0, 1.5, 2.5, 4.5]):
+        nth = [row[number] for row in rows]
+        assert len(set(nth)) == len(nth)
+        assert min(nth) >= 0.5
+        assert max(nth) <= bound + 0.01
+    assert max(row[3] for row in rows) > max(row[0] for row in rows) * 2
+
+
+async def test_a_longer_wait_than_allowed_is_told_at_once(connect: Connect) -> None:
+    played = play(connect, refusal(429, {"Retry-After": "121"}), payout_answer())
+    with pytest.raises(RateLimitedError) as caught:
+        await played.client.payouts.create(**PAYOUT)
+    assert caught.value.retry_after == 121.0
+    assert caught.value.effect == "none"
+    assert played.runtime.slept == []
+
+
+async def test_the_longest_wait_allowed_still_gets_its_jitter(connect: Connect) -> None:
+    played = play(connect, refusal(429, {"Retry-After": "9"}), payout_answer(), max_retry_after=9.0)
+    payout = await played.client.payouts.create(**PAYOUT)
+    assert 9.0 < payout.response.attempts[1].waited <= 10.0
+
+
+@pytest.mark.parametrize("given", [{}, {"max_retries": 2}])
+async def test_two_retries_are_the_default(connect: Connect, given: Any) -> None:
+    played = play(connect, lost(), **given)
+    with pytest.raises(OutcomeUnknown):
+        await played.client.payouts.create(**PAYOUT)
+    assert len(played.transport.flights) == 3
+
+
+async def test_retries_can_be_turned_off_for_a_client_and_set_for_a_call(connect: Connect) -> None:
+    played = play(connect, refusal(503), max_retries=0)
+    with pytest.raises(ServerError):
+        await played.client.payouts.list()
+    assert len(played.transport.flights) == 1
+    with pytest.raises(ServerError):
+        await played.client.payouts.list(max_retries=3)
+    assert len(played.transport.flights) == 5
+    with pytest.raises(ServerError):
+        await played.client.with_options(max_retries=1).payouts.list()
+    assert len(played.transport.flights) == 7
+    with pytest.raises(ServerError):
+        await played.client.with_options(max_retries=1).payouts.list(max_retries=0)
+    assert len(played.transport.flights) == 8
+
+
+async def test_an_empty_budget_ends_retries_until_successes_refill_it(connect: Connect) -> None:
+    page = answer(200, {"data": [], "pagination": {}})
+    played = play(connect, *[lost("timeout")] * 52, *[page] * 11, lost("timeout"), page, max_retries=60)
+    with pytest.raises(APIConnectionError) as caught:
+        await played.client.payouts.list()
+    assert len(caught.value.attempts) == 51
+    with pytest.raises(APIConnectionError) as caught:
+        await played.client.payouts.list()
+    assert len(caught.value.attempts) == 1
+    for _ in range(11):
+        await played.client.payouts.list()
+    assert len((await played.client.payouts.list()).response.attempts) == 2
+
+
+async def test_waiting_out_429s_costs_nothing_of_the_budget(connect: Connect) -> None:
+    played = play(connect, *[refusal(429, {"Retry-After": "1"})] * 120, payout_answer(), max_retries=200)
+    payout = await played.client.payouts.create(**PAYOUT)
+    assert len(payout.response.attempts) == 121
+
+
+async def test_a_doubtful_attempt_is_repeated_with_its_own_secret_key(connect: Connect) -> None:
+    keys = iter(["sk_sandbox_first", "sk_sandbox_first", "sk_sandbox_second", "sk_sandbox_second"])
+    played = play(connect, lost(), payout_answer(), api_key=lambda: next(keys))
+    await played.client.payouts.create(**PAYOUT)
+    sent = [str(flight.headers["Authorization"]) for flight in played.transport.flights]
+    assert sent == ["Bearer sk_sandbox_first"] * 2
+
+
+async def test_a_refused_attempt_is_repeated_with_the_newest_secret_key(connect: Connect) -> None:
+    keys = iter(["sk_sandbox_first", "sk_sandbox_first", "sk_sandbox_second", "sk_sandbox_second"])
+    played = play(connect, unsent(), payout_answer(), api_key=lambda: next(keys))
+    await played.client.payouts.create(**PAYOUT)
+    sent = [str(flight.headers["Authorization"]) for flight in played.transport.flights]
+    assert sent == ["Bearer sk_sandbox_first", "Bearer sk_sandbox_second"]
+
+
+@pytest.mark.fact("idempotency.replayed-header")
+async def test_a_replayed_success_says_so(connect: Connect, sandbox: Sandbox) -> None:
+    client = jumping(connect, sandbox)
+    sandbox.on("payouts.create").respond("lost_response", times=1)
+    payout = await client.payouts.create(**PAYOUT)
+    assert payout.response.replayed
+    again = await client.payouts.create(**{**PAYOUT, "reference": "r-2"})
+    assert not again.response.replayed
+    assert len(sandbox.books.payouts()) == 2
+
+
+@pytest.mark.fact("error.409.duplicate-reference")
+async def test_a_duplicate_reference_is_told_and_not_repeated(connect: Connect, sandbox: Sandbox) -> None:
+    client = jumping(connect, sandbox)
+    await client.payouts.create(**PAYOUT)
+    with pytest.raises(DuplicateReference) as caught:
+        await client.payouts.create(**PAYOUT)
+    assert caught.value.status == 409
+    assert isinstance(caught.value.message, str)
+    assert (caught.value.effect, len(caught.value.attempts)) == ("none", 1)
+    assert len(sandbox.books.payouts()) == 1
+
+
+@pytest.mark.fact("events.polling-is-secondary")
+async def test_a_creation_sends_one_request_and_nothing_afterwards(
+    connect: Connect, sandbox: Sandbox
+) -> None:
+    client = jumping(connect, sandbox)
+    await client.payouts.create(**PAYOUT)
+    await client.payment_intents.create(**INTENT)
+    await client.checkouts.create(**INTENT)
+    sandbox.advance(600)
+    assert [request.operation for request in sandbox.requests] == [
+        "payouts.create",
+        "payment_intents.create",
+        "checkouts.create",
+    ]
