@@ -129,7 +129,7 @@ class Core:
             headers = {**stored.answer.headers, "X-Idempotent-Replayed": "true"}
             return attrs.evolve(stored.answer, headers=headers)
         answer = self._run(call, sources)
-        # Gap S: 400, 401, 403, 428, 429 and faults never come this far, so a repeat after them is a new request
+        # Gap S: 400, 401, 403, 428, 429 and faults never come this far; a repeat after them is a new request
         if answer.status < 400 or self.world.profile.keeps_refusals:
             call.tenant.replies.keep(key, call.fingerprint, answer, now)
         return answer
