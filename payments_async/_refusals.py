@@ -13,7 +13,10 @@ from ._wire import Answer
 from .errors import APIStatusError, RateLimitedError, error_class
 from .models import ResponseInfo
 
-_PERSONAL = re.compile(r"\+?\d[\d \-]{5,}\d|[^\s@,;:<>\"']+@[^\s@,;:<>\"']+")
+# A local part has at most 64 characters, and the bound keeps the search linear on text without an @.
+_PERSONAL = re.compile(r"\+?\d[\d \-]{5,}\d|[^\s@,;:<>\"']{1,64}@[^\s@,;:<>\"']+")
+_MOST_VALUES = 500
+"""Values of an `errors` object that are looked at: more than a request has rules, and quick to read."""
 
 _HINTS: Mapping[int, str] = {
     401: "the key was refused: check it, or rotate it in the dashboard",
@@ -57,7 +60,8 @@ def _effect(call: Call, status: int, name: str) -> Any:
 
 
 def _told(errors: Mapping[str, list[str]]) -> str:
-    return ", ".join(f"{field}: {' '.join(texts)}" for field, texts in list(errors.items())[:10])
+    told = ", ".join(f"{field}: {' '.join(texts)}" for field, texts in list(errors.items())[:10])
+    return told if len(told) <= 2000 else f"{told[:2000]}…"
 
 
 def _service_words(body: bytes) -> tuple[str | None, dict[str, list[str]]]:
@@ -69,20 +73,32 @@ def _service_words(body: bytes) -> tuple[str | None, dict[str, list[str]]]:
     if not isinstance(tree, dict):
         return None, {}
     message = tree.get("message")
-    errors: dict[str, list[str]] = {}
-    _collect(errors, "", tree.get("errors"))
-    return _scrubbed(message) if isinstance(message, str) else None, errors
+    return _scrubbed(message) if isinstance(message, str) else None, _flattened(tree.get("errors"))
 
 
-def _collect(into: dict[str, list[str]], name: str, value: Any, depth: int = 0) -> None:
-    """Flatten {field: [texts]}, tolerating bare texts and nested objects (gap P)."""
-    if isinstance(value, dict) and depth < 8:
-        for key, item in list(value.items())[:100]:
-            _collect(into, f"{name}.{key}" if name else _scrubbed(str(key)), item, depth + 1)
-    elif isinstance(value, list):
-        into.setdefault(name, []).extend(_scrubbed(str(item)) for item in value[:20])
-    elif value is not None:
-        into.setdefault(name, []).append(_scrubbed(str(value)))
+def _flattened(errors: Any) -> dict[str, list[str]]:
+    """{field, dotted when nested: [texts]} of whatever shape came, in its order (gap P).
+
+    No recursion and a bound on the work: the answer may have been made to exhaust either.
+    """
+    found: dict[str, list[str]] = {}
+    waiting: list[tuple[str, Any]] = [("", errors)]
+    for _ in range(_MOST_VALUES):
+        if not waiting:
+            break
+        name, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(_inside(name, key), item) for key, item in reversed(list(value.items())[:100])]
+        elif isinstance(value, list) and value:
+            waiting += [(name, item) for item in reversed(value[:20])]
+        elif value is not None:
+            found.setdefault(name, []).extend([] if value == [] else [_scrubbed(str(value))])
+    return found
+
+
+def _inside(name: str, key: str) -> str:
+    key = _scrubbed(key)
+    return f"{name}.{key}"[:1000] if name else key
 
 
 def _scrubbed(text: str) -> str:

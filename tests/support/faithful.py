@@ -1,0 +1,60 @@
+"""Whether a record says exactly what the JSON said, by the interface's rules and not by the client's code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import attrs
+
+from payments_async.models import Country, Method, Page, Record
+
+
+def differences(raw: Any, value: Any, where: str = "") -> Iterator[str]:
+    """Every place where the decoded value is not what the JSON value says."""
+    match value:
+        case Page():
+            yield from differences(raw.get("data"), value.items, f"{where}.data")
+            yield from differences(raw.get("pagination") or {}, value.pagination, f"{where}.pagination")
+        case Record() if isinstance(raw, dict):
+            yield from _of_record(raw, value, where)
+        case Method() | Country() if isinstance(raw, str):
+            code = value.value if isinstance(value, Method) else value.code
+            if code != raw:
+                yield where
+        case tuple() if isinstance(raw, list) and len(raw) == len(value):
+            for number, (part, item) in enumerate(zip(raw, value, strict=True)):
+                yield from differences(part, item, f"{where}[{number}]")
+        case _:
+            if not _same(raw, value):
+                yield where
+
+
+def _of_record(raw: dict[str, Any], record: Record, where: str) -> Iterator[str]:
+    fields = {field.name for field in attrs.fields(type(record)) if not field.name.startswith("_")}
+    for name in raw.keys() | fields:
+        known = getattr(record, name) if name in fields else None
+        if name in record.extra:
+            if record.extra[name] != raw.get(name) or known is not None:
+                yield f"{where}.{name}"
+        elif name not in fields:
+            yield f"{where}.{name} (lost)"
+        else:
+            yield from differences(raw.get(name), known, f"{where}.{name}")
+
+
+def _same(raw: Any, value: Any) -> bool:
+    if isinstance(value, datetime):
+        moment = datetime.fromisoformat(raw)
+        return value.utcoffset() is not None and value == (
+            moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        )
+    if isinstance(value, Decimal):
+        return not isinstance(raw, bool) and Decimal(raw) == value
+    if isinstance(value, bool) or isinstance(raw, bool):
+        return raw is value
+    if raw == []:
+        return value is None or value in ({}, ())
+    return bool(raw == value) and isinstance(value, float) is False
