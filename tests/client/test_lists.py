@@ -1,0 +1,234 @@
+"""Lists: pages, filters, and walks that read a page only when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from payments_async.errors import InvalidRequest, PaymentsError
+from tests.support.creations import create, row
+from tests.support.scripted import ScriptedTransport, answer
+from tests.support.watched import WatchedSandbox
+
+LISTS = ["payment_intents", "payouts"]
+NEWEST_FIRST = [
+    row("payment_intents", facts="list.intents.newest-first filter.intents.page-size filter.intents.cursor"),
+    row("payouts", facts="list.payouts.newest-first filter.payouts.page-size filter.payouts.cursor"),
+]
+
+
+async def seven(client: Any, resource: str) -> list[str]:
+    """Seven records, their ids newest first."""
+    return [(await create(client, resource)).id for _ in range(7)][::-1]
+
+
+def page(*ids: str, cursor: str | None = None, more: bool | None = None) -> Any:
+    """An answer with one page."""
+    pagination = {"next_cursor": cursor, "has_more_pages": more}
+    return answer(200, {"data": [{"id": each} for each in ids], "pagination": pagination})
+
+
+@pytest.mark.fact("service.lists-cursor-paginated")
+@pytest.mark.parametrize("resource", NEWEST_FIRST)
+async def test_pages_are_walked_by_cursor_newest_first(
+    connect: Callable[..., Any], watched: WatchedSandbox, resource: str
+) -> None:
+    client = connect(watched)
+    ids = await seven(client, resource)
+    listing = getattr(client, resource).list
+
+    first = await listing(page_size=3)
+    assert watched.query == {"per_page": "3"}
+    second = await listing(page_size=3, cursor=first.next_cursor)
+    assert watched.query == {"per_page": "3", "cursor": first.pagination.next_cursor}
+    third = await listing(page_size=3, cursor=second.next_cursor)
+
+    assert [item.id for each in (first, second, third) for item in each] == ids
+    assert [len(each) for each in (first, second, third)] == [3, 3, 1]
+    assert third.next_cursor is None
+    assert first.items[0].id == ids[0]
+    assert first.response.status == 200
+
+
+DAY = date(2026, 1, 2)
+NOON = datetime(2026, 1, 2, 12, tzinfo=timezone(timedelta(hours=3)))
+SHARED_FILTERS = [
+    ("status", "pending", "status=pending", "status"),
+    ("customer_id", "cus_1", "customer_id=cus_1", "customer"),
+    ("created_on_or_after", DAY, "created_at%5Bgte%5D=2026-01-02", "created-on-or-after"),
+    ("created_on_or_after", "2026-01-02", "created_at%5Bgte%5D=2026-01-02", "created-on-or-after"),
+    (
+        "created_on_or_after",
+        NOON,
+        "created_at%5Bgte%5D=2026-01-02T09%3A00%3A00%2B00%3A00",
+        "created-on-or-after",
+    ),
+    ("created_on_or_before", DAY, "created_at%5Blte%5D=2026-01-02", "created-on-or-before"),
+    (
+        "created_on_or_before",
+        NOON,
+        "created_at%5Blte%5D=2026-01-02T09%3A00%3A00%2B00%3A00",
+        "created-on-or-before",
+    ),
+    ("page_size", 100, "per_page=100", "page-size"),
+    ("page_size", 1, "per_page=1", "page-size"),
+]
+FILTERS = [
+    row(resource, name, value, query, facts=f"filter.{short}.{fact}")
+    for resource, short in (("payment_intents", "intents"), ("payouts", "payouts"))
+    for name, value, query, fact in SHARED_FILTERS
+] + [
+    row("payment_intents", "channel", "checkout", "channel=checkout", facts="filter.intents.channel"),
+    row("payouts", "method", "mtn_bj", "method=mtn_bj", facts="filter.payouts.method"),
+    row("payouts", "currency", "XOF", "currency=XOF", facts="filter.payouts.currency"),
+]
+
+
+@pytest.mark.parametrize(("resource", "name", "value", "query"), FILTERS)
+async def test_a_filter_is_sent_under_its_name(
+    connect: Callable[..., Any], watched: WatchedSandbox, resource: str, name: str, value: Any, query: str
+) -> None:
+    await getattr(connect(watched), resource).list(**{name: value})
+    assert watched.arrived[-1].query == query
+
+
+@pytest.mark.parametrize(
+    ("resource", "one", "other"),
+    [
+        row("payment_intents", {"status": "pending"}, {"status": "failed"}, facts="filter.intents.status"),
+        row("payment_intents", {"channel": "api"}, {"channel": "checkout"}, facts="filter.intents.channel"),
+        row("payouts", {"status": "pending"}, {"status": "failed"}, facts="filter.payouts.status"),
+        row("payouts", {"method": "mtn_bj"}, {"method": "mtn_ci"}, facts="filter.payouts.method"),
+        row("payouts", {"currency": "XOF"}, {"currency": "GHS"}, facts="filter.payouts.currency"),
+        *(
+            row(
+                resource,
+                {name: near},
+                {name: far},
+                facts=f"conventions.timestamps-iso-utc filter.{short}.{name.replace('_', '-')}",
+            )
+            for resource, short in (("payment_intents", "intents"), ("payouts", "payouts"))
+            for name, near, far in (
+                ("created_on_or_after", date(2026, 1, 1), date(2026, 1, 2)),
+                ("created_on_or_before", date(2026, 1, 1), date(2025, 12, 31)),
+            )
+        ),
+    ],
+)
+async def test_a_filter_narrows_the_list(
+    connect: Callable[..., Any],
+    watched: WatchedSandbox,
+    resource: str,
+    one: dict[str, Any],
+    other: dict[str, Any],
+) -> None:
+    client = connect(watched)
+    record = await create(client, resource)
+    assert [item.id for item in await getattr(client, resource).list(**one)] == [record.id]
+    assert len(await getattr(client, resource).list(**other)) == 0
+
+
+@pytest.mark.parametrize("resource", LISTS)
+async def test_a_customers_records_are_found_by_the_customers_id(
+    connect: Callable[..., Any], watched: WatchedSandbox, resource: str
+) -> None:
+    client = connect(watched)
+    record = await create(client, resource, customer={"email": "ada@example.test"})
+    await create(client, resource, customer={"email": "bob@example.test"})
+    found = await getattr(client, resource).list(customer_id=record.customer.id)
+    assert [item.id for item in found] == [record.id]
+
+
+@pytest.mark.parametrize("resource", LISTS)
+async def test_a_walk_reads_a_page_only_when_it_is_needed(
+    connect: Callable[..., Any], watched: WatchedSandbox, resource: str
+) -> None:
+    client = connect(watched)
+    ids = await seven(client, resource)
+    watched.arrived.clear()
+    walk = getattr(client, resource).iterate(page_size=3, status="pending")
+    assert watched.arrived == []
+
+    met = []
+    reads = []
+    async for item in walk:
+        met.append(item.id)
+        reads.append(len(watched.arrived))
+    assert met == ids
+    assert reads == [1, 1, 1, 2, 2, 2, 3]
+    assert len(watched.arrived) == 3
+    assert all("status=pending" in request.query for request in watched.arrived)
+
+
+@pytest.mark.parametrize(
+    ("most", "items", "reads"), [(0, 0, 0), (1, 1, 1), (3, 3, 1), (4, 4, 2), (None, 7, 3)]
+)
+async def test_max_items_ends_a_walk_and_its_reading(
+    connect: Callable[..., Any], watched: WatchedSandbox, most: int | None, items: int, reads: int
+) -> None:
+    client = connect(watched)
+    await seven(client, "payouts")
+    watched.arrived.clear()
+    assert len([item async for item in client.payouts.iterate(page_size=3, max_items=most)]) == items
+    assert len(watched.arrived) == reads
+
+
+@pytest.mark.parametrize(
+    ("last", "why"),
+    [
+        (page("c", cursor=None, more=True), "no cursor"),
+        (page("c", cursor="", more=True), "an empty cursor"),
+        (page("c", cursor="c3", more=False), "no more pages"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_a_walk_ends_where_the_service_says_so(
+    connect: Callable[..., Any], last: Any, why: str
+) -> None:
+    transport = ScriptedTransport(page("a", "b", cursor="c2", more=None), last)
+    client = connect(transport=transport)
+    assert [item.id async for item in client.payouts.iterate()] == ["a", "b", "c"]
+    assert len(transport.flights) == 2
+
+
+@pytest.mark.parametrize("repeat", ["c1", "c2"])
+async def test_a_repeated_cursor_is_an_error_and_not_a_loop(connect: Callable[..., Any], repeat: str) -> None:
+    transport = ScriptedTransport(page("a", cursor="c1"), page("b", cursor="c2"), page("c", cursor=repeat))
+    walk = connect(transport=transport).payment_intents.iterate()
+    met = []
+    with pytest.raises(PaymentsError, match="same cursor twice") as caught:
+        async for item in walk:
+            met.append(item.id)
+    assert met == ["a", "b", "c"]
+    assert len(transport.flights) == 3
+    assert caught.value.operation == "payment_intents.list"
+
+
+@pytest.mark.parametrize("bad", [-1, 1.0, "2", True])
+async def test_a_senseless_max_items_is_refused(connect: Callable[..., Any], bad: Any) -> None:
+    transport = ScriptedTransport(page("a"))
+    with pytest.raises(InvalidRequest, match="max_items"):
+        _ = [item async for item in connect(transport=transport).payouts.iterate(max_items=bad)]
+    assert transport.flights == []
+
+
+async def test_a_walk_checks_its_filters_as_list_does(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(page("a"))
+    client = connect(transport=transport)
+    with pytest.raises(InvalidRequest, match="page_size"):
+        _ = [item async for item in client.payouts.iterate(page_size=0)]
+    with pytest.raises(TypeError, match="channel"):
+        _ = [item async for item in client.payouts.iterate(channel="api")]
+    assert transport.flights == []
+
+
+async def test_a_walk_starts_at_the_cursor_it_is_given(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(page("b"))
+    walk = connect(transport=transport).payouts.iterate(cursor="c1")
+    assert [item.id async for item in walk] == ["b"]
+    assert transport.flights[0].url.endswith("?cursor=c1")
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    assert [item async for item in connect(transport=transport).payouts.iterate(created_on_or_after=moment)]

@@ -1,0 +1,94 @@
+"""`payouts.find`: a payout by its reference, None only at the end of the list."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import pytest
+
+from payments_async.errors import InvalidRequest, SearchIncomplete, ServerError
+from tests.support.creations import create
+from tests.support.scripted import ScriptedTransport, answer
+from tests.support.watched import WatchedSandbox
+
+
+def page(*references: str, cursor: str | None = None) -> Any:
+    """An answer with one page of payouts."""
+    data = [{"id": f"po_{each}", "reference": each} for each in references]
+    return answer(200, {"data": data, "pagination": {"next_cursor": cursor, "has_more_pages": bool(cursor)}})
+
+
+async def test_a_payout_is_found_by_its_reference(
+    connect: Callable[..., Any], watched: WatchedSandbox
+) -> None:
+    client = connect(watched)
+    payout = await create(client, "payouts", reference="inv 7/é")
+    await create(client, "payouts", reference="inv 7")
+    watched.arrived.clear()
+
+    found = await client.payouts.find("inv 7/é", created_on_or_after=date(2026, 1, 1))
+    assert found.id == payout.id
+    assert watched.query == {"per_page": "100", "created_at[gte]": "2026-01-01"}
+    assert len(watched.arrived) == 1
+
+
+async def test_none_means_that_the_whole_list_was_read(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(page("a", cursor="c1"), page("b", cursor="c2"), page("c"))
+    assert await connect(transport=transport).payouts.find("inv-7") is None
+    assert [flight.url.rpartition("=")[2] for flight in transport.flights] == ["100", "c1", "c2"]
+
+
+async def test_a_find_stops_reading_when_it_has_found(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(page("a", cursor="c1"), page("b", "inv-7", cursor="c2"))
+    found = await connect(transport=transport).payouts.find("inv-7", max_pages=2)
+    assert found.id == "po_inv-7"
+    assert len(transport.flights) == 2
+
+
+async def test_a_find_that_ran_out_of_pages_says_where_to_go_on(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(page("a", cursor="c1"), page("b", cursor="c2"))
+    with pytest.raises(SearchIncomplete) as caught:
+        await connect(transport=transport).payouts.find("inv-7", max_pages=2)
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert (error.pages, error.cursor) == (2, "c2")
+        assert error.operation == "payouts.find"
+        assert error.effect == "none"
+    assert len(transport.flights) == 2
+
+
+async def test_the_last_page_allowed_may_be_the_lists_last(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(page("a", cursor="c1"), page("b"))
+    assert await connect(transport=transport).payouts.find("inv-7", max_pages=2) is None
+
+
+async def test_an_error_of_a_page_is_the_finds_error(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(page("a", cursor="c1"), answer(501, {"message": "no"}))
+    with pytest.raises(ServerError):
+        await connect(transport=transport).payouts.find("inv-7")
+
+
+@pytest.mark.parametrize(
+    ("reference", "search", "fields"),
+    [
+        ("", {}, {"reference"}),
+        (7, {}, {"reference"}),
+        (None, {"max_pages": 0}, {"reference", "max_pages"}),
+        ("inv-7", {"max_pages": 0}, {"max_pages"}),
+        ("inv-7", {"max_pages": -1}, {"max_pages"}),
+        ("inv-7", {"max_pages": 1.0}, {"max_pages"}),
+        ("inv-7", {"max_pages": True}, {"max_pages"}),
+        ("inv-7", {"created_on_or_after": 7}, {"created_on_or_after"}),
+        ("inv-7", {"timeout": 0}, {"timeout"}),
+    ],
+)
+async def test_senseless_arguments_are_refused(
+    connect: Callable[..., Any], reference: Any, search: dict[str, Any], fields: set[str]
+) -> None:
+    transport = ScriptedTransport(page("inv-7"))
+    with pytest.raises(InvalidRequest) as caught:
+        await connect(transport=transport).payouts.find(reference, **search)
+    assert caught.value.errors.keys() == fields
+    assert transport.flights == []

@@ -1,0 +1,210 @@
+"""`client.request`: whatever the interface does not show, with the same care as everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from payments_async import Payout, RateLimits
+from payments_async.errors import InvalidRequest, LimitReached, NotFoundError, OutcomeUnknown
+from tests.support.creations import create
+from tests.support.jumping import JumpingRuntime
+from tests.support.scripted import ScriptedTransport, answer, lost
+from tests.support.watched import WatchedSandbox
+
+WRITES = ["POST", "PUT", "PATCH", "DELETE"]
+
+
+@pytest.mark.fact("open.other-endpoints", "idempotency.writes-only")
+@pytest.mark.parametrize("method", WRITES)
+async def test_a_write_carries_a_key_its_body_and_its_query(connect: Callable[..., Any], method: str) -> None:
+    transport = ScriptedTransport(answer(200, {"data": {"id": "re_1", "amount": 10.10}, "more": True}))
+    client = connect(transport=transport)
+    body = {"amount": Decimal("10.10"), "reason": "é"}
+    whole = await client.request(method, "/refunds/re_1", json=body, params={"expand": "all", "none": None})
+
+    (flight,) = transport.flights
+    assert flight.method == method
+    assert flight.url.endswith("/v1/refunds/re_1?expand=all")
+    assert flight.body == '{"amount":10.10,"reason":"é"}'.encode()
+    assert len(flight.headers["X-Idempotency-Key"]) >= 8
+    assert flight.headers["Content-Type"] == "application/json"
+    assert whole == {"data": {"id": "re_1", "amount": Decimal("10.10")}, "more": True}
+
+
+@pytest.mark.fact("open.other-endpoints", "idempotency.writes-only", "conventions.content-type")
+async def test_a_read_carries_neither_key_nor_body(
+    connect: Callable[..., Any], watched: WatchedSandbox
+) -> None:
+    client = connect(watched)
+    payout = await create(client, "payouts")
+    whole = await client.request("GET", "/payouts", params={"per_page": 1}, extra_query={"status": "pending"})
+
+    assert watched.line == "GET /v1/payouts"
+    assert watched.query == {"per_page": "1", "status": "pending"}
+    assert not watched.arrived[-1].body
+    assert watched.headers.keys().isdisjoint({"x-idempotency-key", "content-type"})
+    assert [item["id"] for item in whole["data"]] == [payout.id]
+    assert whole["pagination"]["per_page"] == 1
+
+
+@pytest.mark.fact("open.other-endpoints")
+async def test_a_result_class_reads_the_data(connect: Callable[..., Any], watched: WatchedSandbox) -> None:
+    client = connect(watched)
+    payout = await create(client, "payouts", reference="r-1")
+    read = await client.request("GET", f"/payouts/{payout.id}/sync", result=Payout)
+    assert isinstance(read, Payout)
+    assert read == payout
+    assert read.response.status == 200
+
+
+async def test_a_callers_key_goes_out_as_it_is(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(answer(200, {}))
+    client = connect(transport=transport)
+    await client.request("POST", "/refunds", json={"a": 1}, idempotency_key="refund-inv-7")
+    await client.request("POST", "/refunds", json={"a": 1}, idempotency_key="refund-inv-7")
+    assert [flight.headers["X-Idempotency-Key"] for flight in transport.flights] == ["refund-inv-7"] * 2
+    with pytest.raises(InvalidRequest, match="another body"):
+        await client.request("POST", "/refunds", json={"a": 2}, idempotency_key="refund-inv-7")
+    assert len(transport.flights) == 2
+
+
+async def test_a_write_without_an_answer_is_in_doubt(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(lost())
+    client = connect(transport=transport, runtime=JumpingRuntime(), max_retries=1)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await client.request("POST", "/refunds", json={"amount": 5})
+    keys = {flight.headers["X-Idempotency-Key"] for flight in transport.flights}
+    assert len(transport.flights) == 2
+    assert keys == {caught.value.idempotency_key}
+    assert caught.value.operation == "POST /refunds"
+
+
+async def test_the_services_refusal_is_the_usual_error(
+    connect: Callable[..., Any], watched: WatchedSandbox
+) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        await connect(watched).request("GET", "/no/such/thing")
+    assert caught.value.operation == "GET /no/such/thing"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "limit", "room"),
+    [
+        ("GET", "/anything", None, "reads"),
+        ("POST", "/anything", None, "writes"),
+        ("DELETE", "/anything", None, "writes"),
+        ("POST", "/refunds/re_1/requery", None, "diagnostics"),
+        ("GET", "/refunds/re_1/inspect", None, "diagnostics"),
+        ("GET", "/refunds/re_1/sync", None, "diagnostics"),
+        ("GET", "/payment/intents/pi_1/refunds/availability", None, "refund_availability"),
+        ("GET", "/anything", "write", "writes"),
+        ("GET", "/anything", "diagnostic", "diagnostics"),
+        ("POST", "/anything", "read", "reads"),
+        ("GET", "/anything", "refund_availability", "refund_availability"),
+    ],
+)
+async def test_a_path_counts_against_its_limit(
+    connect: Callable[..., Any], method: str, path: str, limit: Any, room: str
+) -> None:
+    transport = ScriptedTransport(answer(200, {}))
+    limits = RateLimits(**{room: 1})
+    client = connect(transport=transport, runtime=JumpingRuntime(), limits=limits, on_limit="raise")
+    await client.request(method, path, limit=limit)
+    with pytest.raises(LimitReached):
+        await client.request(method, path, limit=limit)
+    assert len(transport.flights) == 1
+
+
+async def test_a_live_operation_by_its_path_has_its_records_limit(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(answer(200, {}))
+    client = connect(transport=transport, runtime=JumpingRuntime(), on_limit="raise")
+    for _ in range(12):
+        await client.request("GET", "/payouts/po_1/sync")
+    with pytest.raises(LimitReached):
+        await client.request("GET", "/payouts/po_1/sync")
+    await client.request("GET", "/payouts/po_2/sync")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            "",
+            "/",
+            "payouts",
+            "//evil.test/x",
+            "https://evil.test/",
+            "/a//b",
+            "/a/",
+            "/a/../b",
+            "/..",
+            "/a/.",
+        ),
+        *(
+            "/a/%2e%2e/b",
+            "/a%2Fb",
+            "/a%5Cb",
+            "/a\\b",
+            "/a b",
+            "/a?b=1",
+            "/a#b",
+            "/é",
+            "/a\n",
+            "/a%0d%0aX",
+            "/%",
+        ),
+        *("/a%00", "/{x}", 7, None),
+    ],
+    ids=ascii,
+)
+async def test_an_unsafe_path_is_refused(connect: Callable[..., Any], path: Any) -> None:
+    transport = ScriptedTransport(answer(200, {}))
+    with pytest.raises(InvalidRequest) as caught:
+        await connect(transport=transport).request("GET", path)
+    assert list(caught.value.errors) == ["path"]
+    assert transport.flights == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fields"),
+    [
+        ({"method": "get"}, {"method"}),
+        ({"method": "TRACE"}, {"method"}),
+        ({"method": None, "limit": "fast", "result": dict}, {"method", "limit", "result"}),
+        ({"result": Payout("po_1")}, {"result"}),
+        ({"method": "GET", "json": {}}, {"json"}),
+        ({"json": [1]}, {"json"}),
+        ({"json": {"a": float("nan")}}, {"json"}),
+        ({"json": {"a": b"x"}}, {"json"}),
+        ({"params": [("a", "b")]}, {"params"}),
+        ({"params": {"a": {"b": 1}}, "extra_query": "a=b"}, {"params", "extra_query"}),
+        ({"extra_headers": {"Host": "x"}, "timeout": 0}, {"extra_headers", "timeout"}),
+        ({"idempotency_key": "short", "extra_body": 7}, {"idempotency_key", "extra_body"}),
+    ],
+    ids=str,
+)
+async def test_arguments_that_cannot_be_used_are_refused(
+    connect: Callable[..., Any], arguments: dict[str, Any], fields: set[str]
+) -> None:
+    transport = ScriptedTransport(answer(200, {}))
+    given = {"method": "POST", "path": "/refunds", **arguments}
+    with pytest.raises(InvalidRequest) as caught:
+        await connect(transport=transport).request(given.pop("method"), given.pop("path"), **given)
+    assert caught.value.errors.keys() == fields
+    assert transport.flights == []
+
+
+@pytest.mark.parametrize(
+    ("method", "unknown"), [("POST", "colour"), ("GET", "colour"), ("GET", "idempotency_key")]
+)
+async def test_an_argument_it_does_not_take_is_a_type_error(
+    connect: Callable[..., Any], method: str, unknown: str
+) -> None:
+    transport = ScriptedTransport(answer(200, {}))
+    with pytest.raises(TypeError, match=unknown):
+        await connect(transport=transport).request(method, "/refunds", **{unknown: "green-green"})
+    assert transport.flights == []
