@@ -1,0 +1,156 @@
+"""A call's deadline covers pacing, attempts and back-off; an attempt's timeout shrinks to what is left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from payments_async import APITimeoutError, DeadlineExceeded, InvalidRequest, OutcomeUnknown, RateLimits
+from payments_async.sandbox import Sandbox
+from tests.support.motion import PAYOUT, Played, payout_answer, play, refusal
+from tests.support.scripted import answer, lost, unsent
+
+Connect = Callable[..., Any]
+PAGE = answer(200, {"data": [], "pagination": {}})
+
+
+def taking(seconds: float, step: Any) -> Callable[[Any], Any]:
+    """A step during which the client's clock goes on; `clock` is set once the client is made."""
+
+    def play_step(flight: Any) -> Any:
+        play_step.clock.advance(seconds)  # type: ignore[attr-defined] # set by `on_clock`
+        return step(flight) if callable(step) else step
+
+    return play_step
+
+
+def on_clock(connect: Connect, *script: Any, **options: Any) -> Played:
+    played = play(connect, *script, **options)
+    for step in script:
+        if callable(step):
+            step.clock = played.runtime
+    return played
+
+
+@pytest.mark.parametrize("how", ["client", "call", "sibling"])
+async def test_a_deadline_ends_the_retries_of_a_read(connect: Connect, how: str) -> None:
+    options = {"deadline": 5.0} if how == "client" else {}
+    played = on_clock(connect, taking(2.0, refusal(503)), max_retries=50, **options)
+    client = played.client.with_options(deadline=5.0) if how == "sibling" else played.client
+    with pytest.raises(DeadlineExceeded) as caught:
+        await client.payouts.list(**({"deadline": 5.0} if how == "call" else {}))
+    assert 2 <= len(caught.value.attempts) <= 3
+    assert (caught.value.effect, caught.value.__cause__.status) == ("none", 503)
+    assert played.runtime.monotonic() < 6.0 + 2.0
+
+
+async def test_the_calls_deadline_counts_before_the_clients(connect: Connect) -> None:
+    played = on_clock(connect, taking(2.0, refusal(503)), deadline=1.0, max_retries=50)
+    with pytest.raises(DeadlineExceeded) as caught:
+        await played.client.payouts.list(deadline=100.0)
+    assert len(caught.value.attempts) > 10
+
+
+async def test_a_back_off_beyond_the_deadline_is_not_begun(connect: Connect) -> None:
+    ends = []
+    for seed in range(10):
+        played = on_clock(connect, unsent(), seed=seed, max_retries=10)
+        with pytest.raises(DeadlineExceeded):
+            await played.client.payouts.create(**PAYOUT, deadline=2.0)
+        ends.append(played.runtime.monotonic())
+    assert max(ends) < 2.0
+
+
+async def test_a_deadline_after_something_was_sent_leaves_a_creation_in_doubt(connect: Connect) -> None:
+    played = on_clock(connect, taking(2.0, lost("timeout")), max_retries=50)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await played.client.payouts.create(**PAYOUT, deadline=5.0)
+    assert isinstance(caught.value.__cause__, APITimeoutError)
+
+
+async def test_each_attempt_gets_what_is_left_of_the_deadline(connect: Connect) -> None:
+    played = on_clock(connect, taking(6.0, lost("timeout")), timeout=10.0, max_retries=50)
+    with pytest.raises(OutcomeUnknown):
+        await played.client.payouts.create(**PAYOUT, deadline=15.0)
+    timeouts = [flight.timeout for flight in played.transport.flights]
+    assert timeouts[0] == 10.0
+    assert timeouts[1:] == sorted(timeouts[1:], reverse=True)
+    assert all(0 < timeout < 9.0 for timeout in timeouts[1:])
+
+
+@pytest.mark.parametrize(("options", "given", "timeout"), [({}, {}, 30.0), ({"timeout": 7}, {}, 7)])
+async def test_without_a_deadline_an_attempt_gets_its_timeout(
+    connect: Connect, options: Any, given: Any, timeout: float
+) -> None:
+    played = play(connect, PAGE, **options)
+    await played.client.payouts.list(**given)
+    await played.client.payouts.list(timeout=3)
+    assert [flight.timeout for flight in played.transport.flights] == [timeout, 3]
+
+
+async def test_a_deadline_covers_the_wait_for_the_rate_limit(connect: Connect) -> None:
+    played = play(connect, payout_answer(), limits=RateLimits(writes=1))
+    await played.client.payouts.create(**PAYOUT)
+    with pytest.raises(DeadlineExceeded) as caught:
+        await played.client.payouts.create(**PAYOUT, deadline=20.0)
+    assert (caught.value.effect, caught.value.attempts) == ("none", ())
+    assert played.runtime.monotonic() == pytest.approx(20.0, abs=0.1)
+    assert len(played.transport.flights) == 1
+
+
+async def test_a_deadline_covers_the_wait_after_a_429(connect: Connect) -> None:
+    played = play(connect, refusal(429, {"Retry-After": "60"}), payout_answer())
+    with pytest.raises(DeadlineExceeded) as caught:
+        await played.client.payouts.create(**PAYOUT, deadline=20.0)
+    assert [attempt.status for attempt in caught.value.attempts] == [429]
+    assert len(played.transport.flights) == 1
+
+
+async def test_a_doubt_before_the_wait_stays_a_doubt(connect: Connect) -> None:
+    played = play(connect, lost(), refusal(429, {"Retry-After": "60"}), payout_answer())
+    with pytest.raises(OutcomeUnknown):
+        await played.client.payouts.create(**PAYOUT, deadline=20.0)
+
+
+async def test_a_clock_that_jumps_past_the_deadline_while_waiting_sends_nothing_more(
+    connect: Connect,
+) -> None:
+    """The machine slept: what was scheduled in time wakes up late."""
+    played = play(connect, unsent(), payout_answer())
+    runtime = played.runtime
+    on_time = runtime.sleep
+
+    async def late(seconds: float) -> None:
+        await on_time(seconds)
+        runtime.advance(3600.0)
+
+    runtime.sleep = late  # type: ignore[method-assign] # this clock oversleeps
+    with pytest.raises(DeadlineExceeded):
+        await played.client.payouts.create(**PAYOUT, deadline=60.0)
+    assert len(played.transport.flights) == 1
+    assert played.client.limits_snapshot()["write"].used == 0
+
+
+async def test_an_answer_that_came_late_still_counts(connect: Connect) -> None:
+    played = on_clock(connect, taking(3600.0, payout_answer()))
+    assert (await played.client.payouts.create(**PAYOUT, deadline=60.0)).id == "po_1"
+
+
+@pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan"), True, "5"])
+async def test_a_deadline_that_is_no_time_is_refused(connect: Connect, value: Any) -> None:
+    played = play(connect, PAGE)
+    with pytest.raises(InvalidRequest) as caught:
+        await played.client.payouts.list(deadline=value)
+    assert list(caught.value.errors) == ["deadline"]
+    assert played.transport.flights == []
+
+
+async def test_a_hanging_service_is_left_at_the_deadline(connect: Connect, sandbox: Sandbox) -> None:
+    client = connect(sandbox)
+    sandbox.on("payouts.*").respond("hang", times=None)
+    with pytest.raises(DeadlineExceeded):
+        await client.payouts.list(deadline=0.04)
+    with pytest.raises(OutcomeUnknown):
+        await client.payouts.create(**PAYOUT, deadline=0.04)
