@@ -27,12 +27,12 @@ class Show(Protocol):
     """Where a command's steps go."""
 
     def heading(self, title: str, note: str = "") -> None:
-        """What follows is about this; for people only."""
+        """What follows is about `title`; `note` is for people only."""
 
     def step(self, name: str, text: str, *, good: bool = True, **facts: object) -> None:
         """A step is over: `text` for people, `facts` for programs."""
 
-    def progress(self, name: str, total: int, **facts: object) -> AbstractContextManager[Callable[[], None]]:
+    def progress(self, name: str, total: int) -> AbstractContextManager[Callable[[], None]]:
         """A long step. Call what it gives each time one of `total` is done."""
 
     def picture(self, renderable: RenderableType) -> None:
@@ -53,16 +53,15 @@ class Terminal:
     def step(self, name: str, text: str, *, good: bool = True, **facts: object) -> None:
         """A line with a tick, or with a cross."""
         mark = ("✓", "green") if good else ("✗", "bold red")
-        label = (f" {name:<{INDENT}}", "dim" if good else "bold red")
-        self._console.print(Text.assemble("  ", mark, label, text), soft_wrap=True)
+        label, told = (f" {name:<{INDENT}}", "dim"), (text, "" if good else "bold red")
+        self._console.print(Text.assemble("  ", mark, label, told), soft_wrap=True)
 
     def picture(self, renderable: RenderableType) -> None:
-        """The renderable, after an empty line."""
-        self._console.print()
+        """The renderable."""
         self._console.print(renderable)
 
     @contextmanager
-    def progress(self, name: str, total: int, **facts: object) -> Iterator[Callable[[], None]]:
+    def progress(self, name: str, total: int) -> Iterator[Callable[[], None]]:
         """A bar that goes away when it is full; without a terminal, a line for each quarter."""
         if not self._console.is_terminal:
             yield _quarters(
@@ -84,8 +83,12 @@ class Terminal:
 class JsonLines:
     """For programs: one JSON object a line. Amounts and dates are texts, so that they stay exact."""
 
+    def __init__(self) -> None:
+        self._about = ""
+
     def heading(self, title: str, note: str = "") -> None:
-        """Nothing: steps carry their facts."""
+        """The `about` of the lines that follow."""
+        self._about = title
 
     def step(self, name: str, text: str, *, good: bool = True, **facts: object) -> None:
         """The step's facts."""
@@ -95,13 +98,14 @@ class JsonLines:
         """Nothing: the figures were facts of a step."""
 
     @contextmanager
-    def progress(self, name: str, total: int, **facts: object) -> Iterator[Callable[[], None]]:
+    def progress(self, name: str, total: int) -> Iterator[Callable[[], None]]:
         """A line for each quarter."""
-        known = {"progress": name.lower(), **facts}
-        yield _quarters(total, lambda done: self._print({**known, "done": done, "total": total}))
+        yield _quarters(
+            total, lambda done: self._print({"progress": name.lower(), "done": done, "total": total})
+        )
 
     def _print(self, line: dict[str, object]) -> None:
-        sys.stdout.write(json.dumps(line, default=str) + "\n")
+        sys.stdout.write(json.dumps({"about": self._about, **line}, default=str) + "\n")
         sys.stdout.flush()
 
 

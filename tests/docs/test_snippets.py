@@ -1,7 +1,7 @@
 """Every Python block of README.md and docs/ runs as it stands, against a sandbox of its own.
 
-A block may use `await` at the top level, as `python -m asyncio` allows. Its `test_…` functions are called. One that
-is not meant to run says so where readers see it: its fence starts with ```` ```python no-run ````.
+A block may use `await` at the top level, as `python -m asyncio` allows; its `test_…` functions are called.
+One that is not meant to run says so where readers see it: its fence starts with ```` ```python no-run ````.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def test_a_failing_block_fails_with_the_line_of_the_page() -> None:
 
 
 def test_a_block_may_await_and_its_tests_are_called() -> None:
-    text = "```python\nimport asyncio\nawait asyncio.sleep(0)\nran = []\nasync def test_it():\n    ran.append(1)\n```\n"
+    code = "import asyncio\nawait asyncio.sleep(0)\nran = []\nasync def test_it():\n    ran.append(1)\n"
+    text = f"```python\n{code}```\n"
     (snippet,) = snippets_in(text, "page.md")
     assert run(snippet)["ran"] == [1]
 

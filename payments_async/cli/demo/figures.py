@@ -57,8 +57,10 @@ class Disturbance:
 
     reference: str
     fault: str
-    answers: str
-    """What came of each try: `reset → 201 replayed`."""
+    tries: Sequence[str]
+    """What came of each: `reset`, `201`."""
+    replayed: bool
+    """Whether the last answer came from the service's idempotency store."""
     booked: int
     """How often it is in the books."""
 
@@ -110,18 +112,18 @@ def compare(
         limit=sent.limit.limit,
         seconds=sent.seconds,
         disturbances=[
-            Disturbance(reference, fault, _answers(by_reference[reference]), booked[reference])
+            _disturbance(by_reference[reference], fault, booked[reference])
             for reference, fault in faults.items()
         ],
         problems=[*_payment_problems(sent.checkout, collected), *_payout_problems(rows, booked, booked_sum)],
     )
 
 
-def _answers(payout: Payout) -> str:
+def _disturbance(payout: Payout, fault: str, booked: int) -> Disturbance:
     info = payout.response
     assert info is not None  # every record that a call gave has one
     tries = [attempt.reason for attempt in info.attempts]
-    return " → ".join(tries) + (" replayed" if info.replayed else "")
+    return Disturbance(str(payout.reference), fault, tries, info.replayed, booked)
 
 
 def _payment_problems(checkout: Checkout, collected: Decimal) -> Iterator[str]:

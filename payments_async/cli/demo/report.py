@@ -43,7 +43,7 @@ def tell_plan(file: Path, rows: Sequence[Row], show: Show) -> None:
     """What is going to be sent."""
     show.heading("payments demo", "a simulated service on this machine; nothing leaves it")
     told = f"{len(rows):,} payouts, {total(rows):,} {CURRENCY}"
-    show.step("CSV file", told, file=file.name, payouts=len(rows), sum=total(rows), currency=CURRENCY)
+    show.step("CSV", told, file=file.name, payouts=len(rows), sum=total(rows), currency=CURRENCY)
 
 
 def tell_checkout(checkout: Checkout, show: Show) -> None:
@@ -58,10 +58,12 @@ def tell_checkout(checkout: Checkout, show: Show) -> None:
 
 def tell_leg(figures: Figures, show: Show) -> None:
     """One leg's payouts, faults and books."""
-    show.step("Payouts", f"{figures.asked:,} sent in {figures.seconds:.1f} s", sent=figures.asked)
+    told = f"{figures.asked:,} sent in {figures.seconds:.1f} s, {figures.per_second:,.0f} a second"
+    show.step("Payouts", told, sent=figures.asked, seconds=figures.seconds)
     for one in figures.disturbances:
         times = {1: "once"}.get(one.booked, f"{one.booked} times")
-        told = f"{one.reference}  {FAULTS[one.fault]:<14} {one.answers:<22} paid {times}"
+        answers = " → ".join(one.tries) + " replayed" * one.replayed
+        told = f"{one.reference}  {FAULTS[one.fault]:<14}  {answers:<20}  paid {times}"
         show.step("Fault", told, good=one.booked == 1, **attrs.asdict(one))
     if figures.problems:
         for problem in figures.problems:
@@ -75,6 +77,7 @@ def tell_leg(figures: Figures, show: Show) -> None:
 
 def tell_result(legs: Sequence[Figures], show: Show) -> None:
     """All figures side by side, and whether the books agree."""
+    show.heading("Both", "counted from the clients' events and in the simulated service's own books")
     show.picture(_table(legs))
     agree = not any(leg.problems for leg in legs)
     told = "the books agree: nothing lost, nothing paid twice" if agree else "THE BOOKS DO NOT AGREE"
@@ -89,4 +92,4 @@ def _table(legs: Sequence[Figures]) -> Padding:
     for group in _GROUPS:
         for name, figure in group:
             table.add_row(name, *(figure(leg) for leg in legs), end_section=name == group[-1][0])
-    return Padding(table, (0, 0, 1, 2), expand=False)
+    return Padding(table, (1, 0, 1, 2), expand=False)

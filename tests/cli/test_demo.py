@@ -1,0 +1,164 @@
+"""`payments demo`, whole: what it says, that it is true, and what happens when the books are wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async.cli import main
+from payments_async.cli._exit import Exit
+from payments_async.cli.demo import play
+from payments_async.sandbox import PaymentEntry, Sandbox
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+FEW = "8"
+
+
+def steps(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_every_figure_is_counted_and_the_books_agree(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--json", "--payouts", FEW]) == Exit.DONE
+    *_, result = steps(capsys.readouterr().out)
+    assert (result["step"], result["ok"]) == ("result", True)
+    assert [leg["client"] for leg in result["clients"]] == ["AsyncPayments", "Payments"]
+    for leg in result["clients"]:
+        assert leg["asked"] == leg["booked"] == 8
+        assert Decimal(leg["asked_sum"]) == Decimal(leg["booked_sum"]) > 0
+        assert leg["collected"] == "25.50"
+        assert (leg["retries"], leg["replays"], leg["refused"]) == (4, 2, 1)
+        assert leg["requests"] == 8 + leg["retries"] + len(("create", "retrieve"))
+        assert leg["limit"] == 60_000
+        assert leg["per_second"] == pytest.approx(8 / leg["seconds"])
+        assert leg["problems"] == []
+
+
+def test_each_fault_was_met_and_cost_no_second_payout(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--json", "--payouts", FEW]) == Exit.DONE
+    met = [step for step in steps(capsys.readouterr().out) if step.get("step") == "fault"]
+    seen = {(step["fault"], *step["tries"], step["replayed"], step["booked"]) for step in met}
+    assert len(met) == 8
+    assert seen == {
+        ("lost_response", "reset", "201", True, 1),
+        ("cut_body", "reset", "201", True, 1),
+        ("http:500", "500", "201", False, 1),
+        ("429:1", "429", "201", False, 1),
+    }
+
+
+def test_the_sandboxes_agree_with_what_the_demonstration_tells(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[Sandbox] = []
+
+    class Kept(Sandbox):
+        def __enter__(self) -> Sandbox:
+            opened.append(self)
+            return super().__enter__()
+
+    monkeypatch.setattr(play, "Sandbox", Kept)
+    assert main(["demo", "--json", "--payouts", FEW]) == Exit.DONE
+    *_, result = steps(capsys.readouterr().out)
+    for sandbox, leg in zip(opened, result["clients"], strict=True):
+        assert len(sandbox.requests) == leg["requests"]
+        assert [request.status for request in sandbox.requests].count(429) == leg["refused"]
+        assert str(sandbox.books.total("GHS")) == leg["booked_sum"]
+        assert sandbox.unused_rules == []
+
+
+def test_people_get_both_clients_in_one_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--payouts", FEW, "--seed", "5"]) == Exit.DONE
+    out = capsys.readouterr().out
+    assert re.search(r"AsyncPayments +Payments\n", out)
+    for name in ("Payouts in the books", "Requests", "Retries", "Replays", r"Refused \(429\)", "Seconds"):
+        assert re.search(rf"^ +{name} +[\d.,]+ +[\d.,]+ *$", out, re.MULTILINE), name
+    assert "✓ Result     the books agree" in out
+    assert "✗" not in out
+
+
+class Stray(Sandbox):
+    """A service that has booked a payout nobody asked for."""
+
+    def pay(self, payment_id: str, **options: Any) -> PaymentEntry:
+        body = {
+            "amount": 1,
+            "currency": "GHS",
+            "method": "mobile_money",
+            "reference": "stray",
+            "instrument": {"type": "phone", "phone_number": "+233209999999", "country": "GH"},
+        }
+        headers = {"Authorization": f"Bearer {self.api_key}", "Content-Type": "application/json"}
+        assert self.handle("POST", "/v1/payouts", headers, json.dumps(body).encode()).status == 201
+        return super().pay(payment_id, **options)
+
+
+class Unpaid(Sandbox):
+    """A service where the payer does not pay."""
+
+    def pay(self, payment_id: str, **options: Any) -> PaymentEntry:
+        return super().pay(payment_id, outcome="fail:CUSTOMER_DECLINED")
+
+
+def test_books_that_do_not_agree_are_said_clearly_and_exit_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(play, "Sandbox", Stray)
+    assert main(["demo", "--payouts", "2"]) == Exit.REFUSED
+    out = capsys.readouterr().out
+    assert "✗ Books      stray is in the books 1 time(s) more than asked for" in out
+    assert "✗ Result     THE BOOKS DO NOT AGREE" in out
+    assert "✓ Books" not in out
+
+
+def test_a_payment_that_does_not_read_back_as_paid_exits_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(play, "Sandbox", Unpaid)
+    assert main(["demo", "--payouts", "1"]) == Exit.REFUSED
+    out = capsys.readouterr().out
+    assert "✗ Checkout   25.50 GHS: created, paid by a simulated payer, read back as NOT paid" in out
+    assert "✗ Books      the checkout was paid, and does not read back as paid" in out
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["awaited", "blocking"])
+def test_a_payout_that_nobody_can_account_for_exits_3(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(play, "LEGS", (play.LEGS[number],))
+    monkeypatch.setattr(play, "disturbed", lambda rows, seed: {rows[0].reference: "lost_response*9"})
+    assert main(["demo", "--payouts", FEW]) == Exit.OUTCOME_UNKNOWN
+    assert capsys.readouterr().err.startswith("payments: OutcomeUnknown: payouts.create: no definite answer")
+
+
+def test_the_whole_demonstration_as_the_readme_calls_it_takes_less_than_15_seconds() -> None:
+    (commands,) = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    called = [shlex.split(line.split("#")[0].split("uv run ")[1]) for line in commands.splitlines()]
+    assert called == [["payments", "demo"], ["nox"]]
+    command = shutil.which("payments", path=str(Path(sys.executable).parent))
+    assert command is not None
+    done = subprocess.run(
+        [command, *called[0][1:]], capture_output=True, text=True, timeout=15, check=False, encoding="utf-8"
+    )
+    assert (done.returncode, done.stderr) == (Exit.DONE, "")
+    assert shape(done.stdout) == shape(figure())
+
+
+def figure() -> str:
+    (shown,) = re.findall(r"<!-- demo -->\n```text\n(.*?)```", README, re.DOTALL)
+    return str(shown)
+
+
+def shape(output: str) -> list[str]:
+    """The lines without their figures, alignment and progress."""
+    lines = [re.sub(r"\d[\d.,]*", "#", " ".join(line.split())) for line in output.splitlines()]
+    return [line for line in lines if line and not line.startswith(("·", "─"))]

@@ -1,0 +1,110 @@
+"""The demonstration's bookkeeping: what is counted, and which differences it sees."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from payments_async import Amount, Checkout, Instrument, LimitSnapshot, PaymentIntent
+from payments_async.cli.demo.figures import Figures, Sent, Tally, compare
+from payments_async.cli.demo.plan import Row
+from payments_async.events import AttemptEnded, GateClosed, Replayed, RequestSent, RetryScheduled
+from payments_async.sandbox import Books, PayoutEntry
+
+PHONE = Instrument.phone("+233200000001", "GH")
+ROWS = [Row(f"r-{number}", Decimal("10.10"), "mobile_money", PHONE) for number in (1, 2)]
+
+
+def entry(reference: str, amount: str = "10.10") -> PayoutEntry:
+    return PayoutEntry("po_1", reference, Decimal(amount), "GHS", "pending", "mobile_money", "key", None, 0.0)
+
+
+class Ledger(Books):
+    """Books with these payouts and 25.50 collected."""
+
+    def __init__(self, *entries: PayoutEntry) -> None:
+        self._entries = list(entries)
+
+    def payouts(self, **_: Any) -> list[PayoutEntry]:
+        return self._entries
+
+    def total(self, currency: str) -> Decimal:
+        return sum((entry.amount for entry in self._entries), Decimal(0))
+
+    def collected(self, currency: str) -> Decimal:
+        return Decimal("25.50")
+
+
+def paid(amount: Amount | None) -> Checkout:
+    return Checkout(payment=PaymentIntent(status="completed", amount=amount))
+
+
+def figures(books: Books, checkout: Checkout | None = None) -> Figures:
+    checkout = checkout or paid(Amount(Decimal("25.50")))
+    sent = Sent(checkout, [], 2.0, LimitSnapshot(60_000, 2, 998, 0.0))
+    return compare("AsyncPayments", ROWS, {}, sent, Tally(), books)
+
+
+def test_equal_books_have_no_problem_and_the_rate_is_that_of_the_sending() -> None:
+    done = figures(Ledger(entry("r-1"), entry("r-2")))
+    assert done.problems == []
+    assert (done.asked_sum, done.booked_sum, done.per_second) == (Decimal("20.20"), Decimal("20.20"), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("entries", "problems"),
+    [
+        (
+            [entry("r-1"), entry("r-1"), entry("r-2")],
+            [
+                "r-1 is in the books 1 time(s) more than asked for",
+                "the books have 30.30 GHS paid out; 20.20 was asked for",
+            ],
+        ),
+        (
+            [entry("r-1")],
+            ["r-2 is not in the books", "the books have 10.10 GHS paid out; 20.20 was asked for"],
+        ),
+        (
+            [entry("r-1"), entry("r-2", "10.11")],
+            ["the books have 20.21 GHS paid out; 20.20 was asked for"],
+        ),
+        (
+            [entry("r-1"), entry("r-3")],
+            ["r-3 is in the books 1 time(s) more than asked for", "r-2 is not in the books"],
+        ),
+    ],
+    ids=["twice", "lost", "a cent off", "another one"],
+)
+def test_every_difference_of_the_payouts_is_a_problem(
+    entries: list[PayoutEntry], problems: list[str]
+) -> None:
+    assert figures(Ledger(*entries)).problems == problems
+
+
+@pytest.mark.parametrize("amount", [None, Amount(Decimal("25.51"))])
+def test_a_payment_of_another_amount_is_a_problem(amount: Amount | None) -> None:
+    done = figures(Ledger(entry("r-1"), entry("r-2")), paid(amount))
+    assert done.problems == ["the books have 25.50 GHS collected, and the checkout reads back otherwise"]
+
+
+def test_a_checkout_without_its_payment_is_a_problem() -> None:
+    done = figures(Ledger(entry("r-1"), entry("r-2")), Checkout())
+    assert done.problems == ["the checkout was paid, and does not read back as paid"]
+
+
+def test_the_tally_counts_what_it_names_and_nothing_else() -> None:
+    tally = Tally()
+    for event in (
+        RequestSent("payouts.create", 1, "POST", "key-0001"),
+        AttemptEnded("payouts.create", 1, "not_executed", "429", 429, 0.1),
+        GateClosed("payouts.create", 1, 1.0),
+        RetryScheduled("payouts.create", 1, 0.0, "429"),
+        RequestSent("payouts.create", 2, "POST", "key-0001"),
+        AttemptEnded("payouts.create", 2, "executed", "201", 201, 0.1),
+        Replayed("payouts.create", 2, "key-0001"),
+    ):
+        tally(event)
+    assert (tally.requests, tally.retries, tally.replays, tally.refused) == (2, 1, 1, 1)

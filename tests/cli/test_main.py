@@ -1,0 +1,170 @@
+"""The `payments` command itself: what ends as which exit code."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+import sys
+
+import pytest
+
+import payments_async
+from payments_async import ConfigurationError, InvalidRequest, PaymentsError
+from payments_async.cli import _app, main
+from payments_async.cli._exit import Exit, exit_of
+
+
+def given(monkeypatch: pytest.MonkeyPatch, raised: BaseException) -> None:
+    """Make `payments work` a command that ends with this error."""
+
+    def work() -> int:
+        raise raised
+
+    monkeypatch.setattr(_app, "COMMANDS", (work,))
+
+
+def caused(error: ImportError, cause: BaseException) -> ImportError:
+    error.__cause__ = cause
+    return error
+
+
+def test_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == Exit.DONE
+    assert capsys.readouterr().out.strip() == payments_async.__version__
+
+
+@pytest.mark.parametrize("argv", [[], ["--help"]])
+def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == Exit.DONE
+    told = capsys.readouterr().out
+    assert all(command.__name__ in told for command in _app.COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [["nope"], ["demo", "--nope"], ["demo", "--payouts", "many"], ["demo", "--payouts", "0"], ["demo", "x"]],
+)
+def test_a_wrong_command_line_is_told_on_stderr_and_exits_2(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == Exit.USAGE
+    captured = capsys.readouterr()
+    assert "Error" in captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (PaymentsError("no", effect="none"), Exit.REFUSED),
+        (PaymentsError("paid, unreadable", effect="happened"), Exit.REFUSED),
+        (PaymentsError("who knows", effect="unknown"), Exit.OUTCOME_UNKNOWN),
+        (InvalidRequest({"amount": ["too small"]}), Exit.REFUSED),
+        (ConfigurationError("no key"), Exit.USAGE),
+    ],
+)
+def test_an_error_is_one_line_and_its_effect_decides_the_exit_code(
+    error: PaymentsError, code: Exit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given(monkeypatch, error)
+    assert main(["work"]) == code == exit_of(error)
+    assert capsys.readouterr().err == f"payments: {type(error).__name__}: {error}\n"
+
+
+def test_exit_codes_are_those_the_help_promises() -> None:
+    assert [int(code) for code in Exit] == [0, 1, 2, 3, 75, 130]
+
+
+def test_ctrl_c_exits_as_shells_expect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given(monkeypatch, KeyboardInterrupt())
+    assert main(["work"]) == Exit.INTERRUPTED
+    assert capsys.readouterr().err == "payments: stopped\n"
+
+
+def test_a_command_whose_extra_is_missing_says_which(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = "the sandbox needs babel: pip install 'payments-sdk[sandbox]'"
+    given(monkeypatch, caused(ImportError(told), ModuleNotFoundError("babel")))
+    assert main(["work"]) == Exit.USAGE
+    assert capsys.readouterr().err == f"payments: {told}\n"
+
+
+def test_a_broken_import_is_not_taken_for_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, ImportError("cannot import name"))
+    with pytest.raises(ImportError, match="cannot import name"):
+        main(["work"])
+
+
+ABSENT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == {library!r}:
+            raise ModuleNotFoundError("not installed", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+"""Imports fail as they do where the library was never installed."""
+
+
+@pytest.mark.parametrize("library", ["cyclopts", "rich"])
+def test_without_the_cli_extra_one_line_says_what_to_install(library: str) -> None:
+    code = ABSENT.format(library=library) + "from payments_async.cli import main; sys.exit(main(['demo']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == Exit.USAGE
+    assert done.stderr == f"payments needs {library}: pip install 'payments-sdk[cli]'\n"
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(("missing", "told"), [("cyclopts", True), ("payments_async._version", False)])
+def test_only_a_library_of_the_extra_is_taken_for_missing(
+    missing: str, told: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "payments_async.cli._app")
+    monkeypatch.setitem(sys.modules, missing, None)
+    if told:
+        assert main([]) == Exit.USAGE
+        assert "pip install 'payments-sdk[cli]'" in capsys.readouterr().err
+    else:
+        with pytest.raises(ModuleNotFoundError):
+            main([])
+
+
+def test_python_dash_m_runs_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["payments", "--version"])
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_module("payments_async.cli", run_name="__main__")
+    assert stopped.value.code == Exit.DONE
+    assert capsys.readouterr().out.strip() == payments_async.__version__
+
+
+def test_a_terminal_without_unicode_gets_question_marks() -> None:
+    done = run_command("demo", "--payouts", "4", encoding="ascii")
+    assert done.returncode == Exit.DONE, done.stderr
+    assert "? Checkout" in done.stdout
+
+
+def test_help_does_not_load_the_client_or_the_sandbox() -> None:
+    code = (
+        "import sys; from payments_async.cli import main; main(['--help'])\n"
+        "assert not {'aiohttp', 'payments_async.client', 'payments_async.sandbox'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+
+def run_command(*argv: str, encoding: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "payments_async.cli", *argv],
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
