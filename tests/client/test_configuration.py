@@ -1,0 +1,249 @@
+"""Building a client: options, environment variables, keys that rotate, siblings."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from payments_async import RateLimits, __version__
+from payments_async.errors import ConfigurationError, LimitReached
+from payments_async.sandbox import Sandbox
+from tests.conftest import BASE_URL, KEY
+from tests.support.creations import create
+from tests.support.jumping import JumpingRuntime
+from tests.support.scripted import ScriptedTransport, answer
+from tests.support.surfaces import make_client
+from tests.support.watched import WatchedSandbox
+
+PAGE = answer(200, {"data": [], "pagination": {}})
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PAYMENTS_API_KEY", "PAYMENTS_BASE_URL", "PAYMENTS_RATE_SHARE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def bearer(transport: ScriptedTransport) -> list[str]:
+    """The key of every request sent."""
+    return [str(flight.headers["Authorization"]) for flight in transport.flights]
+
+
+BAD: list[Any] = [
+    ({"api_key": None}, "no API key"),
+    ({"api_key": ""}, "no API key"),
+    *(
+        ({"api_key": bad}, "the API key is malformed")
+        for bad in (
+            *("pk_live_abc", "sk_test_abc", "sk_live_", "SK_LIVE_abc", "sk_live_a b", " sk_live_abc"),
+            *(
+                "sk_live_abc\n",
+                "sk_live_abc\r\nX-Evil: 1",
+                "Bearer sk_live_abc",
+                "sk_live_é",
+                "sk_live_\ud800",
+            ),
+            *(b"sk_live_abc", 7, "sk_live_" + "a" * 201),
+        )
+    ),
+    ({"environment": "live"}, "environment='live' was asked for and the key is a sandbox key"),
+    (
+        {"api_key": "sk_live_abc", "base_url": "https://pay.test/v1", "environment": "sandbox"},
+        "environment='sandbox' was asked for and the key is a live key",
+    ),
+    ({"environment": "test"}, "environment must be 'live' or 'sandbox'"),
+    ({"base_url": None}, "no base URL"),
+    ({"base_url": ""}, "no base URL"),
+    ({"base_url": "http://pay.test/v1"}, "must be https"),
+    ({"base_url": "http://127.0.0.1.evil.test/v1"}, "must be https"),
+    ({"base_url": "http://127.1.1.1@evil.test/v1"}, "credentials"),
+    ({"base_url": "ftp://pay.test/v1"}, "must be https"),
+    ({"base_url": "https://user:pass@pay.test/v1"}, "credentials"),
+    ({"base_url": "https://pay.test/v1?a=b"}, "query or a fragment"),
+    ({"base_url": "https://pay.test/v1#a"}, "query or a fragment"),
+    ({"base_url": "https://pay.test"}, "must end in the version, /v1"),
+    ({"base_url": "https://pay.test/v2"}, "must end in the version, /v1"),
+    ({"base_url": "https://pay.test/av1"}, "must end in the version, /v1"),
+    ({"base_url": "https:///v1"}, "has no host"),
+    ({"base_url": "https://pay.test:port/v1"}, "has no host"),
+    ({"base_url": "https://[::1/v1"}, "has no host"),
+    ({"base_url": "pay.test/v1"}, "has no host"),
+    ({"base_url": "https://päy.test/v1"}, "plain ASCII"),
+    ({"base_url": "https://pay.test/v1\n"}, "plain ASCII"),
+    ({"base_url": "https:\\\\pay.test/v1"}, "plain ASCII"),
+    ({"base_url": 7}, "plain ASCII"),
+    ({"api_key": "sk_live_abc"}, "a live key goes over https only"),
+    ({"api_key": "sk_live_abc", "base_url": "HTTP://127.0.0.1:9/v1"}, "a live key goes over https only"),
+    *(
+        ({name: bad}, f"{name} must be a positive number of seconds")
+        for name in ("timeout", "connect_timeout", "deadline", "max_retry_after")
+        for bad in (0, -1, float("inf"), float("nan"), "30", True)
+    ),
+    *(({"max_retries": bad}, "max_retries must be a whole number") for bad in (-1, 1.0, "2", True)),
+    *(({"max_connections": bad}, "max_connections must be a whole number") for bad in (0, -1, 1.0, True)),
+    ({"on_limit": "explode"}, "on_limit must be 'wait' or 'raise'"),
+    ({"limits": 60_000}, "limits must be a RateLimits, not int"),
+    *(({"app_info": bad}, "app_info must be printable ASCII") for bad in ("a\r\nX: y", "é", "a\n", 7)),
+]
+
+
+@pytest.mark.fact("auth.prefix.sk", "auth.prefix.live", "auth.prefix.sandbox")
+@pytest.mark.parametrize(("options", "told"), BAD, ids=ascii)
+def test_an_option_that_cannot_be_used_is_refused(surface: str, options: dict[str, Any], told: str) -> None:
+    given = {"api_key": KEY, "base_url": BASE_URL, **options}
+    with pytest.raises(ConfigurationError, match=re.escape(told)) as caught:
+        make_client(surface, **given)
+    shown = str(caught.value) + repr(caught.value) + repr(vars(caught.value))
+    assert caught.value.effect == "none"
+    for secret in (KEY, "abc", "user:pass", "evil"):
+        assert secret not in shown
+
+
+@pytest.mark.parametrize(
+    ("key", "base_url"),
+    [
+        ("sk_sandbox_" + "a" * 200, "http://localhost:8080/v1"),
+        ("sk_sandbox_A-b_9", "http://[::1]:8080/api/v1/"),
+        ("sk_sandbox_a", "http://127.255.0.1/v1"),
+        ("sk_sandbox_a", "https://pay.test/v1"),
+        ("sk_live_a", "https://127.0.0.1/v1"),
+    ],
+)
+def test_usable_keys_and_addresses_are_taken(surface: str, key: str, base_url: str) -> None:
+    client = make_client(surface, key, base_url=base_url)
+    assert base_url.rstrip("/") in repr(client)
+    assert key not in repr(client)
+
+
+@pytest.mark.fact("auth.key-selects-environment", "auth.bearer-header")
+@pytest.mark.parametrize("key", ["sk_live_abc", "sk_sandbox_abc"])
+async def test_the_key_alone_chooses_the_environment(connect: Callable[..., Any], key: str) -> None:
+    transport = ScriptedTransport(PAGE)
+    await connect(transport=transport, api_key=key, base_url="https://pay.test/v1").payouts.list()
+    (flight,) = transport.flights
+    assert flight.url == "https://pay.test/v1/payouts"
+    assert flight.headers.pop("Authorization") == f"Bearer {key}"
+    assert key not in flight.url + "".join(flight.headers.values())
+
+
+async def test_the_environment_fills_what_is_missing(
+    connect: Callable[..., Any], watched: WatchedSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAYMENTS_API_KEY", watched.api_key)
+    monkeypatch.setenv("PAYMENTS_BASE_URL", watched.base_url)
+    await create(connect(api_key=None, base_url=None), "payouts")
+    assert watched.headers["authorization"] == f"Bearer {watched.api_key}"
+
+
+async def test_what_is_given_comes_before_the_environment(
+    connect: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAYMENTS_API_KEY", "sk_live_other")
+    monkeypatch.setenv("PAYMENTS_BASE_URL", "https://other.test/v1")
+    transport = ScriptedTransport(PAGE)
+    await connect(transport=transport).payouts.list()
+    assert bearer(transport) == [f"Bearer {KEY}"]
+    assert transport.flights[0].url.startswith(BASE_URL)
+
+
+@pytest.mark.parametrize("option", ["api_key", "base_url"])
+def test_an_empty_option_does_not_fall_back_to_the_environment(
+    surface: str, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAYMENTS_API_KEY", KEY)
+    monkeypatch.setenv("PAYMENTS_BASE_URL", BASE_URL)
+    with pytest.raises(ConfigurationError, match=r"no API key|no base URL"):
+        make_client(surface, **{"api_key": KEY, "base_url": BASE_URL, option: ""})
+
+
+@pytest.mark.parametrize(("share", "writes"), [("1/8", 7_500), ("0.5", 30_000), ("1", 60_000), ("", 60_000)])
+def test_a_rate_share_divides_the_limits(
+    surface: str, share: str, writes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAYMENTS_RATE_SHARE", share)
+    client = make_client(surface, KEY, base_url=BASE_URL, runtime=JumpingRuntime())
+    assert client.limits_snapshot()["write"].limit == writes
+
+
+def test_a_rate_share_divides_given_limits_too(surface: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1/2")
+    limits = RateLimits(writes=600)
+    client = make_client(surface, KEY, base_url=BASE_URL, runtime=JumpingRuntime(), limits=limits)
+    assert client.limits_snapshot()["write"].limit == 300
+
+
+@pytest.mark.parametrize("share", ["0", "2", "-1/2", "1/0", "half"])
+def test_a_senseless_rate_share_is_refused(surface: str, share: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAYMENTS_RATE_SHARE", share)
+    with pytest.raises(ConfigurationError, match="PAYMENTS_RATE_SHARE"):
+        make_client(surface, KEY, base_url=BASE_URL)
+
+
+@pytest.mark.parametrize(("app_info", "ending"), [(None, ""), ("shop/1.2 (ada)", " shop/1.2 (ada)")])
+async def test_the_user_agent_says_who_calls(
+    connect: Callable[..., Any], watched: WatchedSandbox, app_info: str | None, ending: str
+) -> None:
+    await connect(watched, app_info=app_info).payouts.list()
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert watched.headers["user-agent"] == f"payments-sdk/{__version__} python/{python}{ending}"
+
+
+@pytest.mark.fact("auth.key-rotation")
+async def test_a_callable_gives_the_key_of_each_request(
+    connect: Callable[..., Any], watched: WatchedSandbox
+) -> None:
+    keys = [watched.new_key(), watched.new_key()]
+    asked: list[str] = []
+
+    def current() -> str:
+        asked.append(keys[0])
+        return keys[0]
+
+    client = connect(watched, api_key=current)
+    assert asked == []
+    await client.payouts.list()
+    keys.reverse()
+    await client.payouts.list()
+    sent = [request.headers["authorization"] for request in watched.arrived]
+    assert sent == [f"Bearer {keys[1]}", f"Bearer {keys[0]}"]
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "told"),
+    [
+        ("", None, "no API key"),
+        ("sk_sandbox_a\n", None, "malformed"),
+        (None, None, "no API key"),
+        (KEY, "live", "the key is a sandbox key"),
+        ("sk_live_abc", None, "a live key goes over https only"),
+    ],
+)
+async def test_a_callables_key_is_checked_each_time(
+    connect: Callable[..., Any], given: Any, environment: Any, told: str
+) -> None:
+    transport = ScriptedTransport(PAGE)
+    client = connect(transport=transport, api_key=lambda: given, environment=environment)
+    with pytest.raises(ConfigurationError, match=told):
+        await create(client, "payouts")
+    with pytest.raises(ConfigurationError, match=told):
+        await client.payouts.list()
+    assert transport.flights == []
+
+
+async def test_limits_of_one_key_leave_another_key_alone(
+    connect: Callable[..., Any], sandbox: Sandbox
+) -> None:
+    keys = ["sk_sandbox_one", "sk_sandbox_two"]
+    transport = ScriptedTransport(PAGE)
+    options = {"runtime": JumpingRuntime(), "limits": RateLimits(reads=1), "on_limit": "raise"}
+    client = connect(transport=transport, api_key=lambda: keys[0], **options)
+    await client.payouts.list()
+    with pytest.raises(LimitReached):
+        await client.payouts.list()
+    keys.reverse()
+    await client.payouts.list()
+    assert bearer(transport) == ["Bearer sk_sandbox_one", "Bearer sk_sandbox_two"]

@@ -1,0 +1,189 @@
+"""PreparedRequest: fixed once, stored as text, sent from anywhere, and one payout however often."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from payments_async import Instrument, PreparedRequest
+from payments_async.errors import ConfigurationError, InvalidRequest, OutcomeUnknown
+from payments_async.sandbox import Sandbox
+from tests.conftest import BASE_URL
+from tests.support.creations import PAYOUT, SMALLEST
+from tests.support.jumping import JumpingRuntime
+from tests.support.scripted import ScriptedTransport, answer, lost
+from tests.support.watched import WatchedSandbox
+
+ACCOUNT = "9876504321098"
+BANK = Instrument.bank_account(ACCOUNT, "058", "NG", account_name="Ada Adeyemi")
+
+
+@pytest.mark.parametrize("resource", SMALLEST)
+async def test_what_was_stored_is_sent_by_another_client_and_happens_once(
+    connect: Callable[..., Any], watched: WatchedSandbox, resource: str
+) -> None:
+    prepared = getattr(connect(watched), resource).prepare(**SMALLEST[resource], description="é")
+    stored = prepared.to_json()
+    assert watched.arrived == []
+
+    other = connect(watched)
+    first = await other.send(PreparedRequest.from_json(stored))
+    second = await connect(watched).send(PreparedRequest.from_json(stored), priority="bulk")
+
+    assert len(watched.books.payouts()) + len(watched.books.payments()) == 1
+    assert {request.body for request in watched.arrived} == {prepared.body}
+    assert {request.headers["x-idempotency-key"] for request in watched.arrived} == {prepared.idempotency_key}
+    assert [first.response.replayed, second.response.replayed] == [False, True]
+    assert first == second
+
+
+async def test_create_is_prepare_and_send(connect: Callable[..., Any], watched: WatchedSandbox) -> None:
+    client = connect(watched)
+    arguments = {**PAYOUT, "reference": "r-1", "idempotency_key": "one-and-the-same"}
+    prepared = client.payouts.prepare(**arguments)
+    created = await client.payouts.create(**arguments)
+    sent = await client.send(prepared)
+    assert sent == created
+    assert watched.arrived[0].body == watched.arrived[1].body == prepared.body
+
+
+async def test_the_json_form_comes_back_equal(connect: Callable[..., Any]) -> None:
+    client = connect(runtime=JumpingRuntime())
+    prepared = client.payouts.prepare(
+        **{**PAYOUT, "amount": Decimal("10.10"), "instrument": BANK},
+        reference="inv-7",
+        idempotency_key="stored-inv-7",
+        extra_body={"note": "é"},
+        extra_query={"expand": "all"},
+        extra_headers={"X-Trace": "7"},
+    )
+    read = PreparedRequest.from_json(prepared.to_json())
+
+    assert read == prepared
+    assert read.body.endswith('"note":"é"}'.encode())
+    assert read.operation == "payouts.create"
+    assert read.path == "/payouts?expand=all"
+    assert read.headers == {"X-Trace": "7"}
+    assert read.reference == "inv-7"
+    assert read.created_at.tzinfo is UTC
+    assert (read.base_url, read.environment) == (BASE_URL, "sandbox")
+    assert PreparedRequest.from_json(read.to_json()).to_json() == prepared.to_json()
+
+
+async def test_extras_are_sent_with_it(connect: Callable[..., Any], watched: WatchedSandbox) -> None:
+    client = connect(watched)
+    prepared = client.payouts.prepare(
+        **PAYOUT, extra_body={"note": "n"}, extra_query={"expand": "all"}, extra_headers={"X-Trace": "7"}
+    )
+    await client.send(PreparedRequest.from_json(prepared.to_json()))
+    assert watched.body["note"] == "n"
+    assert watched.query == {"expand": "all"}
+    assert watched.headers["x-trace"] == "7"
+
+
+def test_its_repr_shows_no_account(connect: Callable[..., Any]) -> None:
+    prepared = connect().payouts.prepare(**{**PAYOUT, "instrument": BANK}, extra_headers={"X-Trace": ACCOUNT})
+    assert ACCOUNT in prepared.to_json()
+    for shown in (repr(prepared), str(prepared), repr([prepared])):
+        assert ACCOUNT not in shown
+        assert prepared.idempotency_key in shown
+
+
+FIELDS = json.loads(
+    PreparedRequest(
+        "payouts.create",
+        "/payouts",
+        b"{}",
+        "stored-inv-7",
+        JumpingRuntime().now(),
+        BASE_URL,
+        "sandbox",
+    ).to_json()
+)
+
+
+def without(name: str) -> dict[str, Any]:
+    """The stored form less one field."""
+    return {key: value for key, value in FIELDS.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "not JSON", "null", "7", "[]", "{}", '"text"', "[" * 100_000),
+        *(json.dumps(without(name)) for name in FIELDS),
+        *(json.dumps({**FIELDS, name: bad}) for name in FIELDS for bad in (7, ["x"], {"a": 1})),
+        json.dumps({**FIELDS, "version": 2}),
+        json.dumps({**FIELDS, "created_at": "yesterday"}),
+        json.dumps({**FIELDS, "unknown": "field"}),
+        json.dumps({**FIELDS, "body": "\ud800"}),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_any_other_text_is_a_value_error_that_shows_nothing(text: str) -> None:
+    with pytest.raises(ValueError, match="not a PreparedRequest of this version") as caught:
+        PreparedRequest.from_json(text)
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("bad", [None, 7, b"\xff"])
+def test_what_is_not_text_is_a_value_error_too(bad: Any) -> None:
+    with pytest.raises(ValueError, match="not a PreparedRequest"):
+        PreparedRequest.from_json(bad)
+
+
+@pytest.mark.parametrize(
+    ("made_with", "sent_with", "told"),
+    [
+        ({"base_url": "https://other.test/v1"}, {}, "another address"),
+        ({"base_url": "http://localhost:9/v1"}, {}, "another address"),
+        (
+            {"api_key": "sk_live_x", "base_url": "https://pay.test/v1"},
+            {"api_key": "sk_sandbox_x", "base_url": "https://pay.test/v1"},
+            "prepared for live, .*the key is a sandbox key",
+        ),
+        (
+            {"api_key": "sk_sandbox_x", "base_url": "https://pay.test/v1"},
+            {"api_key": "sk_live_x", "base_url": "https://pay.test/v1"},
+            "prepared for sandbox, .*the key is a live key",
+        ),
+    ],
+)
+@pytest.mark.parametrize("how", ["send", "resolve"])
+async def test_a_request_for_elsewhere_is_refused_and_stays_here(
+    connect: Callable[..., Any], made_with: Any, sent_with: Any, told: str, how: str
+) -> None:
+    transport = ScriptedTransport(answer(201, {"data": {"id": "po_1"}}))
+    prepared = connect(transport=transport, **made_with).payouts.prepare(**PAYOUT)
+    client = connect(transport=transport, **sent_with)
+    with pytest.raises(ConfigurationError, match=told) as caught:
+        await getattr(client, how)(prepared)
+    assert transport.flights == []
+    assert caught.value.effect == "none"
+    assert caught.value.operation == "payouts.create"
+
+
+async def test_sending_reports_every_attempts_verdict(connect: Callable[..., Any], sandbox: Sandbox) -> None:
+    client = connect(transport=ScriptedTransport(lost("timeout")), runtime=JumpingRuntime())
+    prepared = client.payouts.prepare(**PAYOUT)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await client.send(prepared, max_retries=1)
+    assert [(attempt.verdict, attempt.reason) for attempt in caught.value.attempts] == [
+        ("in_doubt", "timeout"),
+        ("in_doubt", "timeout"),
+    ]
+    assert caught.value.prepared == prepared
+
+
+@pytest.mark.parametrize("option", ["timeout", "deadline", "max_retries"])
+async def test_senseless_options_of_sending_are_refused(connect: Callable[..., Any], option: str) -> None:
+    transport = ScriptedTransport(answer(500))
+    client = connect(transport=transport)
+    with pytest.raises(InvalidRequest, match=option):
+        await client.send(client.payouts.prepare(**PAYOUT), **{option: -1})
+    assert transport.flights == []
