@@ -158,6 +158,7 @@ loop = asyncio.new_event_loop()
 loop.run_until_complete(call("/parent"))
 child = os.fork()
 if child == 0:
+    assert not transport._homes
     asyncio.run(call("/child"))
     sys.exit(0)
 assert os.waitpid(child, 0)[1] == 0

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import traceback
+import weakref
 
 import pytest
 
@@ -101,3 +102,15 @@ async def test_a_cancellation_shows_no_key(
     shown = everything(kept[0])
     assert "send" in shown
     assert KEY.split()[1] not in shown + caplog.text
+
+
+async def test_a_failure_is_freed_with_its_last_reference(transport: AiohttpTransport) -> None:
+    gc.disable()  # what reference counting alone does not free would keep the flight's headers about
+    try:
+        try:
+            await transport.send(flight("http://127.0.0.1:1/"))
+        except TransportFailure as exc:
+            failure = weakref.ref(exc)
+        assert failure() is None
+    finally:
+        gc.enable()
