@@ -1,4 +1,4 @@
-"""A call's deadline covers pacing, attempts and back-off; an attempt's timeout shrinks to what is left of it."""
+"""A deadline covers pacing, attempts and back-off; an attempt's timeout shrinks to what is left of it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,194 @@
+"""A cancelled call: its grants, its connection, and what it says about money. The async surface.
+
+What Ctrl-C does to a blocking call has its own tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from payments_async import AsyncPayments, OutcomeUnknown, RateLimits, events
+from payments_async.sandbox import Sandbox
+from tests.conftest import BASE_URL, KEY
+from tests.support.motion import PAYOUT, Played, payout_answer, play, refusal
+from tests.support.rawserver import RawServer, Step
+from tests.support.scripted import lost
+
+BODY = payout_answer().body
+CREATED = b"HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
+
+
+def client_on(**options: Any) -> AsyncPayments:
+    return AsyncPayments(**{"api_key": KEY, "base_url": BASE_URL, **options})
+
+
+@pytest.fixture
+def heard() -> list[Any]:
+    """The events of the client under test."""
+    return []
+
+
+def cancelled(heard: list[Any]) -> list[events.CallCancelled]:
+    return [event for event in heard if isinstance(event, events.CallCancelled)]
+
+
+@pytest.fixture
+def server() -> Iterator[RawServer]:
+    with RawServer() as server:
+        yield server
+
+
+@pytest_asyncio.fixture
+async def client(server: RawServer, heard: list[Any]) -> AsyncIterator[AsyncPayments]:
+    async with client_on(base_url=server.url("/v1"), on_event=heard.append) as client:
+        yield client
+
+
+async def end(task: asyncio.Task[Any]) -> asyncio.CancelledError:
+    """Cancel a call and give its cancellation."""
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await task
+    return caught.value
+
+
+async def until(condition: Callable[[], object]) -> None:
+    while not condition():
+        await asyncio.sleep(0)
+
+
+def outcome(stopped: BaseException) -> OutcomeUnknown | None:
+    found = getattr(stopped, "outcome", None)
+    assert found is None or isinstance(found, OutcomeUnknown)
+    return found
+
+
+async def test_in_line_at_the_gate_a_cancelled_creation_leaves_no_trace(heard: list[Any]) -> None:
+    played = play(client_on, payout_answer(), limits=RateLimits(writes=1), on_event=heard.append)
+    await played.client.payouts.create(**PAYOUT)
+    waiting = asyncio.create_task(played.client.payouts.create(**PAYOUT))
+    await asyncio.sleep(0)
+    assert outcome(await end(waiting)) is None
+    assert (len(played.transport.flights), played.client.limits_snapshot()["write"].used) == (1, 1)
+    (event,) = cancelled(heard)
+    assert (event.operation, event.effect, event.attempt) == ("payouts.create", "none", 0)
+
+
+async def test_the_narrow_grant_is_given_back_when_the_wide_gate_is_not_passed() -> None:
+    limits = RateLimits(reads=1, refund_availability=5)
+    played = play(client_on, refusal(404), limits=limits)
+    with pytest.raises(Exception, match="404"):
+        await played.client.payment_intents.refund_availability("pi_1")
+    waiting = asyncio.create_task(played.client.payment_intents.refund_availability("pi_1"))
+    await asyncio.sleep(0)
+    assert played.client.limits_snapshot()["refund_availability"].used == 2
+    await end(waiting)
+    assert played.client.limits_snapshot()["refund_availability"].used == 1
+
+
+async def test_before_anything_was_sent_a_cancelled_creation_had_no_effect(heard: list[Any]) -> None:
+    class Connecting:
+        async def send(self, flight: Any) -> Any:
+            await asyncio.get_running_loop().create_future()
+
+        async def aclose(self) -> None:
+            """Nothing is open."""
+
+    client = client_on(transport=Connecting(), on_event=heard.append)
+    task = asyncio.create_task(client.payouts.create(**PAYOUT))
+    await until(lambda: heard)
+    assert outcome(await end(task)) is None
+    assert client.limits_snapshot()["write"].used == 0
+    assert cancelled(heard)[0].effect == "none"
+
+
+async def test_after_it_was_sent_a_cancelled_creation_carries_its_outcome(
+    server: RawServer, client: AsyncPayments, heard: list[Any]
+) -> None:
+    server.scripts["/v1/payouts"] = [Step.HANG]
+    task = asyncio.create_task(client.payouts.create(**PAYOUT, idempotency_key="key-00001"))
+    await asyncio.to_thread(server.arrivals.get, timeout=10)
+    found = outcome(await end(task))
+    assert found is not None
+    assert (found.effect, found.reference, found.idempotency_key) == ("unknown", "r-1", "key-00001")
+    assert [(a.verdict, a.reason) for a in found.attempts] == [("in_doubt", "cancelled")]
+    (event,) = cancelled(heard)
+    assert (event.effect, event.attempt, event.idempotency_key) == ("unknown", 1, "key-00001")
+
+
+async def test_a_cancelled_request_counts_against_the_limit_for_a_minute(
+    server: RawServer, client: AsyncPayments
+) -> None:
+    server.scripts["/v1/payouts"] = [Step.HANG]
+    task = asyncio.create_task(client.payouts.create(**PAYOUT))
+    await asyncio.to_thread(server.arrivals.get, timeout=10)
+    used = client.limits_snapshot()["write"].used
+    await end(task)
+    assert client.limits_snapshot()["write"].used == used == 1
+
+
+async def test_the_connection_of_a_cancelled_request_is_not_used_again(
+    server: RawServer, client: AsyncPayments
+) -> None:
+    server.scripts["/v1/payouts"] = [Step.HANG]
+    task = asyncio.create_task(client.payouts.create(**PAYOUT))
+    await asyncio.to_thread(server.arrivals.get, timeout=10)
+    await end(task)
+    assert await asyncio.to_thread(server.hangups.get, timeout=10) == "/v1/payouts"
+    server.scripts["/v1/payouts"] = [CREATED]
+    assert (await client.payouts.create(**PAYOUT)).id == "po_1"
+    assert (server.connections, len(server.requests)) == (2, 2)
+
+
+async def test_a_cancelled_read_carries_nothing(server: RawServer, client: AsyncPayments) -> None:
+    server.scripts["/v1/payouts"] = [Step.HANG]
+    task = asyncio.create_task(client.payouts.list())
+    await asyncio.to_thread(server.arrivals.get, timeout=10)
+    assert outcome(await end(task)) is None
+
+
+def in_doubt(on_event: Callable[[Any], object], **options: Any) -> Played:
+    """A service that loses the answer to a creation, then says 429."""
+    script = (lost(), refusal(429, {"Retry-After": "60"}), payout_answer())
+    return play(client_on, *script, on_event=on_event, **options)
+
+
+@pytest.mark.parametrize("moment", [events.RetryScheduled, events.GateClosed])
+async def test_in_back_off_and_behind_a_closed_gate_a_doubt_goes_with_the_cancellation(
+    heard: list[Any], moment: type[Any]
+) -> None:
+    played = in_doubt(heard.append)
+    task = asyncio.create_task(played.client.payouts.create(**PAYOUT))
+    await until(lambda: any(isinstance(event, moment) for event in heard))
+    found = outcome(await end(task))
+    assert found is not None
+    assert found.attempts[0].verdict == "in_doubt"
+    assert cancelled(heard)[0].effect == "unknown"
+
+
+async def test_a_timeout_around_a_call_keeps_the_outcome_as_its_cause(
+    server: RawServer, client: AsyncPayments
+) -> None:
+    server.scripts["/v1/payouts"] = [Step.HANG]
+    with pytest.raises(TimeoutError) as caught:
+        async with asyncio.timeout(0.04):
+            await client.payouts.create(**PAYOUT)
+    assert caught.value.__cause__ is not None
+    assert outcome(caught.value.__cause__) is not None
+
+
+async def test_what_a_cancelled_creation_came_to_can_be_found_out(sandbox: Sandbox) -> None:
+    async with client_on(api_key=sandbox.api_key, base_url=sandbox.base_url) as client:
+        sandbox.on("payouts.create").respond("slow:60", times=1)
+        task = asyncio.create_task(client.payouts.create(**PAYOUT))
+        await until(sandbox.books.payouts)
+        found = outcome(await end(task))
+        assert found is not None
+        payout = await client.resolve(found)
+    assert payout.response.replayed
+    assert [entry.id for entry in sandbox.books.payouts()] == [payout.id]
