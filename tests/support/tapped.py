@@ -1,0 +1,32 @@
+"""A real connection that keeps the last answer's bytes, to compare what was said with what was read."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+from payments_async._runtime import SYSTEM
+from payments_async._transport import AiohttpTransport
+from payments_async._wire import Answer, Flight
+
+
+class Tapped:
+    """A `Transport` over a real socket."""
+
+    def __init__(self) -> None:
+        self._transport = AiohttpTransport(runtime=SYSTEM)
+        self.last: Answer | None = None
+
+    async def send(self, flight: Flight) -> Answer:
+        self.last = await self._transport.send(flight)
+        return self.last
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+    @property
+    def json(self) -> Any:
+        """The last answer's body, as the standard library reads it, fractions exact."""
+        assert self.last is not None
+        return json.loads(self.last.body, parse_float=Decimal)
