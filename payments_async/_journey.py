@@ -64,8 +64,8 @@ class Journey:
         """The error that tells the truth about the whole call, given the last attempt's."""
         last = self.attempts[-1].verdict if self.attempts else "not_sent"
         alone = last == "in_doubt" and self.doubtful == 1
-        tells_more = alone and isinstance(error, ConflictError | ResponseMismatch)
-        if not self.unknown or last == "executed" or tells_more:
+        says_so = isinstance(error, ConflictError | ResponseMismatch) and error.effect == "unknown"
+        if not self.unknown or last == "executed" or (alone and says_so):
             return self._signed(error)
         return self.outcome_unknown(error)
 

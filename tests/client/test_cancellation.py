@@ -58,7 +58,7 @@ async def end(task: asyncio.Task[Any]) -> asyncio.CancelledError:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    while not condition():
+    while not condition():  # noqa: ASYNC110 - what is waited for happens on other threads and has no event
         await asyncio.sleep(0)
 
 

@@ -12,7 +12,7 @@ from payments_async._answers import Reading, read_answer, read_failure
 from payments_async._calls import Call
 from payments_async._journey import Journey
 from payments_async._wire import Answer, TransportFailure
-from tests.support.motion import payout_answer, refusal
+from tests.support.motion import REPLAYED, payout_answer, refusal
 from tests.support.pure_calls import INTENT, NOW, PAYOUT, READ, REQUERY
 from tests.support.scripted import answer
 
@@ -22,11 +22,12 @@ ANSWERS: dict[str, Answer] = {
     "503": refusal(503),
     "422": refusal(422),
     "409": refusal(409),
+    "stored 409": refusal(409, REPLAYED),
     "unreadable": answer(201, b"<html>"),
     "half": payout_answer(status=201, amount="ten"),
     "other": payout_answer(status=201, amount={"value": 11, "currency": "XOF"}),
 }
-MAY_HAVE_PAID = {"lost", "503", "unreadable", "other"}
+MAY_HAVE_PAID = {"lost", "503", "unreadable", "other", "stored 409"}
 HAS_PAID = {"half"}
 RETRIED = ["unsent", "lost", "429", "503", "unreadable"]
 JOURNEYS = [
@@ -85,6 +86,7 @@ def test_a_read_leaves_no_effect_and_keeps_its_own_error(words: tuple[str, ...])
         (("422",), errors.UnprocessableError),
         (("409",), errors.DuplicateReference),
         (("503",), errors.OutcomeUnknown),
+        (("stored 409",), errors.OutcomeUnknown),
         (("half",), errors.DecodeError),
         (("lost", "half"), errors.DecodeError),
         (("other",), errors.ResponseMismatch),
