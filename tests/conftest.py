@@ -9,12 +9,13 @@ import pytest
 import pytest_asyncio
 
 from payments_async.sandbox import Sandbox, VirtualClock
+from tests.support.canary import CANARY_KEY
 from tests.support.surfaces import make_client
 from tests.support.watched import WatchedSandbox
 
-pytest_plugins = ["pytester", "tests.facts_plugin"]
+pytest_plugins = ["pytester", "tests.canary_plugin", "tests.facts_plugin"]
 
-KEY = "sk_sandbox_0123456789abcdef"
+KEY = CANARY_KEY
 BASE_URL = "http://127.0.0.1:9/v1"
 
 
