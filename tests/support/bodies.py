@@ -72,7 +72,7 @@ NEXT_ACTION = {
     "fields": [{"name": "otp", "rules": {"length": 6}}],
     "url": "https://actions.test/go",
     "method": "POST",
-    "post_data": {"token": "t-1", "weight": Decimal("1.5")},
+    "post_data": {"token": "otp-token", "weight": Decimal("1.5")},
     "can_auto_redirect": False,
     "content": "qr-content",
     "image_url": "https://actions.test/qr.png",

@@ -1,0 +1,160 @@
+"""Records as callers hold them: the answer beside them, copies, pickles, text forms (Resources)."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async.models import Page, RateLimit
+from tests.support import bodies
+from tests.support.calls import OPERATIONS
+from tests.support.faithful import differences
+from tests.support.forms import Connect, call
+
+HEADERS = {
+    "X_Request_Id": "req-1",
+    "x_idempotent_replayed": " TRUE ",
+    "X_RATELIMIT_LIMIT": "60000",
+    "x_ratelimit_remaining": "59999",
+    "Content_Type": "application/json",
+}
+COPIES = {
+    "itself": lambda value: value,
+    "pickled": lambda value: pickle.loads(pickle.dumps(value)),
+    "pickled twice": lambda value: pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(value)))),
+    "deep-copied": copy.deepcopy,
+    "copied": copy.copy,
+    "evolved": attrs.evolve,
+}
+copies = pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES.keys())
+
+
+@copies
+@pytest.mark.parametrize("name", OPERATIONS)
+async def test_every_record_survives_being_copied(connect: Connect, name: str, copied: Any) -> None:
+    operation = OPERATIONS[name]
+    record = await call(connect, name, operation.body)
+    twin = copied(record)
+
+    assert twin == record
+    assert type(twin) is type(record)
+    said = operation.body if isinstance(record, Page) else operation.body["data"]
+    assert list(differences({**said, **operation.body.get("meta", {})}, twin)) == []
+    assert twin.response.status == 200
+
+
+@copies
+async def test_the_answer_beside_a_record_keeps_its_facts(connect: Connect, copied: Any) -> None:
+    payout = copied(await call(connect, "payouts.create", OPERATIONS["payouts.create"].body, 201, **HEADERS))
+    response = payout.response
+
+    assert (response.status, response.message, response.request_id) == (201, "Payout created.", "req-1")
+    assert response.replayed
+    assert response.rate_limit == RateLimit(60_000, 59_999)
+    assert [(a.number, a.verdict, a.reason, a.status) for a in response.attempts] == [
+        (1, "executed", "201", 201)
+    ]
+    assert 8 <= len(response.idempotency_key) <= 128
+    for name in ("content-type", "Content-Type", "CONTENT-TYPE"):
+        assert response.headers[name] == response.headers.get(name) == "application/json"
+        assert name in response.headers
+    assert response.headers.get("absent") is None
+    assert response.headers.get("absent", "x") == "x"
+
+
+async def test_a_read_has_no_idempotency_key_and_was_not_replayed(connect: Connect) -> None:
+    response = (await call(connect, "payouts.sync", OPERATIONS["payouts.sync"].body)).response
+    assert response.idempotency_key is None
+    assert not response.replayed
+    assert response.request_id is None
+    assert response.rate_limit == RateLimit(None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("0", 0), (" 7 ", 7), ("-1", None), ("1.5", None), ("٣", None), ("", None), ("9" * 19, None)],
+)
+async def test_rate_limit_headers_count_by_ascii_rules(
+    connect: Connect, text: str, count: int | None
+) -> None:
+    body = OPERATIONS["payouts.sync"].body
+    payout = await call(connect, "payouts.sync", body, X_RateLimit_Limit=text)
+    assert payout.response.rate_limit.limit == count
+
+
+async def test_the_answer_is_no_part_of_a_records_identity(connect: Connect) -> None:
+    body = OPERATIONS["payouts.sync"].body
+    one = await call(connect, "payouts.sync", body, X_Request_Id="a")
+    two = await call(connect, "payouts.sync", body, X_Request_Id="b")
+    assert one == two
+    assert hash(one) == hash(two)
+    assert repr(one) == repr(two)
+    assert "response" not in repr(one)
+    assert one.amount.response is None
+
+
+async def test_records_are_frozen_and_have_no_room_for_more(connect: Connect) -> None:
+    payout = await call(connect, "payouts.sync", OPERATIONS["payouts.sync"].body)
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        payout.status = "completed"
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        payout.amount.value = Decimal(1)
+    assert not hasattr(payout, "__dict__")
+
+
+async def test_json_text_carries_exact_numbers_and_unknown_fields(connect: Connect) -> None:
+    data = {
+        **bodies.PAYOUT,
+        "amount": {**bodies.amount(), "precision": Decimal("0.01")},
+        "later": {"rate": Decimal("12345678901234567.89"), "big": 10**30, "texts": ['a "b"', None, True]},
+    }
+    payout = await call(connect, "payouts.sync", {"data": data})
+    text = payout.to_json()
+
+    again = json.loads(text, parse_float=Decimal)
+    assert '"rate": 12345678901234567.89' in text
+    assert '"value": 10.10' in text
+    assert again["later"] == data["later"]
+    assert again["amount"] == data["amount"]
+    assert again["created_at"] == "2026-02-03T04:05:05+00:00"
+    again["exchange_rate"]["value"] = bodies.RATE["value"]  # decimal text on the wire, a number here
+    assert list(differences(again, payout)) == []
+    assert payout.to_dict()["amount"]["value"] == Decimal("10.10")
+    assert payout.to_dict()["later"] == data["later"]
+
+
+async def test_a_page_is_a_sequence_of_its_items(connect: Connect) -> None:
+    page = await call(connect, "payouts.list", OPERATIONS["payouts.list"].body)
+    assert len(page) == 1
+    assert list(page) == list(page.items)
+    assert page.next_cursor == page.pagination.next_cursor == "bmV4dA"
+    assert page.response.status == 200
+    assert "response" not in repr(page)
+    assert bodies.PHONE not in repr(page)
+
+
+@pytest.mark.parametrize(
+    ("more", "cursor", "following"),
+    [
+        (True, "c", "c"),
+        (None, "c", "c"),
+        (False, "c", None),
+        (True, None, None),
+        (True, "", None),
+        (None, None, None),
+    ],
+)
+async def test_the_last_page_has_no_next_cursor(
+    connect: Connect, more: bool | None, cursor: str | None, following: str | None
+) -> None:
+    pagination = {**bodies.PAGINATION, "has_more_pages": more, "next_cursor": cursor}
+    page = await call(connect, "payouts.list", {"data": [], "pagination": pagination})
+    assert page.next_cursor == following
+    assert len(page) == 0
+    assert not list(page)

@@ -1,0 +1,184 @@
+"""Records by themselves: what is final, what is shown, what makes two of them equal."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async import _codec, models
+from payments_async.models import (
+    Amount,
+    Checkout,
+    CheckoutSession,
+    Country,
+    MethodHealth,
+    MethodStatus,
+    PaymentAttempt,
+    PaymentIntent,
+    Payout,
+    Record,
+)
+from tests.support import bodies
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+RECORDS = [
+    cls
+    for name in models.__all__
+    if isinstance(cls := getattr(models, name), type) and issubclass(cls, Record) and cls is not Record
+]
+
+ENDS: list[tuple[type[Any], dict[str, Any], bool, bool]] = [
+    (PaymentIntent, {"status": "pending"}, False, False),
+    (PaymentIntent, {"status": "completed"}, True, True),
+    (PaymentIntent, {"status": "failed"}, True, False),
+    (PaymentIntent, {"status": "expired"}, True, False),
+    (PaymentIntent, {"status": "refunded"}, True, False),
+    (PaymentIntent, {"status": "partially_refunded"}, True, True),
+    (PaymentIntent, {"completed_at": NOW}, True, True),
+    (PaymentIntent, {"completed_at": NOW, "status": "pending"}, True, True),
+    (PaymentIntent, {"completed_at": NOW, "status": "refunded"}, True, False),
+    (PaymentIntent, {"completed_at": NOW, "expired_at": NOW}, True, False),
+    (PaymentIntent, {"expired_at": NOW, "status": "completed"}, True, False),
+    (PaymentIntent, {"expires_at": NOW}, False, False),
+    (PaymentAttempt, {"status": "processing"}, False, False),
+    (PaymentAttempt, {"status": "action_required"}, False, False),
+    (PaymentAttempt, {"status": "completed"}, True, True),
+    (PaymentAttempt, {"status": "failed"}, True, False),
+    (PaymentAttempt, {"status": "cancelled"}, True, False),
+    (PaymentAttempt, {"status": "expired"}, True, False),
+    (PaymentAttempt, {"completed_at": NOW}, True, True),
+    (PaymentAttempt, {"failed_at": NOW}, True, False),
+    (PaymentAttempt, {"expired_at": NOW, "status": "processing"}, True, False),
+    (PaymentAttempt, {"failed_at": NOW, "completed_at": NOW}, True, False),
+    (PaymentAttempt, {"processing_at": NOW, "action_required_at": NOW}, False, False),
+    (Payout, {"status": "pending"}, False, False),
+    (Payout, {"status": "processing"}, False, False),
+    (Payout, {"status": "completed"}, True, True),
+    (Payout, {"status": "failed"}, True, False),
+    (Payout, {"status": "cancelled"}, True, False),
+    (Payout, {"status": "reversed"}, True, False),
+    (Payout, {"completed_at": NOW}, True, True),
+    (Payout, {"failed_at": NOW, "status": "pending"}, True, False),
+    (Payout, {"completed_at": NOW, "status": "reversed"}, True, False),
+    (Payout, {"completed_at": NOW, "failed_at": NOW}, True, False),
+    (Payout, {"initiated_at": NOW}, False, False),
+    *((cls, {}, False, False) for cls in (PaymentIntent, PaymentAttempt, Payout)),
+    *((cls, {"status": "settled"}, False, False) for cls in (PaymentIntent, PaymentAttempt, Payout)),
+]
+
+
+@pytest.mark.parametrize(("cls", "facts", "final", "successful"), ENDS)
+def test_timestamps_then_statuses_say_how_a_record_ended(
+    cls: type[Any], facts: dict[str, Any], final: bool, successful: bool
+) -> None:
+    record = cls(**facts)
+    assert (record.is_final, record.is_successful) == (final, successful)
+
+
+@pytest.mark.parametrize(
+    ("status", "usable"),
+    [
+        (MethodHealth.AVAILABLE, True),
+        (MethodHealth.OPERATIONAL, True),
+        (MethodHealth.DEGRADED, True),
+        (MethodHealth.DOWN, False),
+        (MethodHealth.UNAVAILABLE, False),
+        ("fluctuating", False),
+        (None, False),
+    ],
+)
+def test_a_method_is_offered_by_its_status(status: str | None, usable: bool) -> None:
+    assert MethodStatus(status=status).is_usable is usable
+
+
+@pytest.mark.parametrize("cls", RECORDS)
+def test_a_record_is_made_from_nothing_and_shows_nothing(cls: type[Any]) -> None:
+    record = cls()
+    assert repr(record) == f"{cls.__name__}()"
+    assert not hasattr(record, "__dict__")
+    assert record.extra == {}
+    assert record.response is None
+    assert set(record.to_dict().values()) <= {None}
+    assert record == cls()
+    assert hash(record) == hash(cls())
+    for field in attrs.fields(cls):
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            setattr(record, field.name, None)
+
+
+SECRETS = (
+    bodies.PHONE,
+    bodies.EMAIL,
+    bodies.ACCOUNT,
+    "Ada",
+    "Agbo",
+    "receipts@example.com",
+    "0xabc0000000001",
+    "memo-9",
+    "otp-token",
+    "qr-content",
+)
+SHOWN: list[tuple[type[Any], dict[str, Any]]] = [
+    (Payout, bodies.PAYOUT),
+    (PaymentIntent, bodies.INTENT),
+    (PaymentIntent, bodies.INTENT_LIST),
+    (Checkout, {"checkout": bodies.CHECKOUT, "payment": bodies.INTENT}),
+    (models.Inspection, {**bodies.INSPECTION, "payload": {"msisdn": bodies.PHONE}}),
+    (Payout, {**bodies.PAYOUT, "payee": {"phone": bodies.PHONE, "name": "Ada"}}),
+]
+
+
+@pytest.mark.parametrize(("cls", "body"), SHOWN)
+def test_the_repr_shows_ids_and_amounts_and_nobody(cls: type[Any], body: dict[str, Any]) -> None:
+    shown = repr(_codec.structure(body, cls))
+    assert not [secret for secret in SECRETS if secret in shown]
+    assert "***" in shown
+    if "id" in body:
+        assert f"id={body['id']!r}" in shown
+
+
+def test_the_repr_names_unknown_fields_without_their_values() -> None:
+    payout = _codec.structure({"id": "po_1", "payee": bodies.PHONE, "b": 1}, Payout)
+    assert repr(payout) == "Payout(id='po_1', extra=['b', 'payee'])"
+
+
+def test_unknown_fields_belong_to_a_records_equality_and_not_to_its_hash() -> None:
+    one, two = (_codec.structure({"id": "po_1", "later": n}, Payout) for n in (1, 2))
+    assert one != two
+    assert hash(one) == hash(two)
+    assert one != _codec.structure({"id": "po_1"}, Payout)
+
+
+def test_records_with_mappings_inside_can_be_hashed() -> None:
+    intents = {_codec.structure(bodies.INTENT_LIST, PaymentIntent) for _ in range(2)}
+    assert len(intents) == 1
+
+
+def test_evolve_changes_one_field_and_keeps_the_rest() -> None:
+    payout = _codec.structure({**bodies.PAYOUT, "later": 1}, Payout)
+    changed = attrs.evolve(payout, status="completed")
+    assert changed.status == "completed"
+    assert changed.extra == {"later": 1}
+    assert attrs.evolve(changed, status="pending") == payout
+
+
+def test_a_checkout_without_a_session_has_no_id_and_no_address() -> None:
+    assert (Checkout().id, Checkout().url) == (None, None)
+    made = Checkout(CheckoutSession(id="cs_1", url="https://pay.test/cs_1"))
+    assert (made.id, made.url) == ("cs_1", "https://pay.test/cs_1")
+
+
+@pytest.mark.parametrize("text", ["10.10", "12345678901234567.89", "1E+2", "0.00000001", "100", "1e-30"])
+def test_an_amount_is_written_with_every_digit(text: str) -> None:
+    written = re.fullmatch(r'\{"value": ([^,]+), .*\}', Amount(Decimal(text)).to_json())
+    assert written
+    assert Decimal(written[1]).as_tuple() == Decimal(text).as_tuple()
+
+
+def test_text_forms_escape_what_json_must_escape() -> None:
+    assert Country(code='a"\n\u2028é').to_json().startswith('{"code": "a\\"\\n')
