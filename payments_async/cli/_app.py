@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from cyclopts import App, CycloptsError
 
@@ -46,6 +48,9 @@ def run(argv: Sequence[str]) -> int:
         if missing.__cause__ is None:  # not one of ours, which name the extra to install
             raise
         return _told(str(missing), Exit.USAGE)
+    except BrokenPipeError:
+        _write_nowhere()
+        return Exit.REFUSED
     except KeyboardInterrupt:
         return _told("stopped", Exit.INTERRUPTED)
     return Exit.DONE if code is None else code  # --help and --version give None
@@ -61,3 +66,9 @@ def _write_anything() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def _write_nowhere() -> None:
+    """Whoever read our output has left, as `head` does: what is still buffered must not fail at exit."""
+    with suppress(io.UnsupportedOperation):  # a stdout without a file has nothing to fail
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -84,6 +84,30 @@ def test_ctrl_c_exits_as_shells_expect(
     assert capsys.readouterr().err == "payments: stopped\n"
 
 
+def test_a_reader_that_leaves_ends_the_command_quietly() -> None:
+    command = subprocess.Popen(
+        [sys.executable, "-m", "payments_async.cli", "demo", "--json", "--payouts", "4"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert command.stdout is not None
+    assert command.stderr is not None
+    command.stdout.readline()
+    command.stdout.close()
+    assert command.stderr.read() == ""
+    command.stderr.close()
+    assert command.wait() == Exit.REFUSED
+
+
+def test_a_stdout_without_a_file_may_break_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given(monkeypatch, BrokenPipeError())
+    assert main(["work"]) == Exit.REFUSED
+    assert capsys.readouterr().err == ""
+
+
 def test_a_command_whose_extra_is_missing_says_which(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,6 @@
 """Every Python block of README.md and docs/ runs as it stands, against a sandbox of its own.
 
-A block may use `await` at the top level, as `python -m asyncio` allows; its `test_…` functions are called.
+A block may use `await` at the top level, as if in a coroutine; its `test_…` functions are called.
 One that is not meant to run says so where readers see it: its fence starts with ```` ```python no-run ````.
 """
 

@@ -1,0 +1,118 @@
+"""The tables of README.md and the guides say what the code does."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import payments_async
+from payments_async import PaymentsError, RateLimits, errors
+from payments_async.cli._exit import Exit
+from payments_async.sandbox import Sandbox
+from payments_async.sandbox._magic import MAGIC
+from payments_async.sandbox._scenarios import _FAULTS, _OUTCOMES, _TIMINGS
+
+ROOT = Path(__file__).parents[2]
+PAYOUT = {
+    "amount": 10,
+    "currency": "GHS",
+    "method": "mobile_money",
+    "reference": "r-1",
+    "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
+}
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of every table row of a page."""
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("|")
+    ]
+
+
+def error_names() -> set[str]:
+    return {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, PaymentsError) and value is not PaymentsError
+    }
+
+
+def test_the_guide_to_errors_has_a_row_for_every_error() -> None:
+    named = {row[0].strip("`") for row in rows(page("docs/errors.md")) if len(row) == 4}
+    assert named - {"Error", "---"} == error_names()
+
+
+def test_readme_names_every_error_that_callers_tell_apart() -> None:
+    told = set(re.findall(r"`(\w+)`", page("README.md")))
+    assert error_names() - told == {"APIStatusError", "ConflictError"}, "parents of those that are named"
+
+
+FAULT_ROWS = [row for row in rows(page("docs/testing.md")) if row[-1] in ("no", "**yes**")]
+
+
+@pytest.mark.parametrize(("word", "carried_out"), [(row[0].strip("`"), row[2]) for row in FAULT_ROWS])
+def test_each_fault_is_carried_out_or_not_as_the_table_says(word: str, carried_out: str) -> None:
+    sandbox = Sandbox()
+    sandbox.on("payouts.create").respond(word)
+    headers = {"Authorization": f"Bearer {sandbox.api_key}", "Content-Type": "application/json"}
+    sandbox.handle("POST", "/v1/payouts", headers, json.dumps(PAYOUT).encode())
+    assert not sandbox.unused_rules
+    assert bool(sandbox.books.payouts()) is (carried_out == "**yes**")
+
+
+def test_the_guide_names_every_word_of_the_vocabulary() -> None:
+    faults = {row[0].strip("`").split(":")[0] for row in FAULT_ROWS}
+    assert faults == set(_FAULTS)
+    told = page("docs/testing.md").split("## Outcomes")[1].split("## Without")[0]
+    for word in (*_OUTCOMES, *_TIMINGS):
+        assert re.search(rf"`{word}[:=`]", told), word
+
+
+def test_the_magic_numbers_that_the_guide_names_do_what_it_says() -> None:
+    told = page("docs/testing.md")
+    assert "`990001` fails with\n`INSUFFICIENT_FUNDS`" in told
+    assert MAGIC["01"].outcome is not None
+    assert MAGIC["01"].outcome.code == "INSUFFICIENT_FUNDS"
+    assert "`990020` loses the answer" in told
+    assert [fault.kind for fault in MAGIC["20"].faults] == ["lost_response"]
+
+
+def test_the_limits_are_those_of_the_client() -> None:
+    table = {
+        row[2].strip("`"): row[1].replace(",", "") for row in rows(page("docs/limits.md")) if len(row) == 3
+    }
+    fields = {"writes", "reads", "diagnostics", "diagnostics_per_record", "refund_availability"}
+    assert {name: int(table[name]) for name in fields} == {
+        name: getattr(RateLimits(), name) for name in fields
+    }
+
+
+def test_every_link_to_a_file_leads_somewhere() -> None:
+    for name in ("README.md", "docs/errors.md", "docs/limits.md", "docs/testing.md"):
+        links = re.findall(r"\]\(([^)#]+)[^)]*\)", page(name))
+        broken = [link for link in links if not ((ROOT / name).parent / link).exists()]
+        assert not broken, (name, broken)
+
+
+def test_every_name_the_pages_import_is_public() -> None:
+    for name in ("README.md", "docs/errors.md", "docs/limits.md", "docs/testing.md"):
+        for imported in re.findall(r"from payments_(?:a?sync) import (.+)", page(name)):
+            assert set(imported.split(", ")) <= {*payments_async.__all__, "Payments"}, (name, imported)
+
+
+def test_the_exit_codes_of_the_help_are_those_of_the_code() -> None:
+    from payments_async.cli._app import make_app
+
+    told = re.findall(r"(\d+) (\w+)", str(make_app().help_epilogue))
+    named = {int(code): name for code, name in told}
+    assert named == {0: "done", 1: "refused", 2: "usage", 3: "outcome", 75: "stopped"}
+    assert set(named) == {int(code) for code in Exit} - {Exit.INTERRUPTED}
