@@ -14,8 +14,8 @@ import argparse
 import asyncio
 import random
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 
 import attrs
 
@@ -104,7 +104,7 @@ async def _saturate(service: Service, limit: int, seconds: float, seed: int) -> 
     )
 
     async def call_without_pause() -> None:
-        with _until_cut_off():
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
                     await client.payouts.create(**ARGUMENTS)
@@ -112,14 +112,6 @@ async def _saturate(service: Service, limit: int, seconds: float, seed: int) -> 
     async with asyncio.TaskGroup() as callers:
         for _ in range(CALLERS):
             callers.create_task(call_without_pause())
-
-
-@contextmanager
-def _until_cut_off() -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError:
-        pass
 
 
 def fullest_sliding(moments: Sequence[float]) -> int:
