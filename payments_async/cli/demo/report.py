@@ -69,9 +69,7 @@ def tell_leg(figures: Figures, show: Show) -> None:
         for problem in figures.problems:
             show.step("Books", problem, good=False, problem=problem)
         return
-    told = (
-        f"{figures.booked:,} references, each paid once; {figures.booked_sum:,} {CURRENCY}, equal to the cent"
-    )
+    told = f"{figures.booked:,} references, each paid once; {figures.booked_sum:,} {CURRENCY} to the cent"
     show.step("Books", told)
 
 
