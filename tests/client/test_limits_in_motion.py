@@ -1,0 +1,207 @@
+"""The service's rate limits, kept by every call that goes through a client (Rate limits)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from payments_async import LimitReached, PaymentsError, RateLimitedError, RateLimits
+from payments_async._limits import LimitClass
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.motion import INTENT, PAYOUT, jumping, payout_answer, play, refusal
+from tests.support.scripted import answer
+from tests.support.surfaces import make_client
+
+Connect = Callable[..., Any]
+FIGURES: dict[LimitClass, int] = {
+    "write": 60_000,
+    "read": 10_000,
+    "diagnostic": 6_000,
+    "refund_availability": 100,
+}
+CALLS: dict[str, tuple[Callable[[Any], Any], set[LimitClass]]] = {
+    "checkouts.create": (lambda c: c.checkouts.create(**INTENT), {"write"}),
+    "payment_intents.create": (lambda c: c.payment_intents.create(**INTENT), {"write"}),
+    "payouts.create": (lambda c: c.payouts.create(**PAYOUT), {"write"}),
+    "checkouts.retrieve": (lambda c: c.checkouts.retrieve("cs_1"), {"read"}),
+    "payment_intents.list": (lambda c: c.payment_intents.list(), {"read"}),
+    "retrieve_attempt": (lambda c: c.payment_intents.retrieve_attempt("pi_1", "pa_1"), {"read"}),
+    "payouts.list": (lambda c: c.payouts.list(), {"read"}),
+    "methods.status": (lambda c: c.methods.status("mtn_bj", "BJ"), {"read"}),
+    "refund_availability": (
+        lambda c: c.payment_intents.refund_availability("pi_1"),
+        {"read", "refund_availability"},
+    ),
+    "requery": (lambda c: c.payment_intents.requery("pi_1"), {"diagnostic"}),
+    "inspect_attempt": (lambda c: c.payment_intents.inspect_attempt("pi_1", "pa_1"), {"diagnostic"}),
+    "sync": (lambda c: c.payouts.sync("po_1"), {"diagnostic"}),
+    "inspect": (lambda c: c.payouts.inspect("po_1"), {"diagnostic"}),
+}
+FACTS = {
+    "write": "limit.writes",
+    "read": "limit.reads",
+    "diagnostic": "limit.diagnostics",
+    "refund_availability": "limit.refund-availability",
+}
+
+
+@pytest.mark.parametrize(
+    ("call", "classes"),
+    [
+        pytest.param(*row, id=name, marks=pytest.mark.fact(*(FACTS[kind] for kind in sorted(row[1]))))
+        for name, row in CALLS.items()
+    ],
+)
+async def test_every_operation_draws_on_the_budget_the_interface_names(
+    connect: Connect, call: Any, classes: set[LimitClass]
+) -> None:
+    client = play(connect, refusal(404)).client
+    with pytest.raises(PaymentsError):
+        await call(client)
+    snapshot = client.limits_snapshot()
+    assert {kind: part.limit for kind, part in snapshot.items()} == FIGURES
+    assert {kind for kind, part in snapshot.items() if part.used} == classes
+
+
+@pytest.mark.fact("limit.one-minute-windows", "limit.writes.shared")
+async def test_creations_of_every_kind_share_the_minutes_budget(connect: Connect) -> None:
+    limits = SandboxLimits(writes=3, window="sliding")
+    with Sandbox(limits=limits, clock=VirtualClock.frozen()) as sandbox:
+        client = jumping(connect, sandbox, limits=RateLimits(writes=3))
+        for _ in range(3):
+            await client.checkouts.create(**INTENT)
+            await client.payment_intents.create(**INTENT)
+            await client.payouts.create(**{**PAYOUT, "reference": None})
+        moments = [request.at for request in sandbox.requests]
+        assert {request.status for request in sandbox.requests} == {201}
+    assert 120.0 <= moments[-1] - moments[0] <= 125.0
+    assert all(later - earlier >= 60.0 for earlier, later in zip(moments, moments[3:], strict=False))
+
+
+@pytest.mark.fact("limit.diagnostics-per-record")
+async def test_the_thirteenth_live_operation_on_a_record_waits_and_other_records_do_not(
+    connect: Connect,
+) -> None:
+    played = play(connect, payout_answer(200))
+    for _ in range(6):
+        await played.client.payouts.sync("po_1")
+        await played.client.payouts.inspect("po_1")
+    assert played.runtime.monotonic() == 0.0
+    await played.client.payouts.sync("po_2")
+    assert played.runtime.monotonic() == 0.0
+    await played.client.payouts.sync("po_1")
+    assert played.runtime.monotonic() >= 60.0
+
+
+@pytest.mark.fact("limit.refund-availability")
+async def test_refund_availability_is_paced_at_a_hundred_a_minute_unless_raised(connect: Connect) -> None:
+    page = answer(200, {"data": {"is_refundable": False}})
+    for limits, longest in [(None, 70.0), (RateLimits(refund_availability=10_000), 0.0)]:
+        played = play(connect, page, limits=limits)
+        for _ in range(101):
+            await played.client.payment_intents.refund_availability("pi_1")
+        assert longest - 10.0 <= played.runtime.monotonic() <= longest
+
+
+@pytest.mark.fact("auth.limits-per-key")
+async def test_each_key_has_limits_of_its_own_which_all_its_clients_share(
+    connect: Connect, surface: str
+) -> None:
+    def client(key: str) -> Any:
+        transport = play(connect, payout_answer()).transport
+        return connect(
+            api_key=f"sk_sandbox_{surface}_{key}",
+            transport=transport,
+            on_limit="raise",
+            limits=RateLimits(writes=1),
+        )
+
+    first, second, other = client("one"), client("one"), client("two")
+    await first.payouts.create(**PAYOUT)
+    with pytest.raises(LimitReached):
+        await second.payouts.create(**PAYOUT)
+    await other.payouts.create(**PAYOUT)
+
+
+async def test_an_async_and_a_blocking_client_of_one_key_share_its_limits(connect: Connect) -> None:
+    options = {"api_key": "sk_sandbox_both", "base_url": "http://127.0.0.1:9/v1", "on_limit": "raise"}
+    limits, transport = RateLimits(writes=2), play(connect, payout_answer()).transport
+    clients = [make_client(face, **options, limits=limits, transport=transport) for face in ("async", "sync")]
+    for client in clients:
+        await client.payouts.create(**PAYOUT)
+    for client in clients:
+        with pytest.raises(LimitReached):
+            await client.payouts.create(**PAYOUT)
+        assert client.limits_snapshot()["write"].used == 2
+        await client.aclose()
+
+
+async def test_raising_instead_of_waiting_sends_nothing(connect: Connect) -> None:
+    played = play(connect, payout_answer(), limits=RateLimits(writes=1), on_limit="raise")
+    await played.client.payouts.create(**PAYOUT)
+    played.runtime.advance(10.0)
+    with pytest.raises(LimitReached) as caught:
+        await played.client.payouts.create(**PAYOUT)
+    assert caught.value.retry_after == pytest.approx(50.0, abs=0.1)
+    assert (caught.value.effect, caught.value.attempts) == ("none", ())
+    assert len(played.transport.flights) == 1
+    played.runtime.advance(caught.value.retry_after)
+    await played.client.payouts.create(**PAYOUT)
+
+
+async def test_raising_instead_of_waiting_holds_for_the_services_429_too(connect: Connect) -> None:
+    played = play(connect, refusal(429, {"Retry-After": "4"}), payout_answer())
+    client = played.client.with_options(on_limit="raise")
+    with pytest.raises(RateLimitedError) as refused:
+        await client.payouts.create(**PAYOUT)
+    assert refused.value.retry_after == 4.0
+    with pytest.raises(LimitReached) as closed:
+        await client.payouts.create(**PAYOUT)
+    assert 4.0 < closed.value.retry_after <= 5.0
+
+
+def test_a_share_divides_every_figure() -> None:
+    share = RateLimits().share(Fraction(1, 8))
+    figures = (share.writes, share.reads, share.diagnostics, share.diagnostics_per_record)
+    assert figures == (7_500, 1_250, 750, 1)
+
+
+async def test_bulk_calls_stand_behind_interactive_ones(connect: Connect) -> None:
+    asked: list[str] = []
+
+    def key() -> str:
+        asked.append("for the key, which is the last thing a call does before it stands in line")
+        return "sk_sandbox_bulk"
+
+    played = play(connect, payout_answer(reference=None), limits=RateLimits(writes=1), api_key=key)
+    names = ("first", "bulk0", "bulk1", "person")
+    prepared = {
+        name: played.client.payouts.prepare(**{**PAYOUT, "reference": None}, idempotency_key=f"{name:-<8}")
+        for name in names
+    }
+    await played.client.send(prepared["first"])
+    played.runtime.busy, of_a_call = 1, (len(asked) - len(names))
+    bulk = [asyncio.create_task(played.client.send(prepared[n], priority="bulk")) for n in names[1:3]]
+    person = asyncio.create_task(played.client.send(prepared["person"]))
+    while len(asked) < len(names) + 4 * of_a_call:  # noqa: ASYNC110 - the blocking client's calls are on threads
+        await asyncio.sleep(0)
+    played.runtime.busy = 0
+    await asyncio.gather(person, *bulk)
+    order = [str(key).strip("-") for key in played.keys]
+    assert order[:2] == ["first", "person"]
+    assert set(order[2:]) == {"bulk0", "bulk1"}
+
+
+async def test_a_snapshot_says_what_is_used_and_what_is_closed(connect: Connect) -> None:
+    played = play(connect, refusal(429, {"Retry-After": "8"}), limits=RateLimits(writes=30), max_retries=0)
+    before = played.client.limits_snapshot()["write"]
+    assert (before.limit, before.used, before.available, before.closed_for) == (30, 0, 12, 0.0)
+    with pytest.raises(RateLimitedError):
+        await played.client.payouts.create(**PAYOUT)
+    after = played.client.limits_snapshot()["write"]
+    assert (after.used, after.available) == (1, 0)
+    assert 8.0 < after.closed_for <= 9.0
