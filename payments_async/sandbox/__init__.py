@@ -3,13 +3,14 @@
     with Sandbox() as sandbox:
         client = Payments(sandbox.api_key, base_url=sandbox.base_url)
 
-Written from `docs/interface.md` with its gaps filled in; it shares no code with the client, so that the two
-cannot share a mistake. It conforms to the specification, which is all it claims.
+Written from `docs/interface.md` with its gaps (the last section there) filled in; it shares no code with the
+client, so that the two cannot share a mistake. It conforms to the specification, which is all it claims.
 """
 
 from ._books import Books, PaymentEntry, PayoutEntry
 from ._clock import Clock, VirtualClock
 from ._limits import SandboxLimits
+from ._operations import INTERFACE_VERSION
 from ._profiles import HOSTILE, OBSERVED, Profile
 from ._rules import Rule
 from ._sandbox import Sandbox
@@ -18,6 +19,7 @@ from ._values import Answer, Change, Cut, Delivery, Drop, Hang, LineFault, Logge
 
 __all__ = [
     "HOSTILE",
+    "INTERFACE_VERSION",
     "OBSERVED",
     "Answer",
     "Books",

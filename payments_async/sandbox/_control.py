@@ -12,6 +12,9 @@ from ._scenarios import Outcome, Scenario, Timing, parse
 from ._tenants import Tenant
 from ._world import World
 
+USUAL_METHOD = "sandbox_mobile"
+"""What a payer pays with unless told."""
+
 _AT_ONCE = Timing("after")
 _ENDS = frozenset({"complete", "fail", "expire"})
 

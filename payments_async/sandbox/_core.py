@@ -17,6 +17,7 @@ from ._clock import Chance
 from ._distort import distort
 from ._faults import after, before
 from ._handlers import HANDLERS, Reply
+from ._hosted import PAGES, answer_payer
 from ._idempotency import idempotency_key
 from ._json import JsonObject, decode_object, encode
 from ._limits import SandboxLimits
@@ -58,6 +59,8 @@ class Core:
     def handle(self, request: Request, now: float) -> tuple[Answer, list[Effect]]:
         """Answer a request that arrives at `now`; the effects include what fell due before it."""
         self.world.run_due(round(now, 6))
+        if request.path.startswith(PAGES):
+            return answer_payer(self.world, request), self.world.take_effects()
         note = _Note()
         try:
             answer = self._serve(request, note)

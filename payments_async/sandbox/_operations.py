@@ -11,6 +11,9 @@ from ._limits import LimitClass
 
 PREFIX = "/v1"
 
+INTERFACE_VERSION = "1.0.0"
+"""The version of the description this service follows (`docs/interface.md`, Versioning)."""
+
 _SEGMENT = "[A-Za-z0-9_-]{1,128}"
 _PAYOUT_OUTCOMES = frozenset({"complete", "fail", "hang"})
 _PAYMENT_OUTCOMES = _PAYOUT_OUTCOMES | {"expire", "action", "failover"}

@@ -82,6 +82,11 @@ def _next_action(attempt: Attempt, *, in_list: bool) -> JsonObject:
     return form
 
 
+def action_message(attempt: Attempt) -> str:
+    """What the payer has to do next, in a sentence; empty when nothing."""
+    return str(_next_action(attempt, in_list=False)["message"] or "")
+
+
 def _failover(attempt: Attempt) -> JsonObject:
     if not attempt.is_failover:
         return {"is_failover": False, "decision": None}
@@ -169,12 +174,18 @@ def _contrast(text: str) -> str:
     return "#000000" if 299 * red + 587 * green + 114 * blue > 128_000 else "#ffffff"
 
 
+def accent(appearance: JsonObject) -> tuple[str, str]:
+    """The colour a session asks for, or the usual one, and what is readable on it, both as `#rrggbb`."""
+    colour = str(_colour(str(appearance.get("color") or "#1f6feb"))["hex"])
+    return colour, _contrast(colour)
+
+
 def _appearance(given: JsonObject) -> JsonObject:
-    colour = str(given.get("color") or "#1f6feb")
+    colour, contrast = accent(given)
     badge = given.get("display_platform_badge")
     return {
         "template": "default",
-        "color": {"primary": _colour(colour), "contrast": _colour(_contrast(colour))},
+        "color": {"primary": _colour(colour), "contrast": _colour(contrast)},
         "font": {"value": "system", "display_name": "System", "category": "sans-serif", "url": None},
         "border_style": "rounded",
         "display_platform_badge": True if badge is None else badge,

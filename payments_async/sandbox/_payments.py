@@ -78,6 +78,7 @@ def create_session(world: World, tenant: Tenant, payment: Payment) -> Session:
         country=text_or_null(restriction, "country_code"),
         phone=text_or_null(phone, "number"),
         appearance=object_or_null(payment.body, "appearance") or {},
+        form_token=world.chance.token(32),
     )
     payment.session = session
     tenant.sessions[session.id] = session

@@ -146,6 +146,8 @@ class Session:
     phone: str | None
     """The one number the payer is locked to."""
     appearance: JsonObject
+    form_token: str = attrs.field(repr=False)
+    """Proves that a form came from the hosted page."""
 
 
 @attrs.define(eq=False)

@@ -35,7 +35,8 @@ class Sandbox:
     unless given.
 
     HTTP is served inside `with` or `async with`; `handle` needs neither. Every method may be called from any
-    thread.
+    thread. A session's `checkout.url` leads to a page where a person pays or declines, as `pay` does, and
+    lands on the `return_url` either way; that address gets no addition, because arrival proves nothing.
     """
 
     def __init__(
@@ -67,7 +68,10 @@ class Sandbox:
 
     @property
     def requests(self) -> list[LoggedRequest]:
-        """The latest requests, oldest first (20,000 at most), without their Authorization headers."""
+        """The latest requests to the API, oldest first (20,000 at most), without their Authorization headers.
+
+        Visits to a hosted page are not among them.
+        """
         with self._present():
             return list(self._requests)
 
@@ -122,7 +126,7 @@ class Sandbox:
         self,
         payment_id: str,
         *,
-        method: str = "sandbox_mobile",
+        method: str = _control.USUAL_METHOD,
         phone: str | None = None,
         country: str | None = None,
         outcome: str | None = None,
@@ -168,7 +172,8 @@ class Sandbox:
     ) -> Answer:
         """Answer one request in the caller's thread; `answer.fault` says how the line should misbehave.
 
-        `path` is as on the wire, with the version prefix and the query string: `/v1/payouts?per_page=2`.
+        `path` is as on the wire, with the version prefix and the query string: `/v1/payouts?per_page=2`. The
+        hosted page is at `/checkout/{id}`.
         """
         plain, _, query = path.partition("?")
         lowered = {name.lower(): value for name, value in (headers or {}).items()}
