@@ -24,6 +24,11 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from . import arguments as arguments
+    from . import errors as errors
+    from . import events as events
+    from . import models as models
+    from . import params as params
     from ._limits import LimitSnapshot as LimitSnapshot
     from ._limits import RateLimits as RateLimits
     from .client import AsyncPayments as AsyncPayments
@@ -160,10 +165,14 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
+_MODULES = frozenset({"arguments", "errors", "events", "models", "params"})
+
 __all__ = ["__version__", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{_HOME[name]}", __name__), name)
@@ -172,4 +181,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

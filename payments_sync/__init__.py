@@ -82,6 +82,11 @@ if TYPE_CHECKING:
     from payments_async import UnprocessableError as UnprocessableError
     from payments_async import WaitTimeout as WaitTimeout
 
+    from . import arguments as arguments
+    from . import errors as errors
+    from . import events as events
+    from . import models as models
+    from . import params as params
     from .client import Payments as Payments
 
 _HOME = {
@@ -149,11 +154,14 @@ _HOME = {
     "UnprocessableError": "payments_async",
     "WaitTimeout": "payments_async",
 }
+_MODULES = frozenset({"arguments", "errors", "events", "models", "params"})
 
 __all__ = ["__version__", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOME[name], __name__), name)
@@ -162,4 +170,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -56,15 +56,19 @@ from {source}._version import __version__ as __version__
 if TYPE_CHECKING:
 {typed}
 
+{modules}
 {clients}
 
 _HOME = {{
 {homes}}}
+_MODULES = frozenset({{{names}}})
 
 __all__ = ["__version__", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f".{{name}}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
     value = getattr(import_module(_HOME[name], __name__), name)
@@ -73,7 +77,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({{*globals(), *__all__}})
+    return sorted({{*globals(), *__all__, *_MODULES}})
 '''
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -273,6 +277,8 @@ def face(package: Module) -> str:
         header=header(package.path),
         source=SOURCE,
         typed="\n".join(f"    from {SOURCE} import {name} as {name}" for name in shared),
+        modules="\n".join(f"    from . import {name} as {name}" for name in sorted(SHARED)),
+        names=", ".join(f'"{name}"' for name in sorted(SHARED)),
         clients="\n".join(f"    from .client import {name} as {name}" for name in clients),
         homes="".join(f'    "{name}": "{home}",\n' for name, home in entries),
     )

@@ -1,0 +1,105 @@
+"""How the public face looks to a type checker. Never run, only checked: `nox -s typing`."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, assert_type
+
+from payments_async import (
+    AsyncPayments,
+    Checkout,
+    CheckoutRestriction,
+    ExchangeRate,
+    Inspection,
+    Instrument,
+    LimitSnapshot,
+    MethodStatus,
+    Page,
+    PaymentAttempt,
+    PaymentIntent,
+    Payout,
+    PreparedRequest,
+    RateLimits,
+    RefundAvailability,
+    Requery,
+)
+from payments_async import errors as async_errors
+from payments_async.errors import Effect, OutcomeUnknown, PaymentsError, UnprocessableError
+from payments_async.events import Event
+from payments_sync import Payments, errors
+
+
+def told(event: Event) -> None:
+    assert_type(event.operation, str)
+
+
+async def asynchronous() -> None:
+    async with AsyncPayments("sk_sandbox_x", limits=RateLimits(writes=10), on_event=told) as client:
+        assert_type(client, AsyncPayments)
+        payout = await client.payouts.create(
+            amount=Decimal("5"),
+            currency="XOF",
+            method="mtn_bj",
+            instrument=Instrument.phone("+22990000000", "BJ"),
+            metadata={"row": 1},
+            idempotency_key="invoice-7-a",
+            deadline=20,
+        )
+        assert_type(payout, Payout)
+        assert_type(payout.exchange_rate, ExchangeRate | Decimal | None)
+        assert_type(payout.is_final, bool)
+        assert_type(await client.payouts.find("invoice-7"), Payout | None)
+        assert_type(await client.payouts.list(created_on_or_after=date(2026, 1, 1)), Page[Payout])
+        async for item in client.payouts.iterate(status="pending", max_items=5):
+            assert_type(item, Payout)
+        assert_type(await client.payouts.wait(payout, deadline=60.0), Payout)
+        assert_type(await client.payouts.inspect("po_1"), Inspection)
+        checkout = await client.checkouts.create(
+            amount="10.50",
+            currency="GHS",
+            entity_created_at=datetime.now(UTC),
+            restriction=CheckoutRestriction(country_code="GH"),
+        )
+        assert_type(checkout, Checkout)
+        assert_type(checkout.url, str | None)
+        intent = await client.payment_intents.create(amount=1, currency="XOF")
+        assert_type(intent, PaymentIntent)
+        assert_type(await client.payment_intents.retrieve_attempt("pi_1", "pa_1"), PaymentAttempt)
+        assert_type(await client.payment_intents.refund_availability("pi_1"), RefundAvailability)
+        assert_type(await client.payment_intents.requery("pi_1"), Requery)
+        assert_type(await client.methods.status("mtn_bj", "BJ"), MethodStatus)
+        assert_type(await client.request("GET", "/payouts"), Any)
+        assert_type(await client.request("GET", "/payouts/po_1", result=Payout), Payout)
+        prepared = client.payouts.prepare(
+            amount=5, currency="XOF", method="mtn_bj", instrument={"type": "phone"}
+        )
+        assert_type(prepared, PreparedRequest)
+        assert_type(client.with_options(timeout=5), AsyncPayments)
+        assert_type(client.limits_snapshot()["write"], LimitSnapshot)
+        await client.payouts.create(currency="XOF")  # type: ignore[call-arg] # amount and others are required
+        await client.payouts.create(amount=1.5, currency="X", method="m", instrument={})  # type: ignore[arg-type] # a float is no money
+        await client.payouts.list(nonsense=1)  # type: ignore[call-arg] # not a filter
+
+
+def blocking() -> None:
+    with Payments("sk_sandbox_x") as client:
+        assert_type(client, Payments)
+        payout = client.payouts.create(
+            amount=5, currency="XOF", method="mtn_bj", instrument=Instrument.phone("+229", "BJ")
+        )
+        assert_type(payout, Payout)
+        for item in client.payouts.iterate(max_items=5):
+            assert_type(item, Payout)
+        assert_type(client.checkouts.retrieve("cs_1"), Checkout)
+        assert_type(client.request("GET", "/payouts/po_1", result=Payout), Payout)
+        assert_type(client.with_options(max_retries=0), Payments)
+
+
+def effect(error: PaymentsError) -> Effect:
+    if isinstance(error, OutcomeUnknown):
+        assert_type(error.prepared, PreparedRequest | None)
+    if isinstance(error, UnprocessableError):
+        assert_type(error.errors, dict[str, list[str]])
+    assert_type(errors.PaymentsError, type[async_errors.PaymentsError])
+    return error.effect
