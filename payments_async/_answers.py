@@ -105,7 +105,8 @@ def _read_success(call: Call, answer: Answer) -> Reading:
 
 def _unreadable(call: Call, answer: Answer, record_id: str | None, problem: str) -> Reading:
     """A 2xx of a write proves something only by its record's id; without it, ask again with the same key."""
-    happened = call.operation.writes and record_id is not None
+    confirmed = call.operation.writes and record_id is not None
+    happened = confirmed and call.operation.creates
     error = DecodeError(
         f"{call.operation.name}: HTTP {answer.status}, but the answer is {problem}"
         + ("; the record exists, read it by its id" if happened else ""),
@@ -114,7 +115,7 @@ def _unreadable(call: Call, answer: Answer, record_id: str | None, problem: str)
         operation=call.operation.name,
         effect="happened" if happened else "none",
     )
-    verdict: Verdict = "in_doubt" if call.operation.writes and not happened else "executed"
+    verdict: Verdict = "in_doubt" if call.operation.writes and not confirmed else "executed"
     return Reading(verdict, "unreadable", answer.status, error=error, again=verdict == "in_doubt")
 
 

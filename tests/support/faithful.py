@@ -56,5 +56,5 @@ def _same(raw: Any, value: Any) -> bool:
     if isinstance(value, bool) or isinstance(raw, bool):
         return raw is value
     if raw == []:
-        return value is None or value in ({}, ())
+        return value is None or value in ({}, (), [])
     return bool(raw == value) and isinstance(value, float) is False

@@ -1,0 +1,29 @@
+"""A quick hostile campaign in every run; the long one is `python -m tests.campaigns.hostile 100000`."""
+
+from __future__ import annotations
+
+from tests.campaigns.hostile import Campaign
+from tests.support.forms import Connect
+
+CASES = {"async": 3000, "sync": 300}
+WHAT_MUST_COME_UP = (
+    "create: OutcomeUnknown (unknown)",
+    "create: DecodeError (happened)",
+    "create: Payout",
+    "create: Checkout",
+    "create: PaymentIntent",
+    "read: DecodeError (none)",
+    "read: Page",
+    "read: ServerError (none)",
+    "read: RateLimitedError (none)",
+    "read: UnprocessableError (none)",
+)
+
+
+async def test_no_spoilt_answer_makes_the_client_say_more_than_it_knows(
+    connect: Connect, surface: str
+) -> None:
+    report = await Campaign(connect, seed=2026).run(CASES[surface])
+    assert report.breaches == []
+    assert sum(report.outcomes.values()) == CASES[surface]
+    assert [outcome for outcome in WHAT_MUST_COME_UP if not report.outcomes[outcome]] == []

@@ -1,0 +1,130 @@
+"""Headers that are not what they should be, and how long a 429 can make anybody wait (Errors, rule 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from payments_async.errors import RateLimitedError
+from tests.support import bodies
+from tests.support.bodies import encoded
+from tests.support.calls import OPERATIONS
+from tests.support.forms import Connect, call
+from tests.support.jumping import EPOCH, JumpingRuntime
+from tests.support.scripted import ScriptedTransport, answer
+
+PAYOUT = encoded(OPERATIONS["payouts.sync"].body)
+YEAR = 365 * 24 * 3600
+
+
+def http_date(seconds: float) -> str:
+    return (EPOCH + timedelta(seconds=seconds)).strftime("%a, %d %b %Y %H:%M:%S GMT")
+
+
+WAITS: list[tuple[dict[str, str], float, float]] = [
+    ({"Retry-After": "0"}, 0.0, 0.2),
+    ({"Retry-After": "7"}, 7.0, 8.0),
+    ({"Retry-After": " 7 "}, 7.0, 8.0),
+    ({"Retry-After": "1.5"}, 1.5, 1.9),
+    ({"Retry-After": "120"}, 120.0, 121.0),
+    ({"Retry-After": http_date(30)}, 30.0, 31.0),
+    ({"Retry-After": http_date(90), "Date": http_date(60)}, 30.0, 31.0),
+    ({"Retry-After": http_date(30).replace("GMT", "-0000")}, 30.0, 31.0),
+    ({"Retry-After": http_date(-YEAR)}, 0.0, 0.2),
+    *(
+        ({"Retry-After": unreadable}, 0.5, 1.0)
+        for unreadable in (
+            "",
+            "soon",
+            "-5",
+            "٣",
+            "３",
+            "1e3",
+            "inf",
+            "NaN",
+            "0x10",
+            "1_0",
+            "9" * 13,
+            "Wed, 99 Foo 2026 99:99:99 GMT",
+            "Mon, 01 Jan 0001 00:00:00 +2459",
+            "a" * 100_000,
+        )
+    ),
+    ({}, 0.5, 1.0),
+]
+
+
+@pytest.mark.parametrize(("headers", "least", "most"), WAITS)
+async def test_a_429_makes_the_client_wait_as_long_as_it_says_and_no_longer(
+    connect: Callable[..., Any], headers: dict[str, str], least: float, most: float
+) -> None:
+    runtime = JumpingRuntime(seed=3)
+    transport = ScriptedTransport(answer(429, {"message": "Slow down."}, headers), answer(200, PAYOUT))
+    client = connect(transport=transport, runtime=runtime)
+
+    payout = await client.payouts.sync("po_1")
+
+    assert payout.id == "po_1"
+    assert len(transport.flights) == 2
+    assert least <= runtime.monotonic() <= most
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [("121", 121.0), ("31536000", YEAR), ("999999999999", 999999999999.0), (http_date(YEAR), YEAR)],
+)
+async def test_a_wait_past_max_retry_after_is_refused_at_once_with_its_length(
+    connect: Callable[..., Any], asked: str, seconds: float
+) -> None:
+    runtime = JumpingRuntime()
+    transport = ScriptedTransport(answer(429, {"message": "Slow down."}, {"Retry-After": asked}))
+    client = connect(transport=transport, runtime=runtime)
+    with pytest.raises(RateLimitedError) as caught:
+        await client.payouts.sync("po_1")
+    assert caught.value.retry_after == seconds
+    assert caught.value.effect == "none"
+    assert (len(transport.flights), runtime.monotonic()) == (1, 0.0)
+
+
+async def test_a_year_of_waiting_does_not_close_the_gate_for_a_year(connect: Callable[..., Any]) -> None:
+    runtime = JumpingRuntime()
+    first = answer(429, {}, {"Retry-After": str(YEAR)})
+    client = connect(
+        transport=ScriptedTransport(first, answer(200, PAYOUT)), runtime=runtime, max_retry_after=60.0
+    )
+    with pytest.raises(RateLimitedError):
+        await client.payouts.sync("po_1")
+    assert (await client.payouts.sync("po_1")).id == "po_1"
+    assert runtime.monotonic() <= 61.0
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["text/html", "application/octet-stream", "application/json; charset=utf-16", "", "x" * 5000],
+)
+@pytest.mark.parametrize("operation", ["payouts.create", "payouts.sync"])
+async def test_json_is_json_whatever_its_content_type_says(
+    connect: Connect, operation: str, content_type: str
+) -> None:
+    body = OPERATIONS[operation].body
+    assert (await call(connect, operation, body, Content_Type=content_type)).id == "po_1"
+
+
+@pytest.mark.parametrize("replayed", ["false", "1", "yes", "", "truе"])
+async def test_only_true_means_replayed(connect: Connect, replayed: str) -> None:
+    body = OPERATIONS["payouts.create"].body
+    payout = await call(connect, "payouts.create", body, X_Idempotent_Replayed=replayed)
+    assert not payout.response.replayed
+
+
+async def test_headers_of_an_error_are_kept_and_stay_out_of_its_text(connect: Connect) -> None:
+    headers = {"X_Request_Id": "req-9", "X_Payer": bodies.EMAIL, "X_RateLimit_Limit": "٣"}
+    with pytest.raises(RateLimitedError) as caught:
+        await call(connect, "payouts.sync", {"message": "No."}, 429, **headers)
+    assert caught.value.request_id == "req-9"
+    assert caught.value.headers["x-payer"] == bodies.EMAIL
+    assert caught.value.limit is None
+    assert bodies.EMAIL not in f"{caught.value!r} {caught.value}"

@@ -1,0 +1,161 @@
+"""Hostile servers on a real socket, through the whole client: no crash, no hang, no false success."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from payments_async.errors import APIConnectionError, APIStatusError, DecodeError, OutcomeUnknown
+from tests.support.bodies import encoded
+from tests.support.calls import OPERATIONS
+from tests.support.rawserver import RawServer, Script, Step
+
+MIB = 1024 * 1024
+BODY = encoded(OPERATIONS["payouts.create"].body)
+CREATE, READ = "/v1/payouts", "/v1/payouts/po_1/sync"
+
+
+@pytest.fixture
+def server() -> Iterator[RawServer]:
+    with RawServer() as running:
+        yield running
+
+
+@pytest.fixture
+def client(connect: Callable[..., Any], server: RawServer) -> Any:
+    return connect(base_url=server.url("/v1"), max_retries=0, timeout=5.0)
+
+
+def http(body: bytes = BODY, *head: str, status: str = "200 OK", length: int | None = None) -> bytes:
+    lines = [f"HTTP/1.1 {status}", *head, f"Content-Length: {len(body) if length is None else length}"]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def create(client: Any) -> Any:
+    return OPERATIONS["payouts.create"].call(client)
+
+
+def read(client: Any) -> Any:
+    return OPERATIONS["payouts.sync"].call(client)
+
+
+GOOD: dict[str, Script] = {
+    "plain": [http()],
+    "in small pieces": [http()[:40], http()[40:41], http()[41:]],
+    "after 100 and 103": [
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + http()
+    ],
+    "compressed": [http(gzip.compress(BODY), "Content-Encoding: gzip")],
+    "chunked": [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
+    ],
+    "until the end of the connection": [b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + BODY, Step.CLOSE],
+    "with a wrong type": [http(BODY, "Content-Type: text/html; charset=nonsense")],
+    "with cookies": [http(BODY, "Set-Cookie: a=b; Path=/")],
+}
+
+
+@pytest.mark.parametrize("script", GOOD.values(), ids=GOOD.keys())
+async def test_a_sound_answer_is_read_however_it_comes(
+    server: RawServer, client: Any, script: Script
+) -> None:
+    server.scripts = {CREATE: script, READ: script}
+    assert (await create(client)).id == "po_1"
+    assert (await read(client)).reference == "inv-7"
+
+
+BROKEN: dict[str, Script] = {
+    "cut in the body": [http(BODY[:50], length=len(BODY)), Step.CLOSE],
+    "cut in the head": [b"HTTP/1.1 200 OK\r\nContent-", Step.CLOSE],
+    "nothing at all": [Step.CLOSE],
+    "a reset": [Step.RESET],
+    "no HTTP": [b"SSH-2.0-OpenSSH_9.0\r\n", Step.CLOSE],
+    "a header without end": [b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000, Step.CLOSE],
+    "two lengths": [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n" + BODY, Step.CLOSE],
+    "a negative length": [b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n" + BODY, Step.CLOSE],
+    "a chunk that is none": [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", Step.CLOSE],
+    "chunks that stop": [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{", Step.CLOSE],
+    "another protocol": [b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"],
+    "an encoding nobody asked for": [http(BODY, "Content-Encoding: br")],
+    "gzip that is none": [http(BODY, "Content-Encoding: gzip")],
+    "half a gzip": [http(gzip.compress(BODY)[:-9], "Content-Encoding: gzip")],
+    "a length of 10 GB": [http(BODY, length=10**10)],
+}
+
+
+@pytest.mark.parametrize("script", BROKEN.values(), ids=BROKEN.keys())
+async def test_a_broken_answer_leaves_a_creation_in_doubt_and_a_read_without_one(
+    server: RawServer, client: Any, script: Script
+) -> None:
+    server.scripts = {CREATE: script, READ: script}
+    with pytest.raises(OutcomeUnknown) as doubtful:
+        await create(client)
+    with pytest.raises(APIConnectionError) as failed:
+        await read(client)
+    assert (doubtful.value.effect, failed.value.effect) == ("unknown", "none")
+    assert len(server.requests) == 2
+
+
+BOMB = gzip.compress(bytes(200 * MIB), compresslevel=9)
+
+
+async def test_a_gzip_bomb_costs_at_most_16_mib(server: RawServer, client: Any) -> None:
+    bomb = http(BOMB, "Content-Encoding: gzip")
+    server.scripts = {CREATE: [bomb], READ: [bomb]}
+    with pytest.raises(APIConnectionError):
+        await read(client)  # everything is loaded now
+    tracemalloc.start()
+    try:
+        with pytest.raises(APIConnectionError) as failed:
+            await read(client)
+        with pytest.raises(OutcomeUnknown):
+            await create(client)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert failed.value.kind == "too_large"
+    assert peak <= 16 * MIB
+
+
+@pytest.mark.parametrize(
+    "status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"]
+)
+async def test_a_redirect_is_never_followed(server: RawServer, client: Any, status: str) -> None:
+    redirect = http(BODY, f"Location: {server.url('/elsewhere')}", status=status)
+    server.scripts = {CREATE: [redirect], READ: [redirect]}
+    with pytest.raises(OutcomeUnknown):
+        await create(client)
+    with pytest.raises(APIStatusError) as caught:
+        await read(client)
+    assert caught.value.status == int(status[:3])
+    assert [request.split()[1].decode() for request in server.requests] == [CREATE, READ]
+
+
+async def test_204_says_nothing_about_a_creation(server: RawServer, client: Any) -> None:
+    nothing = b"HTTP/1.1 204 No Content\r\n\r\n"
+    server.scripts = {CREATE: [nothing], READ: [nothing]}
+    with pytest.raises(OutcomeUnknown):
+        await create(client)
+    with pytest.raises(DecodeError) as caught:
+        await read(client)
+    assert caught.value.effect == "none"
+
+
+async def test_a_service_that_never_answers_is_given_up(
+    connect: Callable[..., Any], server: RawServer
+) -> None:
+    client = connect(base_url=server.url("/v1"), max_retries=0, timeout=0.05)
+    server.scripts = {
+        CREATE: [Step.HANG],
+        READ: [b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", Step.HANG],
+    }
+    with pytest.raises(OutcomeUnknown) as doubtful:
+        await create(client)
+    with pytest.raises(APIConnectionError) as failed:
+        await read(client)
+    assert [attempt.reason for attempt in doubtful.value.attempts] == ["timeout"]
+    assert failed.value.kind == "timeout"

@@ -1,0 +1,173 @@
+"""Every status there is: which error it becomes, and what that says about money (Errors; gap Q)."""
+
+from __future__ import annotations
+
+import pytest
+
+from payments_async import errors
+from payments_async.errors import (
+    APIStatusError,
+    ConflictError,
+    DuplicateReference,
+    IdempotencyConflict,
+    OutcomeUnknown,
+    RateLimitedError,
+    ServerError,
+)
+from tests.support import bodies
+from tests.support.calls import CREATES, OPERATIONS, READS
+from tests.support.forms import Connect, call
+
+BODY = {"message": "No.", "errors": {"amount": ["too small"]}}
+NAMED = {400: "BadRequestError", 401: "AuthenticationError", 403: "PermissionDeniedError"}
+NAMED |= {404: "NotFoundError", 409: "ConflictError", 422: "UnprocessableError", 429: "RateLimitedError"}
+ALL = [*range(300, 600), 600, 799, 999]
+
+
+def expected(status: int) -> type[APIStatusError]:
+    if status >= 500:
+        return ServerError
+    found: type[APIStatusError] = getattr(errors, NAMED.get(status, "APIStatusError"))
+    return found
+
+
+@pytest.mark.parametrize("operation", ["payouts.sync", "payment_intents.list", "payment_intents.requery"])
+async def test_a_refused_read_did_nothing_and_says_its_status(connect: Connect, operation: str) -> None:
+    for status in ALL:
+        with pytest.raises(APIStatusError) as caught:
+            await call(connect, operation, BODY, status)
+        assert type(caught.value) is expected(status), status
+        assert (caught.value.status, caught.value.effect) == (status, "none")
+        assert (caught.value.message, caught.value.errors) == ("No.", {"amount": ["too small"]})
+
+
+CERTAIN = [status for status in ALL if 400 <= status < 500 and status not in (408, 409)]
+
+
+@pytest.mark.parametrize("operation", CREATES)
+async def test_a_clear_4xx_says_that_nothing_was_made(connect: Connect, operation: str) -> None:
+    for status in CERTAIN:
+        with pytest.raises(APIStatusError) as caught:
+            await call(connect, operation, BODY, status)
+        assert type(caught.value) is expected(status), status
+        assert caught.value.effect == "none"
+        assert caught.value.attempts[-1].verdict == "not_executed"
+
+
+@pytest.mark.parametrize("operation", CREATES)
+async def test_any_other_status_leaves_a_creation_in_doubt(connect: Connect, operation: str) -> None:
+    for status in ALL:
+        if status in CERTAIN or status == 409:
+            continue
+        with pytest.raises(OutcomeUnknown) as caught:
+            await call(connect, operation, BODY, status)
+        assert caught.value.effect == "unknown"
+        assert isinstance(caught.value.__cause__, APIStatusError)
+        assert caught.value.__cause__.status == status
+
+
+@pytest.mark.parametrize(
+    ("operation", "message", "cls", "effect"),
+    [
+        ("payouts.create", "The reference has already been taken.", DuplicateReference, "none"),
+        ("payouts.create", None, DuplicateReference, "none"),
+        ("payouts.create", "Idempotency key reused.", IdempotencyConflict, "unknown"),
+        ("payouts.create", "A request with this IDEMPOTENT key runs.", IdempotencyConflict, "unknown"),
+        ("payment_intents.create", "Conflict.", ConflictError, "unknown"),
+        ("checkouts.create", "Key of idempotency.", IdempotencyConflict, "unknown"),
+        ("payouts.sync", "Busy.", ConflictError, "none"),
+    ],
+)
+async def test_conflicts_are_told_apart(
+    connect: Connect, operation: str, message: str | None, cls: type[ConflictError], effect: str
+) -> None:
+    with pytest.raises(ConflictError) as caught:
+        await call(connect, operation, {"message": message}, 409)
+    assert type(caught.value) is cls
+    assert caught.value.effect == effect
+
+
+@pytest.mark.parametrize("replayed", ["true", "TRUE"])
+@pytest.mark.parametrize("status", [409, 429])
+async def test_a_replayed_refusal_speaks_of_an_earlier_try(
+    connect: Connect, status: int, replayed: str
+) -> None:
+    with pytest.raises((OutcomeUnknown, APIStatusError)) as caught:
+        await call(connect, "payment_intents.create", BODY, status, X_Idempotent_Replayed=replayed)
+    assert caught.value.attempts[-1].verdict == "in_doubt"
+    assert caught.value.effect == "unknown"
+
+
+HTML = b"<html><h1>Bad Gateway</h1></html>"
+
+
+@pytest.mark.parametrize(
+    "body", [b"", HTML, b"null", b"[1]", b'"No."', b"{", b'{"message": 7}', b'{"errors": 7}', b"\xff"]
+)
+@pytest.mark.parametrize("status", [400, 401, 404, 409, 422, 429, 500, 502])
+async def test_a_refusal_without_a_readable_body_is_still_that_refusal(
+    connect: Connect, status: int, body: bytes
+) -> None:
+    with pytest.raises(APIStatusError) as caught:
+        await call(connect, "payouts.sync", body, status)
+    assert type(caught.value) is expected(status)
+    assert caught.value.message is None
+    assert caught.value.body is not None
+    assert caught.value.body.raw == body
+
+
+@pytest.mark.parametrize("status", [201, 204, 205, 206, 226, 299])
+@pytest.mark.parametrize("operation", READS)
+async def test_any_2xx_with_its_record_is_an_answer_to_a_read(
+    connect: Connect, operation: str, status: int
+) -> None:
+    value = await call(connect, operation, OPERATIONS[operation].body, status)
+    assert value.response.status == status
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_an_error_and_sends_nothing_elsewhere(connect: Connect, status: int) -> None:
+    body = OPERATIONS["payouts.create"].body
+    with pytest.raises(OutcomeUnknown) as caught:
+        await call(connect, "payouts.create", body, status, Location="http://127.0.0.1:9/v1/payouts")
+    assert len(caught.value.attempts) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "hint"),
+    [
+        pytest.param(401, "rotate", marks=pytest.mark.fact("error.401")),
+        pytest.param(403, "allowlist", marks=pytest.mark.fact("error.403")),
+        pytest.param(404, "check the id", marks=pytest.mark.fact("error.404")),
+        pytest.param(422, "new idempotency key", marks=pytest.mark.fact("error.422")),
+        pytest.param(429, "retry_after", marks=pytest.mark.fact("error.429")),
+    ],
+)
+async def test_a_refusal_says_what_to_do_about_it(connect: Connect, status: int, hint: str) -> None:
+    with pytest.raises(APIStatusError) as caught:
+        await call(connect, "payouts.create", BODY, status)
+    text = str(caught.value)
+    assert hint in text
+    assert "payouts.create" in text
+    assert "No." in text
+    assert "amount: too small" in text
+    assert caught.value.message == "No."
+
+
+@pytest.mark.fact("error.429.header-limit", "error.429.header-remaining", "error.429.header-retry-after")
+async def test_a_429_carries_its_headers_as_numbers(connect: Connect) -> None:
+    headers = {"X_RateLimit_Limit": "60000", "X_RateLimit_Remaining": "0", "Retry_After": "7"}
+    with pytest.raises(RateLimitedError) as caught:
+        await call(connect, "payouts.sync", BODY, 429, **headers)
+    assert (caught.value.limit, caught.value.remaining, caught.value.retry_after) == (60_000, 0, 7.0)
+
+
+async def test_what_the_service_says_is_masked(connect: Connect) -> None:
+    said = f"{bodies.EMAIL} cannot use {bodies.PHONE}, account 0011-2233 445566"
+    body = {"message": said, "errors": {"instrument": {f"to {bodies.EMAIL}": [said, {"x": said}]}}}
+    with pytest.raises(APIStatusError) as caught:
+        await call(connect, "payouts.create", body, 422)
+    shown = f"{caught.value!r} {caught.value} {caught.value.message} {caught.value.errors}"
+    for secret in (bodies.EMAIL, bodies.PHONE, bodies.PHONE[1:], "0011-2233", "445566"):
+        assert secret not in shown
+    assert caught.value.message == "*** cannot use ***, account ***"
