@@ -56,7 +56,8 @@ class KeyMaker:
     def __deepcopy__(self, memo: object) -> KeyMaker:
         return KeyMaker(self._runtime)
 
-    __copy__ = lambda self: KeyMaker(self._runtime)  # noqa: E731 - the same for both kinds of copy
+    def __copy__(self) -> KeyMaker:
+        return KeyMaker(self._runtime)
 
 
 class UsedKeys:

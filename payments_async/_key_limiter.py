@@ -87,7 +87,7 @@ class KeyLimiter:
 
     def __init__(self, limits: RateLimits | None = None) -> None:
         """`None`: the service's own limits, until somebody asks for others."""
-        self.limits = limits or RateLimits()
+        self.limits: RateLimits = limits or RateLimits()
         """The figures in force, requests a minute."""
         self._asked_for = limits is not None
         self._warned = False

@@ -65,7 +65,7 @@ class Budget:
     FULL = 500
 
     def __init__(self) -> None:
-        self.tokens = self.FULL
+        self.tokens: int = self.FULL
 
     def spend(self, reason: str) -> bool:
         """Take the tokens of a retry after a failure of that kind; False when there are not enough."""

@@ -127,13 +127,13 @@ class AsyncPayments:
     def _assemble(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         channel = Channel(pipeline, Waiting(pipeline))
-        self.checkouts = AsyncCheckouts(channel)
+        self.checkouts: AsyncCheckouts = AsyncCheckouts(channel)
         """Payments with a hosted page."""
-        self.payment_intents = AsyncPaymentIntents(channel)
+        self.payment_intents: AsyncPaymentIntents = AsyncPaymentIntents(channel)
         """Payments and their attempts."""
-        self.payouts = AsyncPayouts(channel)
+        self.payouts: AsyncPayouts = AsyncPayouts(channel)
         """Money sent."""
-        self.methods = AsyncMethods(channel)
+        self.methods: AsyncMethods = AsyncMethods(channel)
         """Payment methods."""
 
     def with_options(
@@ -302,5 +302,8 @@ class AsyncPayments:
         await self.aclose()
 
     def __repr__(self) -> str:
-        settings = self._pipeline.settings
+        try:
+            settings = self._pipeline.settings
+        except AttributeError:  # its constructor failed, and a traceback shows its locals
+            return f"{type(self).__name__}(unfinished)"
         return f"{type(self).__name__}(base_url={settings.base_url!r})"

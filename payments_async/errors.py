@@ -47,7 +47,7 @@ class Body:
     __slots__ = ("raw",)
 
     def __init__(self, raw: bytes) -> None:
-        self.raw = raw
+        self.raw: bytes = raw
         """The bytes as they came."""
 
     def text(self) -> str:
@@ -107,7 +107,7 @@ class InvalidRequest(PaymentsError):
     """The arguments break the interface's limits (Endpoints). Nothing was sent."""
 
     def __init__(self, errors: Mapping[str, list[str]], *, operation: str | None = None) -> None:
-        self.errors = dict(errors)
+        self.errors: dict[str, list[str]] = dict(errors)
         """{field, dotted when nested: [every rule it breaks]}, the shape of a 422's `errors`."""
         told = "; ".join(f"{field}: {' and '.join(texts)}" for field, texts in self.errors.items())
         super().__init__(f"{operation or 'request'} was not sent: {told}", operation=operation)
@@ -147,7 +147,7 @@ class OutcomeUnknown(PaymentsError):
         super().__init__(message, effect="unknown", **facts)
         self.prepared: PreparedRequest | None = prepared
         """The exact request; left behind by a pickle, store `prepared.to_json()` instead."""
-        self.reference = prepared.reference
+        self.reference: str | None = prepared.reference
         """The payout's reference, by which it can be looked up at any time."""
         self.first_sent_at = first_sent_at
         """When the request was prepared: no try of it, in any process, can have left before."""
@@ -200,9 +200,9 @@ class APIStatusError(PaymentsError):
         """HTTP status."""
         self.message = service_message
         """The service's own `message`, long digit runs and e-mail addresses masked."""
-        self.errors = dict(errors)
+        self.errors: dict[str, list[str]] = dict(errors)
         """{field: [texts]} of a 400 or 422, masked likewise (gap P)."""
-        self.headers = {name.lower(): value for name, value in headers.items()}
+        self.headers: dict[str, str] = {name.lower(): value for name, value in headers.items()}
         """The answer's headers, names in lower case."""
         self.body: Body | None = Body(body)
         """The answer's body; left behind by a pickle."""
@@ -292,7 +292,7 @@ class ResponseMismatch(PaymentsError):
         super().__init__(message, effect="unknown", **facts)
         self.record = record
         """What the service returned."""
-        self.differences = dict(differences)
+        self.differences: dict[str, tuple[str, str]] = dict(differences)
         """{field: (asked, answered)} of amount, currency and reference."""
 
 

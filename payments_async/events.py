@@ -13,7 +13,7 @@ import attrs
 from .errors import Effect
 from .models._response import Verdict
 
-logger = logging.getLogger("payments")
+logger: logging.Logger = logging.getLogger("payments")
 
 
 @attrs.frozen

@@ -222,6 +222,7 @@ def _forwarding(owner: ast.ClassDef, method: Function) -> Iterator[str]:
     twin, given = f"self._async.{method.name}", list(_given(method.args))
     returns = ast.unparse(method.returns) if method.returns else ""
     if method.name == "__init__":
+        yield "api_key = hidden(api_key)"
         yield _call(f"twin = {owner.name}", given)
         yield "self._assemble(twin, Bridge(twin.aclose))"
     elif method.name == "aclose":
@@ -260,10 +261,10 @@ def _assembly(twin: str, method: Function) -> Iterator[str]:
     yield f"    def _assemble(self, twin: {twin}, bridge: Bridge) -> None:"
     yield "        self._async, self._bridge = twin, bridge"
     for node, below in zip(method.body, [*method.body[1:], None], strict=True):
-        found = re.fullmatch(r"self\.(\w+) = Async(\w+)\(\w+\)", ast.unparse(node))
+        found = re.fullmatch(r"self\.(\w+): Async(\w+) = Async\2\(\w+\)", ast.unparse(node))
         if found and isinstance(below, ast.Expr):
             name, cls = found.groups()
-            yield f"        self.{name} = {cls}(twin.{name}, bridge)"
+            yield f"        self.{name}: {cls} = {cls}(twin.{name}, bridge)"
             yield f'        """{ast.literal_eval(below.value)}"""'
 
 

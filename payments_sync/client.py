@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
+from payments_async._auth import hidden
 from payments_async._limits import LimitClass, LimitSnapshot, RateLimits
 from payments_async._runtime import Runtime
 from payments_async._wire import Transport
@@ -80,6 +81,7 @@ class Payments:
         Raises:
             ConfigurationError: an option cannot be used; the message says why, never showing the key.
         """
+        api_key = hidden(api_key)
         twin = AsyncPayments(
             api_key,
             base_url=base_url,
@@ -103,13 +105,13 @@ class Payments:
 
     def _assemble(self, twin: AsyncPayments, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
-        self.checkouts = Checkouts(twin.checkouts, bridge)
+        self.checkouts: Checkouts = Checkouts(twin.checkouts, bridge)
         """Payments with a hosted page."""
-        self.payment_intents = PaymentIntents(twin.payment_intents, bridge)
+        self.payment_intents: PaymentIntents = PaymentIntents(twin.payment_intents, bridge)
         """Payments and their attempts."""
-        self.payouts = Payouts(twin.payouts, bridge)
+        self.payouts: Payouts = Payouts(twin.payouts, bridge)
         """Money sent."""
-        self.methods = Methods(twin.methods, bridge)
+        self.methods: Methods = Methods(twin.methods, bridge)
         """Payment methods."""
 
     def with_options(
@@ -274,5 +276,8 @@ class Payments:
         self.close()
 
     def __repr__(self) -> str:
-        settings = self._async._pipeline.settings
+        try:
+            settings = self._async._pipeline.settings
+        except AttributeError:  # its constructor failed, and a traceback shows its locals
+            return f"{type(self).__name__}(unfinished)"
         return f"{type(self).__name__}(base_url={settings.base_url!r})"

@@ -56,8 +56,8 @@ class Sandbox:
         self._lock = threading.RLock()
         self._requests: deque[LoggedRequest] = deque(maxlen=KEPT)
         self._deliveries: deque[Delivery] = deque(maxlen=KEPT)
-        self.books = Books(self._present)
-        self.api_key = self.new_key()
+        self.books: Books = Books(self._present)
+        self.api_key: str = self.new_key()
 
     @property
     def base_url(self) -> str:

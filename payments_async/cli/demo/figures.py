@@ -19,10 +19,10 @@ class Tally:
     """A client's `on_event`: counts requests, retries, replays and refusals."""
 
     def __init__(self) -> None:
-        self.requests = 0
-        self.retries = 0
-        self.replays = 0
-        self.refused = 0
+        self.requests: int = 0
+        self.retries: int = 0
+        self.replays: int = 0
+        self.refused: int = 0
         """Answers with status 429."""
 
     def __call__(self, event: Event) -> None:
