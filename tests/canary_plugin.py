@@ -57,7 +57,7 @@ class Canary:
             writer: Any = session.config.get_terminal_writer()
             writer.write = _scanned(self.look, writer.write)
         logging.getLogger().addHandler(self._handler)
-        Emitter.emit = self._emit_scanned()  # type: ignore[method-assign] # put back at the end
+        Emitter.emit = self._emit_scanned()  # type: ignore[method-assign, assignment] # put back at the end
 
     def _emit_scanned(self) -> Callable[[Emitter, Event], None]:
         def emit(emitter: Emitter, event: Event) -> None:
@@ -69,7 +69,7 @@ class Canary:
     def pytest_unconfigure(self) -> None:
         """Leave the process as it was."""
         logging.getLogger().removeHandler(self._handler)
-        Emitter.emit = self._emit  # type: ignore[method-assign] # as it was
+        Emitter.emit = self._emit  # type: ignore[method-assign, assignment] # as it was
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:

@@ -58,10 +58,9 @@ def told_by(error: BaseException) -> str:
         trace = without_tests(link.__traceback__)
         plain = traceback.TracebackException(type(link), link, trace, capture_locals=True)
         shown += plain.format(chain=False)
-        console = Console(file=io.StringIO(), width=400)
-        console.print(Traceback.from_exception(type(link), link, trace, show_locals=True, width=400))
-        assert isinstance(console.file, io.StringIO)
-        shown.append(console.file.getvalue())
+        console = Console(file=(page := io.StringIO()), width=200)
+        console.print(Traceback.from_exception(type(link), link, trace, show_locals=True, extra_lines=0))
+        shown.append(page.getvalue())
     return "\n".join(shown)
 
 
@@ -88,15 +87,23 @@ def of_tests(frame: FrameType) -> bool:
     return frame.f_code.co_filename.startswith(f"{_HOME}/tests/")
 
 
+def printed(value: Any) -> str:
+    """A value as a careless program would print it."""
+    return "\n".join([repr(value), str(value), f"{value}", repr(_held(value))])
+
+
 def shown_by(value: Any) -> str:
-    """A value as a careless program would print it: repr, text, its attributes, their attributes."""
-    return "\n".join([repr(value), str(value), f"{value}", *_attributes(value, 4)])
+    """The same for its attributes and theirs: account data may be in there, a key not even there."""
+    return "\n".join([printed(value), *_attributes(value, 4)])
+
+
+def _held(value: Any) -> dict[str, Any]:
+    names = getattr(value, "__slots__", ())
+    return getattr(value, "__dict__", None) or {name: getattr(value, name, None) for name in names}
 
 
 def _attributes(value: Any, depth: int) -> Iterator[str]:
-    held = getattr(value, "__dict__", None) or {
-        name: getattr(value, name, None) for name in getattr(value, "__slots__", ())
-    }
+    held = _held(value)
     yield repr(held)
     for item in held.values() if depth else ():
         if type(item).__module__.startswith("payments_"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl
@@ -16,11 +17,21 @@ class WatchedSandbox(Sandbox):
 
     def __init__(self, **options: Any) -> None:
         self.arrived: list[Request] = []
+        self._arrival = threading.Event()
         super().__init__(clock=VirtualClock.frozen(), **options)
 
     def _answer(self, request: Request) -> Answer:
         self.arrived.append(request)
+        self._arrival.set()
         return super()._answer(request)
+
+    def await_arrival(self) -> None:
+        """Block until the first request is there."""
+        assert self._arrival.wait(5)
+
+    def admit(self, key: str) -> None:
+        """Serve a key of the test's choice as another one of the first tenant."""
+        self._core.world.tenants[key] = self._core.world.tenants[self.api_key]
 
     @property
     def line(self) -> str:

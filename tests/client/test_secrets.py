@@ -1,0 +1,188 @@
+"""The key shows nowhere, account data only where it is asked for: every ending, every way to show things."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async import Instrument
+from payments_async.errors import PaymentsError
+from tests.support.canary import CANARY_ACCOUNT, LONG_CANARY_KEY, NEEDLE, pickled, printed, shown_by, told_by
+from tests.support.creations import PAYOUT
+from tests.support.jumping import JumpingRuntime
+from tests.support.scripted import ScriptedTransport, answer, lost, unsent
+from tests.support.surfaces import make_client
+from tests.support.watched import WatchedSandbox
+
+pytestmark = pytest.mark.fact("auth.key-stays-secret")
+
+BANK = Instrument.bank_account(CANARY_ACCOUNT, "058", "NG", account_name="Ada Adeyemi")
+ARGUMENTS = {**PAYOUT, "amount": Decimal("10.10"), "instrument": BANK, "reference": "inv-7"}
+RECORD = {
+    "id": "po_1",
+    "amount": {"value": 10.10, "currency": "XOF"},
+    "reference": "inv-7",
+    "instrument": {"id": "in_1", "type": "bank_account", "account_number": CANARY_ACCOUNT},
+}
+ECHO = {
+    "message": f"The account {CANARY_ACCOUNT} is closed.",
+    "errors": {"instrument.account_number": [f"{CANARY_ACCOUNT} is not known"]},
+}
+ENDINGS: dict[str, Any] = {
+    **{str(status): answer(status, ECHO) for status in (302, 400, 401, 403, 404, 409, 418, 422, 428)},
+    **{str(status): answer(status, ECHO) for status in (429, 500, 501, 503)},
+    "not JSON": answer(201, b"<html>" + CANARY_ACCOUNT.encode()),
+    "without an id": answer(201, {"data": {**RECORD, "id": None}}),
+    "of another type": answer(201, {"data": {**RECORD, "amount": [CANARY_ACCOUNT]}}),
+    "another record": answer(201, {"data": {**RECORD, "reference": "inv-8"}}),
+    "lost": lost(),
+    "timeout": lost("timeout"),
+    "unsent": unsent(),
+    "unsent, slow": unsent("timeout"),
+}
+
+
+@attrs.define(eq=False)
+class Watch:
+    """All that is said during a test."""
+
+    caplog: pytest.LogCaptureFixture
+    events: list[Any] = attrs.field(factory=list)
+
+    def said(self) -> str:
+        """Log records with all they hold, and events."""
+        records = [f"{vars(record)}{record.getMessage()}" for record in self.caplog.records]
+        return "\n".join([self.caplog.text, *records, *map(shown_by, self.events)])
+
+
+@pytest.fixture
+def watch(caplog: pytest.LogCaptureFixture) -> Watch:
+    """Every logger at DEBUG, and a listener."""
+    caplog.set_level(logging.DEBUG)
+    for name in ("payments", "asyncio", "aiohttp.client", "aiohttp.access", "concurrent.futures"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    return Watch(caplog)
+
+
+def check_error(error: BaseException, watch: Watch) -> None:
+    """An error and its whole past, with all locals, shows neither; a pickle of it no key."""
+    for shown in (told_by(error), printed(error), watch.said()):
+        assert NEEDLE not in shown
+        assert CANARY_ACCOUNT not in shown
+    assert NEEDLE not in shown_by(error) + pickled(error)
+    if not hasattr(error, "record"):
+        assert CANARY_ACCOUNT not in pickled(error)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+async def test_no_ending_of_a_write_shows_key_or_account(
+    connect: Callable[..., Any], watch: Watch, ending: str
+) -> None:
+    asyncio.get_running_loop().set_debug(True)
+    transport = ScriptedTransport(ENDINGS[ending])
+    options = {"runtime": JumpingRuntime(), "max_retries": 1, "on_event": watch.events.append}
+    client = connect(transport=transport, api_key=LONG_CANARY_KEY, **options)
+    with pytest.raises(PaymentsError) as caught:
+        await client.payouts.create(**ARGUMENTS)
+
+    check_error(caught.value, watch)
+    body = getattr(caught.value, "body", None)
+    if body is not None:
+        assert CANARY_ACCOUNT in body.text()
+    assert watch.events
+    assert NEEDLE not in shown_by(transport.flights[0])
+    assert str(transport.flights[0].headers["Authorization"]) == f"Bearer {LONG_CANARY_KEY}"
+
+
+@pytest.mark.parametrize("ending", ["200", *ENDINGS])
+async def test_no_ending_of_a_read_shows_key_or_account(
+    connect: Callable[..., Any], watch: Watch, ending: str
+) -> None:
+    step = ENDINGS.get(ending) or answer(200, {"data": CANARY_ACCOUNT})
+    options = {"runtime": JumpingRuntime(), "max_retries": 1, "on_event": watch.events.append}
+    client = connect(transport=ScriptedTransport(step), api_key=LONG_CANARY_KEY, **options)
+    with pytest.raises(PaymentsError) as caught:
+        await client.payouts.list(customer_id="cus_1")
+    check_error(caught.value, watch)
+
+
+@pytest.mark.parametrize("fault", ["lost_response", "reset", "cut_body", "http:503", "hang", "wrong_type"])
+async def test_no_trouble_on_a_real_line_shows_key_or_account(
+    connect: Callable[..., Any], watched: WatchedSandbox, watch: Watch, fault: str
+) -> None:
+    watched.admit(LONG_CANARY_KEY)
+    watched.on("payouts.create").respond(fault, times=None)
+    client = connect(
+        watched, api_key=LONG_CANARY_KEY, max_retries=0, timeout=0.2, on_event=watch.events.append
+    )
+    with pytest.raises(PaymentsError) as caught:
+        await client.payouts.create(**ARGUMENTS)
+    assert watched.headers["authorization"] == f"Bearer {LONG_CANARY_KEY}"
+    check_error(caught.value, watch)
+
+
+async def test_nobody_listening_on_the_other_side_shows_nothing(
+    connect: Callable[..., Any], watch: Watch
+) -> None:
+    client = connect(api_key=LONG_CANARY_KEY, base_url="http://127.0.0.1:1/v1", max_retries=0)
+    with pytest.raises(PaymentsError) as caught:
+        await client.payouts.create(**ARGUMENTS)
+    check_error(caught.value, watch)
+
+
+async def test_a_cancelled_call_shows_nothing(watched: WatchedSandbox, watch: Watch) -> None:
+    watched.admit(LONG_CANARY_KEY)
+    watched.on("payouts.create").respond("hang")
+    client = make_client("async", LONG_CANARY_KEY, base_url=watched.base_url, on_event=watch.events.append)
+    call = asyncio.ensure_future(client.payouts.create(**ARGUMENTS))
+    await asyncio.to_thread(watched.await_arrival)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await call
+    await client.aclose()
+    assert caught.value.outcome.effect == "unknown"  # type: ignore[attr-defined] # it rides along
+    check_error(caught.value.outcome, watch)  # type: ignore[attr-defined] # it rides along
+    assert NEEDLE not in told_by(caught.value) + watch.said()
+    assert CANARY_ACCOUNT not in told_by(caught.value)
+
+
+async def test_account_data_is_in_a_record_for_who_asks_and_in_no_repr(
+    connect: Callable[..., Any], watched: WatchedSandbox, watch: Watch
+) -> None:
+    watched.admit(LONG_CANARY_KEY)
+    watched.on("payouts.create").respond("http:503")
+    client = connect(watched, api_key=LONG_CANARY_KEY, on_event=watch.events.append)
+    payout = await client.payouts.create(**ARGUMENTS)
+    (listed,) = await client.payouts.list()
+
+    assert len(payout.response.attempts) == 2
+    for record in (payout, listed):
+        assert record.instrument.account_number == CANARY_ACCOUNT
+        assert CANARY_ACCOUNT in str(record.to_dict())
+        assert CANARY_ACCOUNT in record.to_json()
+        for shown in (repr(record), str(record), f"{record!r:.400}", repr([record]), watch.said()):
+            assert CANARY_ACCOUNT not in shown
+            assert "Ada" not in shown
+    assert NEEDLE not in pickled(payout) + shown_by(payout) + shown_by(payout.response)
+    assert CANARY_ACCOUNT in pickled(payout)
+
+
+async def test_nothing_of_a_client_shows_its_key(connect: Callable[..., Any]) -> None:
+    def give() -> str:
+        return LONG_CANARY_KEY
+
+    for key in (LONG_CANARY_KEY, give):
+        client = connect(transport=ScriptedTransport(answer(200, {"data": [RECORD]})), api_key=key)
+        await client.payouts.list()
+        prepared = client.payouts.prepare(**ARGUMENTS)
+        sibling = client.with_options(timeout=1.0)
+        for value in (client, sibling, client.payouts, prepared, client.limits_snapshot()):
+            assert NEEDLE not in shown_by(value)
+        assert NEEDLE not in pickled(prepared) + prepared.to_json()
+        assert CANARY_ACCOUNT not in shown_by(client) + repr(prepared) + repr([prepared])
