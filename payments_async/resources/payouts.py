@@ -100,7 +100,8 @@ class AsyncPayouts(Resource):
             found = next((payout for payout in page if payout.reference == reference), None)
             if found is not None:
                 return found
-            if number == most and page.next_cursor:
+            goes_on = page.next_cursor or page.pagination.has_more_pages
+            if goes_on and (number == most or not page.next_cursor):
                 told = f"payouts.find: not among the newest {number} page(s), and the list goes on"
                 raise SearchIncomplete(told, pages=number, cursor=page.next_cursor, operation="payouts.find")
         return None

@@ -1,0 +1,85 @@
+"""Lists that are not what they should be: no page is made up, no end of a list is invented (gap C)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from payments_async.errors import DecodeError, PaymentsError, SearchIncomplete
+from tests.support import bodies
+from tests.support.calls import OPERATIONS
+from tests.support.forms import Connect, call
+from tests.support.jumping import JumpingRuntime
+from tests.support.scripted import ScriptedTransport, answer
+
+LISTS = ("payouts.list", "payment_intents.list")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, {}, "x", 7, [None], [[]], ["po_1"], [7], {"0": {"id": "po_1"}}, [{"id": 7}], [{"id": "x"}, 1]],
+)
+@pytest.mark.parametrize("operation", LISTS)
+async def test_a_list_with_anything_but_records_is_a_decode_error(
+    connect: Connect, operation: str, data: Any
+) -> None:
+    with pytest.raises(DecodeError) as caught:
+        await call(connect, operation, {**OPERATIONS[operation].body, "data": data})
+    assert caught.value.effect == "none"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "last",
+        7,
+        [1],
+        {"count": "many"},
+        {"next_cursor": 5},
+        {"next_cursor": {"at": 1}},
+        {"has_more_pages": "yes"},
+        {"per_page": 1.5},
+    ],
+)
+@pytest.mark.parametrize("operation", LISTS)
+async def test_a_pagination_that_cannot_be_read_is_a_decode_error(
+    connect: Connect, operation: str, wrong: Any
+) -> None:
+    with pytest.raises(DecodeError):
+        await call(connect, operation, {**OPERATIONS[operation].body, "pagination": wrong})
+
+
+def paged(*items: str, **pagination: Any) -> Any:
+    records = [{**bodies.PAYOUT, "reference": reference} for reference in items]
+    return answer(200, bodies.encoded({"data": records, "pagination": pagination}))
+
+
+async def test_a_walk_that_goes_round_in_circles_is_stopped(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(
+        paged("a", next_cursor="c1"), paged("b", next_cursor="c2"), paged("c", next_cursor="c1")
+    )
+    client = connect(transport=transport, runtime=JumpingRuntime())
+    seen = []
+    with pytest.raises(PaymentsError, match="same cursor twice"):
+        async for payout in client.payouts.iterate():
+            seen.append(payout.reference)
+    assert seen == ["a", "b", "c"]
+    assert len(transport.flights) == 3
+
+
+async def test_a_search_does_not_take_a_missing_cursor_for_the_end(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(paged("a", has_more_pages=True, next_cursor=None))
+    client = connect(transport=transport, runtime=JumpingRuntime())
+    with pytest.raises(SearchIncomplete) as caught:
+        await client.payouts.find("z")
+    assert (caught.value.pages, caught.value.cursor, caught.value.effect) == (1, None, "none")
+    assert (await client.payouts.find("a")).reference == "a"
+
+
+async def test_a_search_that_meets_an_unreadable_page_says_so(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(paged("a", next_cursor="c1"), answer(200, b"<html>"))
+    client = connect(transport=transport, runtime=JumpingRuntime(), max_retries=0)
+    with pytest.raises(DecodeError):
+        await client.payouts.find("z")
