@@ -24,16 +24,19 @@ h1 { margin: 0; font-size: 1.9rem; line-height: 1.2; }
 p { margin: .5rem 0 0; }
 .brand, dt, footer { color: var(--soft); }
 .brand { margin: 0 0 .25rem; font-weight: 600; }
-.said { margin: 1.25rem 0; padding-left: .75rem; border-left: .25rem solid var(--accent); font-weight: 600; }
+.said {
+  margin: 1.25rem 0 0; padding-left: .75rem; border-left: .25rem solid var(--accent); font-weight: 600;
+}
 .bad { border-color: var(--bad); color: var(--bad); }
 dl { margin: 1rem 0 0; display: grid; grid-template-columns: auto 1fr; gap: .25rem 1rem; }
 dd { margin: 0; text-align: right; }
+dd, footer, .said { text-wrap: balance; }
 form { margin-top: 1.5rem; display: grid; gap: .75rem; }
 button {
   min-height: 3rem; padding: .5rem 1rem; border: 1px solid var(--line); border-radius: .5rem;
   background: transparent; color: var(--text); font: inherit; font-weight: 600; cursor: pointer;
 }
 button.main { background: var(--accent); color: var(--on-accent); }
-a { color: inherit; }
+a { display: inline-block; margin-top: .75rem; color: inherit; }
 footer { max-width: 27rem; margin: 1rem auto; padding: 0 1.5rem; text-align: center; font-size: .875rem; }
 """
