@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -197,5 +198,5 @@ def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
 def _same(asked: Any, found: Any) -> bool:
     """Equal, for numbers also when equal as IEEE doubles: services round."""
     if isinstance(found, Decimal) and isinstance(asked, int | Decimal):
-        return found == asked or float(found) == float(asked)
+        return found == asked or float(found) == float(Decimal(asked)) < math.inf
     return bool(asked == found)

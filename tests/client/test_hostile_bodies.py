@@ -12,6 +12,7 @@ from tests.support import bodies
 from tests.support.bodies import encoded
 from tests.support.calls import CREATES, OPERATIONS, READS
 from tests.support.forms import Connect, call
+from tests.support.scripted import ScriptedTransport, answer
 
 NOT_JSON = {
     "nothing": b"",
@@ -150,6 +151,16 @@ async def test_another_record_than_asked_for_is_no_success(
     assert caught.value.effect == "unknown"
     assert list(caught.value.differences) == [field]
     assert caught.value.record.id
+
+
+@pytest.mark.parametrize("written", [b"10.10", b"1e400", b"9" * 4000])
+async def test_an_amount_beyond_every_float_is_compared_all_the_same(
+    connect: Connect, written: bytes
+) -> None:
+    raw = encoded({"data": {"id": "po_1", "amount": {"value": 77}}}).replace(b"77", written)
+    client = connect(transport=ScriptedTransport(answer(201, raw)), max_retries=0)
+    with pytest.raises(ResponseMismatch):
+        await OPERATIONS["payouts.create"].call(client, extra_body={"amount": 10**400 + 1})
 
 
 async def test_another_payment_than_asked_for_is_no_success_for_a_checkout(connect: Connect) -> None:

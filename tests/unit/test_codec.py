@@ -1,0 +1,181 @@
+"""Numbers and records through JSON and back: nothing is lost, rounded or made up."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from payments_async import _codec
+from payments_async._codec import Unreadable, Unwritable
+from payments_async.models import Amount, Checkout, PaymentIntent, Payout, Record
+from payments_async.params import CustomerInput, Instrument, PaymentIntentRequest, PayoutRequest
+from tests.support import bodies
+from tests.support.faithful import differences
+
+JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+MONEY = st.builds(
+    lambda digits, exponent: Decimal((0, tuple(map(int, str(digits))), exponent)),
+    st.integers(1, 10**40 - 1),
+    st.integers(-60, 30),
+)
+
+
+def payout(amount: Any, **more: Any) -> PayoutRequest:
+    return PayoutRequest(
+        amount=amount, currency="XOF", method="mtn_bj", instrument=Instrument.phone("+229", "BJ"), **more
+    )
+
+
+def written_amount(amount: Any) -> str:
+    found = re.match(r'\{"amount":([^,]+),', _codec.encode(payout(amount)).decode())
+    assert found
+    return found[1]
+
+
+@given(MONEY)
+@settings(deadline=None, max_examples=300)
+def test_money_of_any_exponent_reaches_the_wire_as_a_number_and_comes_back_equal(amount: Decimal) -> None:
+    text = written_amount(amount)
+    assert JSON_NUMBER.fullmatch(text)
+    assert Decimal(text) == amount
+    answered = _codec.structure(_codec.parse(b'{"amount": {"value": %s}}' % text.encode()), Payout)
+    assert answered.amount is not None
+    assert answered.amount.value == amount
+    assert json.loads(answered.to_json(), parse_float=Decimal)["amount"]["value"] == amount
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (Decimal("10.1"), "10.1"),
+        (Decimal("12345678901234567.89"), "12345678901234567.89"),
+        (Decimal("1E+2"), "1E+2"),
+        (Decimal("10.10"), "10.10"),
+        (50, "50"),
+        ("10.10", "10.10"),
+        (Decimal(10**30), "1" + "0" * 30),
+    ],
+)
+def test_money_is_written_as_it_was_given(amount: Any, text: str) -> None:
+    assert written_amount(amount) == text
+
+
+@pytest.mark.parametrize("written", ["10.1", "12345678901234567.89", "1E+2", "1e-7", "0", "-0.0", "9" * 4000])
+def test_a_json_number_is_read_with_every_digit(written: str) -> None:
+    value = _codec.structure(_codec.parse(b'{"value": %s}' % written.encode()), Amount).value
+    assert type(value) is Decimal
+    assert str(value) == str(Decimal(written))
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.decimals(-(10**20), 10**20, allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = {field.name for cls in (Payout, PaymentIntent) for field in attrs.fields(cls)}
+UNKNOWN = st.dictionaries(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=12).filter(lambda name: name not in FIELDS),
+    JSON,
+    max_size=4,
+)
+
+
+def sparse(body: bodies.Json) -> st.SearchStrategy[bodies.Json]:
+    """The body with any of its fields left out or null, at every level."""
+
+    def member(value: Any) -> st.SearchStrategy[Any]:
+        return st.none() | (sparse(value) if isinstance(value, dict) else st.just(value))
+
+    return st.fixed_dictionaries({}, optional={name: member(value) for name, value in body.items()})
+
+
+@given(
+    case=st.sampled_from(
+        [
+            (Payout, bodies.PAYOUT),
+            (PaymentIntent, bodies.INTENT),
+            (PaymentIntent, bodies.INTENT_LIST),
+            (Checkout, {"checkout": bodies.CHECKOUT, "payment": bodies.INTENT}),
+        ]
+    ),
+    data=st.data(),
+)
+@settings(deadline=None, max_examples=200)
+def test_any_record_survives_its_own_json(
+    case: tuple[type[Record], bodies.Json], data: st.DataObject
+) -> None:
+    cls, full = case
+    body = {**data.draw(sparse(full)), **data.draw(UNKNOWN)}
+    record = _codec.structure(_codec.parse(bodies.encoded(body)), cls)
+    again = _codec.structure(_codec.parse(record.to_json().encode()), cls)
+
+    assert again == record
+    assert list(differences(body, record)) == []
+
+
+@given(UNKNOWN)
+@settings(deadline=None, max_examples=200)
+def test_unknown_fields_are_kept_as_they_came(unknown: bodies.Json) -> None:
+    record = _codec.structure(_codec.parse(bodies.encoded({"id": "po_1", **unknown})), Payout)
+    assert record.extra == unknown
+    assert record.to_dict() == {**Payout(id="po_1").to_dict(), **unknown}
+    assert json.loads(record.to_json(), parse_float=Decimal) == record.to_dict()
+
+
+def test_a_request_is_written_in_order_without_what_is_left_out() -> None:
+    request = PaymentIntentRequest(
+        amount=5, currency="XOF", customer=CustomerInput(email="a@b.c"), metadata={"z": None, "a": {"x": 1}}
+    )
+    assert _codec.encode(request) == (
+        b'{"amount":5,"currency":"XOF","customer":{"email":"a@b.c"},"metadata":{"z":null,"a":{"x":1}}}'
+    )
+
+
+def test_extra_fields_are_put_over_the_requests_own() -> None:
+    body = json.loads(_codec.encode(payout(5), {"currency": "XAF", "later": Decimal("1.50")}))
+    assert (body["currency"], body["later"], body["amount"]) == ("XAF", 1.5, 5)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("\ud800", "lone surrogate"),
+        ({"\ud800": 1}, "lone surrogate"),
+        (object(), "TypeError"),
+        ({"a": [object()]}, "TypeError"),
+        ([10**5000], "ValueError"),
+    ],
+)
+def test_what_json_cannot_say_is_refused_without_quoting_it(value: Any, why: str) -> None:
+    with pytest.raises(Unwritable, match=why) as caught:
+        _codec.encode_json({"field": value})
+    assert caught.value.__context__ is None
+    assert "ud800" not in repr(caught.value)
+
+
+def test_a_value_that_holds_itself_is_refused() -> None:
+    loop: dict[str, Any] = {}
+    loop["self"] = loop
+    with pytest.raises(Unwritable, match="RecursionError"):
+        _codec.encode_json(loop)
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"{", b"NaN", b"[" * 100_000, b"9" * 5000, b"1e99999999999999999999", b"\xff"]
+)
+def test_what_is_not_json_is_unreadable_and_is_not_quoted(raw: bytes) -> None:
+    with pytest.raises(Unreadable, match="not JSON") as caught:
+        _codec.parse(raw)
+    assert caught.value.__context__ is None
+    assert len(str(caught.value)) < 80

@@ -1,0 +1,214 @@
+"""Every error class: what it carries, what a copy of it keeps, what it never shows (Errors)."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from multidict import CIMultiDict
+
+from payments_async import _calls, _operations, _refusals, errors
+from payments_async._wire import Answer
+from payments_async.errors import APIStatusError, Body, PaymentsError, UnprocessableError, error_class
+from payments_async.models import Attempt, Payout
+from payments_async.params import PreparedRequest
+from tests.support import bodies
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+SECRET = f"account {bodies.ACCOUNT} of {bodies.EMAIL}"
+PREPARED = PreparedRequest(
+    "payouts.create",
+    "/payouts",
+    SECRET.encode(),
+    "key-12345678",
+    NOW,
+    "http://127.0.0.1:9/v1",
+    "sandbox",
+    "inv-7",
+    {"X-Note": SECRET},
+)
+FACTS: dict[str, Any] = {
+    "operation": "payouts.create",
+    "idempotency_key": "key-12345678",
+    "attempts": (Attempt(1, "in_doubt", "timeout", None, 0.0, 30.0),),
+}
+STATUS: dict[str, Any] = {
+    "status": 499,
+    "service_message": "No.",
+    "errors": {"amount": ["too small"]},
+    "headers": {"X-Request-Id": "req-1"},
+    "body": SECRET.encode(),
+    "effect": "none",
+    **FACTS,
+}
+EXAMPLES: dict[str, PaymentsError] = {
+    "PaymentsError": PaymentsError("said", effect="happened", **FACTS),
+    "ConfigurationError": errors.ConfigurationError("said", **FACTS),
+    "InvalidRequest": errors.InvalidRequest({"amount": ["too small"]}, operation="payouts.create"),
+    "APIConnectionError": errors.APIConnectionError("said", kind="dns", **FACTS),
+    "APITimeoutError": errors.APITimeoutError("said", kind="timeout", **FACTS),
+    "OutcomeUnknown": errors.OutcomeUnknown(
+        "said", prepared=PREPARED, first_sent_at=NOW, key_expires_at=None, **FACTS
+    ),
+    "DeadlineExceeded": errors.DeadlineExceeded("said", **FACTS),
+    "LimitReached": errors.LimitReached("said", retry_after=1.5, **FACTS),
+    "SearchIncomplete": errors.SearchIncomplete("said", pages=3, cursor="c", **FACTS),
+    "RateLimitedError": errors.RateLimitedError("said", retry_after=2.0, limit=60, remaining=0, **STATUS),
+    "DecodeError": errors.DecodeError("said", record_id="po_1", body=SECRET.encode(), **FACTS),
+    "ResponseMismatch": errors.ResponseMismatch(
+        "said", record=Payout(id="po_1"), differences={"amount": ("1", "2")}, **FACTS
+    ),
+    "WaitTimeout": errors.WaitTimeout("said", last=Payout(id="po_1"), token="{}", **FACTS),
+    **{
+        cls.__name__: cls("said", **STATUS)
+        for cls in (
+            errors.APIStatusError,
+            errors.BadRequestError,
+            errors.AuthenticationError,
+            errors.PermissionDeniedError,
+            errors.NotFoundError,
+            errors.ConflictError,
+            errors.DuplicateReference,
+            errors.IdempotencyConflict,
+            errors.UnprocessableError,
+            errors.ServerError,
+        )
+    },
+}
+HEAVY = {"body", "prepared"}
+examples = pytest.mark.parametrize("error", EXAMPLES.values(), ids=EXAMPLES.keys())
+
+
+def test_there_is_an_example_of_every_class() -> None:
+    classes = {
+        name for name, cls in vars(errors).items() if isinstance(cls, type) and issubclass(cls, PaymentsError)
+    }
+    assert classes == set(EXAMPLES)
+
+
+@examples
+@pytest.mark.parametrize(
+    "copied", [lambda e: pickle.loads(pickle.dumps(e)), copy.deepcopy], ids=["pickle", "deep"]
+)
+def test_a_copy_keeps_every_fact_and_leaves_bodies_behind(error: PaymentsError, copied: Any) -> None:
+    twin = copied(error)
+    assert type(twin) is type(error)
+    assert (str(twin), twin.args) == (str(error), error.args)
+    assert vars(twin).keys() == vars(error).keys()
+    for name, value in vars(error).items():
+        assert getattr(twin, name) == (None if name in HEAVY else value), name
+
+
+@examples
+def test_a_pickle_and_the_texts_of_an_error_hold_no_account(error: PaymentsError) -> None:
+    shown = f"{error!r} {error} {error.args}".encode() + pickle.dumps(error)
+    assert bodies.ACCOUNT.encode() not in shown
+    assert bodies.EMAIL.encode() not in shown
+
+
+@examples
+def test_every_error_says_what_happened_to_the_money(error: PaymentsError) -> None:
+    assert error.effect in ("none", "happened", "unknown")
+    assert error.operation == "payouts.create"
+    assert "InvalidRequest" in type(error).__name__ or error.attempts == FACTS["attempts"]
+
+
+def test_an_error_is_raised_and_caught_as_its_families() -> None:
+    families = {
+        errors.APITimeoutError: errors.APIConnectionError,
+        errors.DuplicateReference: errors.ConflictError,
+        errors.IdempotencyConflict: errors.ConflictError,
+        errors.ServerError: errors.APIStatusError,
+        errors.RateLimitedError: errors.APIStatusError,
+    }
+    assert all(issubclass(cls, family) for cls, family in families.items())
+
+
+def test_a_body_shows_its_length_alone() -> None:
+    body = Body(b'{"id": "po_1", "note": "\xc3\xa9"}')
+    assert repr(body) == "<body of 28 bytes>"
+    assert body.json() == {"id": "po_1", "note": "é"}
+    assert Body(b"\xff!").text() == "\ufffd!"
+    with pytest.raises(ValueError):
+        Body(b"<html>").json()
+
+
+def test_an_invalid_request_names_every_fault() -> None:
+    error = errors.InvalidRequest({"amount": ["a", "b"], "currency": ["c"]})
+    assert str(error) == "request was not sent: amount: a and b; currency: c"
+    assert error.effect == "none"
+
+
+def test_headers_of_an_error_are_found_in_lower_case() -> None:
+    error = EXAMPLES["APIStatusError"]
+    assert isinstance(error, APIStatusError)
+    assert error.request_id == error.headers["x-request-id"] == "req-1"
+
+
+def test_the_whole_status_table() -> None:
+    found = {status: error_class(status).__name__ for status in range(100, 600)}
+    named = {status: name for status, name in found.items() if name not in ("APIStatusError", "ServerError")}
+    assert named == {
+        400: "BadRequestError",
+        401: "AuthenticationError",
+        403: "PermissionDeniedError",
+        404: "NotFoundError",
+        409: "ConflictError",
+        422: "UnprocessableError",
+        429: "RateLimitedError",
+    }
+    assert {status for status, name in found.items() if name == "ServerError"} == set(range(500, 600))
+
+
+CALL = _calls.reading(_operations.PAYOUTS_SYNC, {}, {"payout_id": "po_1"})
+
+
+def refusal(body: bytes, status: int = 422) -> APIStatusError:
+    return _refusals.status_error(CALL, Answer(status, CIMultiDict(), body), NOW)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("call +229 90 11 22 33 now", "call *** now"),
+        ("call 0022990112233.", "call ***."),
+        ("account 1234-5678-9012", "account ***"),
+        ("IBAN BJ6600112233445566", "IBAN BJ***"),
+        ("write to ada.agbo+shop@mail.example.com, or not", "write to ***, or not"),
+        ("<ada@example.com>", "<***>"),
+        ("at least 100 and at most 500000", "at least 100 and at most 500000"),
+        ("", ""),
+        ("a" * 2000, "a" * 1000),
+    ],
+)
+def test_phones_accounts_and_addresses_in_messages_are_masked(said: str, shown: str) -> None:
+    error = refusal(json.dumps({"message": said, "errors": {"x": [said]}}).encode())
+    assert error.message == shown
+    assert error.errors == {"x": [shown]}
+
+
+@pytest.mark.parametrize("depth", [10, 100, 900, 970, 980, 990, 995, 999, 5000])
+@pytest.mark.parametrize(("start", "end"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_errors_nested_to_any_depth_are_survived(start: bytes, end: bytes, depth: int) -> None:
+    for more in range(5):
+        raw = (
+            b'{"message":"No.","errors":{"x":' + start * (depth + more) + b"1" + end * (depth + more) + b"}}"
+        )
+        assert type(refusal(raw)) is UnprocessableError
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 800, "1 " * 400, "1-" * 400 + "x", "a@" * 400, "a." * 400, "+" * 800, "@" * 800]
+)
+def test_a_huge_errors_object_is_read_in_a_moment(text: str) -> None:
+    raw = json.dumps({"errors": {f"k{i}": {f"j{j}": text for j in range(100)} for i in range(50)}}).encode()
+    started = time.perf_counter()
+    error = refusal(raw)
+    assert time.perf_counter() - started < 1.0
+    assert 0 < len(error.errors) <= 500
+    assert len(str(error)) < 3000

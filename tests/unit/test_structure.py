@@ -1,0 +1,142 @@
+"""The type of every field of every record, walked whole: what is taken, what is refused, what is kept."""
+
+from __future__ import annotations
+
+import types
+import typing
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async import _codec, models
+from payments_async._codec import Unreadable
+from payments_async.models import Country, ExchangeRate, Method, PaymentAttempt, Payout, Record
+
+RECORDS = [
+    cls
+    for name in models.__all__
+    if isinstance(cls := getattr(models, name), type) and issubclass(cls, Record) and cls is not Record
+]
+
+
+def kind(hint: Any) -> Any:
+    """A field's type without `| None`."""
+    members = [part for part in typing.get_args(hint) if part is not type(None)]
+    is_union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    return hint if not is_union else members[0] if len(members) == 1 else tuple(members)
+
+
+FIELDS = [
+    (cls, field.name, kind(typing.get_type_hints(cls)[field.name]))
+    for cls in RECORDS
+    for field in attrs.fields(cls)
+    if not field.name.startswith("_")
+]
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def samples(hint: Any) -> tuple[list[tuple[Any, Any]], list[Any]]:
+    """For a type: (JSON value, what it is read as) pairs, and JSON values that it refuses."""
+    if hint is str:
+        return [("x", "x"), ("", "")], [7, True, {}, [], Decimal("1.5")]
+    if hint is bool:
+        return [(True, True), (False, False)], [0, 1, "true", {}, []]
+    if hint is int:
+        return [(3, 3), (Decimal("3.0"), 3)], [True, "3", Decimal("3.5"), Decimal("1E+400"), {}]
+    if hint is Decimal:
+        good = [(3, Decimal(3)), (Decimal("1.50"), Decimal("1.50")), ("1.50", Decimal("1.50"))]
+        return good, [True, "x", "NaN", "Infinity", "1_0", "٣", "9" * 101, {}, []]
+    if hint is datetime:
+        return [("2026-01-02T03:04:05Z", MOMENT)], []
+    if hint is Any:
+        return [(7, 7), ({"a": []}, {"a": []})], []
+    if hint == (ExchangeRate, Decimal):
+        rate = {"value": "1.00000000"}
+        return [
+            (rate, ExchangeRate(Decimal("1.00000000"))),
+            (Decimal("1.5"), Decimal("1.5")),
+            (2, Decimal(2)),
+        ], [
+            True,
+            "x",
+            [],
+        ]
+    if typing.get_origin(hint) is dict:
+        return [({"a": 1}, {"a": 1}), ([], {})], [7, "x", ["a"], True]
+    if typing.get_origin(hint) is tuple:
+        item: Any = "x" if typing.get_args(hint)[0] is str else {"a": 1}
+        return [([item, item], (item, item)), ([], ())], ["x", {}, 7, [7], [None], [[item]]]
+    bare = (
+        [("XX", hint(**{"value" if hint is Method else "code": "XX"}))] if hint in (Method, Country) else []
+    )
+    refused = [7, True, ["x"], [{}]] + ([] if bare else ["x"])
+    return [({}, hint()), ([], None), *bare], refused
+
+
+@pytest.mark.parametrize(("cls", "name", "hint"), FIELDS)
+def test_a_field_takes_its_type_and_nothing_else(cls: type[Any], name: str, hint: Any) -> None:
+    taken, refused = samples(hint)
+    for raw, value in [*taken, (None, None)]:
+        found = getattr(_codec.structure({name: raw}, cls), name)
+        assert (found, type(found)) == (value, type(value)), raw
+    for raw in refused:
+        with pytest.raises(Unreadable, match=f"{cls.__name__}.{name} should be") as caught:
+            _codec.structure({name: raw}, cls)
+        assert caught.value.__context__ is None
+    assert getattr(_codec.structure({}, cls), name) is None
+
+
+@pytest.mark.parametrize("cls", RECORDS)
+@pytest.mark.parametrize("value", [None, [], "x", 7])
+def test_only_an_object_is_a_record(cls: type[Any], value: Any) -> None:
+    with pytest.raises(Unreadable, match=f"{cls.__name__} should be an object"):
+        _codec.structure(value, cls)
+
+
+def test_a_refusal_names_the_field_and_both_types_and_not_the_value() -> None:
+    with pytest.raises(Unreadable) as caught:
+        _codec.structure({"instrument": {"phone_number": 22990112233}}, Payout)
+    assert str(caught.value) == "PayoutInstrument.phone_number should be str and is int"
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-01-02T03:04:05Z", MOMENT),
+        ("2026-01-02T03:04:05+00:00", MOMENT),
+        ("2026-01-02T03:04:05", MOMENT),
+        ("2026-01-02 03:04:05Z", MOMENT),
+        ("20260102T030405Z", MOMENT),
+        ("2026-01-02T04:04:05+01:00", MOMENT),
+        ("2026-01-02T03:04:05.123456Z", MOMENT + timedelta(microseconds=123456)),
+        ("2026-01-02T03:04:05.1234567Z", MOMENT + timedelta(microseconds=123456)),
+        ("2026-01-02", MOMENT.replace(hour=0, minute=0, second=0)),
+    ],
+)
+def test_moments_in_iso_8601_are_aware(text: str, moment: datetime) -> None:
+    found = _codec.structure({"created_at": text}, Payout)
+    assert found.created_at == moment
+    assert found.created_at is not None
+    assert found.created_at.utcoffset() is not None
+    assert found.extra == {}
+
+
+@pytest.mark.parametrize(
+    "raw", ["", "now", "2026-02-30T00:00:00Z", 7, True, [], {}, "٢٠٢٦-01-02", "2026-01-02T"]
+)
+def test_a_moment_that_cannot_be_read_is_kept_beside_the_record(raw: Any) -> None:
+    found = _codec.structure({"failed_at": raw, "later": 1}, PaymentAttempt)
+    assert found.failed_at is None
+    assert found.extra == {"later": 1, "failed_at": raw}
+    assert not found.is_final
+
+
+def test_a_structured_record_is_the_class_itself_and_frozen() -> None:
+    found = _codec.structure({"id": "po_1"}, Payout)
+    assert type(found) is Payout
+    assert found == Payout(id="po_1")
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        found.id = "po_2"  # type: ignore[misc] # that is the point
