@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from payments_async import client
+from payments_async._limiters import Limiters
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.canary import CANARY_KEY
 from tests.support.surfaces import make_client
@@ -17,6 +19,12 @@ pytest_plugins = ["pytester", "tests.canary_plugin", "tests.facts_plugin"]
 
 KEY = CANARY_KEY
 BASE_URL = "http://127.0.0.1:9/v1"
+
+
+@pytest.fixture(autouse=True)
+def _limits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A 429 that one test was given closes no gate for the next, though both use the same key."""
+    monkeypatch.setattr(client, "PROCESS", Limiters())
 
 
 @pytest.fixture(params=["async", "sync"])
@@ -63,5 +71,5 @@ async def connect(surface: str) -> AsyncIterator[Callable[..., Any]]:
         return client
 
     yield make
-    for client in clients:
-        await client.aclose()
+    for made in clients:
+        await made.aclose()
