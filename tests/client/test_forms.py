@@ -11,6 +11,7 @@ from payments_async.models import Checkout, MethodStatus, Page, PaymentAttempt, 
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.calls import PAYMENT, PAYOUT
 from tests.support.faithful import differences
+from tests.support.jumping import JumpingRuntime
 from tests.support.tapped import Tapped
 
 ATTEMPT = {"method_code": "mtn_bj", "country": "BJ"}
@@ -131,7 +132,8 @@ async def test_a_record_says_what_the_sandbox_said(
 ) -> None:
     with Sandbox(profile=profile, clock=VirtualClock.frozen()) as sandbox:
         tap = Tapped()
-        value = await ACTS[form](connect(sandbox, transport=tap), sandbox)
+        client = connect(sandbox, transport=tap, runtime=JumpingRuntime())
+        value = await ACTS[form](client, sandbox)
 
     assert list(differences(_said(value, tap.json), value)) == []
     records = list(value) if isinstance(value, Page) else [value]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from payments_async.errors import DecodeError, PaymentsError, SearchIncomplete
+from payments_async.errors import DecodeError, OutcomeUnknown, PaymentsError, SearchIncomplete
+from payments_async.models import Payout
 from tests.support import bodies
 from tests.support.calls import OPERATIONS
 from tests.support.forms import Connect, call
@@ -83,3 +84,34 @@ async def test_a_search_that_meets_an_unreadable_page_says_so(connect: Callable[
     client = connect(transport=transport, runtime=JumpingRuntime(), max_retries=0)
     with pytest.raises(DecodeError):
         await client.payouts.find("z")
+
+
+@pytest.mark.parametrize("body", [b"[]", b"7", b'"x"', b"null", b"<html>", b""])
+async def test_a_write_of_ones_own_without_an_object_is_in_doubt(connect: Connect, body: bytes) -> None:
+    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
+    with pytest.raises(OutcomeUnknown):
+        await client.request("POST", "/refunds", json={"amount": 5})
+
+
+@pytest.mark.parametrize("written", [b"null", b"7", b'""'])
+async def test_a_write_of_ones_own_that_names_a_record_needs_its_id(connect: Connect, written: bytes) -> None:
+    body = b'{"data": {"id": ' + written + b"}}"
+    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
+    with pytest.raises(OutcomeUnknown):
+        await client.request("POST", "/payouts", json={"amount": 5}, result=Payout)
+
+
+@pytest.mark.parametrize("body", [b"7", b'{"data": "x"}', b'{"data": [7]}', b'[{"id": 7}]', b'{"id": 7}'])
+async def test_a_read_of_ones_own_that_is_no_record_is_a_decode_error(connect: Connect, body: bytes) -> None:
+    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
+    with pytest.raises(DecodeError) as caught:
+        await client.request("GET", "/payouts/po_1", result=Payout)
+    assert caught.value.effect == "none"
+
+
+@pytest.mark.parametrize("body", [b'[{"id": "po_1"}]', b'{"data": [{"id": "po_1"}]}'])
+async def test_a_read_of_ones_own_may_be_a_list(connect: Connect, body: bytes) -> None:
+    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
+    page = await client.request("GET", "/payouts/recent", result=Payout)
+    assert page.items == (Payout(id="po_1"),)
+    assert page.next_cursor is None
