@@ -26,8 +26,11 @@ def names_for_type_checkers() -> set[str]:
     return {alias.asname for alias in aliases if alias.asname == alias.name and alias.asname}
 
 
+MODULES = {"arguments", "errors", "events", "models", "params"}
+
+
 def test_the_list_is_what_type_checkers_see() -> None:
-    assert set(payments_async.__all__) == names_for_type_checkers()
+    assert {*payments_async.__all__, *MODULES} == names_for_type_checkers()
     assert len(payments_async.__all__) == len(set(payments_async.__all__))
 
 
@@ -46,6 +49,14 @@ def test_the_homes_of_the_names_are_where_type_checkers_look() -> None:
         if name != "__version__":
             value = getattr(payments_async, name)
             assert getattr(importlib.import_module(value.__module__), name) is value
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_public_module_is_an_attribute_in_a_fresh_process(name: str) -> None:
+    code = f"import payments_async as p; print(p.{name}.__name__, {name!r} in dir(p))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"payments_async.{name}", "True"]
+    assert payments_async.__getattr__(name) is importlib.import_module(f"payments_async.{name}")
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -1,0 +1,123 @@
+"""Keys and base URLs as values."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import pytest
+
+from payments_async._auth import Key, check_base_url, hidden, key_source, paired, read_key
+from payments_async._wire import Secret
+from payments_async.errors import ConfigurationError
+
+SECRET = "sk_sandbox_" + "s3cret-_" * 12
+
+
+@pytest.mark.parametrize(("text", "environment"), [("sk_live_a", "live"), (SECRET, "sandbox")])
+def test_a_key_says_its_environment_and_becomes_a_header(text: str, environment: Any) -> None:
+    for wanted in (None, environment):
+        key = read_key(text, wanted)
+        assert key.environment == environment
+        assert str(key.authorization) == f"Bearer {text}"
+
+
+def test_a_fingerprint_tells_keys_apart_and_says_nothing_of_them() -> None:
+    one, same, other = (read_key(text).fingerprint for text in (SECRET, SECRET, SECRET + "x"))
+    assert one == same != other
+    assert len(one) == 16
+    assert not any(part in one for part in ("s3cret", "sandbox"))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (SECRET + "\n", f"got text of {len(SECRET) + 1} characters with white space in it"),
+        (SECRET.upper(), f"got text of {len(SECRET)} characters"),
+        (SECRET.encode(), "got bytes"),
+        (7, "got int"),
+        (0, "no API key"),
+        ("", "no API key"),
+        (None, "no API key"),
+    ],
+)
+def test_anything_else_is_described_and_not_shown(text: Any, told: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read_key(text)
+    assert str(caught.value).endswith(told) or told in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+def locals_of(error: BaseException) -> str:
+    """The locals of every frame but this file's."""
+    assert error.__traceback__ is not None
+    trace = error.__traceback__.tb_next
+    return "".join(
+        traceback.TracebackException(type(error), error, trace, capture_locals=True).format(chain=False)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "environment"),
+    [(SECRET, "live"), (SECRET + " ", None), (SECRET.replace("sandbox", "live"), "sandbox")],
+)
+def test_locals_of_a_refusal_show_no_key(text: str, environment: Any) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read_key(text, environment)
+    shown = locals_of(caught.value)
+    assert "text = '***'" in shown
+    assert "s3cret" not in shown
+
+
+def test_a_secret_hides_itself_and_every_part_of_itself() -> None:
+    secret = hidden(SECRET)
+    assert isinstance(secret, Secret)
+    for shown in (repr(secret), repr(secret[:80]), repr(secret[0]), repr([secret]), repr({"a": secret})):
+        assert "s3cret" not in shown
+    assert secret[3:10] == SECRET[3:10]
+    assert "".join([secret]) == SECRET
+    assert hidden(7) == 7
+    assert hidden(None) is None
+
+
+def test_a_fixed_key_is_read_once_and_a_callables_each_time() -> None:
+    fixed = key_source(SECRET, None, "https://x.test/v1")
+    assert fixed() is fixed()
+    given = iter(["sk_live_a", "sk_live_b"])
+    turning = key_source(lambda: next(given), "live", "https://x.test/v1")
+    assert [str(turning().authorization) for _ in range(2)] == ["Bearer sk_live_a", "Bearer sk_live_b"]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "environment", "fits"),
+    [
+        ("https://x.test/v1", "live", True),
+        ("https://x.test/v1", "sandbox", True),
+        ("HTTPS://x.test/v1", "live", True),
+        ("http://127.0.0.1/v1", "sandbox", True),
+        ("http://127.0.0.1/v1", "live", False),
+        ("HTTP://127.0.0.1/v1", "live", False),
+    ],
+)
+def test_a_live_key_goes_over_https_only(base_url: str, environment: Any, fits: bool) -> None:
+    key = Key(environment, "f", Secret("Bearer x"))
+    if fits:
+        assert paired(key, base_url) is key
+    else:
+        with pytest.raises(ConfigurationError, match="https only"):
+            paired(key, base_url)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("https://x.test/v1", "https://x.test/v1"),
+        ("https://x.test/v1///", "https://x.test/v1"),
+        ("https://x.test:8443/deep/er/v1/", "https://x.test:8443/deep/er/v1"),
+        ("http://localhost/v1", "http://localhost/v1"),
+        ("http://[::1]:80/v1", "http://[::1]:80/v1"),
+        ("https://[2001:db8::1]/v1", "https://[2001:db8::1]/v1"),
+    ],
+)
+def test_an_address_loses_its_trailing_slashes(text: str, kept: str) -> None:
+    assert check_base_url(text) == kept

@@ -1,0 +1,150 @@
+"""Arguments to calls: what is fixed before a request may leave."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from payments_async import _calls, _gaps, _operations
+from payments_async._idempotency import KeyMaker
+from payments_async.errors import InvalidRequest
+from payments_async.params import PayoutRequest
+from tests.support.jumping import JumpingRuntime
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ORIGIN = _calls.Origin("https://x.test/v1", "sandbox", NOW)
+REQUEST = PayoutRequest(amount="10.10", currency="XOF", method="m", instrument={"type": "t"}, reference="r-1")
+SYNC = _operations.PAYOUTS_SYNC
+CREATE = _operations.PAYOUTS_CREATE
+
+
+def prepared(request: Any = REQUEST, operation: Any = CREATE, **options: Any) -> Any:
+    """A prepared write."""
+    return _calls.prepare(operation, request, options, ORIGIN, KeyMaker(JumpingRuntime()))
+
+
+def test_a_write_is_fixed_whole() -> None:
+    made = prepared(extra_query={"a": 1}, extra_headers={"X-A": "b"}, extra_body={"n": None})
+    assert made.body == (
+        b'{"amount":10.10,"currency":"XOF","method":"m","instrument":{"type":"t"},"reference":"r-1","n":null}'
+    )
+    assert made.path == "/payouts?a=1"
+    assert made.headers == {"X-A": "b"}
+    assert made.reference == "r-1"
+    assert (made.operation, made.base_url, made.environment, made.created_at) == (
+        "payouts.create",
+        "https://x.test/v1",
+        "sandbox",
+        NOW,
+    )
+    assert made.idempotency_key.endswith("-1")
+
+
+def test_a_callers_key_is_taken_as_it_is() -> None:
+    assert prepared(idempotency_key="caller-key-1").idempotency_key == "caller-key-1"
+
+
+def test_a_write_without_fields_has_an_empty_object_for_a_body() -> None:
+    assert prepared(None, _operations.INTENTS_REQUERY).body == b"{}"
+    assert prepared({"a": 1}, extra_body={"b": 2}).body == b'{"a":1,"b":2}'
+
+
+def test_what_json_cannot_write_after_all_is_a_fault_of_the_body() -> None:
+    class Odd(str):
+        __slots__ = ()
+
+    for request in (
+        {"a": Odd("x")},
+        PayoutRequest(amount=5, currency="XOF", method=Odd("m"), instrument={"a": 1}),
+    ):
+        with pytest.raises(InvalidRequest) as caught:
+            prepared(request)
+        assert caught.value.errors == {"body": ["cannot be written as JSON (TypeError)"]}
+        assert caught.value.__context__ is None
+
+
+def test_a_read_knows_its_path_limit_and_record() -> None:
+    call = _calls.reading(
+        SYNC, {"timeout": 3, "extra_headers": {"X-A": "b"}}, {"payout_id": "po_1"}, {"q": "1"}
+    )
+    assert (call.path, call.limit, call.record) == ("/payouts/po_1/sync?q=1", "diagnostic", "po_1")
+    assert (call.timeout, call.deadline, call.max_retries, call.priority) == (3, None, None, "interactive")
+    assert call.headers == {"X-A": "b"}
+    assert call.prepared is None
+    assert _calls.reading(_operations.PAYOUTS_LIST, {}).record is None
+
+
+def test_a_read_tells_all_its_faults() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        _calls.reading(SYNC, {"timeout": 0, "extra_query": 7}, {"payout_id": ".."}, errors={"own": ["fault"]})
+    assert caught.value.errors.keys() == {"own", "payout_id", "timeout", "extra_query"}
+    assert caught.value.operation == "payouts.sync"
+
+
+def test_a_write_is_called_as_it_was_prepared() -> None:
+    made = prepared(extra_headers={"X-A": "b"})
+    call = _calls.writing(made, {"max_retries": 0}, operation=CREATE, record="r", priority="bulk")
+    assert (call.path, call.limit, call.headers) == (made.path, "write", made.headers)
+    assert (call.max_retries, call.record, call.priority, call.prepared) == (0, "r", "bulk", made)
+    with pytest.raises(InvalidRequest, match="max_retries"):
+        _calls.writing(made, {"max_retries": -1}, operation=CREATE)
+
+
+def test_a_calls_repr_shows_no_headers() -> None:
+    assert "secret" not in repr(
+        _calls.reading(SYNC, {"extra_headers": {"X-A": "secret"}}, {"payout_id": "p"})
+    )
+
+
+def test_options_are_told_from_fields_and_unknown_ones_refused() -> None:
+    own, options = _calls.split({"amount": 5, "timeout": 3, "colour": 1}, _calls.SEND_OPTIONS)
+    assert (own, options) == ({"amount": 5, "colour": 1}, {"timeout": 3})
+    _calls.refuse_unknown(options, _calls.SEND_OPTIONS)
+    with pytest.raises(TypeError, match="'colour'"):
+        _calls.refuse_unknown(own, {"amount"})
+
+
+@pytest.mark.parametrize(
+    ("names", "given", "query"),
+    [
+        (_gaps.INTENT_FILTERS, {"channel": "api", "status": None}, {"channel": "api"}),
+        (_gaps.PAYOUT_FILTERS, {"page_size": 7, "cursor": "c="}, {"per_page": "7", "cursor": "c="}),
+        (
+            _gaps.PAYOUT_FILTERS,
+            {
+                "created_on_or_after": date(2026, 1, 2),
+                "created_on_or_before": datetime(2026, 1, 2, 1, tzinfo=timezone(timedelta(hours=2))),
+            },
+            {"created_at[gte]": "2026-01-02", "created_at[lte]": "2026-01-01T23:00:00+00:00"},
+        ),
+    ],
+)
+def test_filters_become_query_pairs(names: Any, given: dict[str, Any], query: dict[str, str]) -> None:
+    assert _calls.filters(names, given) == (query, {})
+
+
+def test_an_unknown_filter_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="'channel'"):
+        _calls.filters(_gaps.PAYOUT_FILTERS, {"channel": "api"})
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds", "number"),
+    [(1, True, True), (0.5, True, False), (0, False, True), (-1, False, False), (True, False, False)]
+    + [(value, False, False) for value in (float("inf"), float("nan"), "1", None)],
+)
+def test_seconds_and_counts_are_told_from_everything_else(value: object, seconds: bool, number: bool) -> None:
+    assert _calls.positive(value) is seconds
+    assert _calls.count(value) is number
+
+
+def test_a_free_requests_parameters_join_the_extra_ones() -> None:
+    write, read = _operations.bare("POST", "/a"), _operations.bare("GET", "/a")
+    joined = _calls.with_params(read, None, {"a": 1, "b": 1}, {"extra_query": {"b": 2}, "timeout": 3})
+    assert joined == {"extra_query": {"a": 1, "b": 2}, "timeout": 3}
+    assert _calls.with_params(write, {"x": 1}, None, {}) == {"extra_query": {}}
+    with pytest.raises(InvalidRequest) as caught:
+        _calls.with_params(read, {}, 7, {"extra_query": 7})
+    assert caught.value.errors.keys() == {"json", "params", "extra_query"}

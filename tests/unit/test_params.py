@@ -1,0 +1,106 @@
+"""Request objects: exact money in, masked reprs out."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async import (
+    AppearanceInput,
+    AttemptInput,
+    CheckoutRequest,
+    CheckoutRestriction,
+    CustomerInput,
+    Instrument,
+    PaymentIntentRequest,
+    PayoutRequest,
+    PhoneInput,
+)
+from payments_async.params import Params, decimal_if_readable
+
+PERSONAL = "canary-9876504321098"
+SHOWN = [
+    CustomerInput(**{name: PERSONAL for name in attrs.fields_dict(CustomerInput) if name != "country"}),
+    PhoneInput(PERSONAL),
+    Instrument.phone(PERSONAL, "BJ", account_name=PERSONAL),
+    Instrument.bank_account(PERSONAL, "058", "NG", account_name=PERSONAL),
+    Instrument.crypto_address(PERSONAL, "testnet", memo_tag=PERSONAL),
+    AttemptInput("mtn_bj", phone={"number": PERSONAL}),
+    CheckoutRestriction(phone={"number": PERSONAL}),
+    PayoutRequest(
+        amount=5,
+        currency="XOF",
+        method="mtn_bj",
+        instrument={"account_number": PERSONAL},
+        customer={"email": PERSONAL},
+        metadata={"note": PERSONAL},
+        gateway_options={"a": PERSONAL},
+    ),
+    CheckoutRequest(amount=5, currency="XOF", receipt_email=PERSONAL, restriction={"phone": PERSONAL}),
+    PaymentIntentRequest(amount=5, currency="XOF", attempt={"phone": PERSONAL}, customer={"email": PERSONAL}),
+]
+
+
+@pytest.mark.parametrize("value", SHOWN, ids=lambda each: type(each).__name__)
+def test_a_repr_says_what_is_set_and_masks_what_is_personal(value: Params) -> None:
+    for shown in (repr(value), str(value), repr([value])):
+        assert PERSONAL not in shown
+        assert "***" in shown
+        assert f"{type(value).__name__}(" in shown
+        assert "=None" not in shown
+
+
+def test_a_repr_shows_what_is_nobodys_secret() -> None:
+    assert repr(AppearanceInput(color="#fff", brand="Ada")) == "AppearanceInput(color='#fff', brand='Ada')"
+    assert repr(CheckoutRestriction("BJ")) == "CheckoutRestriction(country_code='BJ')"
+    assert "amount=Decimal('10.10'), currency='XOF'" in repr(
+        PaymentIntentRequest(amount="10.10", currency="XOF")
+    )
+
+
+@pytest.mark.parametrize("value", SHOWN, ids=lambda each: type(each).__name__)
+def test_request_objects_are_values(value: Params) -> None:
+    for other in (copy.deepcopy(value), pickle.loads(pickle.dumps(value)), attrs.evolve(value)):  # type: ignore[misc] # all are attrs classes
+        assert other == value
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        value.currency = "EUR"  # type: ignore[attr-defined] # the point
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (50, Decimal(50)),
+        (0, Decimal(0)),
+        (-3, Decimal(-3)),
+        ("50", Decimal(50)),
+        ("+10.10", Decimal("10.10")),
+        ("1e2", Decimal(100)),
+        (".5", Decimal("0.5")),
+        (Decimal("1.00"), Decimal("1.00")),
+    ],
+)
+def test_whole_numbers_and_plain_decimal_text_are_read(given: Any, read: Decimal) -> None:
+    found = decimal_if_readable(given)
+    assert isinstance(found, Decimal)
+    assert str(found) == str(read) or found == read
+
+
+@pytest.mark.parametrize(
+    "given",
+    [1.5, True, None, b"5", "", "1_0", " 5", "5 ", "5\n", "١", "１", "NaN", "inf", "--5", "1" * 101, "e"],
+)
+def test_anything_else_is_left_for_the_validation_to_name(given: Any) -> None:
+    assert decimal_if_readable(given) is given
+
+
+def test_factories_set_the_type_and_their_fields() -> None:
+    assert Instrument.phone("+229", "BJ") == Instrument("phone", phone_number="+229", country="BJ")
+    assert Instrument.bank_account("1", "2", "NG", account_name="A", swift_bic="S") == Instrument(
+        "bank_account", account_number="1", bank_code="2", country="NG", account_name="A", swift_bic="S"
+    )
+    assert Instrument.crypto_address("a", "n") == Instrument("crypto_address", address="a", network="n")

@@ -1,0 +1,125 @@
+"""The tables of limits: they cover every field, and each rule holds at its edges."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async import _gaps, params
+from payments_async import _validation as validation
+from payments_async.params import CustomerInput, Instrument, Params, PayoutRequest
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("cls", validation.RULES, ids=lambda cls: cls.__name__)
+def test_every_field_of_a_request_has_a_rule_and_no_other_has(cls: type) -> None:
+    assert set(validation.RULES[cls]) == set(attrs.fields_dict(cls))
+    assert validation.REQUIRED.get(cls, frozenset()) <= set(validation.RULES[cls])
+
+
+def test_every_request_class_has_its_table() -> None:
+    public = {
+        value for value in vars(params).values() if isinstance(value, type) and issubclass(value, Params)
+    }
+    assert public - {Params, params.PaymentFields} == set(validation.RULES)
+
+
+@pytest.mark.parametrize(("kind", "required"), _gaps.INSTRUMENT_TYPES.items())
+def test_each_instrument_type_can_be_made_of_what_it_requires(kind: str, required: tuple[str, ...]) -> None:
+    make = getattr(Instrument, kind)
+    made = make(**dict.fromkeys(required, "BJ"))
+    assert made.type == kind
+    assert all(getattr(made, name) for name in required)
+    assert validation.check(_payout(instrument=made), now=NOW) == {}
+
+
+def _payout(**fields: Any) -> PayoutRequest:
+    given = {"amount": 5, "currency": "XOF", "method": "m", "instrument": {"type": "new"}, **fields}
+    return PayoutRequest(**given)
+
+
+@pytest.mark.parametrize(
+    "value", [Decimal(1), Decimal("1.0"), Decimal("1E+30"), Decimal("1." + "0" * 39), Decimal("9" * 31)]
+)
+def test_an_amount_from_one_up_to_a_sane_bound_will_do(value: Decimal) -> None:
+    assert validation.amount(value) is None
+
+
+@pytest.mark.parametrize(
+    "value", [Decimal("0.999"), Decimal("1E+31"), Decimal("1." + "0" * 40), Decimal("-1"), Decimal("NaN")]
+)
+def test_an_amount_outside_will_not(value: Decimal) -> None:
+    assert validation.amount(value) is not None
+
+
+@pytest.mark.parametrize("size", [0, 1, 9, 10])
+def test_up_to_ten_pairs_will_do(size: int) -> None:
+    assert validation.metadata({str(n): n for n in range(size)}) is None
+
+
+def test_json_is_told_from_what_is_not() -> None:
+    deep: Any = "leaf"
+    for _ in range(32):
+        deep = [deep]
+    good = {"a": [None, True, 1, 1.5, Decimal("2.5"), "é💸", ("t",), {}], "deep": deep, "big": 2**70}
+    assert validation.json_object({**good, "deep": deep[0]}) is None
+    assert validation.json_object(good) == "is nested more than 32 deep"
+    assert validation.json_object([good]) == "must be a mapping, not list"
+    assert validation.json_problem({"a": {"b": [{1: "c"}]}}) == "must have text keys throughout"
+    assert validation.json_problem("\udfff") == "holds a lone surrogate, which is not text"
+    assert validation.json_problem(complex(1)) == "holds a complex, which JSON cannot carry"
+
+
+def test_a_query_holds_plain_values_and_lists_of_them() -> None:
+    assert validation.query({"a": 1, "b": ["c", None], "d": True, "e": Decimal("1.5")}) is None
+    assert validation.query("a=b") == "must be a mapping, not str"
+    for nested in ({"a": {}}, {"a": [[]]}, {"a": [{}]}):
+        assert validation.query(nested) == "holds a nested value, which a query cannot carry"
+
+
+def test_a_mapping_in_a_nested_place_is_passed_on_as_it_is() -> None:
+    anything = {"country": "Benin", "new": [1]}
+    assert validation.check(_payout(customer=anything, instrument=anything), now=NOW) == {}
+
+
+def test_none_and_empty_text_count_as_left_out() -> None:
+    optional = ("reference", "description", "customer", "webhook_url", "metadata", "gateway_options")
+    for nothing in (None, ""):
+        assert validation.check(_payout(**dict.fromkeys(optional, nothing)), now=NOW) == {}
+    assert validation.check(_payout(method="", amount=None), now=NOW) == {
+        "amount": ["is required"],
+        "method": ["is required"],
+    }
+
+
+def test_the_future_begins_after_now() -> None:
+    def faults(created: Any) -> dict[str, list[str]]:
+        request = params.PaymentIntentRequest(amount=5, currency="XOF", entity_created_at=created)
+        return validation.check(request, now=NOW)
+
+    assert faults(NOW) == {}
+    assert faults(NOW + timedelta(microseconds=1)) == {"entity_created_at": ["must not be in the future"]}
+    assert faults("tomorrow") == {"entity_created_at": ["must be a datetime, not str"]}
+
+
+def test_a_lock_is_to_one_thing() -> None:
+    assert validation.not_both("BJ", None) is None
+    assert validation.not_both(None, {"number": "1"}) is None
+    assert validation.not_both("BJ", {"number": "1"}) == "takes a country_code or a phone, not both"
+    nested = validation.Nested(params.CheckoutRestriction)
+    assert nested({"country_code": "BJ"}) is None
+    assert nested({"country_code": "BJ", "phone": "1"}) == validation.not_both("BJ", "1")
+    assert nested(CustomerInput()) == "must be CheckoutRestriction or a mapping, not CustomerInput"
+
+
+def test_values_are_described_and_never_shown() -> None:
+    assert validation.described("secret") == "text of 6 characters"
+    assert validation.described(None) == "nothing"
+    assert validation.kind(5) == "int"
+    assert validation.is_unicode("é💸")
+    assert not validation.is_unicode("\ud800")
