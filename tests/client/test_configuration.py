@@ -234,6 +234,7 @@ async def test_a_callables_key_is_checked_each_time(
     assert transport.flights == []
 
 
+@pytest.mark.fact("auth.limits-per-key")
 async def test_limits_of_one_key_leave_another_key_alone(
     connect: Callable[..., Any], sandbox: Sandbox
 ) -> None:

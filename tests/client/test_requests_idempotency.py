@@ -73,6 +73,7 @@ async def test_every_repeat_carries_the_first_sendings_key_and_bytes(
     assert own is None or keys == {own}
 
 
+@pytest.mark.fact("idempotency.replayed-header")
 async def test_the_same_key_with_the_same_body_is_one_payout(
     connect: Callable[..., Any], sandbox: Sandbox
 ) -> None:

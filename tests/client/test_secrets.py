@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from payments_async import Instrument
-from payments_async.errors import PaymentsError
+from payments_async.errors import InvalidRequest, PaymentsError
 from tests.support.canary import CANARY_ACCOUNT, LONG_CANARY_KEY, NEEDLE, pickled, printed, shown_by, told_by
 from tests.support.creations import PAYOUT
 from tests.support.jumping import JumpingRuntime
@@ -100,7 +100,7 @@ async def test_no_ending_of_a_write_shows_key_or_account(
     assert str(transport.flights[0].headers["Authorization"]) == f"Bearer {LONG_CANARY_KEY}"
 
 
-@pytest.mark.parametrize("ending", ["200", *ENDINGS])
+@pytest.mark.parametrize("ending", ["200", "404", "429", "503", "not JSON", "timeout", "unsent"])
 async def test_no_ending_of_a_read_shows_key_or_account(
     connect: Callable[..., Any], watch: Watch, ending: str
 ) -> None:
@@ -125,6 +125,27 @@ async def test_no_trouble_on_a_real_line_shows_key_or_account(
         await client.payouts.create(**ARGUMENTS)
     assert watched.headers["authorization"] == f"Bearer {LONG_CANARY_KEY}"
     check_error(caught.value, watch)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"amount": 0.5, "currency": CANARY_ACCOUNT},
+        {"instrument": attrs.evolve(BANK, country=CANARY_ACCOUNT)},
+        {"reference": CANARY_ACCOUNT * 20, "description": CANARY_ACCOUNT * 50},
+        {"idempotency_key": "short"},
+    ],
+    ids=lambda fault: next(iter(fault)),
+)
+async def test_a_refused_argument_is_not_repeated(
+    connect: Callable[..., Any], watch: Watch, fault: dict[str, Any]
+) -> None:
+    client = connect(transport=ScriptedTransport(unsent()), api_key=LONG_CANARY_KEY)
+    with pytest.raises(InvalidRequest) as caught:
+        await client.payouts.create(**{**ARGUMENTS, **fault})
+    assert NEEDLE not in told_by(caught.value) + watch.said()
+    for shown in (printed(caught.value), pickled(caught.value), watch.said()):
+        assert CANARY_ACCOUNT not in shown
 
 
 async def test_nobody_listening_on_the_other_side_shows_nothing(
