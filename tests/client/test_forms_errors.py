@@ -21,6 +21,7 @@ from payments_async.errors import (
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.calls import PAYMENT, PAYOUT
 from tests.support.jumping import JumpingRuntime
+from tests.support.tapped import Tapped
 
 Connect = Callable[..., Any]
 Refuse = Callable[[Connect, Sandbox], Awaitable[Any]]
@@ -116,7 +117,7 @@ async def test_a_key_used_with_another_body_is_an_idempotency_conflict(
 async def test_a_429_says_the_limit_what_is_left_and_how_long_to_wait(connect: Connect) -> None:
     clock = VirtualClock.frozen()
     with Sandbox(limits=SandboxLimits(reads=2), clock=clock) as sandbox:
-        client = connect(sandbox, runtime=JumpingRuntime(), max_retries=0)
+        client = connect(sandbox, transport=Tapped(), runtime=JumpingRuntime(), max_retries=0)
         for _ in range(2):
             await client.payouts.list()
         with pytest.raises(RateLimitedError) as caught:

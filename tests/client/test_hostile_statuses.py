@@ -39,6 +39,8 @@ async def test_a_refused_read_did_nothing_and_says_its_status(connect: Connect, 
         assert type(caught.value) is expected(status), status
         assert (caught.value.status, caught.value.effect) == (status, "none")
         assert (caught.value.message, caught.value.errors) == ("No.", {"amount": ["too small"]})
+        refused = 400 <= status < 500 and status != 408
+        assert caught.value.attempts[-1].verdict == ("not_executed" if refused else "in_doubt")
 
 
 CERTAIN = [status for status in ALL if 400 <= status < 500 and status not in (408, 409)]
