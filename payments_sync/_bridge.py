@@ -166,8 +166,7 @@ class Bridge:
                 line = self._line()
             hop.wait()
         except BaseException as stopped:
-            line.cancel(hop)
-            hop.account(stopped, ended=hop.wait_briefly())
+            _stop(hop, line, stopped)
             raise
         return hop.result()
 
@@ -179,6 +178,18 @@ class Bridge:
                 if lease is None or lease.line.closed:
                     lease = self._lease = _Lease(self, _exchange, self._close)
         return lease.line
+
+
+def _stop(hop: Hop[Any], line: Line, stopped: BaseException) -> None:
+    """Cancel an interrupted call, and say on the exception what became of it. Twice Ctrl-C: wait no more."""
+    try:
+        line.cancel(hop)
+        ended = hop.wait_briefly()
+    except BaseException as again:
+        line.cancel(hop)
+        hop.account(again, ended=False)
+        raise
+    hop.account(stopped, ended=ended)
 
 
 class _End:
@@ -231,15 +242,11 @@ def _after_fork() -> None:
     _exchange = Exchange()
 
 
-def _at_exit() -> None:
-    _exchange.end()
-
-
 _INHERITED: Final[list[Exchange]] = []
 """Kept for as long as a forked child lives, so that nothing of its parent's is finalized in it."""
 _exchange = Exchange()
 _warned = False
 
-atexit.register(_at_exit)
+atexit.register(lambda: _exchange.end())  # whichever it is by then: a fork changes it
 if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has no fork
     os.register_at_fork(after_in_child=_after_fork)

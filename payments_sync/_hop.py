@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from _thread import allocate_lock
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import copy_context
@@ -16,8 +15,9 @@ T = TypeVar("T")
 GRACE: Final = 2.0
 """Seconds that an interrupted caller waits for its call to come to an end."""
 
-_PATIENCE: Final = -1.0 if os.name == "posix" else 0.1
-"""Seconds a wait lasts at a time; forever, where Ctrl-C can end the wait for a lock (not on Windows)."""
+_PATIENCE: Final = 0.2
+"""Seconds a wait lasts at a time. A signal that arrives just before a wait begins is seen only when it ends,
+as is every one on Windows, and `_thread.interrupt_main` everywhere."""
 
 
 class Hop(Generic[T]):
@@ -105,7 +105,7 @@ class Hop(Generic[T]):
 def _note(ended: bool, error: BaseException | None, outcome: OutcomeUnknown | None) -> str:
     if not ended:
         return (
-            f"The call did not stop within {GRACE:g} seconds: money may have moved; "
+            "The call had not stopped yet when it was left: money may have moved; "
             "look for its record before you make it again."
         )
     if outcome is not None:

@@ -1,0 +1,71 @@
+"""Small things that several tests of the blocking twin need."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from payments_async._wire import Answer, Flight
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def payout(reference: str | None = None) -> dict[str, Any]:
+    """Arguments of `payouts.create`."""
+    instrument = {"type": "phone", "phone_number": "+22990000000", "country": "BJ"}
+    return {
+        "amount": 50,
+        "currency": "XOF",
+        "method": "mtn_bj",
+        "instrument": instrument,
+        "reference": reference,
+    }
+
+
+def loop_threads() -> list[threading.Thread]:
+    """The threads that serve blocking clients."""
+    return [thread for thread in threading.enumerate() if thread.name == "payments-sync"]
+
+
+def interrupt_main_thread() -> None:
+    """What Ctrl-C does."""
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGINT)
+
+
+class Silence:
+    """A transport that calls `meanwhile` and then answers nothing; `sent` says whether the bytes had left."""
+
+    def __init__(self, meanwhile: Callable[[], object], *, sent: bool) -> None:
+        self._meanwhile = meanwhile
+        self._sent = sent
+
+    async def send(self, flight: Flight) -> Answer:
+        flight.sent = self._sent
+        self._meanwhile()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("nobody answers")
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+def run(script: str) -> str:
+    """What a script prints in a process of its own; a warning or a word on stderr is a failure."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout

@@ -1,0 +1,105 @@
+"""A forked worker has its own thread, loop and connections, and the parent never notices."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+
+from payments_async.errors import ConfigurationError
+from payments_async.sandbox import Sandbox
+from payments_sync import Payments, _bridge
+from tests.sync.scenes import loop_threads, payout, run
+
+PREFORK = """
+import os, sys, threading
+from payments_async.sandbox import Sandbox
+from payments_sync import Payments
+from tests.sync.scenes import payout
+
+# The service is a process of its own: a fork does not carry its thread along.
+reading, writing = os.pipe()
+service = os.fork()
+if service == 0:
+    with Sandbox() as sandbox:
+        os.write(writing, f"{sandbox.api_key} {sandbox.base_url}".encode())
+        threading.Event().wait(25.0)
+    os._exit(0)
+key, base_url = os.read(reading, 1000).decode().split()
+
+client = Payments(key, base_url=base_url)
+client.payouts.create(**payout("before"))
+items = client.payouts.iterate()
+
+workers = []
+for number in range(3):
+    pid = os.fork()
+    if pid == 0:
+        for call in range(5):
+            client.payouts.create(**payout(f"{number}-{call}"))
+        if number:
+            client.close()
+        sys.exit(0)
+    client.payouts.create(**payout(f"parent-{number}"))
+    workers.append(pid)
+print([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in workers])
+client.payouts.create(**payout("after"))
+print(len(list(items)), len({thread.name for thread in threading.enumerate()}))
+os.kill(service, 9)
+os.waitpid(service, 0)
+"""
+
+
+def test_workers_forked_after_the_first_call_make_their_own_calls() -> None:
+    assert run(PREFORK) == "[0, 0, 0]\n20 2\n"
+
+
+@pytest.fixture
+def fork(monkeypatch: pytest.MonkeyPatch) -> list[_bridge.Exchange]:
+    """What a child's first moments do to this module, undone afterwards; calling it is the test's part."""
+    kept: list[_bridge.Exchange] = []
+    monkeypatch.setattr(_bridge, "_INHERITED", kept)
+    monkeypatch.setattr(_bridge, "_exchange", _bridge.Exchange())
+    return kept
+
+
+def test_a_child_leaves_everything_of_the_parents_alone(
+    sandbox: Sandbox, fork: list[_bridge.Exchange]
+) -> None:
+    client = Payments(sandbox.api_key, base_url=sandbox.base_url)
+    forgotten = Payments(sandbox.api_key, base_url=sandbox.base_url)
+    items = client.payouts.iterate(page_size=1)
+    client.payouts.create(**payout("r-1"))
+    client.payouts.create(**payout("r-2"))
+    forgotten.payouts.list()
+    next(items)
+    (parents,) = loop_threads()
+    line = client._bridge._line()
+    calls = _handles(line.loop)
+
+    _bridge._after_fork()
+    assert fork[0].line is line
+    client.close()
+    del forgotten
+    gc.collect()
+    assert _handles(line.loop) == calls
+    assert [entry.reference for entry in client.payouts.list()] == ["r-2", "r-1"]
+    assert len(loop_threads()) == 2
+    with pytest.raises(ConfigurationError, match="begin it again"):
+        list(items)
+    client.close()
+    assert loop_threads() == [parents]
+
+    fork[0].give_back()
+    fork[0].give_back()
+
+
+def test_a_fork_before_the_first_call_has_nothing_to_leave(fork: list[_bridge.Exchange]) -> None:
+    _bridge._after_fork()
+    assert [exchange.line for exchange in fork] == [None]
+
+
+def _handles(loop: asyncio.AbstractEventLoop) -> int:
+    """How often anybody has woken the loop: it counts what it is given."""
+    return getattr(loop, "_calls", 0)

@@ -1,0 +1,233 @@
+"""Ctrl-C, and whatever else a signal raises: the call is stopped, and what became of it is told."""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from payments_async._wire import Answer, Flight
+from payments_async.errors import OutcomeUnknown, PaymentsError
+from payments_async.sandbox import Sandbox, VirtualClock
+from payments_sync import Payments
+from payments_sync._hop import Hop
+from tests.sync.scenes import Silence, interrupt_main_thread, payout, run
+
+KEY = "sk_sandbox_" + "0" * 32
+ADDRESS = "https://p.test/v1"
+
+
+class Doorbell(VirtualClock):
+    """The sandbox looks at its clock when a request has arrived, whole; the next time, it rings."""
+
+    armed = False
+
+    def now(self) -> float:
+        if self.armed:
+            self.armed = False
+            interrupt_main_thread()
+        return super().now()
+
+
+def outcome(error: BaseException) -> Any:
+    return error.outcome  # type: ignore[attr-defined] # what the bridge adds
+
+
+def note(error: BaseException) -> str:
+    (text,) = error.__notes__
+    return text
+
+
+def test_a_payout_that_was_sent_is_unknown_and_can_be_resolved() -> None:
+    clock = Doorbell()
+    with Sandbox(clock=clock) as sandbox, Payments(sandbox.api_key, base_url=sandbox.base_url) as client:
+        client.payouts.list()
+        sandbox.on("payouts.create").respond("hang")
+        clock.armed = True
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            client.payouts.create(**payout("r-1"))
+        assert isinstance(outcome(stopped.value), OutcomeUnknown)
+        assert "money may have moved" in note(stopped.value)
+        assert "client.resolve()" in note(stopped.value)
+        assert client.resolve(outcome(stopped.value)).reference == "r-1"
+        assert len(sandbox.books.payouts()) == 1
+
+
+def test_a_payout_that_was_not_sent_moved_nothing() -> None:
+    silence = Silence(interrupt_main_thread, sent=False)
+    with (
+        Payments(KEY, base_url=ADDRESS, transport=silence) as client,
+        pytest.raises(KeyboardInterrupt) as stopped,
+    ):
+        client.payouts.create(**payout("r-1"))
+    assert outcome(stopped.value) is None
+    assert note(stopped.value) == "The call was stopped before it could move money; it can be made again."
+
+
+def test_a_read_moved_nothing() -> None:
+    silence = Silence(interrupt_main_thread, sent=True)
+    with (
+        Payments(KEY, base_url=ADDRESS, transport=silence) as client,
+        pytest.raises(KeyboardInterrupt) as stopped,
+    ):
+        client.payouts.list()
+    assert outcome(stopped.value) is None
+    assert "it can be made again" in note(stopped.value)
+
+
+class Stubborn:
+    """A transport that is interrupted and does not let itself be cancelled until told."""
+
+    def __init__(self) -> None:
+        self.enough = threading.Event()
+
+    async def send(self, flight: Flight) -> Answer:
+        flight.sent = True
+        interrupt_main_thread()
+        while not self.enough.is_set():
+            try:
+                await asyncio.get_running_loop().create_future()
+            except asyncio.CancelledError:
+                await asyncio.to_thread(self.enough.wait, 10.0)
+        raise asyncio.CancelledError
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+def test_a_call_that_does_not_stop_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("payments_sync._hop.GRACE", 0.01)
+    transport = Stubborn()
+    with Payments(KEY, base_url=ADDRESS, transport=transport) as client:
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            client.payouts.create(**payout("r-1"))
+        transport.enough.set()
+    assert outcome(stopped.value) is None
+    assert "had not stopped yet when it was left: money may have moved" in note(stopped.value)
+
+
+def test_a_second_interruption_ends_the_wait_for_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    silence = Silence(interrupt_main_thread, sent=True)
+    waits: list[Hop[Any]] = []
+
+    def wait_briefly(hop: Hop[Any]) -> bool:
+        waits.append(hop)
+        raise KeyboardInterrupt
+
+    with Payments(KEY, base_url=ADDRESS, transport=silence) as client:
+        monkeypatch.setattr(Hop, "wait_briefly", wait_briefly)
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            client.payouts.create(**payout("r-1"))
+    assert len(waits) == 1
+    assert outcome(stopped.value) is None
+    assert "money may have moved" in note(stopped.value)
+    assert type(stopped.value.__context__) is KeyboardInterrupt
+
+
+async def succeed() -> str:
+    return "record"
+
+
+async def fail_definitely() -> str:
+    raise PaymentsError("refused")
+
+
+async def fail_afterwards() -> str:
+    raise PaymentsError("unreadable", effect="happened")
+
+
+@pytest.mark.parametrize(
+    ("ending", "result", "told"),
+    [
+        (succeed, "record", "its record is in .result"),
+        (fail_definitely, None, "before it could move money"),
+        (fail_afterwards, None, "just failed, and money may have moved: unreadable"),
+    ],
+)
+def test_an_interruption_just_after_the_end_tells_how_it_ended(
+    ending: Any, result: str | None, told: str
+) -> None:
+    hop: Hop[str] = Hop(ending, (), {})
+    asyncio.run(hop.run(lambda _: None))
+    stopped = KeyboardInterrupt()
+    hop.account(stopped, ended=hop.wait_briefly())
+    assert stopped.result == result  # type: ignore[attr-defined] # what the bridge adds
+    assert told in note(stopped)
+
+
+def test_a_hop_cancelled_before_it_began_never_runs() -> None:
+    ran: list[int] = []
+
+    async def work() -> None:
+        ran.append(1)
+
+    left: list[Hop[None]] = []
+    hop: Hop[None] = Hop(work, (), {})
+    hop.cancel()
+    hop.cancel()
+    asyncio.run(hop.run(left.append))
+    assert (ran, left) == ([], [hop])
+    assert hop.wait_briefly()
+    with pytest.raises(PaymentsError, match="before it could move money"):
+        hop.result()
+
+
+def test_an_interruption_without_a_signal_is_seen_too() -> None:
+    silence = Silence(_thread.interrupt_main, sent=True)
+    with (
+        Payments(KEY, base_url=ADDRESS, transport=silence) as client,
+        pytest.raises(KeyboardInterrupt) as stopped,
+    ):
+        client.payouts.create(**payout("r-1"))
+    assert isinstance(outcome(stopped.value), OutcomeUnknown)
+
+
+SENT = """
+import os, signal, threading
+from payments_async.sandbox import Sandbox, VirtualClock
+from payments_sync import Payments
+from tests.sync.scenes import payout
+
+class Doorbell(VirtualClock):
+    armed = False
+    def now(self):
+        if self.armed:
+            self.armed = False
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().now()
+
+clock = Doorbell()
+sandbox = Sandbox(clock=clock)
+sandbox.start()
+client = Payments(sandbox.api_key, base_url=sandbox.base_url)
+client.payouts.list()
+sandbox.on("payouts.create").respond("hang")
+clock.armed = True
+try:
+    client.payouts.create(**payout("r-1"))
+except KeyboardInterrupt as stopped:
+    print(type(stopped.outcome).__name__, stopped.outcome.reference, len(stopped.__notes__))
+"""
+
+NOT_SENT = """
+from payments_sync import Payments
+from tests.sync.scenes import Silence, interrupt_main_thread, payout
+
+silence = Silence(interrupt_main_thread, sent=False)
+client = Payments("sk_sandbox_" + "0" * 32, base_url="https://p.test/v1", transport=silence)
+try:
+    client.payouts.create(**payout("r-1"))
+except KeyboardInterrupt as stopped:
+    print(stopped.outcome, stopped.__notes__[0].split(";")[0])
+"""
+
+
+def test_in_a_process_of_its_own_a_sent_call_is_unknown_and_the_exit_is_clean() -> None:
+    assert run(SENT) == "OutcomeUnknown r-1 1\n"
+
+
+def test_in_a_process_of_its_own_an_unsent_call_moved_nothing() -> None:
+    assert run(NOT_SENT) == "None The call was stopped before it could move money\n"

@@ -1,0 +1,102 @@
+"""The way onto the loop, where it is tight: while the loop is ending."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from payments_sync._bridge import Bridge
+from payments_sync._hop import Hop
+from payments_sync._line import Line
+
+
+async def nothing() -> None:
+    """Something to run."""
+
+
+def hop() -> Hop[None]:
+    return Hop(nothing, (), {})
+
+
+async def made() -> Line:
+    return Line()
+
+
+class Waiting(list[Hop[None]]):
+    """A queue in which a line closes at the very moment somebody has joined it."""
+
+    def __init__(self, line: Line, *, emptied: bool) -> None:
+        super().__init__()
+        self._line = line
+        self._emptied = emptied
+
+    def append(self, one: Hop[None]) -> None:
+        super().append(one)
+        self._line.closed = True
+        if self._emptied:
+            self.clear()
+
+
+async def test_a_line_wakes_its_loop_once_for_many_hops() -> None:
+    line = Line()
+    hops = [hop() for _ in range(5)]
+    woken: list[object] = []
+
+    class Loop:
+        def call_soon_threadsafe(self, callback: object) -> None:
+            woken.append(callback)
+
+    line.loop, loop = Loop(), line.loop  # type: ignore[assignment] # only what is used here
+    assert {line.post(one) for one in hops} == {True}
+    assert len(woken) == 1
+    line.loop = loop
+    line._empty()
+    await asyncio.wait(line._running.values())
+    assert {one.wait_briefly() for one in hops} == {True}
+
+
+async def test_a_closed_line_takes_nothing_and_keeps_what_is_left_with_it() -> None:
+    line = Line()
+    line.closed = True
+    kept = hop()
+    assert not line.post(kept)
+    line.leave(kept)
+    assert list(line._hops) == [kept]
+    assert kept.task is None
+
+
+async def test_a_hop_posted_while_the_line_closes_comes_back() -> None:
+    line = Line()
+    line._hops = Waiting(line, emptied=False)  # type: ignore[assignment] # what of a deque is used
+    assert not line.post(hop())
+    assert list(line._hops) == []
+
+
+async def test_a_hop_that_the_ending_loop_has_taken_is_not_posted_again() -> None:
+    line = Line()
+    line._hops = Waiting(line, emptied=True)  # type: ignore[assignment] # likewise
+    assert line.post(hop())
+
+
+def test_without_its_loop_a_line_neither_runs_nor_blocks() -> None:
+    line = asyncio.run(made())
+    one = hop()
+    assert line.post(one)
+    line.cancel(one)
+    assert one.wait_briefly()
+
+
+def test_a_call_that_meets_a_closing_line_goes_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = asyncio.run(made())
+    ended.closed = True
+    bridge, real = Bridge(nothing), Bridge._line
+    lines = [ended]
+
+    async def answer() -> int:
+        return 7
+
+    monkeypatch.setattr(Bridge, "_line", lambda self: lines.pop() if lines else real(self))
+    assert bridge.call(answer) == 7
+    assert lines == []
+    bridge.close()

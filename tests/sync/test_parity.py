@@ -1,0 +1,113 @@
+"""What the asynchronous package shows, the blocking one shows, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import payments_async
+import payments_sync
+
+CLASSES = {
+    "client": ("AsyncPayments", "Payments"),
+    "resources.checkouts": ("AsyncCheckouts", "Checkouts"),
+    "resources.methods": ("AsyncMethods", "Methods"),
+    "resources.payment_intents": ("AsyncPaymentIntents", "PaymentIntents"),
+    "resources.payouts": ("AsyncPayouts", "Payouts"),
+}
+SHARED = ("arguments", "errors", "events", "models", "params")
+RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"}
+
+
+def test_both_packages_show_the_same_names_but_for_the_client() -> None:
+    asynchronous, blocking = set(payments_async.__all__), set(payments_sync.__all__)
+    assert asynchronous - blocking == {"AsyncPayments"}
+    assert blocking - asynchronous == {"Payments"}
+    assert set(dir(payments_sync)) >= blocking
+
+
+@pytest.mark.parametrize("name", sorted(set(payments_async.__all__) - {"AsyncPayments"}))
+def test_a_shared_name_is_the_same_object(name: str) -> None:
+    assert getattr(payments_sync, name) is getattr(payments_async, name)
+
+
+@pytest.mark.parametrize("module", SHARED)
+def test_a_shared_module_shows_the_same_objects(module: str) -> None:
+    theirs = importlib.import_module(f"payments_async.{module}")
+    ours = importlib.import_module(f"payments_sync.{module}")
+    names = [name for name in vars(ours) if not name.startswith("_")]
+    assert names
+    assert all(getattr(ours, name) is getattr(theirs, name) for name in names)
+    defined = {
+        name for name, value in vars(theirs).items() if getattr(value, "__module__", "") == theirs.__name__
+    }
+    assert {name for name in defined if not name.startswith("_")} <= set(names)
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'AsyncPayments'"):
+        payments_sync.AsyncPayments  # noqa: B018 - the point
+    assert payments_sync.__version__ == payments_async.__version__
+
+
+def test_importing_the_package_loads_neither_aiohttp_nor_anyio() -> None:
+    script = "import sys, payments_sync; print({'aiohttp', 'anyio', 'attrs'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", script], text=True, timeout=30) == "set()\n"
+
+
+def public(cls: type[Any]) -> dict[str, Any]:
+    found = {name: value for name, value in inspect.getmembers(cls) if inspect.isfunction(value)}
+    special = {"__init__", "__repr__", *RENAMED, *RENAMED.values()}
+    return {name: value for name, value in found.items() if name in special or not name.startswith("_")}
+
+
+def pair(module: str) -> tuple[type[Any], type[Any]]:
+    asynchronous, blocking = CLASSES[module]
+    return (
+        getattr(importlib.import_module(f"payments_async.{module}"), asynchronous),
+        getattr(importlib.import_module(f"payments_sync.{module}"), blocking),
+    )
+
+
+@pytest.mark.parametrize("module", CLASSES)
+def test_every_method_has_a_twin_and_every_twin_a_method(module: str) -> None:
+    asynchronous, blocking = map(public, pair(module))
+    assert {RENAMED.get(name, name) for name in asynchronous} == set(blocking)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module in CLASSES for name in public(pair(module)[0])]
+)
+def test_a_twin_has_the_same_signature_and_blocks(module: str, name: str) -> None:
+    asynchronous, blocking = (public(cls) for cls in pair(module))
+    twin = blocking[RENAMED.get(name, name)]
+    if (module, name) != ("client", "__init__") and name == "__init__":
+        assert list(inspect.signature(twin).parameters) == ["self", "twin", "bridge"]
+        return
+    theirs, ours = inspect.signature(asynchronous[name]), inspect.signature(twin)
+    assert ours.parameters == theirs.parameters
+    assert ours.return_annotation == theirs.return_annotation.replace("AsyncIterator", "Iterator")
+    assert not inspect.iscoroutinefunction(twin)
+    assert not inspect.isasyncgenfunction(twin)
+
+
+@pytest.mark.parametrize("module", CLASSES)
+def test_no_asynchronous_word_is_left_in_a_twins_texts(module: str) -> None:
+    for name, method in public(pair(module)[1]).items():
+        text = inspect.getdoc(method) or ""
+        assert not re.search(r"\bawait\b|\basync\b|aclose|Async", text), name
+        assert name.startswith("__") or text
+
+
+def test_the_overloads_of_request_are_kept() -> None:
+    source = inspect.getsource(importlib.import_module("payments_sync.client"))
+    methods = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    overloads = [node for node in methods if node.name == "request" and node.decorator_list]
+    assert [ast.unparse(node.returns) for node in overloads if node.returns] == ["Any", "R"]
