@@ -1,0 +1,65 @@
+"""What stops a batch of payouts, and what each says to do about it.
+
+PaymentsError
+└─ BulkError                       effect "none": raising it moved no money
+   ├─ SourceUnreadable             the input cannot be read, or not any further; .source .line .reason
+   └─ SourceErrors                 rows of the input are at fault; .faults .total .rows .source
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from ..errors import PaymentsError
+
+if TYPE_CHECKING:
+    from .sources import RowFault
+
+_TOLD = 5
+
+
+class BulkError(PaymentsError):
+    """Anything that stops work on a batch on purpose."""
+
+
+class SourceUnreadable(BulkError):
+    """The input cannot be read, or not any further: what follows cannot be told apart from rows."""
+
+    def __init__(self, source: str, reason: str, *, line: int | None = None) -> None:
+        where = source if line is None else f"{source}, line {line}"
+        super().__init__(f"{where}: {reason}")
+        self.source = source
+        """The file's path, or what the rows were called."""
+        self.reason = reason
+        """What is wrong and what to do, without any of the input's values."""
+        self.line = line
+        """The line of the file, from 1, where reading ended; None when it never began."""
+
+
+class SourceErrors(BulkError):
+    """Rows of the input break the rules. None of them was sent; correct them, or skip them on purpose."""
+
+    def __init__(self, source: str, faults: Sequence[RowFault], *, total: int, rows: int) -> None:
+        self.source = source
+        """The file's path, or what the rows were called."""
+        self.faults = tuple(attrs.evolve(fault, original=()) for fault in faults)
+        """The first of them, without the rows themselves, which may hold account data."""
+        self.total = total
+        """How many faults there are in all."""
+        self.rows = rows
+        """How many rows have one or more; 0 when it is the header that is at fault."""
+        super().__init__(self._told())
+
+    def _told(self) -> str:
+        where = f" in {_counted(self.rows, 'row')}" if self.rows else ""
+        lines = [f"{self.source}: {_counted(self.total, 'fault')}{where}, nothing was sent"]
+        lines += [f"  {fault}" for fault in self.faults[:_TOLD]]
+        rest = self.total - len(self.faults[:_TOLD])
+        return "\n".join([*lines, f"  and {rest} more"] if rest else lines)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

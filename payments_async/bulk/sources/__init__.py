@@ -1,0 +1,59 @@
+"""Where the rows of a batch come from: CSV, JSON Lines, Parquet, or the caller's own code.
+
+    for item in open_source("june.csv").read():
+        ...                                  # a Row, or one or more RowFaults
+
+Columns: `row_key` `reference` `amount` `currency` `method` `description` `webhook_url` `instrument.*`
+`customer.*` `metadata.*` `gateway_options` (JSON). Types are never guessed: `+22990000000` and `00123` stay
+text and amounts are exact. An instrument's type may be left out when its fields fit one (gap L).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..errors import SourceUnreadable
+from ._collected import FaultCollector, read_all_faults
+from ._rows import Row, RowFault, SourceItem
+from ._source import FileSource, FileStat, Source
+from .csv import CsvSource
+from .iterables import Item, IterableSource
+from .jsonl import JsonLinesSource
+from .rejects import RejectsFile
+
+__all__ = [
+    "CsvSource",
+    "FaultCollector",
+    "FileSource",
+    "FileStat",
+    "Item",
+    "IterableSource",
+    "JsonLinesSource",
+    "RejectsFile",
+    "Row",
+    "RowFault",
+    "Source",
+    "SourceItem",
+    "open_source",
+    "read_all_faults",
+]
+
+
+def open_source(path: str | os.PathLike[str], *, strict_amounts: bool = False) -> FileSource:
+    """The source for a file, by its suffix: `.csv`, `.jsonl` or `.ndjson`, `.parquet`. Reads nothing yet.
+
+    `strict_amounts` refuses amounts of more than 15 significant digits, which are otherwise warned about.
+    Raises SourceUnreadable for any other suffix, and ImportError when Parquet's extra is not installed.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix == ".csv":
+        return CsvSource(path, strict_amounts=strict_amounts)
+    if suffix in {".jsonl", ".ndjson"}:
+        return JsonLinesSource(path, strict_amounts=strict_amounts)
+    if suffix == ".parquet":
+        from .parquet import ParquetSource
+
+        return ParquetSource(path, strict_amounts=strict_amounts)
+    problem = f"ends in {suffix or 'no suffix'}; known are .csv, .jsonl, .ndjson and .parquet"
+    raise SourceUnreadable(str(path), problem)

@@ -1,0 +1,137 @@
+"""From the cells of one row to a payout request, and what is wrong with them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from ...checks import check_payout
+from ...params import CustomerInput, Instrument, Money, PayoutRequest
+from ._columns import AMOUNT, GATEWAY_OPTIONS, PARTS, ROW_KEY, place, shown, unknown
+from ._instruments import fitting, undecided
+from ._json import NotJson, parse
+
+Cells = Mapping[str, Any]
+"""{column: value} of one row, the empty ones left out."""
+Faults = dict[str, str]
+"""{column: what is wrong with it}."""
+
+MAX_ROW_KEY: Final = 191
+EXACT_DIGITS: Final = 15
+"""Significant digits that every reader of JSON numbers keeps, also one that reads them as doubles."""
+_REQUIRED: Final = (AMOUNT, "currency", "method", "instrument")
+
+
+def flatten(record: Mapping[str, Any]) -> tuple[dict[str, Any], Faults]:
+    """A nested record as cells under dotted names; nothing and empty text leave a field out.
+
+    Metadata is returned by the service unchanged, so nested metadata keeps both.
+    """
+    cells: dict[str, Any] = {}
+    faults: Faults = {}
+    for name, value in _dotted(record):
+        if name in cells:
+            faults[shown(name)] = "is given twice, dotted and nested"
+        cells[name] = value
+    return cells, faults
+
+
+def _dotted(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in record.items():
+        if name in PARTS and isinstance(value, Mapping):
+            kept = value.items() if name == "metadata" else _given(value)
+            yield from ((f"{name}.{field}", item) for field, item in kept)
+        elif value is not None and value != "":
+            yield name, value
+
+
+def _given(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((field, item) for field, item in part.items() if item is not None and item != "")
+
+
+def text_faults(cells: Cells) -> Faults:
+    """Cells with text that no reader of the file wrote on purpose."""
+    faults: Faults = {}
+    for name, value in cells.items():
+        told = str(value)
+        if any("\udc80" <= letter <= "\udcff" for letter in name + told):
+            faults[shown(name)] = "holds bytes that are not UTF-8: save the file as UTF-8"
+        elif "\0" in name or "\0" in told:
+            faults[shown(name)] = "holds a NUL character"
+    return faults
+
+
+def build(cells: Cells) -> tuple[PayoutRequest, Faults]:
+    """The request of a row, and every fault of it by column (Endpoints, POST /payouts)."""
+    faults: Faults = {}
+    fields: dict[str, Any] = dict.fromkeys(_REQUIRED)
+    parts: dict[str, dict[str, Any]] = {"": fields, "instrument": {}, "customer": {}, "metadata": {}}
+    for name, value in cells.items():
+        where = place(name)
+        if where is None:
+            faults[shown(name)] = _misplaced(name)
+        elif value.__class__ is not str and (problem := _number_as_text(name, where[0], value)):
+            faults[name] = problem
+        else:
+            parts[where[0]][where[1]] = value
+    fields.pop(ROW_KEY, None)
+    _join(fields, parts, faults)
+    request = PayoutRequest(**fields)
+    told = {name: " and ".join(texts) for name, texts in check_payout(request).items()}
+    return request, {**told, **faults}
+
+
+def _misplaced(name: str) -> str:
+    return "must be an object" if name in PARTS else unknown(name)
+
+
+def _number_as_text(name: str, part: str, value: object) -> str | None:
+    """Refuses a number where text belongs: it may have lost its leading zeros or its plus already."""
+    if part == "metadata" or name == AMOUNT or isinstance(value, bool):
+        return None
+    return "is a number: write it as text" if isinstance(value, int | float | Decimal) else None
+
+
+def _join(fields: dict[str, Any], parts: Mapping[str, dict[str, Any]], faults: Faults) -> None:
+    """Put the parts of a request into its fields."""
+    if instrument := parts["instrument"]:
+        if "type" not in instrument:
+            types = fitting(instrument)
+            instrument["type"] = types[0] if types else None
+            if not types and "instrument.type" not in faults:
+                faults["instrument.type"] = undecided()
+        fields["instrument"] = Instrument(**instrument)
+    if parts["customer"]:
+        fields["customer"] = CustomerInput(**parts["customer"])
+    if parts["metadata"]:
+        fields["metadata"] = parts["metadata"]
+    if isinstance(options := fields.get(GATEWAY_OPTIONS), str):
+        try:
+            fields[GATEWAY_OPTIONS] = parse(options)
+        except NotJson as problem:
+            fields[GATEWAY_OPTIONS] = None
+            faults[GATEWAY_OPTIONS] = str(problem)
+
+
+def row_key_fault(row_key: object) -> str | None:
+    """What is wrong with an operator's row key."""
+    if not isinstance(row_key, str):
+        return f"must be text, not {type(row_key).__name__}"
+    if any("\ud800" <= letter <= "\udfff" for letter in row_key):
+        return "holds a lone surrogate, which is not text"
+    if "\0" in row_key:
+        return "holds a NUL character"
+    if len(row_key) > MAX_ROW_KEY:
+        return f"has {len(row_key)} characters, at most {MAX_ROW_KEY} are allowed"
+    return None
+
+
+def digits_warning(amount: Money) -> str | None:
+    """Why an amount may not arrive as it is written; None when every reader keeps it."""
+    if len(str(amount)) <= EXACT_DIGITS:
+        return None
+    digits = "".join(map(str, Decimal(amount).as_tuple().digits)).strip("0")
+    if len(digits) <= EXACT_DIGITS:
+        return None
+    return f"has {len(digits)} significant digits; more than {EXACT_DIGITS} may be rounded on the way"

@@ -1,0 +1,89 @@
+"""The columns of a payout file: which there are, what a header may hold, what was probably meant."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Final
+
+import attrs
+
+from ...params import CustomerInput, Instrument
+
+Place = tuple[str, str]
+"""The part of the request a column belongs to ("" for the request itself), and the field there."""
+
+ROW_KEY: Final = "row_key"
+AMOUNT: Final = "amount"
+GATEWAY_OPTIONS: Final = "gateway_options"
+PARTS: Final = ("instrument", "customer", "metadata")
+"""Parts of a request: their columns are dotted, `instrument.country`."""
+
+_OWN = ("reference", AMOUNT, "currency", "method", "description", "webhook_url", GATEWAY_OPTIONS)
+_REQUIRED = (AMOUNT, "currency", "method")
+_METADATA = "metadata."
+_NAME = re.compile(r"[A-Za-z][A-Za-z_. -]{0,60}")
+
+_PLACES: Final[Mapping[str, Place]] = {
+    ROW_KEY: ("", ROW_KEY),
+    **{name: ("", name) for name in _OWN},
+    **{f"instrument.{field.name}": ("instrument", field.name) for field in attrs.fields(Instrument)},
+    **{f"customer.{field.name}": ("customer", field.name) for field in attrs.fields(CustomerInput)},
+}
+
+
+def place(name: str) -> Place | None:
+    """Where a column's values go; None for a column that is not one of a payout file."""
+    found = _PLACES.get(name)
+    if found is None and name.startswith(_METADATA) and len(name) > len(_METADATA):
+        return "metadata", name[len(_METADATA) :]
+    return found
+
+
+def shown(name: str) -> str:
+    """A name fit for a message: as it is when it looks like one, else by its length. It may be data."""
+    if place(name) is not None or name in PARTS or _NAME.fullmatch(name):
+        return name
+    return f"a name of {len(name)} characters"
+
+
+def unknown(name: str) -> str:
+    """Why a column is refused, with the columns that were probably meant."""
+    near = _near(name.strip().lower().replace(" ", "_").replace("-", "_"))
+    meant = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"is not a column of a payout file{meant}"
+
+
+def header_faults(names: Sequence[str]) -> Iterator[tuple[str | None, str]]:
+    """Every fault of a header: the column, and what is wrong with it."""
+    if not any(place(name) for name in names):
+        yield None, f"is not a header: it must name the columns, among them {', '.join(_REQUIRED)}"
+        return
+    for name, count in Counter(names).items():
+        if not name:
+            yield None, f"has {count} columns without a name" if count > 1 else "has a column without a name"
+            continue
+        if place(name) is None:
+            yield shown(name), unknown(name)
+        if count > 1:
+            yield shown(name), f"is there {count} times"
+    yield from _missing(names)
+
+
+def _missing(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    present = {place(name) for name in names}
+    yield from ((name, "is missing") for name in _REQUIRED if ("", name) not in present)
+    if not any(found and found[0] == "instrument" for found in present):
+        yield "instrument", "is missing: name its columns, such as instrument.phone_number"
+
+
+def _near(name: str) -> list[str]:
+    """Up to three known columns whose name, or its last part, resembles `name`."""
+    by_end = {known.rpartition(".")[2]: known for known in reversed([*_PLACES])}
+    end = name.rpartition(".")[2]
+    close = get_close_matches(name, _PLACES, n=2, cutoff=0.75)
+    close += [by_end[match] for match in get_close_matches(end, by_end, n=2, cutoff=0.75)]
+    close += [known for known in _PLACES if known.startswith(f"{name}.") or f".{end}_" in known]
+    return list(dict.fromkeys(close))[:3]

@@ -1,0 +1,93 @@
+"""Rows from cells, one after the other: numbers, keys, hash, and the faults of each row together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ...params import PayoutRequest
+from ._cells import Cells, Faults, build, digits_warning, row_key_fault, text_faults
+from ._columns import AMOUNT, ROW_KEY
+from ._fingerprint import Fingerprint
+from ._rows import Row, RowFault, SourceItem
+
+_ODD: Final = ("\\u0000", "\\udc")
+"""How text that `text_faults` refuses shows in a row's canonical line; so does some that it takes."""
+
+
+class RowMaker:
+    """Makes the rows of one reading of a source."""
+
+    __slots__ = ("_keyed", "_number", "_strict", "fingerprint")
+
+    def __init__(self, *, strict_amounts: bool) -> None:
+        self.fingerprint = Fingerprint()
+        self._strict = strict_amounts
+        self._keyed: bool | None = None
+        self._number = 0
+
+    def row(
+        self,
+        cells: Cells,
+        original: Sequence[str],
+        *,
+        line: int | None = None,
+        faults: Faults | None = None,
+    ) -> Sequence[SourceItem]:
+        """The row that `cells` are, or every fault of it; `faults` are those its reader found."""
+        told = self.fingerprint.add(cells)
+        faults = dict(faults or ())
+        if any(sign in told for sign in _ODD):
+            faults = {**text_faults(cells), **faults}
+        request, found = build(cells)
+        faults = {**found, **faults}
+        return self.finished(request, cells.get(ROW_KEY), original, line=line, faults=faults)
+
+    def finished(
+        self,
+        request: PayoutRequest,
+        row_key: Any,
+        original: Sequence[str],
+        *,
+        line: int | None,
+        faults: Faults,
+    ) -> Sequence[SourceItem]:
+        """The row of a request that was checked, or every fault of it."""
+        self._number += 1
+        if problem := self._key_problem(row_key):
+            faults = {ROW_KEY: problem, **faults}
+        warning = None if AMOUNT in faults else digits_warning(request.amount)
+        if warning and self._strict:
+            faults = {AMOUNT: warning, **faults}
+        if faults:
+            return self._faulty(faults, original, line)
+        warnings = (f"{AMOUNT} {warning}",) if warning else ()
+        key = str(self._number) if row_key is None else row_key
+        return (Row(self._number, line, key, request.reference, request, warnings),)
+
+    def broken(
+        self, reason: str, original: Sequence[str], *, line: int | None = None
+    ) -> Sequence[SourceItem]:
+        """The fault of a row that has no cells, because it cannot be taken apart."""
+        self._number += 1
+        self.fingerprint.add(list(original))
+        return self._faulty({"": reason}, original, line)
+
+    def _faulty(self, faults: Faults, original: Sequence[str], line: int | None) -> Sequence[SourceItem]:
+        kept = tuple(original)
+        return [
+            RowFault(line, self._number, column or None, reason, kept) for column, reason in faults.items()
+        ]
+
+    def _key_problem(self, row_key: object) -> str | None:
+        """Keys of some rows and numbers of others could be equal, so it is all rows or none."""
+        keyed = row_key is not None
+        if self._keyed is None:
+            self._keyed = keyed
+        if keyed != self._keyed:
+            return (
+                "is missing here, other rows have one"
+                if self._keyed
+                else "is given here, other rows have none"
+            )
+        return row_key_fault(row_key) if keyed else None

@@ -1,0 +1,87 @@
+"""CSV files: RFC 4180 with a header. Every cell is text; nothing is guessed from what it looks like."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ..errors import SourceErrors, SourceUnreadable
+from ._columns import AMOUNT, header_faults
+from ._lines import Lines, open_text
+from ._maker import RowMaker
+from ._rows import RowFault, SourceItem
+from ._source import FileSource
+from .rejects import FAULT_COLUMNS, unescaped
+
+_SEPARATORS: Final = ",;\t|"
+
+
+class CsvSource(FileSource):
+    """Rows of a CSV file in UTF-8. Lines whose cells are all empty are passed over.
+
+    A file that `RejectsFile` wrote is known by its first three columns and read as what it rejected.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, strict_amounts: bool = False, delimiter: str = ","
+    ) -> None:
+        super().__init__(path, strict_amounts=strict_amounts)
+        self._delimiter = delimiter
+
+    def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
+        with open_text(self.path, self.name) as file:
+            records = self._records(Lines(file, self.name))
+            line, header = next(records, (1, []))
+            rejects = tuple(header[: len(FAULT_COLUMNS)]) == FAULT_COLUMNS
+            self.columns = tuple(header[len(FAULT_COLUMNS) :] if rejects else header)
+            self._check_header(line)
+            for line, cells in records:
+                yield from self._row(maker, line, _restored(cells) if rejects else cells)
+
+    def _records(self, lines: Lines) -> Iterator[tuple[int, list[str]]]:
+        """The file's records that are not empty, each with the line where it begins."""
+        reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
+        begin, follow = lines.begin_row, reader.__next__
+        try:
+            while True:
+                line = begin()
+                cells = follow()
+                if any(cells):
+                    yield line, cells
+        except StopIteration:
+            return
+        except csv.Error as error:
+            problem = (
+                f"the row that begins here breaks the rules of CSV ({error}); is a quotation mark wrong?"
+            )
+        raise SourceUnreadable(self.name, problem, line=line)
+
+    def _row(self, maker: RowMaker, line: int, cells: list[str]) -> Sequence[SourceItem]:
+        columns = self.columns
+        if len(cells) != len(columns):
+            problem = f"has {len(cells)} cells, the header names {len(columns)} columns"
+            return maker.broken(problem, cells, line=line)
+        given = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
+        return maker.row(given, cells, line=line)
+
+    def _check_header(self, line: int) -> None:
+        faults = [RowFault(line, None, column, reason) for column, reason in header_faults(self.columns)]
+        if not faults:
+            return
+        if other := self._other_separator():
+            reason = f"has no {self._delimiter!r} between columns; is the delimiter {other!r}?"
+            faults = [RowFault(line, None, None, reason)]
+        raise SourceErrors(self.name, faults, total=len(faults), rows=0)
+
+    def _other_separator(self) -> str | None:
+        """The separator that a header in one piece seems to use."""
+        if len(self.columns) != 1:
+            return None
+        (name,) = self.columns
+        return next((sign for sign in _SEPARATORS if sign in name and AMOUNT in name.split(sign)), None)
+
+
+def _restored(cells: list[str]) -> list[str]:
+    return [unescaped(cell) for cell in cells[len(FAULT_COLUMNS) :]]

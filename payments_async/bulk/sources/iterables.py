@@ -1,0 +1,101 @@
+"""Rows from the caller's own code: a list, a generator, a database cursor, awaited or not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from ...checks import check_payout
+from ...params import Instrument, Params, PayoutRequest
+from ..errors import SourceUnreadable
+from ._cells import flatten
+from ._columns import ROW_KEY
+from ._instruments import fitting, undecided
+from ._maker import RowMaker
+from ._rows import SourceItem
+from ._source import Source
+
+Item = PayoutRequest | tuple[str, PayoutRequest]
+"""A payout, or its row key and the payout."""
+
+
+class IterableSource(Source):
+    """Rows of any iterable, async or not. An iterator gives them once, a list as often as asked."""
+
+    columns = (ROW_KEY, "reference")
+
+    def __init__(
+        self,
+        items: Iterable[Item] | AsyncIterable[Item],
+        *,
+        strict_amounts: bool = False,
+        name: str = "the given rows",
+    ) -> None:
+        super().__init__(strict_amounts=strict_amounts)
+        self._items = items
+        self.name = name
+        self._used = False
+
+    async def rows(self) -> AsyncIterator[SourceItem]:
+        """Every row in order. Raises SourceUnreadable for an iterator that was read before."""
+        if self._used and isinstance(self._items, Iterator | AsyncIterator):
+            raise SourceUnreadable(
+                self.name, "were read before, and an iterator gives them once: pass a list"
+            )
+        self._used = True
+        maker = self._begin()
+        async for item in _awaited(self._items):
+            for made in _row(maker, item):
+                yield made
+        self._fingerprint = maker.fingerprint.hexdigest()
+
+    def stat(self) -> None:
+        """None: there is no file."""
+        return
+
+
+async def _awaited(items: Iterable[Item] | AsyncIterable[Item]) -> AsyncIterator[Item]:
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item
+
+
+def _row(maker: RowMaker, item: object) -> Sequence[SourceItem]:
+    row_key, request = item if isinstance(item, tuple) and len(item) == 2 else (None, item)
+    if not isinstance(request, PayoutRequest):
+        return maker.broken(
+            f"must be a PayoutRequest or (row_key, PayoutRequest), not {type(item).__name__}", ()
+        )
+    request, faults = _typed(request)
+    faults |= {name: " and ".join(texts) for name, texts in check_payout(request).items()}
+    cells = {} if faults else flatten(_record(request))[0]
+    maker.fingerprint.add({**cells, **({} if row_key is None else {ROW_KEY: str(row_key)})})
+    original = [str(value or "") for value in (row_key, request.reference)]
+    return maker.finished(request, row_key, original, line=None, faults=faults)
+
+
+def _typed(request: PayoutRequest) -> tuple[PayoutRequest, dict[str, str]]:
+    """The request with its instrument's type, when it was left out and one fits (gap L)."""
+    instrument = request.instrument
+    if not isinstance(instrument, Instrument) or instrument.type:
+        return request, {}
+    types = fitting(_record(instrument))
+    if not types:
+        return request, {"instrument.type": undecided()}
+    return attrs.evolve(request, instrument=attrs.evolve(instrument, type=types[0])), {}
+
+
+def _record(request: Params) -> dict[str, Any]:
+    """The set fields of a request, nested ones as mappings."""
+    cls: Any = type(request)
+    values = {field.name: getattr(request, field.name) for field in attrs.fields(cls)}
+    return {
+        name: _record(value) if isinstance(value, Params) else value
+        for name, value in values.items()
+        if value is not None
+    }

@@ -1,0 +1,78 @@
+"""Parquet files: typed columns, under dotted names or nested in structs; metadata may be a map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from ..errors import SourceErrors, SourceUnreadable
+from ._cells import flatten
+from ._columns import PARTS, header_faults
+from ._maker import RowMaker
+from ._rows import RowFault, SourceItem
+from ._source import FileSource
+
+try:
+    import pyarrow
+    import pyarrow.parquet
+except ImportError as missing:
+    raise ImportError("Parquet files need pyarrow: pip install 'payments-sdk[parquet]'") from missing
+
+_BATCH: Final = 2_048
+"""Rows held at a time, besides the row group that pyarrow reads them from."""
+
+
+class ParquetSource(FileSource):
+    """Rows of a Parquet file. A null or an empty text leaves a field out; amounts are decimals or text."""
+
+    def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
+        try:
+            with pyarrow.parquet.ParquetFile(self.path, pre_buffer=False) as file:
+                schema = file.schema_arrow
+                self.columns = tuple(schema.names)
+                self._check_header(schema)
+                maps = [field.name for field in schema if pyarrow.types.is_map(field.type)]
+                for batch in file.iter_batches(batch_size=_BATCH):
+                    for record in batch.to_pylist():
+                        yield from _row(maker, record, maps)
+        except (pyarrow.ArrowException, UnicodeDecodeError) as error:
+            problem = f"is not a Parquet file that can be read ({type(error).__name__})"
+            raise SourceUnreadable(self.name, problem) from error
+
+    def _check_header(self, schema: Any) -> None:
+        faults = [RowFault(None, None, *fault) for fault in header_faults(list(_names(schema)))]
+        faults += [
+            RowFault(None, None, field.name, "is a floating-point column, which is not exact: use a decimal")
+            for field in schema
+            if field.name == "amount" and pyarrow.types.is_floating(field.type)
+        ]
+        if faults:
+            raise SourceErrors(self.name, faults, total=len(faults), rows=0)
+
+
+def _names(schema: Any) -> Iterator[str]:
+    """The names of a schema's columns, those of structs dotted. A map's names are its rows' to choose."""
+    for field in schema:
+        if field.name in PARTS and pyarrow.types.is_struct(field.type):
+            yield from (f"{field.name}.{inner.name}" for inner in field.type)
+        elif field.name != "metadata" or not pyarrow.types.is_map(field.type):
+            yield field.name
+
+
+def _row(maker: RowMaker, record: dict[str, Any], maps: Sequence[str]) -> Sequence[SourceItem]:
+    original = ["" if value is None else str(value) for value in record.values()]
+    twice = {}
+    for name in maps:
+        pairs = record[name] or []
+        record[name] = dict(pairs)
+        if len(record[name]) != len(pairs):
+            twice[name] = "gives one name twice"
+    cells, faults = flatten({name: _without_nulls(value) for name, value in record.items()})
+    return maker.row(cells, original, faults={**faults, **twice})
+
+
+def _without_nulls(value: Any) -> Any:
+    """A struct has all its fields in every row: null stands for the ones that a row does not have."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: item for name, item in value.items() if item is not None}

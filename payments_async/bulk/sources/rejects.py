@@ -1,0 +1,92 @@
+"""The rows that were left out, in a file to be corrected and imported in its turn."""
+
+from __future__ import annotations
+
+import csv
+import os
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final, Self
+
+from ._rows import RowFault
+from ._source import Source
+
+FAULT_COLUMNS: Final = ("line", "column", "reason")
+"""The first columns of a rejects file; the row's own follow."""
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_MARK: Final = "'"
+
+
+def escaped(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula: with an apostrophe before whatever begins like one."""
+    return _MARK + cell if cell.startswith((*_FORMULA, _MARK)) else cell
+
+
+def unescaped(cell: str) -> str:
+    """What `escaped` was given."""
+    return cell.removeprefix(_MARK)
+
+
+class RejectsFile:
+    """Writes the rows of a source that are at fault: where, which columns, why, and the row itself.
+
+    It holds account data: only its owner may read it (0600). The file appears, or replaces an older one,
+    when the context ends without an exception. Corrected, the rejects of a CSV file are read by `CsvSource`
+    as they are: it passes over the first three columns and takes the apostrophes off again.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], source: Source) -> None:
+        self.path = Path(path)
+        self._part = self.path.with_name(f"{self.path.name}.part")
+        self._source = source
+        self._pending: list[RowFault] = []
+        self.rows = 0
+        """How many rows are in it."""
+
+    def __enter__(self) -> Self:
+        """Begin the file. Raises OSError where it cannot be written."""
+        with suppress(FileNotFoundError):
+            self._part.unlink()
+        handle = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        self._file: IO[str] = os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape", newline="")
+        self._writer: Any = csv.writer(self._file)
+        return self
+
+    def add(self, fault: RowFault) -> None:
+        """Note one fault. The faults of one row follow each other, as `Source.rows` gives them."""
+        if self._pending and self._pending[0].number != fault.number:
+            self._flush()
+        self._pending.append(fault)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Put the file in its place, or nothing after an exception."""
+        with self._file:
+            if kind is None:
+                self._flush()
+                self._file.flush()
+                os.fsync(self._file.fileno())
+        if kind is None:
+            self._part.replace(self.path)
+        else:
+            self._part.unlink()
+
+    def _flush(self) -> None:
+        if self.rows == 0:  # the source's columns are known only now
+            self._writer.writerow([*FAULT_COLUMNS, *self._source.columns])
+        if not self._pending:
+            return
+        self.rows += 1
+        first = self._pending[0]
+        columns = "; ".join(fault.column for fault in self._pending if fault.column)
+        told = "; ".join(_told(fault, alone=len(self._pending) == 1) for fault in self._pending)
+        line = first.number if first.line is None else first.line
+        self._writer.writerow([line, columns, told, *map(escaped, first.original)])
+        self._pending.clear()
+
+
+def _told(fault: RowFault, *, alone: bool) -> str:
+    return fault.reason if alone or not fault.column else f"{fault.column} {fault.reason}"
