@@ -27,7 +27,27 @@ class Spoilt:
 
 
 JUNK_PHONE, JUNK_EMAIL = "+2348099887766", "someone@example.org"
-STATUSES = (200, 201, 202, 204, 206, 299, 301, 302, 304, 307, 308, 400, 401, 403, 404, 408, 409, 409, 410)
+STATUSES: tuple[int, ...] = (
+    200,
+    201,
+    202,
+    204,
+    206,
+    299,
+    301,
+    302,
+    304,
+    307,
+    308,
+    400,
+    401,
+    403,
+    404,
+    408,
+    409,
+    409,
+    410,
+)
 STATUSES += (418, 422, 422, 425, 428, 429, 429, 451, 499, 500, 501, 502, 503, 504, 511, 599)
 JUNK: tuple[Any, ...] = (
     None,
@@ -80,7 +100,7 @@ HEADERS: dict[str, tuple[str, ...]] = {
     "Location": ("http://127.0.0.1:9/elsewhere",),
     "X-Request-Id": ("req-1", JUNK_EMAIL),
 }
-REPLACEMENTS = (
+REPLACEMENTS: tuple[bytes, ...] = (
     b"",
     b" ",
     b"null",
@@ -99,7 +119,16 @@ REPLACEMENTS += (
     b"9" * 5000,
     b'{"data":{"id":"po_1"}}',
 )
-LITERALS = (b"NaN", b"-Infinity", b"1e999999", b"9" * 5000, b"0." + b"1" * 5000, b'"\\ud800"', b"01", b"tru")
+LITERALS: tuple[bytes, ...] = (
+    b"NaN",
+    b"-Infinity",
+    b"1e999999",
+    b"9" * 5000,
+    b"0." + b"1" * 5000,
+    b'"\\ud800"',
+    b"01",
+    b"tru",
+)
 LITERALS += (
     b'"\xed\xa0\x80"',
     b"1e99999999999999999999",

@@ -36,7 +36,7 @@ INTENT = {
     "completed_at": moment(3, 5),
     "created_at": moment(3, 3),
 }
-REFUNDS = {
+REFUNDS: bodies.Json = {
     "refunded_amount": xof("1.25"),
     "pending_amount": xof("2.50"),
     "refundable_amount": xof("6.35"),

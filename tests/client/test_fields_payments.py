@@ -28,7 +28,7 @@ def second(number: int) -> datetime:
     return datetime(2026, 1, 2, 3, 4, number, tzinfo=UTC)
 
 
-NEXT_ACTION = {
+NEXT_ACTION: bodies.Json = {
     **bodies.NEXT_ACTION,
     "instructions": ("Dial the code.", "Enter your PIN."),
     "fields": ({"name": "otp", "rules": {"length": 6}},),

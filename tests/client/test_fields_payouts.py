@@ -31,7 +31,7 @@ def second(number: int) -> datetime:
     return datetime(2026, 2, 3, 4, 5, number, tzinfo=UTC)
 
 
-INSTRUMENT = {**bodies.INSTRUMENT, "country": BENIN}
+INSTRUMENT: bodies.Json = {**bodies.INSTRUMENT, "country": BENIN}
 PAYOUT = {
     "id": "po_1",
     "amount": Amount(Decimal("10.10"), "XOF 10.10", "XOF 10", "XOF"),

@@ -73,7 +73,8 @@ async def test_a_refusal_is_its_class_with_the_services_message(
     assert caught.value.message == caught.value.body.json()["message"]
     assert caught.value.request_id == sandbox.requests[-1].request_id
     assert len(sandbox.requests) == 1
-    assert sandbox.books.payouts() == sandbox.books.payments() == []
+    assert not sandbox.books.payouts()
+    assert not sandbox.books.payments()
 
 
 @pytest.mark.fact("error.422")

@@ -52,7 +52,7 @@ NO_RECORD = {
 NO_ID = {"missing": None, "null": b"null", "a number": b"7", "empty": b'""', "an object": b'{"value": "x"}'}
 
 
-def unreadable(cases: dict[str, bytes]) -> Any:
+def unreadable(cases: dict[str, bytes]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("body", cases.values(), ids=cases.keys())
 
 

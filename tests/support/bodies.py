@@ -30,7 +30,7 @@ def amount(value: str = "10.10", currency: str = "XOF") -> Json:
     }
 
 
-METHOD = {
+METHOD: Json = {
     "value": "mtn_bj",
     "label": "MTN Benin",
     "description": "Mobile money of MTN",
@@ -38,32 +38,32 @@ METHOD = {
     "category": "mobile_money",
     "requires_phone": True,
 }
-RATE = {
+RATE: Json = {
     "value": "655.95700000",
     "from_currency": "EUR",
     "to_currency": "XOF",
     "expression": "1 EUR = 655.957 XOF",
 }
-COUNTRY = {"code": "BJ", "name": "Benin", "flag": "🇧🇯"}
-CUSTOMER = {
+COUNTRY: Json = {"code": "BJ", "name": "Benin", "flag": "🇧🇯"}
+CUSTOMER: Json = {
     "id": "cus_1",
     "first_name": "Ada",
     "last_name": "Agbo",
     "email": EMAIL,
     "avatar_url": "https://avatars.test/ada.png",
 }
-GATEWAY = {
+GATEWAY: Json = {
     "transaction": {"id": "gt_1", "reference": "gt-ref-1", "external_id": "ext-1", "status": "SETTLED"}
 }
-FAILURE = {
+FAILURE: Json = {
     "code": {"value": "CUSTOMER_DECLINED", "message": "Declined by the customer."},
     "message": "The payer said no.",
 }
-FAILURE_WITH_CATEGORY = {
+FAILURE_WITH_CATEGORY: Json = {
     "code": {"value": "INSUFFICIENT_FUNDS", "category": "CUSTOMER_ERROR", "message": "Too little money."},
     "message": "The balance is too low.",
 }
-NEXT_ACTION = {
+NEXT_ACTION: Json = {
     "message": "Approve on your phone.",
     "instructions": ["Dial the code.", "Enter your PIN."],
     "dial_code": "*133#",
@@ -83,9 +83,9 @@ NEXT_ACTION = {
     "client_params": {"locale": "fr", "deep": [1, {"x": None}]},
     "container_id": "box-1",
 }
-FAILOVER = {"is_failover": True, "decision": {"reason": "GATEWAY_DOWN", "tried": [1, 2]}}
+FAILOVER: Json = {"is_failover": True, "decision": {"reason": "GATEWAY_DOWN", "tried": [1, 2]}}
 
-ATTEMPT = {
+ATTEMPT: Json = {
     "id": "pa_1",
     "method": METHOD,
     "amount": amount("10.10"),
@@ -99,7 +99,7 @@ ATTEMPT = {
     "failed_at": "2026-01-02T03:04:06Z",
     "created_at": "2026-01-02T03:04:00.123456Z",
 }
-ATTEMPT_LIST = {
+ATTEMPT_LIST: Json = {
     **ATTEMPT,
     "exchange_rate": RATE,
     "status": "processing",
@@ -110,7 +110,7 @@ ATTEMPT_LIST = {
     "expired_at": "2026-01-02T03:04:07Z",
 }
 
-_INTENT = {
+_INTENT: Json = {
     "id": "pi_1",
     "amount": amount("10.10"),
     "customer": CUSTOMER,
@@ -123,7 +123,7 @@ _INTENT = {
     "completed_at": "2026-01-02T03:05:00Z",
     "created_at": "2026-01-02T03:03:00Z",
 }
-INTENT = {
+INTENT: Json = {
     **_INTENT,
     "refunds_summary": {
         "refunded_amount": amount("1.25"),
@@ -134,7 +134,7 @@ INTENT = {
     "active_attempt": ATTEMPT,
     "expires_at": "2026-01-02T04:03:00Z",
 }
-INTENT_LIST = {
+INTENT_LIST: Json = {
     **_INTENT,
     "reference": "PAY-1",
     "status": "pending",
@@ -145,7 +145,7 @@ INTENT_LIST = {
     },
     "expired_at": "2026-01-02T04:03:01Z",
 }
-CHECKOUT = {
+CHECKOUT: Json = {
     "id": "cs_1",
     "url": "https://pay.test/checkout/cs_1",
     "restriction": {"country": COUNTRY, "phone": PHONE},
@@ -165,7 +165,7 @@ CHECKOUT = {
     "expires_at": "2026-01-02T04:03:00Z",
     "created_at": "2026-01-02T03:03:00Z",
 }
-INSTRUMENT = {
+INSTRUMENT: Json = {
     "id": "ins_1",
     "type": "phone",
     "phone_number": PHONE,
@@ -178,7 +178,7 @@ INSTRUMENT = {
     "network": "tron",
     "memo_tag": "memo-9",
 }
-PAYOUT = {
+PAYOUT: Json = {
     "id": "po_1",
     "amount": amount("10.10"),
     "settlement_amount": amount("0.02", "EUR"),
@@ -199,7 +199,7 @@ PAYOUT = {
     "failed_at": "2026-02-03T04:05:08Z",
     "created_at": "2026-02-03T04:05:05Z",
 }
-REFUND_AVAILABILITY = {
+REFUND_AVAILABILITY: Json = {
     "is_refundable": True,
     "refundable_amount": amount("6.35"),
     "refunded_amount": amount("1.25"),
@@ -209,7 +209,7 @@ REFUND_AVAILABILITY = {
     "execution_method": "gateway",
     "unavailable_reason": "none: this example fills every field",
 }
-PAGINATION = {
+PAGINATION: Json = {
     "count": 1,
     "path": "https://api.test/v1/payouts",
     "per_page": 25,
@@ -220,14 +220,14 @@ PAGINATION = {
     "has_more_pages": True,
     "has_pages": False,
 }
-METHOD_STATUS = {"method": "mtn_bj", "country": "BJ", "status": "unavailable"}
-METHOD_STATUS_META = {
+METHOD_STATUS: Json = {"method": "mtn_bj", "country": "BJ", "status": "unavailable"}
+METHOD_STATUS_META: Json = {
     "environment": "live",
     "window_minutes": 15,
     "generated_at": "2026-01-02T03:04:05Z",
     "ttl_seconds": 60,
 }
-REQUERY = {
+REQUERY: Json = {
     "id": "rq_1",
     "status": "completed",
     "payment_intent_id": "pi_1",
@@ -238,7 +238,7 @@ REQUERY = {
     "completed_at": "2026-01-02T03:04:06Z",
     "created_at": "2026-01-02T03:04:05Z",
 }
-INSPECTION = {
+INSPECTION: Json = {
     "gateway": "gateway_one",
     "gateway_transaction_id": "gt_1",
     "retrieved_at": "2026-01-02T03:04:05Z",
