@@ -115,3 +115,9 @@ async def test_a_read_of_ones_own_may_be_a_list(connect: Connect, body: bytes) -
     page = await client.request("GET", "/payouts/recent", result=Payout)
     assert page.items == (Payout(id="po_1"),)
     assert page.next_cursor is None
+
+
+async def test_a_read_of_ones_own_is_returned_whole_whatever_it_is(connect: Connect) -> None:
+    for body, value in ((b"7", 7), (b"[1, null]", [1, None]), (b'{"data": {"id": 7}}', {"data": {"id": 7}})):
+        client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
+        assert await client.request("GET", "/anything") == value
