@@ -82,5 +82,5 @@ def test_closing_lets_calls_of_other_threads_come_to_their_end() -> None:
         page = pool.submit(client.payouts.list)
         assert transport.flying.wait(10.0)
         client.close()
-        assert page.done()
+        assert loop_threads() == []
         assert len(page.result()) == 0
