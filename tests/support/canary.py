@@ -14,15 +14,13 @@ import attrs
 from rich.console import Console
 from rich.traceback import Traceback
 
-import payments_async
-
 CANARY_KEY = "sk_sandbox_CANARY0123456789abcdef"
 LONG_CANARY_KEY = "sk_sandbox_" + "CANARY0123456789" * 12
 """Longer than what reporters show of a text before they shorten it."""
 CANARY_ACCOUNT = "9876504321098"
 NEEDLE = "CANARY0123456789"
 """What both keys hold."""
-_HOME = str(Path(payments_async.__file__).parents[1])
+_HOME = str(Path(__file__).parents[2])
 
 
 @attrs.define(eq=False)
