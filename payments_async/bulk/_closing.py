@@ -134,11 +134,8 @@ def stop_reason(rules: StopRules, tally: Tally, *, amount: Decimal, currency: st
         return f"the next row would take {currency} over --max-amount"
     failed = tally.count(_S.REJECTED, _S.CONFLICT)
     decided = failed + tally.count(_S.CREATED)
-    if (
-        rules.max_failure_rate is not None
-        and decided >= _ENOUGH
-        and failed > decided * rules.max_failure_rate
-    ):
+    rate = rules.max_failure_rate
+    if rate is not None and decided >= _ENOUGH and failed > decided * rate:
         return f"{failed} of {decided} rows failed, more than --max-failure-rate allows"
     return None
 

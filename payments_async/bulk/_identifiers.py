@@ -95,7 +95,7 @@ class Identity:
     """In front of a reference that is made here."""
 
     def reference(self, safeguards: Safeguards = ALL) -> str:
-        """The payout's reference, for all bodies and epochs. Raises ValueError when it is over 191 characters."""
+        """The payout's reference, for all bodies and epochs. Raises ValueError over 191 characters."""
         stem = self.given
         if stem is None:
             stem = self.prefix + _readable(digest("ref", self.environment, self.batch_id, self.row_key))
@@ -106,7 +106,7 @@ class Identity:
         return stem
 
     def idempotency_key(self, body: str, safeguards: Safeguards = ALL) -> str:
-        """56 characters that name one request; `body` is the hash of its exact bytes (Limits, Idempotency)."""
+        """56 characters naming one request; `body` is the hash of its bytes (Limits, Idempotency)."""
         generation = self.generation if safeguards.key_names_generation else 0
         epoch = self.epoch if safeguards.key_names_epoch else 0
         text = body if safeguards.key_names_body else ""
