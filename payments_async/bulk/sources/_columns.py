@@ -24,7 +24,7 @@ PARTS: Final = ("instrument", "customer", "metadata")
 _OWN = ("reference", AMOUNT, "currency", "method", "description", "webhook_url", GATEWAY_OPTIONS)
 _REQUIRED = (AMOUNT, "currency", "method")
 _METADATA = "metadata."
-_NAME = re.compile(r"[A-Za-z][A-Za-z_. -]{0,60}")
+_NAME = re.compile(r"[A-Za-z_ ][A-Za-z_. -]{0,60}")
 
 _PLACES: Final[Mapping[str, Place]] = {
     ROW_KEY: ("", ROW_KEY),
@@ -83,7 +83,7 @@ def _near(name: str) -> list[str]:
     """Up to three known columns whose name, or its last part, resembles `name`."""
     by_end = {known.rpartition(".")[2]: known for known in reversed([*_PLACES])}
     end = name.rpartition(".")[2]
-    close = get_close_matches(name, _PLACES, n=2, cutoff=0.75)
+    close = get_close_matches(name, _PLACES, n=2, cutoff=0.85)
     close += [by_end[match] for match in get_close_matches(end, by_end, n=2, cutoff=0.75)]
     close += [known for known in _PLACES if known.startswith(f"{name}.") or f".{end}_" in known]
     return list(dict.fromkeys(close))[:3]

@@ -35,13 +35,18 @@ class RowMaker:
         faults: Faults | None = None,
     ) -> Sequence[SourceItem]:
         """The row that `cells` are, or every fault of it; `faults` are those its reader found."""
-        told = self.fingerprint.add(cells)
+        told = self.count(cells)
         faults = dict(faults or ())
         if any(sign in told for sign in _ODD):
             faults = {**text_faults(cells), **faults}
         request, found = build(cells)
         faults = {**found, **faults}
         return self.finished(request, cells.get(ROW_KEY), original, line=line, faults=faults)
+
+    def count(self, cells: Cells) -> str:
+        """Add a row to the fingerprint, an amount as its text: `50.10` is the same row from any format."""
+        amount = cells.get(AMOUNT, "")
+        return self.fingerprint.add(cells if isinstance(amount, str) else {**cells, AMOUNT: str(amount)})
 
     def finished(
         self,

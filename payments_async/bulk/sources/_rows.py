@@ -41,7 +41,8 @@ class RowFault:
 
     def __str__(self) -> str:
         """`line 7, amount: must be at least 1, in major units`."""
-        where = f"row {self.number}" if self.line is None else f"line {self.line}"
+        row = "header" if self.number is None else f"row {self.number}"
+        where = row if self.line is None else f"line {self.line}"
         return f"{where}, {self.column}: {self.reason}" if self.column else f"{where}: {self.reason}"
 
 

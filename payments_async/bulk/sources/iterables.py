@@ -71,12 +71,14 @@ def _row(maker: RowMaker, item: object) -> Sequence[SourceItem]:
         return maker.broken(
             f"must be a PayoutRequest or (row_key, PayoutRequest), not {type(item).__name__}", ()
         )
-    request, faults = _typed(request)
-    faults |= {name: " and ".join(texts) for name, texts in check_payout(request).items()}
-    cells = {} if faults else flatten(_record(request))[0]
-    maker.fingerprint.add({**cells, **({} if row_key is None else {ROW_KEY: str(row_key)})})
+    typed, faults = _typed(request)
+    faults |= {name: " and ".join(texts) for name, texts in check_payout(typed).items()}
+    cells = (
+        {} if faults else flatten(_record(request))[0]
+    )  # what is at fault may have no form to be hashed in
+    maker.count(cells if row_key is None else {**cells, ROW_KEY: str(row_key)})
     original = [str(value or "") for value in (row_key, request.reference)]
-    return maker.finished(request, row_key, original, line=None, faults=faults)
+    return maker.finished(typed, row_key, original, line=None, faults=faults)
 
 
 def _typed(request: PayoutRequest) -> tuple[PayoutRequest, dict[str, str]]:

@@ -1,0 +1,261 @@
+"""CSV: text stays text, amounts are exact, and every odd cell is named by line and column."""
+
+from __future__ import annotations
+
+import csv
+import tracemalloc
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from payments_async import CustomerInput, Instrument, PayoutRequest
+from payments_async.bulk.errors import SourceErrors, SourceUnreadable
+from payments_async.bulk.sources import CsvSource, Row, open_source
+from tests.support.payout_files import PHONE, bytes_file, csv_file, read, split, told
+
+HEADER = b"amount,currency,method,description,instrument.phone_number,instrument.country\n"
+
+
+def test_a_row_becomes_the_request_it_says(tmp_path: Path) -> None:
+    full = {
+        **PHONE,
+        "row_key": "ama/june",
+        "reference": "inv-7",
+        "description": "salary, June",
+        "webhook_url": "https://shop.example/hook",
+        "instrument.account_name": "Ama",
+        "customer.email": "ama@shop.example",
+        "metadata.team": "north",
+        "gateway_options": '{"acme": {"rate": 1.10}}',
+    }
+    ((row,), faults) = read(csv_file(tmp_path, full))
+    assert faults == []
+    assert row == Row(
+        number=1,
+        line=2,
+        row_key="ama/june",
+        reference="inv-7",
+        request=PayoutRequest(
+            amount=Decimal("50.10"),
+            currency="XOF",
+            method="mtn_bj",
+            instrument=Instrument.phone("+22990000000", "BJ", account_name="Ama"),
+            reference="inv-7",
+            description="salary, June",
+            customer=CustomerInput(email="ama@shop.example"),
+            webhook_url="https://shop.example/hook",
+            metadata={"team": "north"},
+            gateway_options={"acme": {"rate": Decimal("1.10")}},
+        ),
+    )
+
+
+def test_digits_that_look_like_numbers_stay_text(tmp_path: Path) -> None:
+    cells = {**PHONE, "reference": "00123", "metadata.code": "007", "instrument.account_name": "1e5"}
+    ((row,), _) = read(csv_file(tmp_path, cells))
+    assert isinstance(row.request.instrument, Instrument)
+    assert row.request.instrument.phone_number == "+22990000000"
+    assert row.request.instrument.account_name == "1e5"
+    assert row.request.metadata == {"code": "007"}
+    assert row.reference == "00123"
+
+
+@pytest.mark.parametrize("amount", ["12345678901234.56", "0050", "1E+3", "10.10"])
+def test_an_amount_is_exactly_what_is_written(tmp_path: Path, amount: str) -> None:
+    ((row,), _) = read(csv_file(tmp_path, {**PHONE, "amount": amount}))
+    assert str(row.request.amount) == str(Decimal(amount))
+
+
+def test_a_row_without_a_key_has_its_number(tmp_path: Path) -> None:
+    rows, _ = read(csv_file(tmp_path, PHONE, PHONE))
+    assert [row.row_key for row in rows] == ["1", "2"]
+    assert [row.reference for row in rows] == [None, None]
+
+
+def test_keys_are_for_all_rows_or_for_none(tmp_path: Path) -> None:
+    keyed = {"row_key": "a", **PHONE}
+    _, faults = read(csv_file(tmp_path, keyed, {**PHONE, "row_key": ""}))
+    assert told(faults) == [(3, "row_key", "is missing here, other rows have one")]
+    _, faults = read(csv_file(tmp_path, {**PHONE, "row_key": ""}, keyed))
+    assert told(faults) == [(3, "row_key", "is given here, other rows have none")]
+
+
+def test_a_row_key_has_a_sane_length(tmp_path: Path) -> None:
+    rows, faults = read(csv_file(tmp_path, {"row_key": "k" * 191, **PHONE}, {"row_key": "k" * 192, **PHONE}))
+    assert len(rows) == 1
+    assert told(faults) == [(3, "row_key", "has 192 characters, at most 191 are allowed")]
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_any_line_ending_and_a_byte_order_mark_are_taken(tmp_path: Path, mark: bytes, end: bytes) -> None:
+    text = mark + HEADER + b"50,XOF,mtn_bj,June,+22990000000,BJ\n" + b"\n,,,,,\n60,XOF,mtn_bj,May,+1,BJ"
+    rows, faults = read(bytes_file(tmp_path, text.replace(b"\n", end)))
+    assert faults == []
+    assert [(row.number, row.line, row.request.amount) for row in rows] == [(1, 2, 50), (2, 5, 60)]
+
+
+def test_a_line_break_inside_quotes_belongs_to_the_cell(tmp_path: Path) -> None:
+    text = HEADER + b'50,XOF,mtn_bj,"June\r\nand ""May""",+22990000000,BJ\n60,X,mtn_bj,May,+1,BJ\n'
+    (row,), faults = read(bytes_file(tmp_path, text))
+    assert row.request.description == 'June\r\nand "May"'
+    assert [(fault.line, fault.column) for fault in faults] == [(4, "currency")]
+
+
+def test_rows_of_another_width_than_the_header_are_faults(tmp_path: Path) -> None:
+    rows, faults = read(bytes_file(tmp_path, HEADER + b"50,XOF\n50,XOF,mtn_bj,June,+22990000000,BJ,,\n"))
+    assert rows == []
+    assert told(faults) == [
+        (2, None, "has 2 cells, the header names 6 columns"),
+        (3, None, "has 8 cells, the header names 6 columns"),
+    ]
+    assert faults[0].original == ("50", "XOF")
+
+
+def test_bytes_that_are_not_utf8_are_named_by_line_and_column(tmp_path: Path) -> None:
+    rows, faults = read(
+        bytes_file(
+            tmp_path,
+            HEADER
+            + b"50,XOF,mtn_bj,Andr\xe9,+22990000000,BJ\n"
+            + "50,XOF,mtn_bj,André 😀,+22990000000,BJ\n".encode(),
+        )
+    )
+    assert [row.request.description for row in rows] == ["André 😀"]
+    assert told(faults) == [(2, "description", "holds bytes that are not UTF-8: save the file as UTF-8")]
+
+
+def test_nul_characters_are_refused_and_a_text_about_them_is_not(tmp_path: Path) -> None:
+    rows, faults = read(
+        bytes_file(
+            tmp_path,
+            HEADER + b"50,XOF,mtn_bj,a\0b,+22990000000,BJ\n" + b"50,XOF,mtn_bj,a \\u0000 b,+22990000000,BJ\n",
+        )
+    )
+    assert [row.request.description for row in rows] == ["a \\u0000 b"]
+    assert told(faults) == [(2, "description", "holds a NUL character")]
+
+
+def test_all_faults_of_a_row_and_of_all_rows_are_told(tmp_path: Path) -> None:
+    bad = {**PHONE, "amount": "1,000", "currency": "xof", "description": "d" * 501}
+    worse = {**PHONE, "amount": "", "method": "", "description": ""}
+    _, faults = read(csv_file(tmp_path, bad, worse))
+    assert told(faults) == [
+        (2, "amount", "must be a Decimal, an int or decimal text, not text of 5 characters"),
+        (2, "currency", "must be three uppercase letters (ISO 4217), not text of 3 characters"),
+        (2, "description", "has 501 characters, at most 500 are allowed"),
+        (3, "amount", "is required"),
+        (3, "method", "is required"),
+    ]
+
+
+def test_no_reason_shows_account_data(tmp_path: Path) -> None:
+    secret = "BJ-0099887766"
+    bad = {
+        **PHONE,
+        "amount": secret,
+        "currency": secret,
+        "instrument.country": secret,
+        "customer.country": secret,
+        "gateway_options": f'{{"acme": {secret}}}',
+    }
+    _, faults = read(csv_file(tmp_path, bad))
+    assert len(faults) == 5
+    assert not any(secret in shown for fault in faults for shown in (fault.reason, str(fault), repr(fault)))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"a": }', "is not JSON: look at character 7"),
+        ('{"a": NaN}', "holds NaN, which is not JSON"),
+        ('{"a": 1, "a": 2}', "gives a twice"),
+        ('{"a": {"22990000000": 1, "22990000000": 2}}', "gives a name of 11 characters twice"),
+        ('{"a": 1e9999999999999999999999}', "holds a number that cannot be read"),
+        ("[" * 100_000, "is nested too deep"),
+        ("[1]", "must be a mapping, not list"),
+    ],
+)
+def test_gateway_options_must_be_a_json_object(tmp_path: Path, text: str, reason: str) -> None:
+    _, faults = read(csv_file(tmp_path, {**PHONE, "gateway_options": text}))
+    assert told(faults) == [(2, "gateway_options", reason)]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b'50,XOF,mtn_bj,"June"x,+1,BJ\n',
+        b'50,XOF,mtn_bj,"June,+1,BJ\n',
+        b"50,XOF,mtn_bj," + b"x" * 140_000 + b",+1,BJ\n",
+    ],
+    ids=["text after a quotation mark", "no second quotation mark", "field too long"],
+)
+def test_reading_ends_where_rows_cannot_be_told_apart(tmp_path: Path, rest: bytes) -> None:
+    source = open_source(bytes_file(tmp_path, HEADER + b"50,XOF,mtn_bj,June,+22990000000,BJ\n" + rest))
+    items = source.read()
+    assert isinstance(next(items), Row)
+    with pytest.raises(SourceUnreadable, match="line 3: the row that begins here breaks the rules") as caught:
+        next(items)
+    assert caught.value.line == 3
+    with pytest.raises(ValueError, match="read to the end"):
+        source.fingerprint()
+
+
+@pytest.mark.parametrize(
+    "line", [b"x" * 1_100_000, b'50,"' + b"some text\n" * 110_000], ids=["line", "lines"]
+)
+def test_a_row_without_end_is_given_up(tmp_path: Path, line: bytes) -> None:
+    path = bytes_file(tmp_path, HEADER + line)
+    limit = csv.field_size_limit(10_000_000)
+    try:
+        with pytest.raises(SourceUnreadable, match="line 2: the row that begins here has more than 1048576"):
+            list(open_source(path).read())
+    finally:
+        csv.field_size_limit(limit)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_utf16_is_refused_by_name(tmp_path: Path, encoding: str) -> None:
+    content = "\ufeff".encode("utf-16-be") if encoding == "utf-16-be" else b""
+    path = bytes_file(tmp_path, content + HEADER.decode().encode(encoding))
+    with pytest.raises(SourceUnreadable, match="is UTF-16: save it as UTF-8"):
+        list(open_source(path).read())
+
+
+def test_another_delimiter_is_named_and_can_be_chosen(tmp_path: Path) -> None:
+    path = bytes_file(tmp_path, (HEADER + b"50,XOF,mtn_bj,June,+22990000000,BJ\n").replace(b",", b";"))
+    with pytest.raises(SourceErrors, match="has no ',' between columns; is the delimiter ';'"):
+        list(open_source(path).read())
+    rows, faults = split(CsvSource(path, delimiter=";"))
+    assert (len(rows), faults) == (1, [])
+
+
+def test_rows_come_one_by_one_in_bounded_memory(tmp_path: Path) -> None:
+    def lines() -> Iterator[bytes]:
+        yield HEADER
+        yield from (b"%d,XOF,mtn_bj,June,+22990000000,BJ\n" % number for number in range(1, 3_001))
+
+    path = bytes_file(tmp_path, b"".join(lines()))
+    assert sum(1 for _ in open_source(path).read()) == 3_000
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in open_source(path).read())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert count == 3_000
+    assert peak < 1_000_000
+
+
+def test_long_amounts_are_warned_about_or_refused(tmp_path: Path) -> None:
+    long = {**PHONE, "amount": "12345678901234.567"}
+    path = csv_file(tmp_path, PHONE, {**PHONE, "amount": "10000000000000000.00"}, long)
+    rows, faults = read(path)
+    problem = "has 17 significant digits; more than 15 may be rounded on the way"
+    assert faults == []
+    assert [row.warnings for row in rows] == [(), (), (f"amount {problem}",)]
+    rows, faults = read(path, strict_amounts=True)
+    assert len(rows) == 2
+    assert told(faults) == [(4, "amount", problem)]

@@ -1,0 +1,155 @@
+"""A fingerprint is of what the rows say, a stat of how the file looks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from payments_async.bulk.errors import SourceUnreadable
+from payments_async.bulk.sources import CsvSource, open_source
+from payments_async.bulk.sources._fingerprint import Fingerprint
+from payments_async.bulk.sources._source import SAMPLE
+from tests.support.payout_files import PHONE, bytes_file, csv_file, jsonl_file, split
+
+TEXT = b"amount,currency,method,instrument.type,reference\n50.10,XOF,m,x,r1\n60,XOF,m,x,\n"
+SAME = {
+    "line endings": TEXT.replace(b"\n", b"\r\n"),
+    "byte order mark": b"\xef\xbb\xbf" + TEXT,
+    "empty lines": TEXT.replace(b"\n", b"\n\n,,,,\n", 2).removesuffix(b"\n"),
+    "quotes": b'"amount",currency,method,instrument.type,reference\n"50.10",XOF,m,x,"r1"\n60,XOF,m,x,\n',
+    "column order": b"reference,amount,currency,method,instrument.type\nr1,50.10,XOF,m,x\n,60,XOF,m,x\n",
+    "an empty column": TEXT.replace(b"\n", b",\n").replace(b"reference,", b"reference,description"),
+}
+OTHER = {
+    "another cell": TEXT.replace(b"r1", b"r2"),
+    "a cell in another column": TEXT.replace(b",reference", b",description"),
+    "another order": b"amount,currency,method,instrument.type,reference\n60,XOF,m,x,\n50.10,XOF,m,x,r1\n",
+    "a row more": TEXT + b"60,XOF,m,x,\n",
+    "a row at fault more": TEXT + b"60,XOF,m\n",
+    "white space": TEXT.replace(b"50.10", b" 50.10"),
+}
+
+
+def fingerprint(folder: Path, content: bytes) -> str:
+    """The fingerprint of a CSV file with these bytes."""
+    source = open_source(bytes_file(folder, content))
+    split(source)
+    return source.fingerprint()
+
+
+@pytest.mark.parametrize("content", [*SAME.values()], ids=[*SAME])
+def test_how_rows_are_written_leaves_no_trace(tmp_path: Path, content: bytes) -> None:
+    assert fingerprint(tmp_path, content) == fingerprint(tmp_path, TEXT)
+
+
+@pytest.mark.parametrize("content", [*OTHER.values()], ids=[*OTHER])
+def test_what_rows_say_does(tmp_path: Path, content: bytes) -> None:
+    assert fingerprint(tmp_path, content) != fingerprint(tmp_path, TEXT)
+
+
+def test_the_same_rows_in_json_have_the_same_fingerprint(tmp_path: Path) -> None:
+    file = open_source(csv_file(tmp_path, PHONE))
+    number = {**PHONE, "amount": 50.1}
+    lines = open_source(jsonl_file(tmp_path, str(number).replace("50.1", "50.10").replace("'", '"')))
+    split(file)
+    split(lines)
+    assert lines.fingerprint() == file.fingerprint()
+
+
+def test_the_form_of_the_hash_stays_as_it_is(tmp_path: Path) -> None:
+    assert fingerprint(tmp_path, TEXT) == "0b7bfcfdac12228d90bf9341cb4f98c246cd04697dae6d53ffda92fe9c03699f"
+
+
+def test_a_number_and_its_text_differ() -> None:
+    digests = set()
+    for value in (1, "1", Decimal(1), True, None, [1], {"a": 1}, {"a": "1"}):
+        one = Fingerprint()
+        one.add({"metadata.a": value})
+        digests.add(one.hexdigest())
+    assert len(digests) == 8
+
+
+def test_a_value_nested_too_deep_for_a_line_is_counted_as_null() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert Fingerprint().add(deep) == "null"
+
+
+def test_hashing_in_groups_changes_nothing() -> None:
+    grouped, flushed = Fingerprint(), Fingerprint()
+    for number in range(1_200):
+        grouped.add({"amount": str(number)})
+        flushed.add({"amount": str(number)})
+        flushed.hexdigest()
+    assert grouped.hexdigest() == flushed.hexdigest()
+
+
+def test_a_fingerprint_is_known_only_after_the_last_row(tmp_path: Path) -> None:
+    source = open_source(bytes_file(tmp_path, TEXT))
+    items = source.read()
+    next(items)
+    with pytest.raises(ValueError, match="once its rows were read to the end"):
+        source.fingerprint()
+    list(items)
+    first = source.fingerprint()
+    split(source)
+    assert source.fingerprint() == first
+
+
+def test_a_stat_shows_changes_at_either_end_and_in_time(tmp_path: Path) -> None:
+    path = bytes_file(tmp_path, b"a" * SAMPLE * 3)
+    source = open_source(path)
+    before = source.stat()
+    assert source.stat() == before
+    assert before.size == SAMPLE * 3
+    os.utime(path, ns=(0, before.mtime_ns + 1))
+    assert source.stat().mtime_ns == before.mtime_ns + 1
+    path.write_bytes(b"b" + b"a" * (SAMPLE * 3 - 1))
+    assert (source.stat().head == before.head, source.stat().tail == before.tail) == (False, True)
+    path.write_bytes(b"a" * (SAMPLE * 3 - 1) + b"b")
+    assert (source.stat().head == before.head, source.stat().tail == before.tail) == (True, False)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    path = bytes_file(tmp_path, TEXT)
+    items = open_source(path).read()
+    next(items)
+    with path.open("ab") as file:
+        file.write(b"70,XOF,m,x,\n")
+    with pytest.raises(SourceUnreadable, match="changed while it was read"):
+        list(items)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_file_that_is_not_there_or_no_file_is_named(tmp_path: Path, suffix: str) -> None:
+    missing = open_source(tmp_path / f"none{suffix}")
+    for action in (missing.stat, lambda: list(missing.read())):
+        with pytest.raises(SourceUnreadable, match=rf"none{suffix}: cannot be read \(No such file"):
+            action()
+    folder = tmp_path / f"folder{suffix}"
+    folder.mkdir()
+    for action in (open_source(folder).stat, lambda: list(open_source(folder).read())):
+        with pytest.raises(SourceUnreadable, match="is not a regular file"):
+            action()
+
+
+def test_a_disk_that_fails_is_the_sources_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(source: CsvSource, maker: object) -> Iterator[None]:
+        raise OSError("no reason given")
+
+    monkeypatch.setattr(CsvSource, "_items", failing)
+    with pytest.raises(SourceUnreadable, match=r"cannot be read \(OSError\)"):
+        list(open_source(bytes_file(tmp_path, TEXT)).read())
+
+
+@pytest.mark.parametrize("name", ["payouts.xlsx", "payouts.csv.gz", "payouts"])
+def test_other_kinds_of_files_are_refused_by_name(name: str) -> None:
+    with pytest.raises(
+        SourceUnreadable, match=r"ends in .*; known are \.csv, \.jsonl, \.ndjson and \.parquet"
+    ):
+        open_source(name)

@@ -1,0 +1,128 @@
+"""Rows from the caller's own code: checked like a file's, in the order they come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async import CustomerInput, Instrument, PayoutRequest
+from payments_async.bulk.errors import SourceUnreadable
+from payments_async.bulk.sources import IterableSource, Row, RowFault, open_source
+from tests.support.payout_files import PHONE, csv_file, split
+
+REQUEST = PayoutRequest(
+    amount=Decimal("50.10"),
+    currency="XOF",
+    method="mtn_bj",
+    instrument=Instrument.phone("+22990000000", "BJ"),
+)
+
+
+async def items_of(source: IterableSource) -> list[Row | RowFault]:
+    """Everything a source gives."""
+    return [item async for item in source.rows()]
+
+
+async def test_requests_and_pairs_become_rows() -> None:
+    named = attrs.evolve(REQUEST, reference="inv-7")
+    assert await items_of(IterableSource([REQUEST, named])) == [
+        Row(1, None, "1", None, REQUEST),
+        Row(2, None, "2", "inv-7", named),
+    ]
+    assert await items_of(IterableSource([("ama", REQUEST)])) == [Row(1, None, "ama", None, REQUEST)]
+
+
+async def test_an_async_iterable_gives_the_same_as_a_list() -> None:
+    async def cursor() -> AsyncIterator[PayoutRequest]:
+        yield REQUEST
+
+    awaited, listed = IterableSource(cursor()), IterableSource([REQUEST])
+    assert await items_of(awaited) == await items_of(listed)
+    assert awaited.fingerprint() == listed.fingerprint()
+    assert awaited.stat() is None
+
+
+async def test_an_iterator_is_not_taken_for_an_empty_list_the_second_time() -> None:
+    def once() -> Iterator[PayoutRequest]:
+        yield REQUEST
+
+    source = IterableSource(once(), name="june")
+    assert len(await items_of(source)) == 1
+    with pytest.raises(SourceUnreadable, match="june: were read before"):
+        await items_of(source)
+    again = IterableSource([REQUEST])
+    assert await items_of(again) == await items_of(again)
+
+
+async def test_faults_are_told_as_those_of_files() -> None:
+    odd: list[Any] = [
+        attrs.evolve(REQUEST, currency="xof", amount=1.5),
+        "a text",
+        ("k", REQUEST, 3),
+        attrs.evolve(REQUEST, instrument=Instrument(country="BJ")),
+        (7, REQUEST),
+    ]
+    items = await items_of(IterableSource(odd))
+    assert all(isinstance(item, RowFault) for item in items)
+    assert [str(item).split(": ")[0] for item in items] == [
+        "row 1, amount",
+        "row 1, currency",
+        "row 2",
+        "row 3",
+        "row 4, instrument.type",
+        "row 5, row_key",
+    ]
+    assert "must be a PayoutRequest or (row_key, PayoutRequest), not str" in str(items[2])
+
+
+async def test_a_fault_names_the_row_by_key_and_reference_only() -> None:
+    bad = attrs.evolve(REQUEST, reference="inv-7", currency="xof")
+    (fault,) = await items_of(IterableSource([("ama", bad)]))
+    assert isinstance(fault, RowFault)
+    assert fault.original == ("ama", "inv-7")
+
+
+async def test_a_missing_type_is_inferred_and_the_callers_request_left_alone() -> None:
+    bare = attrs.evolve(REQUEST, instrument=Instrument(phone_number="+22990000000", country="BJ"))
+    (row,) = await items_of(IterableSource([bare]))
+    assert isinstance(row, Row)
+    assert row.request == REQUEST
+    assert bare.instrument == Instrument(phone_number="+22990000000", country="BJ")
+
+
+async def test_mappings_are_passed_on_as_they_are() -> None:
+    mapped = attrs.evolve(REQUEST, instrument={"anything": ["goes", 1]}, customer={"x": None})
+    source = IterableSource([mapped])
+    assert await items_of(source) == [Row(1, None, "1", None, mapped)]
+
+
+async def test_strict_amounts_hold_here_too() -> None:
+    long = attrs.evolve(REQUEST, amount=Decimal("12345678901234567.89"))
+    (row,) = await items_of(IterableSource([long]))
+    assert isinstance(row, Row)
+    assert len(row.warnings) == 1
+    (fault,) = await items_of(IterableSource([long], strict_amounts=True))
+    assert isinstance(fault, RowFault)
+    assert fault.column == "amount"
+
+
+async def test_the_same_rows_have_the_fingerprint_of_their_file(tmp_path: Path) -> None:
+    cells = {
+        **PHONE,
+        "instrument.type": "phone",
+        "customer.city": "Cotonou",
+        "metadata.a": "1",
+        "row_key": "k",
+    }
+    file = open_source(csv_file(tmp_path, cells))
+    ((row,), _) = split(file)
+    request = attrs.evolve(REQUEST, customer=CustomerInput(city="Cotonou"), metadata={"a": "1"})
+    assert row.request == request
+    source = IterableSource([("k", request)])
+    await items_of(source)
+    assert source.fingerprint() == file.fingerprint()

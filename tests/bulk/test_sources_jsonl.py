@@ -1,0 +1,133 @@
+"""JSON Lines: nested or dotted, numbers exact, nothing said twice."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async import CustomerInput, Instrument
+from payments_async.bulk.errors import SourceUnreadable
+from payments_async.bulk.sources import open_source
+from tests.support.payout_files import PHONE, bytes_file, jsonl_file, read, told
+
+NESTED: dict[str, Any] = {
+    "amount": "50.10",
+    "currency": "XOF",
+    "method": "mtn_bj",
+    "instrument": {"phone_number": "+22990000000", "country": "BJ"},
+}
+
+
+def test_nested_and_dotted_names_say_the_same(tmp_path: Path) -> None:
+    more = {"customer": {"email": "a@b.example", "city": None}, "metadata": {"a": "1"}}
+    dotted = {"customer.email": "a@b.example", "customer.city": None, "metadata.a": "1"}
+    (nested, flat), faults = read(jsonl_file(tmp_path, {**NESTED, **more}, {**PHONE, **dotted}))
+    assert faults == []
+    assert nested.request == flat.request
+    assert nested.request.instrument == Instrument.phone("+22990000000", "BJ")
+    assert nested.request.customer == CustomerInput(email="a@b.example")
+
+
+@pytest.mark.parametrize(
+    "amount", ["10.10", "12345678901234.56", "50", "1e3", '"10.10"', "100000000000000000000"]
+)
+def test_an_amount_is_exact_as_a_number_and_as_text(tmp_path: Path, amount: str) -> None:
+    line = f'{{"amount": {amount}, "currency": "XOF", "method": "m", "instrument": {{"type": "other"}}}}'
+    ((row,), _) = read(jsonl_file(tmp_path, line))
+    assert isinstance(row.request.amount, Decimal)
+    assert str(row.request.amount) == str(Decimal(amount.strip('"')))
+
+
+@pytest.mark.parametrize("number", [22990000000, 1.5, 10**30])
+@pytest.mark.parametrize("column", ["instrument.phone_number", "reference", "row_key", "customer.zip"])
+def test_a_number_where_text_belongs_is_refused(tmp_path: Path, column: str, number: object) -> None:
+    _, faults = read(jsonl_file(tmp_path, {**PHONE, column: number}))
+    assert (1, column, "is a number: write it as text") in told(faults)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("amount", True, "must be a Decimal, an int or decimal text, not bool"),
+        ("method", ["mtn_bj"], "must be text, not list"),
+        ("row_key", ["k"], "must be text, not list"),
+        ("instrument.country", True, "must be a two-letter country code, not bool"),
+        ("customer", "Ama", "must be an object"),
+        ("gateway_options", ["x"], "must be a mapping, not list"),
+        ("gateway_options", 1, "is a number: write it as text"),
+        ("row_key", "\ud800", "holds a lone surrogate, which is not text"),
+        ("description", "\ud800", "holds a lone surrogate, which is not text"),
+        ("row_key", "\0", "holds a NUL character"),
+        ("referense", "r", "is not a column of a payout file; did you mean reference?"),
+        ("customer", {"mail": "x"}, "is not a column of a payout file; did you mean customer.email?"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(tmp_path: Path, column: str, value: object, reason: str) -> None:
+    _, faults = read(jsonl_file(tmp_path, {**PHONE, column: value}))
+    assert [fault.reason for fault in faults] == [reason]
+    assert [(fault.column or "").split(".")[0] for fault in faults] == [column.split(".")[0]]
+
+
+def test_metadata_is_passed_on_as_it_is(tmp_path: Path) -> None:
+    metadata = {"n": 1, "none": None, "empty": "", "list": [1, {"a": "b"}], "yes": True}
+    ((row,), faults) = read(jsonl_file(tmp_path, {**NESTED, "metadata": metadata}))
+    assert faults == []
+    assert row.request.metadata == metadata
+
+
+def test_a_number_in_metadata_stays_exact(tmp_path: Path) -> None:
+    line = '{"amount": 5, "currency": "XOF", "method": "m", "instrument.type": "x", "metadata": {"r": 1.10}}'
+    ((row,), _) = read(jsonl_file(tmp_path, line))
+    assert row.request.metadata == {"r": Decimal("1.10")}
+    assert str((row.request.metadata or {})["r"]) == "1.10"
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "reason"),
+    [
+        ('{"amount": 5, "amount": 6}', None, "gives amount twice"),
+        ('{"amount": 5', None, "is not JSON: look at character 13"),
+        ("[1, 2]", None, "is not a JSON object"),
+        ("50,XOF", None, "is not JSON: look at character 3"),
+        ('{"a": -Infinity}', None, "holds -Infinity, which is not JSON"),
+    ],
+)
+def test_a_line_that_is_no_row_is_a_fault_of_that_line(
+    tmp_path: Path, line: str, column: str | None, reason: str
+) -> None:
+    rows, faults = read(jsonl_file(tmp_path, NESTED, "", "  ", line, NESTED))
+    assert [(row.number, row.line) for row in rows] == [(1, 1), (3, 5)]
+    assert told(faults) == [(4, column, reason)]
+    assert faults[0].original == (line,)
+
+
+def test_a_field_given_nested_and_dotted_is_refused(tmp_path: Path) -> None:
+    twice = {**NESTED, "instrument.country": "TG"}
+    _, faults = read(jsonl_file(tmp_path, twice))
+    assert told(faults) == [(1, "instrument.country", "is given twice, dotted and nested")]
+
+
+def test_deep_nesting_is_refused_however_deep(tmp_path: Path) -> None:
+    deep = '{"amount": 5, "metadata": {"a": ' + "[" * 400 + "]" * 400 + "}}"
+    deeper = '{"a": ' + "[" * 100_000
+    _, faults = read(jsonl_file(tmp_path, deep, deeper))
+    assert (1, "metadata", "is nested more than 32 deep") in told(faults)
+    assert (2, None, "is nested too deep") in told(faults)
+
+
+def test_bytes_that_are_not_utf8_are_named(tmp_path: Path) -> None:
+    line = b'{"amount": 5, "currency": "XOF", "method": "m\xe9", "instrument.type": "x", "\xe9\xe9": 1}\n'
+    _, faults = read(bytes_file(tmp_path, b"\xef\xbb\xbf" + line, "payouts.ndjson"))
+    assert told(faults) == [
+        (1, "method", "holds bytes that are not UTF-8: save the file as UTF-8"),
+        (1, "a name of 2 characters", "holds bytes that are not UTF-8: save the file as UTF-8"),
+    ]
+
+
+def test_a_line_without_end_is_given_up(tmp_path: Path) -> None:
+    path = bytes_file(tmp_path, b'{"a": "' + b"x" * 1_100_000, "payouts.JSONL")
+    with pytest.raises(SourceUnreadable, match="line 1: the row that begins here"):
+        list(open_source(path).read())

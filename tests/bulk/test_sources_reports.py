@@ -1,0 +1,176 @@
+"""Faults reported together, and rejects that can be corrected and imported."""
+
+from __future__ import annotations
+
+import csv
+import pickle
+import stat
+from pathlib import Path
+
+import pytest
+
+from payments_async.bulk.errors import BulkError, SourceErrors, SourceUnreadable
+from payments_async.bulk.sources import (
+    FaultCollector,
+    RejectsFile,
+    RowFault,
+    open_source,
+    read_all_faults,
+)
+from payments_async.bulk.sources.rejects import escaped, unescaped
+from payments_async.errors import PaymentsError
+from tests.support.payout_files import PHONE, bytes_file, csv_file, jsonl_file, read, split
+
+BAD = {**PHONE, "currency": "xof", "amount": "0.5"}
+
+
+async def test_a_clean_file_has_no_faults(tmp_path: Path) -> None:
+    assert await read_all_faults(open_source(csv_file(tmp_path, PHONE))) is None
+
+
+async def test_the_first_faults_are_kept_and_all_are_counted(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, BAD, PHONE, BAD, BAD)
+    error = await read_all_faults(open_source(path), limit=3)
+    assert isinstance(error, SourceErrors)
+    assert (error.total, error.rows, error.source) == (6, 3, str(path))
+    assert [(fault.line, fault.column) for fault in error.faults] == [
+        (2, "amount"),
+        (2, "currency"),
+        (4, "amount"),
+    ]
+    assert str(error).splitlines() == [
+        f"{path}: 6 faults in 3 rows, nothing was sent",
+        "  line 2, amount: must be at least 1, in major units",
+        "  line 2, currency: must be three uppercase letters (ISO 4217), not text of 3 characters",
+        "  line 4, amount: must be at least 1, in major units",
+        "  and 3 more",
+    ]
+
+
+async def test_one_fault_is_told_as_one(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, {**PHONE, "currency": "xof"})
+    error = await read_all_faults(open_source(path))
+    assert str(error).splitlines()[0] == f"{path}: 1 fault in 1 row, nothing was sent"
+    assert "more" not in str(error)
+
+
+async def test_the_errors_are_payments_errors_that_travel_without_the_rows(tmp_path: Path) -> None:
+    error = await read_all_faults(open_source(csv_file(tmp_path, BAD)))
+    assert isinstance(error, BulkError | PaymentsError)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.faults, copy.total, copy.effect) == (str(error), error.faults, 2, "none")
+    assert b"22990000000" not in pickle.dumps(error)
+    assert pickle.loads(pickle.dumps(SourceUnreadable("a.csv", "is bad", line=3))).line == 3
+
+
+async def test_a_header_at_fault_is_reported_as_it_is(tmp_path: Path) -> None:
+    error = await read_all_faults(open_source(bytes_file(tmp_path, b"amount,colour\n")))
+    assert error is not None
+    assert str(error).splitlines()[0].endswith(": 4 faults, nothing was sent")
+
+
+async def test_where_reading_ends_early_is_the_last_fault(tmp_path: Path) -> None:
+    lines = ",".join(PHONE) + "\n5,xof,m,+1,BJ\n" + '5,"XOF,m,+1,BJ\n'
+    error = await read_all_faults(open_source(bytes_file(tmp_path, lines.encode())))
+    assert error is not None
+    assert [fault.line for fault in error.faults] == [2, 3]
+    assert (error.total, error.rows) == (2, 1)
+    assert error.faults[1].reason.endswith("Reading ended here.")
+
+
+async def test_a_file_that_cannot_be_begun_is_no_list_of_faults(tmp_path: Path) -> None:
+    with pytest.raises(SourceUnreadable, match="No such file"):
+        await read_all_faults(open_source(tmp_path / "none.csv"))
+
+
+def test_a_collector_without_faults_has_no_error(tmp_path: Path) -> None:
+    assert FaultCollector(open_source(tmp_path / "a.csv")).error() is None
+
+
+def rejects_of(path: Path, to: Path) -> list[list[str]]:
+    """Write the rejects of a file; give their cells."""
+    source = open_source(path)
+    with RejectsFile(to, source) as rejects:
+        for fault in split(source)[1]:
+            rejects.add(fault)
+    with to.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
+        return list(csv.reader(file))
+
+
+def test_rejects_say_where_and_why_and_show_the_row(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, BAD, PHONE, {**PHONE, "currency": "xof"})
+    header, first, second = rejects_of(path, tmp_path / "rejects.csv")
+    assert header == ["line", "column", "reason", *PHONE]
+    assert first[:2] == ["2", "amount; currency"]
+    assert first[2].startswith("amount must be at least 1, in major units; currency must be three")
+    assert first[3:] == ["0.5", "xof", "mtn_bj", "'+22990000000", "BJ"]
+    assert second[:2] == ["4", "currency"]
+    assert second[2].startswith("must be three")
+
+
+def test_rejects_are_for_their_owner_only_and_replace_older_ones_whole(tmp_path: Path) -> None:
+    target = tmp_path / "rejects.csv"
+    target.write_text("older")
+    (tmp_path / "rejects.csv.part").write_text("left by a run that died")
+    rejects_of(csv_file(tmp_path, BAD), target)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert len(target.read_text().splitlines()) == 2
+    assert not (tmp_path / "rejects.csv.part").exists()
+
+
+def test_rejects_of_a_failed_import_leave_the_older_file(tmp_path: Path) -> None:
+    target = tmp_path / "rejects.csv"
+    target.write_text("older")
+    source = open_source(csv_file(tmp_path, BAD))
+    with pytest.raises(RuntimeError), RejectsFile(target, source) as rejects:
+        rejects.add(split(source)[1][0])
+        raise RuntimeError
+    assert target.read_text() == "older"
+    assert not (tmp_path / "rejects.csv.part").exists()
+
+
+def test_no_rejects_are_a_header(tmp_path: Path) -> None:
+    assert rejects_of(csv_file(tmp_path, PHONE), tmp_path / "rejects.csv") == [
+        ["line", "column", "reason", *PHONE]
+    ]
+
+
+def test_a_row_that_cannot_be_taken_apart_is_rejected_as_it_is(tmp_path: Path) -> None:
+    (_, row) = rejects_of(jsonl_file(tmp_path, "not JSON"), tmp_path / "rejects.csv")
+    assert row == ["1", "", "is not JSON: look at character 1", "not JSON"]
+
+
+def test_corrected_rejects_are_imported_as_they_are(tmp_path: Path) -> None:
+    odd = {**BAD, "description": "=1+1", "metadata.quote": "'tis", "metadata.byte": "QQ"}
+    path = csv_file(tmp_path, odd)
+    path.write_bytes(path.read_bytes().replace(b"QQ", b"\xe9"))
+    target = tmp_path / "rejects.csv"
+    rejects_of(path, target)
+    assert b"\xe9" in target.read_bytes()
+    target.write_bytes(
+        target.read_bytes().replace(b"xof", b"XOF").replace(b"0.5", b"50").replace(b"\xe9", b"QQ")
+    )
+    ((row,), faults) = read(target)
+    assert faults == []
+    corrected = {**odd, "currency": "XOF", "amount": "50"}
+    ((direct,), _) = read(csv_file(tmp_path, corrected))
+    assert row.request == direct.request
+
+
+@pytest.mark.parametrize("cell", ["=1", "+1", "-1", "@a", "\tx", "\rx", "\nx", "＝1", "'x", "''+1"])
+def test_what_begins_like_a_formula_is_escaped_and_restored(cell: str) -> None:
+    assert escaped(cell) == "'" + cell
+    assert unescaped(escaped(cell)) == cell
+
+
+@pytest.mark.parametrize("cell", ["", "50.10", "a=b", "BJ"])
+def test_other_cells_are_left_alone(cell: str) -> None:
+    assert escaped(cell) == unescaped(cell) == cell
+
+
+def test_a_fault_reads_as_a_sentence_and_hides_the_row() -> None:
+    fault = RowFault(7, 6, "amount", "is required", ("+22990000000",))
+    assert str(fault) == "line 7, amount: is required"
+    assert str(RowFault(None, 6, None, "is odd")) == "row 6: is odd"
+    assert str(RowFault(None, None, "amount", "is missing")) == "header, amount: is missing"
+    assert "22990000000" not in repr(fault)

@@ -1,0 +1,61 @@
+"""Files of payouts for tests: write one, read it, tell its rows from its faults."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from payments_async.bulk.sources import FileSource, Row, RowFault, open_source
+
+PHONE: Mapping[str, str] = {
+    "amount": "50.10",
+    "currency": "XOF",
+    "method": "mtn_bj",
+    "instrument.phone_number": "+22990000000",
+    "instrument.country": "BJ",
+}
+"""A payout with no more than it needs, as cells."""
+
+
+def csv_file(folder: Path, *rows: Mapping[str, str], columns: Sequence[str] | None = None) -> Path:
+    """A CSV file with these rows; its columns are the first row's unless said."""
+    path = folder / "payouts.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns or list(rows[0]), restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def jsonl_file(folder: Path, *rows: Any) -> Path:
+    """A JSON Lines file; texts are written as they are."""
+    path = folder / "payouts.jsonl"
+    path.write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in rows))
+    return path
+
+
+def bytes_file(folder: Path, content: bytes, name: str = "payouts.csv") -> Path:
+    """A file of exactly these bytes."""
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def read(path: Path, **options: Any) -> tuple[list[Row], list[RowFault]]:
+    """The rows and the faults of a file."""
+    return split(open_source(path, **options))
+
+
+def split(source: FileSource) -> tuple[list[Row], list[RowFault]]:
+    """The rows and the faults of a source."""
+    items = list(source.read())
+    rows = [item for item in items if isinstance(item, Row)]
+    return rows, [item for item in items if isinstance(item, RowFault)]
+
+
+def told(faults: Iterable[RowFault]) -> list[tuple[int | None, str | None, str]]:
+    """Line, column and reason of each."""
+    return [(fault.line, fault.column, fault.reason) for fault in faults]
