@@ -87,6 +87,7 @@ def test_no_repr_of_the_client_or_its_parts_shows_the_key(sandbox: Sandbox) -> N
     shown = f"{client!r} {vars(client)!r} {vars(client.payouts)!r}"
     assert sandbox.api_key not in shown
     assert repr(client) == f"Payments(base_url={sandbox.base_url!r})"
+    assert repr(object.__new__(Payments)) == "Payments(unfinished)"
 
 
 def test_an_error_that_crosses_the_bridge_makes_no_cycle(client: Payments) -> None:

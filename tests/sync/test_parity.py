@@ -42,6 +42,7 @@ def test_a_shared_name_is_the_same_object(name: str) -> None:
 def test_a_shared_module_shows_the_same_objects(module: str) -> None:
     theirs = importlib.import_module(f"payments_async.{module}")
     ours = importlib.import_module(f"payments_sync.{module}")
+    assert payments_sync.__getattr__(module) is ours
     names = [name for name in vars(ours) if not name.startswith("_")]
     assert names
     assert all(getattr(ours, name) is getattr(theirs, name) for name in names)
