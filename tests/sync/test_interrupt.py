@@ -5,7 +5,9 @@ from __future__ import annotations
 import _thread
 import asyncio
 import threading
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -183,6 +185,15 @@ def test_an_interruption_without_a_signal_is_seen_too() -> None:
     ):
         client.payouts.create(**payout("r-1"))
     assert isinstance(outcome(stopped.value), OutcomeUnknown)
+
+
+def test_a_long_wait_is_made_of_short_ones() -> None:
+    slices = MagicMock(side_effect=[False, False, True])
+    hop: Hop[str] = Hop(succeed, (), {})
+    hop._done = SimpleNamespace(acquire=slices)  # type: ignore[assignment] # what a wait uses of a lock
+    hop.wait()
+    assert slices.call_count == 3
+    assert {call.kwargs["timeout"] for call in slices.call_args_list} == {0.2}
 
 
 SENT = """
