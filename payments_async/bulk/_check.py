@@ -1,0 +1,166 @@
+"""Whether a ledger is as it was written: its end each time it is opened, all of it when asked."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from . import _chain, _sqlite, _store, _totals
+from ._chain import Entry
+from ._identifiers import body_hash
+from ._lock import HighWater
+from ._records import CheckReport, Header
+from ._schema import ENTRIES, ROWS
+from ._states import rank
+from ._store import Stored, Unreadable
+from ._totals import Sums
+
+_SEGMENT: Final = 16
+_PAGE: Final = 500
+_TOLD: Final = 100
+
+
+async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[Header, Entry, list[str]] | None:
+    """The header, the last entry and what is wrong with the last part of the chain; None before the import.
+
+    Reads the same little whatever the ledger's size. Raises Unreadable.
+    """
+    told = await _store.header(db)
+    if told is None:
+        return None
+    header, told_in, (number, digest) = told
+    last = await _store.head(db)
+    found = await _segment(db, header, number)
+    if last.hash != digest or await _store.entries(db, ENTRIES.c.number > number, limit=1):
+        found.append("the chain does not end where the header says")
+    found += await _header_findings(db, header, told_in)
+    found += await _outline_findings(db, last)
+    found += await _mark_findings(db, header, number, mark)
+    return header, last, found
+
+
+async def _segment(db: AsyncConnection, header: Header, last: int) -> list[str]:
+    start = max(1, last - _SEGMENT)
+    entries = await _store.entries(
+        db, ENTRIES.c.number >= start, ENTRIES.c.number <= last, limit=_SEGMENT + 1
+    )
+    if start == 1:
+        return _chain.breaks(None, entries, header.binding.batch_id)
+    return _chain.breaks(entries[0], entries[1:], header.binding.batch_id)
+
+
+async def _header_findings(db: AsyncConnection, header: Header, told_in: int) -> list[str]:
+    told = await _store.entries(db, ENTRIES.c.number == told_in, limit=1)
+    found = (
+        [] if told and told[0].changes == _store.facts(header) else ["the header is not as it was written"]
+    )
+    if sum(rows for rows, _ in (await _store.totals(db)).values()) != header.rows:
+        found.append("the totals do not count as many rows as were imported")
+    return found
+
+
+async def _outline_findings(db: AsyncConnection, entry: Entry) -> list[str]:
+    """Whether the rows that the last commit changed are as it left them."""
+    if entry.kind in ("import", "header"):
+        return []
+    outlines = {outline[0]: outline for outline in json.loads(entry.changes)}
+    rows = await _store.numbered(db, outlines)
+    return [
+        f"row {number} is not as it was written"
+        for number, outline in outlines.items()
+        if number not in rows or _chain.outline(rows[number].row) != outline or _differs(rows[number])
+    ]
+
+
+def _differs(stored: Stored) -> bool:
+    return _chain.row_digest(stored.row) != stored.digest or rank(stored.row.known) != stored.rank
+
+
+async def _mark_findings(db: AsyncConnection, header: Header, last: int, mark: HighWater | None) -> list[str]:
+    """Whether the ledger is behind, or beside, what its lock says of it."""
+    if mark is None or mark.batch_id != header.binding.batch_id:
+        return []
+    if mark.entry > last:
+        return [
+            f"it ends with entry {last}, and entry {mark.entry} was committed: "
+            "its -wal file was removed or cut short, or an older copy was put in its place"
+        ]
+    (same,) = await _store.entries(db, ENTRIES.c.number == mark.entry, limit=1) or (None,)
+    if same is None or same.hash.hex() != mark.head:
+        return [f"entry {mark.entry} of the chain is another than the one that was committed"]
+    return []
+
+
+class _Findings(list[str]):
+    """The first hundred things that are wrong: a ledger with a million needs no more."""
+
+    def add(self, *found: str) -> None:
+        self.extend(found[: _TOLD - len(self)])
+
+
+async def everything(db: AsyncConnection) -> CheckReport:
+    """Read all of the ledger: the file's own structure, the chain, every row and every sum.
+
+    Takes memory for one page of rows. Raises Unreadable when not even its end can be read.
+    """
+    found = _Findings()
+    found.add(*await _sqlite.faults(db))
+    ended = await end(db, None)
+    if ended is None:
+        return CheckReport(0, 0, _chain.GENESIS.hex(), tuple(found))
+    header, last, wrong = ended
+    found.add(*wrong)
+    entries = await _whole_chain(db, header.binding.batch_id, found)
+    rows, sums, digest = await _all_rows(db, found)
+    if digest != last.rows_digest:
+        found.add("the rows do not add up to what the chain says of them")
+    if rows != header.rows:
+        found.add(f"{header.rows} rows were imported, {rows} are there")
+    found.add(*_totals.disagreements(await _store.totals(db), sums.totals))
+    return CheckReport(rows, entries, last.hash.hex(), tuple(dict.fromkeys(found)))
+
+
+async def _whole_chain(db: AsyncConnection, batch_id: str, found: _Findings) -> int:
+    previous: Entry | None = None
+    count = 0
+    while page := await _store.entries(db, ENTRIES.c.number > (previous.number if previous else 0), limit=64):
+        found.add(*_chain.breaks(previous, page, batch_id))
+        previous = page[-1]
+        count += len(page)
+    return count
+
+
+async def _all_rows(db: AsyncConnection, found: _Findings) -> tuple[int, Sums, bytes]:
+    sums, digest, count, last = Sums(), bytes(32), 0, -1
+    while page := await _page(db, last):
+        count += len(page)
+        last = page[-1][0]
+        rows = [stored for values in page if (stored := _read(values, found))]
+        for stored in rows:
+            found.add(*_row_findings(stored))
+            sums.add(stored.row.state, stored.row.currency, stored.row.amount)
+        digest = _chain.moved(digest, (), (_chain.row_digest(stored.row) for stored in rows))
+    return count, sums, digest
+
+
+async def _page(db: AsyncConnection, after: int) -> list[Any]:
+    statement = select(ROWS).where(ROWS.c.number > after).order_by(ROWS.c.number).limit(_PAGE)
+    return list(await db.execute(statement))
+
+
+def _read(values: Any, found: _Findings) -> Stored | None:
+    try:
+        return _store.stored(values)
+    except Unreadable as error:
+        found.add(str(error))
+    return None
+
+
+def _row_findings(stored: Stored) -> list[str]:
+    row = stored.row
+    if _differs(stored):
+        return [f"row {row.number} is not as it was written"]
+    return [] if body_hash(row.body) == row.body_hash else [f"the body of row {row.number} is another"]

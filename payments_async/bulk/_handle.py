@@ -1,0 +1,219 @@
+"""An open ledger: its lock, its one connection, one transaction at a time, and what to do when one fails."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+from enum import Enum, auto
+from typing import Any, Final, NoReturn, TypeVar
+
+import attrs
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from . import _sqlite
+from ._ledger_file import Ballast, FileWatch, prepare, refuse_remote
+from ._lock import HighWater, LedgerLock
+from ._store import Unreadable
+from .ledger_errors import (
+    LedgerBroken,
+    LedgerDamaged,
+    LedgerError,
+    LedgerFull,
+    LedgerGone,
+    LedgerLocked,
+    LedgerMissing,
+    LedgerReadOnly,
+    LedgerRefused,
+)
+
+T = TypeVar("T")
+Work = Callable[[AsyncConnection], Awaitable[T]]
+"""What a transaction does. It may run twice, and keeps nothing of a run that failed."""
+
+BALLAST: Final = 4 << 20
+"""Bytes kept free for outcomes: more than a log grows to before it is used again from its start."""
+
+
+class Purpose(Enum):
+    """What a transaction is for: how much care it needs before, and how much effort when the disk is full."""
+
+    READ = auto()
+    INTENT = auto()
+    """Something will be sent because of it: not begun unless its outcome can be recorded too."""
+    IMPORT = auto()
+    """Whole or not at all: given up when the caller is cancelled."""
+    OUTCOME = auto()
+    """Something happened already: the ballast is given up for it."""
+
+
+@attrs.frozen
+class _Failure:
+    kind: str
+    finding: str = ""
+
+
+@attrs.define(eq=False)
+class Handle:
+    """An open ledger file. Unusable once a failure has left its state unknown."""
+
+    path: str
+    lock: LedgerLock
+    mark: HighWater | None = None
+    """Set within a transaction: how far it takes the ledger. Written to the lock after its commit."""
+    _engine: AsyncEngine = attrs.field(kw_only=True)
+    _connection: AsyncConnection = attrs.field(kw_only=True)
+    _ballast: Ballast = attrs.field(kw_only=True)
+    _watch: FileWatch = attrs.field(kw_only=True)
+    _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock)
+    _running: set[asyncio.Future[Any]] = attrs.field(factory=set)
+    _failure: _Failure | None = None
+    _closed: bool = False
+
+    async def transact(self, work: Work[T], purpose: Purpose = Purpose.READ) -> T:
+        """Run `work` in a transaction of its own, and see it through even when the caller is cancelled.
+
+        Raises the LedgerError that fits: what failed was rolled back.
+        """
+        if purpose is Purpose.IMPORT:
+            return await self._in_turn(work, purpose)
+        running = asyncio.ensure_future(self._in_turn(work, purpose))
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+        return await asyncio.shield(running)
+
+    async def in_write_ahead_log(self) -> None:
+        """Go over to the log that commits are fast with. Raises LedgerError."""
+        async with self._turn:
+            done = await self._guarded(_sqlite.use_write_ahead_log(self._connection))
+            if isinstance(done, _Failure):
+                self._give_up(done)
+
+    async def close(self) -> None:
+        """Wait for what is under way, close the file and give the lock back. A second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            await asyncio.shield(asyncio.ensure_future(self._close()))
+
+    async def _close(self) -> None:
+        async with self._turn:
+            try:
+                with contextlib.suppress(DBAPIError):  # a broken disk; what was committed is
+                    await self._connection.close()
+                await self._engine.dispose()
+            finally:
+                self.lock.release()
+
+    async def _in_turn(self, work: Work[T], purpose: Purpose) -> T:
+        async with self._turn:
+            self._refuse_unusable(purpose)
+            done = await self._attempt(work)
+            if isinstance(done, _Failure) and self._makes_room(done, purpose):
+                done = await self._attempt(work)
+            if isinstance(done, _Failure):
+                self._give_up(done)
+            return done
+
+    def _refuse_unusable(self, purpose: Purpose) -> None:
+        if self._closed:
+            raise LedgerError(self.path, "is closed")
+        if self._failure is not None:
+            self._give_up(self._failure)
+        if purpose in (Purpose.INTENT, Purpose.IMPORT):
+            if gone := self._watch.gone():
+                raise LedgerGone(self.path, f"{gone} was deleted, moved or replaced")
+            if not self._ballast.ready():
+                raise LedgerFull(self.path, "no room is left on the disk for the outcomes of what is sent")
+
+    def _makes_room(self, failure: _Failure, purpose: Purpose) -> bool:
+        return failure.kind == _sqlite.FULL and purpose is Purpose.OUTCOME and self._ballast.drop()
+
+    async def _attempt(self, work: Work[T]) -> T | _Failure:
+        self.mark = None
+        done = await self._guarded(self._transaction(work))
+        if self.mark is not None and not isinstance(done, _Failure):
+            self.lock.note(self.mark)
+        return done
+
+    async def _transaction(self, work: Work[T]) -> T:
+        async with self._connection.begin():
+            return await work(self._connection)
+
+    async def _guarded(self, action: Awaitable[T]) -> T | _Failure:
+        try:
+            return await action
+        except DBAPIError as error:  # it holds parameters, and so account data: only its text goes further
+            return _Failure(_sqlite.kind_of(error), f"SQLite says: {error.orig}")
+        except Unreadable as error:
+            return _Failure(_sqlite.DAMAGED, str(error))
+        except asyncio.CancelledError:
+            self._failure = _Failure(_sqlite.BROKEN)  # the loop ends: whether it was committed is not known
+            raise
+
+    def _give_up(self, failure: _Failure) -> NoReturn:
+        if failure.kind in (_sqlite.DAMAGED, _sqlite.BROKEN):
+            self._failure = failure
+        raise _error(self.path, failure)
+
+
+def _error(path: str, failure: _Failure) -> LedgerError:
+    if failure.kind == _sqlite.DAMAGED:
+        return LedgerDamaged(path, [failure.finding])
+    if failure.kind == _sqlite.BUSY:
+        return LedgerLocked(path, pid=None, since=None)
+    if failure.kind == _sqlite.TAKEN:
+        return LedgerRefused(path, None, "a reference that should be new belongs to another row")
+    kind, problem = _ERRORS[failure.kind]
+    return kind(path, problem)
+
+
+_ERRORS: Final[dict[str, tuple[type[LedgerError], str]]] = {
+    _sqlite.FULL: (LedgerFull, "the disk is full"),
+    _sqlite.READ_ONLY: (LedgerReadOnly, "cannot be written"),
+    _sqlite.BROKEN: (LedgerBroken, "the disk failed, or a commit was broken off"),
+}
+
+
+async def open_handle(path: str, *, create: bool, pid: int, since: float) -> Handle:
+    """Lock the ledger at `path` and open it; `create` makes the file when there is none.
+
+    Raises LedgerMissing, LedgerOnNetwork, LedgerReadOnly, LedgerLocked, LedgerExposed, LedgerForeign or
+    LedgerDamaged; then nothing stays open.
+    """
+    path = _located(path, create=create)
+    lock = LedgerLock.acquire(path, pid=pid, since=since)
+    try:
+        # only now: closing a handle to a file ends the locks that SQLite has on it in this process
+        prepare(path)
+        return await _connected(path, lock)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _located(path: str, *, create: bool) -> str:
+    path = os.path.realpath(path)  # one file under two names is one ledger
+    if not create and not os.path.exists(path):
+        raise LedgerMissing(path, "is not there")
+    refuse_remote(path)
+    return path
+
+
+async def _connected(path: str, lock: LedgerLock) -> Handle:
+    engine = _sqlite.engine_for(path)
+    try:
+        connection = await engine.connect()
+        try:
+            await _sqlite.settle(connection)
+        except BaseException:
+            await connection.close()
+            raise
+    except DBAPIError as error:
+        failure = _Failure(_sqlite.kind_of(error), f"SQLite says: {error.orig}")
+    else:
+        ballast, watch = Ballast(f"{path}.ballast", BALLAST), FileWatch((path, f"{path}-wal"))
+        return Handle(path, lock, engine=engine, connection=connection, ballast=ballast, watch=watch)
+    await engine.dispose()
+    raise _error(path, failure)

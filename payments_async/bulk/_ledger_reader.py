@@ -1,0 +1,168 @@
+"""An open ledger, and what can be read from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Any, Self
+
+from sqlalchemy import ColumnElement, Select
+
+from . import _check, _opening, _store
+from ._ages import Moment
+from ._chain import Entry
+from ._handle import Handle, open_handle
+from ._records import Binding, CheckReport, Header, LedgerRow, Totals
+from ._schema import FOLLOWED, ROWS
+from ._states import RowState
+from ._store import Stored
+from .ledger_errors import LedgerMissing
+
+_PAGE = 500
+_ORDER = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
+
+
+class LedgerReader:
+    """Opening, closing and reading."""
+
+    def __init__(self, handle: Handle, clock: Callable[[], Moment]) -> None:
+        """Use `open`."""
+        self._handle = handle
+        self._clock = clock
+        self._header: Header | None = None
+        self._head: Entry | None = None
+
+    @classmethod
+    async def open(
+        cls, path: str | os.PathLike[str], *, clock: Callable[[], Moment], create: bool = False
+    ) -> Self:
+        """Open and lock the ledger at `path`, and see that its end is as it was written.
+
+        With `create`, a missing file is made (mode 0600), and one that holds no batch yet is taken. `clock`
+        gives the moment of each entry; its `session` names this run.
+        """
+        handle = await open_handle(os.fspath(path), create=create, pid=os.getpid(), since=clock().wall)
+        ledger = cls(handle, clock)
+        try:
+            await ledger._begin(create=create)
+        except BaseException:
+            await handle.close()
+            raise
+        return ledger
+
+    async def _begin(self, *, create: bool) -> None:
+        handle = self._handle
+        found = await handle.transact(lambda db: _opening.opened(db, handle.path, handle.lock.mark))
+        if found is not None:
+            self._header, self._head = found
+            await handle.in_write_ahead_log()
+        elif not create:
+            raise LedgerMissing(handle.path, "holds no batch: its import did not end")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Wait for the commit that is under way, close the file and give the lock back."""
+        await self._handle.close()
+
+    @property
+    def path(self) -> str:
+        """The ledger's file, absolute."""
+        return self._handle.path
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was imported yet."""
+        return self._header is None
+
+    @property
+    def header(self) -> Header:
+        """What the ledger says of itself. Raises LedgerMissing before the import."""
+        if self._header is None:
+            raise LedgerMissing(self.path, "holds no batch yet")
+        return self._header
+
+    @property
+    def head(self) -> tuple[int, str]:
+        """The last entry of the chain: its number, and its hash in hexadecimal; 0 before the import."""
+        return (self._head.number, self._head.hash.hex()) if self._head else (0, "")
+
+    def require(self, binding: Binding, *, other_key: bool = False, other_input: bool = False) -> None:
+        """See that this run is what the ledger was begun for: batch, environment, base URL, key and input.
+
+        `other_key` and `other_input` allow for those to differ, once it was shown that they may. Raises the
+        LedgerMismatch that fits.
+        """
+        allowed = {"key_fingerprint": other_key, "input_hash": other_input}
+        _opening.require(
+            self.path, self.header.binding, binding, {name for name, may in allowed.items() if may}
+        )
+
+    async def totals(self) -> Totals:
+        """Rows and sums by state and currency, as of the last commit."""
+        return await self._handle.transact(_store.totals)
+
+    async def row(self, row_key: str) -> LedgerRow | None:
+        """The row with this key."""
+        return await self._one(ROWS.c.row_key == row_key)
+
+    async def by_reference(self, reference: str) -> LedgerRow | None:
+        """The row that has this reference now."""
+        return await self._one(ROWS.c.reference == reference)
+
+    async def by_references(self, references: Iterable[str]) -> list[LedgerRow]:
+        """The rows that have one of these references now, at most a page of a list at a time."""
+        found = await self._found(_store.reading(ROWS.c.reference.in_(set(references))))
+        return [each.row for each in found]
+
+    async def _one(self, condition: ColumnElement[bool]) -> LedgerRow | None:
+        found = await self._found(_store.reading(condition))
+        return found[0].row if found else None
+
+    async def _found(self, statement: Select[Any]) -> list[Stored]:
+        return await self._handle.transact(lambda db: _store.rows(db, statement))
+
+    async def moments(self, rows: Iterable[LedgerRow]) -> Mapping[int, Moment]:
+        """{entry: when it was made} for the intents of these rows: first_intent, key_intent, last_intent."""
+        intents = (each for row in rows for each in (row.first_intent, row.key_intent, row.last_intent))
+        entries = {each for each in intents if each is not None}
+        return await self._handle.transact(lambda db: _store.moments(db, entries))
+
+    async def rows(self, state: RowState | None = None) -> AsyncIterator[LedgerRow]:
+        """All rows, or those in a state, in the order of their numbers; read a page at a time."""
+        conditions = () if state is None else (ROWS.c.state == state,)
+        async for row in self._pages(*conditions):
+            yield row
+
+    async def unfinished(self) -> AsyncIterator[LedgerRow]:
+        """IN_FLIGHT rows, then rows IN_DOUBT, as an earlier run left them: without what has changed since."""
+        until, _ = self.head
+        for state in _ORDER:
+            async for row in self._pages(ROWS.c.state == state, ROWS.c.changed_in <= until):
+                yield row
+
+    async def followed(self) -> AsyncIterator[LedgerRow]:
+        """CREATED rows whose payouts are not final."""
+        async for row in self._pages(FOLLOWED):
+            yield row
+
+    async def _pages(self, *conditions: ColumnElement[bool]) -> AsyncIterator[LedgerRow]:
+        last, more = -1, True
+        while more:
+            statement = _store.reading(*conditions, ROWS.c.number > last, limit=_PAGE)
+            page = await self._found(statement)
+            for each in page:
+                yield each.row
+            more = len(page) == _PAGE
+            last = page[-1].row.number if page else last
+
+    async def check(self) -> CheckReport:
+        """Read all of the ledger and see whether it adds up: SQLite's structure, chain, rows and sums.
+
+        A few seconds for 100,000 rows; nothing else is done meanwhile. What is wrong is in `.findings`.
+        """
+        return await self._handle.transact(_check.everything)

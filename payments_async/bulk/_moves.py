@@ -1,0 +1,102 @@
+"""How a row changes, as pure functions: the row before, what happened, the row after.
+
+`entry` is the number of the chain's entry that the change will be part of. What is known of a row changes by
+the functions of `_states` alone, which raise IllegalTransition for a change that its state does not allow.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from . import _states
+from ._records import LedgerRow, NewRow, Outcome, Resend
+from ._states import Known
+
+
+class Refused(Exception):
+    """The change does not fit the row."""
+
+
+def fresh(new: NewRow, entry: int) -> LedgerRow:
+    """A row as it is imported."""
+    return LedgerRow(**attrs.asdict(new), known=Known(), changed_in=entry)
+
+
+def claimed(row: LedgerRow, entry: int) -> LedgerRow:
+    """An intent to send a new row."""
+    return _intended(row, _states.intend(row.known), entry)
+
+
+def resent(row: LedgerRow, resend: Resend, entry: int) -> LedgerRow:
+    """An intent to send an unfinished row again, with the same key or the next epoch's."""
+    known = _states.intend(row.known, next_epoch=resend.next_key is not None, absent=resend.absent)
+    if resend.next_key is not None:
+        row = attrs.evolve(row, idempotency_key=resend.next_key, key_intent=None)
+    return _intended(row, known, entry)
+
+
+def _intended(row: LedgerRow, known: Known, entry: int) -> LedgerRow:
+    first = entry if row.first_intent is None else row.first_intent
+    key = entry if row.key_intent is None else row.key_intent
+    return attrs.evolve(
+        row, known=known, first_intent=first, key_intent=key, last_intent=entry, changed_in=entry
+    )
+
+
+def recorded(row: LedgerRow, outcome: Outcome, entry: int) -> LedgerRow | None:
+    """What was learned of a row, added to what was known; None when it was known already, or more was."""
+    if _states.merge(row.known, outcome.known) != outcome.known:
+        return None
+    after = attrs.evolve(_with_facts(row, outcome), known=outcome.known)
+    return None if after == row else attrs.evolve(after, changed_in=entry)
+
+
+def _with_facts(row: LedgerRow, outcome: Outcome) -> LedgerRow:
+    if row.state is not outcome.known.state:
+        row = _without_facts(row)  # an old doubt's reason says nothing of the payout that was made
+    if outcome.service_status is not None and outcome.final >= row.final:
+        row = attrs.evolve(row, service_status=outcome.service_status, final=outcome.final)
+    if outcome.failure_code is not None or outcome.failure_message is not None:
+        row = attrs.evolve(row, failure_code=outcome.failure_code, failure_message=outcome.failure_message)
+    return row
+
+
+def _without_facts(row: LedgerRow) -> LedgerRow:
+    return attrs.evolve(row, service_status=None, final=False, failure_code=None, failure_message=None)
+
+
+def corrected(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
+    """Another body for a row that was refused, under the same reference and a new key. Raises Refused."""
+    after = attrs.evolve(_replaced(row, new), known=_states.correct(row.known), changed_in=entry)
+    if new.reference != row.reference:
+        raise Refused("a corrected row keeps its reference")
+    return after
+
+
+def retried(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
+    """A new payout for a row whose payout has finally failed: a new reference, nothing known of it yet.
+
+    Raises Refused.
+    """
+    known = _states.retry(row.known, finally_failed=row.final)
+    if new.reference == row.reference:
+        raise Refused("a new payout needs a reference of its own")
+    after = attrs.evolve(_replaced(row, new), known=known, changed_in=entry)
+    return attrs.evolve(after, first_intent=None, last_intent=None)
+
+
+def _replaced(row: LedgerRow, new: NewRow) -> LedgerRow:
+    if new.row_key != row.row_key:
+        raise Refused("the row that should replace it has another key")
+    if new.idempotency_key == row.idempotency_key:
+        raise Refused("its idempotency key is used up: another body has another")
+    content = {name: getattr(new, name) for name in _CONTENT}
+    return attrs.evolve(_without_facts(row), **content, key_intent=None)
+
+
+_CONTENT = ("reference", "amount", "currency", "method", "body", "body_hash", "idempotency_key", "metadata")
+
+
+def cancelled(row: LedgerRow, entry: int) -> LedgerRow:
+    """A row that was never sent, called off."""
+    return attrs.evolve(row, known=_states.cancel(row.known), changed_in=entry)

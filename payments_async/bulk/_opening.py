@@ -1,0 +1,65 @@
+"""The first transaction on a ledger: new tables, or the proof that the old ones may be used."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from sqlalchemy import inspect
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.schema import CreateTable
+
+from . import _check, _sqlite, _store
+from ._chain import Entry
+from ._lock import HighWater
+from ._records import Binding, Header
+from ._schema import HEADER, SCHEMA, TABLES
+from .ledger_errors import (
+    LedgerDamaged,
+    LedgerMismatch,
+    LedgerNewer,
+    LedgerOfAnotherAddress,
+    LedgerOfAnotherBatch,
+    LedgerOfAnotherEnvironment,
+    LedgerOfAnotherInput,
+    LedgerOfAnotherKey,
+)
+
+
+async def opened(db: AsyncConnection, path: str, mark: HighWater | None) -> tuple[Header, Entry] | None:
+    """The header and the chain's last entry; None for a ledger without a batch, whose tables are made.
+
+    Raises LedgerNewer or LedgerDamaged.
+    """
+    if not await db.run_sync(lambda sync: inspect(sync).has_table(HEADER.name)):
+        await _sqlite.mark(db)
+        for table in TABLES:  # without their indexes: these come after the rows
+            await db.execute(CreateTable(table))
+        return None
+    form = await _store.schema(db)
+    if form is not None and form > SCHEMA:
+        raise LedgerNewer(path, found=form, known=SCHEMA)
+    ended = await _check.end(db, mark)
+    if ended is None:
+        return None
+    header, last, findings = ended
+    if findings:
+        raise LedgerDamaged(path, findings)
+    return header, last
+
+
+_MISMATCHES: Final[tuple[tuple[str, type[LedgerMismatch]], ...]] = (
+    ("environment", LedgerOfAnotherEnvironment),
+    ("base_url", LedgerOfAnotherAddress),
+    ("batch_id", LedgerOfAnotherBatch),
+    ("key_fingerprint", LedgerOfAnotherKey),
+    ("input_hash", LedgerOfAnotherInput),
+)
+
+
+def require(path: str, recorded: Binding, given: Binding, allowed: Collection[str] = ()) -> None:
+    """Raise the LedgerMismatch of the first fact that differs, but for those that may."""
+    for name, error in _MISMATCHES:
+        before, now = getattr(recorded, name), getattr(given, name)
+        if before != now and name not in allowed:
+            raise error(path, recorded=before, given=now)

@@ -1,0 +1,95 @@
+"""SQLite: everything that is not the same in every database.
+
+One file and one connection. SQLite before 3.51.3 can corrupt a write-ahead log that two connections use, so
+the file is locked exclusively for as long as it is open, which also makes do without shared memory. Rows are
+imported under a rollback journal, so that a million of them are written once, not twice.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, Final
+
+from sqlalchemy import NullPool, event
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from ._ledger_file import APPLICATION_ID
+
+_SETTINGS: Final = (
+    "PRAGMA locking_mode=EXCLUSIVE",
+    "PRAGMA synchronous=FULL",
+    "PRAGMA fullfsync=ON",  # macOS: through the disk's own cache too
+    "PRAGMA checkpoint_fullfsync=ON",
+    "PRAGMA trusted_schema=OFF",
+    "PRAGMA cell_size_check=ON",
+    "PRAGMA cache_size=-16384",  # KiB
+)
+_FAULTS_TOLD: Final = 20
+
+FULL: Final = "full"
+BUSY: Final = "busy"
+READ_ONLY: Final = "read only"
+DAMAGED: Final = "damaged"
+BROKEN: Final = "broken"
+TAKEN: Final = "taken"
+_KINDS: Final = {
+    sqlite3.SQLITE_FULL: FULL,
+    sqlite3.SQLITE_BUSY: BUSY,
+    sqlite3.SQLITE_LOCKED: BUSY,
+    sqlite3.SQLITE_READONLY: READ_ONLY,
+    sqlite3.SQLITE_CANTOPEN: READ_ONLY,
+    sqlite3.SQLITE_PERM: READ_ONLY,
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
+    sqlite3.SQLITE_NOTADB: DAMAGED,
+    sqlite3.SQLITE_CONSTRAINT: TAKEN,
+    sqlite3.SQLITE_ERROR: DAMAGED,  # a table or column is missing
+}
+
+
+def kind_of(error: DBAPIError) -> str:
+    """What kind of failure this is; one that is not known counts as a failing disk."""
+    code = getattr(error.orig, "sqlite_errorcode", -1)
+    return _KINDS.get(code & 0xFF, BROKEN)
+
+
+def engine_for(path: str) -> AsyncEngine:
+    """An engine whose transactions all begin as writers. It shows no parameters: they hold account data."""
+    url = URL.create("sqlite+aiosqlite", database=path)
+    options = {"isolation_level": None, "timeout": 0.0}
+    engine = create_async_engine(url, poolclass=NullPool, hide_parameters=True, connect_args=options)
+    event.listen(engine.sync_engine, "begin", _begin)
+    return engine
+
+
+def _begin(connection: Any) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+async def settle(connection: AsyncConnection) -> None:
+    """Make a new connection careful, and the file its own."""
+    for setting in _SETTINGS:
+        await _pragma(connection, setting)
+
+
+async def mark(connection: AsyncConnection) -> None:
+    """Mark a new file as a ledger, within the transaction that makes its tables."""
+    await connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
+
+
+async def use_write_ahead_log(connection: AsyncConnection) -> None:
+    """Go over to the write-ahead log, where a commit is one write and one sync."""
+    await _pragma(connection, "PRAGMA journal_mode=WAL")
+
+
+async def faults(connection: AsyncConnection) -> list[str]:
+    """What SQLite's own check finds wrong with the file."""
+    found = await connection.exec_driver_sql(f"PRAGMA integrity_check({_FAULTS_TOLD})")
+    return [str(text) for (text,) in found if text != "ok"]
+
+
+async def _pragma(connection: AsyncConnection, statement: str) -> None:
+    # past SQLAlchemy, which would begin a transaction first: these cannot be changed within one
+    driver: Any = (await connection.get_raw_connection()).driver_connection
+    await (await driver.execute(statement)).close()

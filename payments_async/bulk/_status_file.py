@@ -1,0 +1,69 @@
+"""`LEDGER.status.json`: how far a run has come, for whoever looks on while the ledger is locked."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import Any, Final
+
+import attrs
+
+from ._records import Totals
+from ._states import RowState
+from ._totals import as_text
+
+_VERSION: Final = 1
+
+
+def report(totals: Totals, *, batch_id: str, pid: int, at: float, running: bool) -> dict[str, Any]:
+    """What the file says: counts and sums by state and currency, never a row. Times in seconds since 1970."""
+    rows = dict.fromkeys(RowState, 0)
+    amounts: dict[str, dict[str, str]] = {}
+    for (state, currency), (number, amount) in sorted(totals.items()):
+        rows[state] += number
+        amounts.setdefault(currency, {})[state] = as_text(amount)
+    return {
+        "version": _VERSION,
+        "batch_id": batch_id,
+        "pid": pid,
+        "at": at,
+        "running": running,
+        "rows": dict(rows),
+        "amounts": amounts,
+    }
+
+
+@attrs.frozen
+class StatusFile:
+    """The file beside a ledger. It is replaced whole, so a reader never sees half of it; mode 0600."""
+
+    path: str
+
+    @classmethod
+    def of(cls, ledger: str) -> StatusFile:
+        """The status file of the ledger at this path."""
+        return cls(f"{ledger}.status.json")
+
+    def write(self, said: dict[str, Any]) -> bool:
+        """Replace what it says. False when it cannot be written: a run goes on without it."""
+        beside = f"{self.path}.new"
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(beside)
+            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                json.dump(said, file, separators=(",", ":"))
+            os.replace(beside, self.path)
+        except OSError:
+            return False
+        return True
+
+    def read(self) -> dict[str, Any] | None:
+        """What it says; None when it is missing or unreadable."""
+        try:
+            with open(self.path, encoding="utf-8") as file:
+                said = json.load(file)
+        except (OSError, ValueError):
+            return None
+        return said if isinstance(said, dict) and said.get("version") == _VERSION else None

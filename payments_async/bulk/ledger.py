@@ -1,0 +1,202 @@
+"""The ledger of a batch: what is known of every row, on the disk before anybody acts on it.
+
+    async with await Ledger.open("may.ledger", clock=clock, create=True) as ledger:
+        await ledger.import_rows(binding, rows)
+        claim = await ledger.claim(200)             # on the disk: these may be sent
+        ...
+        await ledger.record(outcomes)
+
+An intent is committed before anything is sent, so that a run that dies leaves every row it may have sent
+IN_FLIGHT. Outcomes only add knowledge. Every commit adds to a hash chain (`_chain`), keeps the totals and is
+synced to the disk. Rows come out in pages: a million of them take the memory of a few hundred.
+
+Importing this imports SQLAlchemy, which takes half a second: do it where a ledger is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable, Collection, Iterable
+from typing import Concatenate, ParamSpec
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from .. import __version__
+from . import _commit, _moves, _store
+from ._chain import Entry
+from ._commit import Change, Done, Plan
+from ._handle import Purpose
+from ._import import Duplicates, load
+from ._ledger_reader import LedgerReader
+from ._lock import HighWater
+from ._records import Binding, Claim, Header, LedgerRow, NewRow, Outcome, Resend
+from ._schema import ROWS
+from ._states import IllegalTransition, RowState
+from ._store import Stored
+from .ledger_errors import LedgerDuplicates, LedgerRefused
+
+P = ParamSpec("P")
+
+
+class Ledger(LedgerReader):
+    """One batch's ledger, open and locked. Every method may raise a LedgerError; see `ledger_errors`."""
+
+    async def import_rows(self, binding: Binding, rows: Iterable[NewRow] | AsyncIterable[NewRow]) -> Header:
+        """Import all rows in one transaction, in rising order of their numbers; then the batch can begin.
+
+        Raises LedgerDuplicates naming rows that share a key or a reference. Whatever `rows` raises passes
+        through. Either way nothing is imported. A cancelled import is rolled back and the ledger unusable
+        until it is opened again.
+        """
+        if self._header is not None:
+            raise LedgerRefused(self.path, None, "it holds a batch already, and a ledger holds one")
+        at = self._clock()
+
+        async def work(db: AsyncConnection) -> tuple[Header, Entry]:
+            header, entry = await load(db, binding, rows, at=at, client_version=__version__)
+            self._note(binding, entry)
+            return header, entry
+
+        try:
+            header, self._head = await self._handle.transact(work, Purpose.IMPORT)
+        except Duplicates as error:
+            found, total = error.found, error.total
+        else:
+            self._header = header
+            await self._handle.in_write_ahead_log()
+            return header
+        raise LedgerDuplicates(self.path, found, total=total)
+
+    async def rebind(self, binding: Binding) -> None:
+        """Record that the ledger now goes with another key or input file. The batch stays what it is."""
+        at, before = self._clock(), self.header
+
+        async def work(db: AsyncConnection) -> tuple[Header, Entry]:
+            header, entry = await _commit.rebind(db, before, binding, at)
+            self._note(binding, entry)
+            return header, entry
+
+        self._header, self._head = await self._handle.transact(work, Purpose.OUTCOME)
+
+    async def claim(self, limit: int) -> Claim:
+        """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is on the disk.
+
+        Raises LedgerFull or LedgerGone when the intent, or later its outcome, cannot be recorded.
+        """
+
+        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+            statement = _store.reading(ROWS.c.state == RowState.NEW, limit=limit)
+            found = await _store.rows(db, statement.with_for_update(skip_locked=True))
+            return [(stored, _moves.claimed(stored.row, entry)) for stored in found]
+
+        return await self._intend("claim", plan)
+
+    async def resend(self, resends: Iterable[Resend]) -> Claim:
+        """Record intents to post unfinished rows again. Returned only once they are on the disk.
+
+        Raises LedgerRefused when one of them is decided already; then none is recorded.
+        """
+        wanted = {resend.number: resend for resend in resends}
+
+        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+            return [
+                (each, self._allowed(_moves.resent, each.row, wanted[each.row.number], entry))
+                for each in await self._stored(db, wanted)
+            ]
+
+        return await self._intend("resend", plan)
+
+    async def _intend(self, kind: str, plan: Plan) -> Claim:
+        done = await self._commit(kind, plan, Purpose.INTENT)
+        return Claim(done.rows, done.entry.at)
+
+    async def record(self, outcomes: Iterable[Outcome]) -> tuple[LedgerRow, ...]:
+        """Add what was learned, all in one commit. Gives the rows that changed, as they are now.
+
+        An outcome that knows less than the ledger changes nothing. A full disk gives up the ballast first;
+        LedgerFull means that these outcomes are not recorded and must be kept elsewhere.
+        """
+        learned = list(outcomes)
+
+        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+            found = await self._stored(db, {outcome.number for outcome in learned})
+            after = {each.row.number: each.row for each in found}
+            for outcome in learned:
+                row = after[outcome.number]
+                after[outcome.number] = _moves.recorded(row, outcome, entry) or row
+            pairs = [(each, after[each.row.number]) for each in found]
+            return [(each, row) for each, row in pairs if row is not each.row]
+
+        return (await self._commit("record", plan, Purpose.OUTCOME)).rows
+
+    async def correct(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
+        """Give rejected rows (or new ones) another body: same reference, new key; they are NEW again.
+
+        Raises LedgerRefused, and changes nothing, when a row is in another state or the reference differs.
+        """
+        return await self._replace("correct", replacements, _moves.corrected)
+
+    async def next_generation(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
+        """Begin rows anew whose payout has finally failed (`final` is recorded): new references.
+
+        The caller has just asked the service that each has failed, and not completed. Raises LedgerRefused,
+        and changes nothing, when a row is in another state or its reference is not a new one.
+        """
+        return await self._replace("retry", replacements, _moves.retried)
+
+    async def cancel(self, numbers: Iterable[int]) -> tuple[LedgerRow, ...]:
+        """Call off rows that were never sent. Raises LedgerRefused, and changes nothing, for any other."""
+        wanted = set(numbers)
+
+        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+            found = await self._stored(db, wanted)
+            return [(each, self._allowed(_moves.cancelled, each.row, entry)) for each in found]
+
+        return (await self._commit("cancel", plan, Purpose.OUTCOME)).rows
+
+    async def _replace(
+        self, kind: str, replacements: Iterable[NewRow], move: Callable[[LedgerRow, NewRow, int], LedgerRow]
+    ) -> tuple[LedgerRow, ...]:
+        wanted = {new.number: new for new in replacements}
+
+        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+            return [
+                (each, self._allowed(move, each.row, wanted[each.row.number], entry))
+                for each in await self._stored(db, wanted)
+            ]
+
+        return (await self._commit(kind, plan, Purpose.OUTCOME)).rows
+
+    async def _stored(self, db: AsyncConnection, numbers: Collection[int]) -> list[Stored]:
+        found = await _store.numbered(db, numbers)
+        for number in numbers:
+            if number not in found:
+                raise LedgerRefused(self.path, None, f"there is no row number {number}")
+        return list(found.values())
+
+    def _allowed(
+        self,
+        move: Callable[Concatenate[LedgerRow, P], LedgerRow],
+        row: LedgerRow,
+        *args: P.args,
+        **kw: P.kwargs,
+    ) -> LedgerRow:
+        try:
+            return move(row, *args, **kw)
+        except (IllegalTransition, _moves.Refused) as error:
+            reason = str(error)
+        raise LedgerRefused(self.path, row.row_key, reason)
+
+    async def _commit(self, kind: str, plan: Plan, purpose: Purpose) -> Done:
+        at, binding = self._clock(), self.header.binding
+
+        async def work(db: AsyncConnection) -> Done:
+            done = await _commit.commit(db, binding.batch_id, kind, at, plan)
+            self._note(binding, done.entry)
+            return done
+
+        done = await self._handle.transact(work, purpose)
+        self._head = done.entry
+        return done
+
+    def _note(self, binding: Binding, entry: Entry) -> None:
+        self._handle.mark = HighWater(binding.batch_id, entry.number, entry.hash.hex())

@@ -1,0 +1,211 @@
+"""What is wrong with a ledger, and the way out of each.
+
+BulkError
+└─ LedgerError                     .path .problem .way_out
+   ├─ LedgerMissing                no ledger at this path
+   ├─ LedgerForeign                the file is something else
+   ├─ LedgerExposed                others can read it
+   ├─ LedgerOnNetwork              not on a local disk
+   ├─ LedgerReadOnly               the file or its folder cannot be written
+   ├─ LedgerLocked                 another run works on it; .pid .since
+   ├─ LedgerNewer                  written by a newer version; .found .known
+   ├─ LedgerMismatch               begun for something else; .recorded .given
+   │  ├─ LedgerOfAnotherBatch          LedgerOfAnotherEnvironment
+   │  ├─ LedgerOfAnotherAddress        LedgerOfAnotherKey
+   │  └─ LedgerOfAnotherInput
+   ├─ LedgerDuplicates             two rows of the input with one key or reference; .duplicates
+   ├─ LedgerRefused                a row's state does not allow the change; .row_key .reason
+   ├─ LedgerFull                   the disk is full, nothing was recorded
+   ├─ LedgerGone                   the file was deleted or replaced while in use
+   ├─ LedgerBroken                 the disk failed: open again and check
+   └─ LedgerDamaged                not as it was written; .findings
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, ClassVar
+
+from .errors import BulkError
+
+if TYPE_CHECKING:
+    from ._records import Duplicate
+
+_TOLD = 5
+
+
+class LedgerError(BulkError):
+    """The ledger cannot be used as asked. Says which file, what is wrong and the way out."""
+
+    way_out: ClassVar[str] = "look at the file before you go on"
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}; {self.way_out}")
+        self.path = path
+        """The ledger's file."""
+        self.problem = problem
+        """What is wrong, without account data."""
+
+
+class LedgerMissing(LedgerError):
+    """There is no ledger at this path."""
+
+    way_out = "give the path of an existing ledger, or start a new batch there"
+
+
+class LedgerForeign(LedgerError):
+    """The file is something else than a ledger of this package. It was not touched."""
+
+    way_out = "choose another path; this file was not touched"
+
+
+class LedgerExposed(LedgerError):
+    """The file can be read or written by others, and it holds account data."""
+
+    way_out = "make it the owner's alone: chmod 600"
+
+
+class LedgerOnNetwork(LedgerError):
+    """The path lies on a network file system, where locks and synced writes cannot be relied on."""
+
+    way_out = "put the ledger on a local disk"
+
+
+class LedgerReadOnly(LedgerError):
+    """The file, or the folder it lies in, cannot be written."""
+
+    way_out = "make both writable for this user"
+
+
+class LedgerLocked(LedgerError):
+    """Another run works on the ledger: `.pid`, `.since`."""
+
+    way_out = "wait for that run to end, or stop it; it can be resumed"
+
+    def __init__(self, path: str, *, pid: int | None, since: datetime | None) -> None:
+        holder = "another process" if pid is None else f"process {pid}"
+        super().__init__(path, f"in use by {holder}" + (f" since {since.isoformat()}" if since else ""))
+        self.pid = pid
+        """The process that holds it; None when it did not say."""
+        self.since = since
+        """Since when, UTC; None when it did not say."""
+
+
+class LedgerNewer(LedgerError):
+    """A newer version of this package wrote the ledger: `.found`, `.known`."""
+
+    way_out = "go on with the version that wrote it, or a later one"
+
+    def __init__(self, path: str, *, found: int, known: int) -> None:
+        super().__init__(path, f"its form is number {found}, and this version knows up to {known}")
+        self.found = found
+        """The number of its form."""
+        self.known = known
+        """The highest number this version can read."""
+
+
+class LedgerMismatch(LedgerError):
+    """The ledger belongs to something else than this run: `.recorded` there, `.given` here."""
+
+    subject: ClassVar[str] = "batch"
+
+    def __init__(self, path: str, *, recorded: str, given: str) -> None:
+        super().__init__(path, f"its {self.subject} is {recorded}, and this run's is {given}")
+        self.recorded = recorded
+        """What the ledger was begun with."""
+        self.given = given
+        """What this run was given."""
+
+
+class LedgerOfAnotherBatch(LedgerMismatch):
+    """The ledger holds another batch."""
+
+    way_out = "give each batch a ledger of its own"
+
+
+class LedgerOfAnotherEnvironment(LedgerMismatch):
+    """Begun in `live` and run in `sandbox`, or the other way round."""
+
+    subject = "environment"
+    way_out = "use a key of the ledger's environment, or another ledger"
+
+
+class LedgerOfAnotherAddress(LedgerMismatch):
+    """Begun against another base URL."""
+
+    subject = "base URL"
+    way_out = "use the ledger's base URL, or another ledger"
+
+
+class LedgerOfAnotherKey(LedgerMismatch):
+    """Begun with another API key; fingerprints are shown. The key may be of another project."""
+
+    subject = "key fingerprint"
+    way_out = "use the ledger's key; a key that replaces it must first be shown to see the same payouts"
+
+
+class LedgerOfAnotherInput(LedgerMismatch):
+    """The input was edited since it was read into the ledger; hashes are shown."""
+
+    subject = "input"
+    way_out = "give the input as it was, or a changed one a batch of its own"
+
+
+class LedgerDuplicates(LedgerError):
+    """A row key or a reference occurs more than once in the input: `.duplicates`. Nothing was imported."""
+
+    way_out = "make each unique; nothing was imported"
+
+    def __init__(self, path: str, duplicates: Sequence[Duplicate], *, total: int) -> None:
+        told = [str(duplicate) for duplicate in duplicates[:_TOLD]]
+        rest = [f"and {total - len(told)} more"] if total > len(told) else []
+        super().__init__(path, "; ".join([*told, *rest]))
+        self.duplicates = tuple(duplicates)
+        """The first of them."""
+        self.total = total
+        """How many there are in all."""
+
+
+class LedgerRefused(LedgerError):
+    """A row cannot be changed like this, or is not there: `.row_key`, `.reason`. Nothing was changed."""
+
+    way_out = "nothing was changed"
+
+    def __init__(self, path: str, row_key: str | None, reason: str) -> None:
+        super().__init__(path, reason if row_key is None else f"row {row_key}: {reason}")
+        self.row_key = row_key
+        """The row's key; None when the ledger does not know which row it was."""
+        self.reason = reason
+        """Why not."""
+
+
+class LedgerFull(LedgerError):
+    """The disk is full. What was asked for was not recorded: an intent must not be sent."""
+
+    way_out = "make room and run again; every row is as it was recorded last"
+
+
+class LedgerGone(LedgerError):
+    """The ledger's file was deleted, moved or replaced while it was in use. No intent was recorded."""
+
+    way_out = "put the file back, then run again; nothing more was sent"
+
+
+class LedgerBroken(LedgerError):
+    """The disk failed on the ledger. Nothing it says in this run can be relied on any more."""
+
+    way_out = "see to the disk, then open the ledger again and check it: payments payouts check"
+
+
+class LedgerDamaged(LedgerError):
+    """The ledger is not as it was written: damaged, cut short or changed by something else: `.findings`."""
+
+    way_out = "put back the newest whole copy; a row sent again under its reference is not paid twice"
+
+    def __init__(self, path: str, findings: Sequence[str]) -> None:
+        told = "; ".join(findings[:_TOLD])
+        more = f"; and {len(findings) - _TOLD} more" if len(findings) > _TOLD else ""
+        super().__init__(path, told + more)
+        self.findings = tuple(findings)
+        """Each thing that is wrong."""
