@@ -45,6 +45,7 @@ class JumpingRuntime:
         self.token = rng.randbytes
         self.slept: list[float] = []
         self.busy = 0
+        self.moves = 0
         self._start = start
         self._elapsed = 0.0
         self._on_jump = on_jump
@@ -76,25 +77,29 @@ class JumpingRuntime:
         timer = _Timer(loop, callback)
         with self._lock:
             heapq.heappush(self._timers, (self._elapsed + delay, next(self._order), timer))
+            self.moves += 1
         self._arm(loop)
         return timer
 
     def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Look at the timers a millisecond from now, once: what one jump wakes runs before the next jump."""
+        """Look at the timers a millisecond from now, once, and in vain when something moved meanwhile.
+
+        Whom a jump or an answer wakes has come to rest before the next jump.
+        """
         with self._lock:
             if loop in self._armed:
                 return
             self._armed.add(loop)
-        loop.call_later(0.001, self._jump, loop)
+        loop.call_later(0.001, self._jump, loop, self.moves)
 
-    def _jump(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _jump(self, loop: asyncio.AbstractEventLoop, moves: int) -> None:
         with self._lock:
             self._armed.discard(loop)
-            while self._timers and self._timers[0][2].cancelled:
+            while self._timers and (self._timers[0][2].cancelled or self._timers[0][2].loop.is_closed()):
                 heapq.heappop(self._timers)
             if not self._timers:
                 return
-            if self.busy or self._timers[0][2].loop is not loop:
+            if self.busy or moves != self.moves or self._timers[0][2].loop is not loop:
                 self._arm(loop)
                 return
             when, _, timer = heapq.heappop(self._timers)
@@ -122,6 +127,7 @@ class _Counting:
             return await self._transport.send(flight)
         finally:
             self._runtime.busy -= 1
+            self._runtime.moves += 1
 
     async def aclose(self) -> None:
         await self._transport.aclose()

@@ -58,7 +58,8 @@ class Played:
 def play(connect: Callable[..., Any], *script: Step, seed: int = 0, **options: Any) -> Played:
     """A client to whom the service says what the script says."""
     runtime, transport = JumpingRuntime(seed), ScriptedTransport(*script)
-    return Played(connect(transport=transport, runtime=runtime, **options), transport, runtime)
+    client = connect(transport=runtime.wrap(transport), runtime=runtime, **options)
+    return Played(client, transport, runtime)
 
 
 def jumping(connect: Callable[..., Any], sandbox: Sandbox, seed: int = 0, **options: Any) -> Any:

@@ -1,0 +1,175 @@
+"""Many waits share one reading of the list; the ways in which a single one ends do not concern the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from payments_async import AsyncPayments, DecodeError, PermissionDeniedError, RateLimits, WaitTimeout
+from payments_async.sandbox import Sandbox
+from tests.campaigns.waits import run
+from tests.support.motion import PAYOUT, jumping, play, refusal
+from tests.support.scripted import answer
+from tests.support.waits import Watched
+
+Connect = Callable[..., Any]
+
+
+def payout(**changes: Any) -> dict[str, Any]:
+    return {"id": "po_1", "status": "pending", "created_at": "2026-01-01T12:00:00Z", **changes}
+
+
+def page(*payouts: dict[str, Any], cursor: str | None = None) -> Any:
+    return answer(200, {"data": list(payouts), "pagination": {"next_cursor": cursor}})
+
+
+@pytest.mark.fact("states.non-final")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"status": "settled", "completed_at": "2026-01-01T12:00:00Z"},
+        {"status": "pending", "failed_at": "2026-01-01T12:00:00Z"},
+        {"status": None, "completed_at": "2026-01-01T12:00:00Z"},
+        {"status": "reversed"},
+        {"status": "cancelled"},
+    ],
+)
+async def test_timestamps_say_what_is_final_and_then_known_statuses(connect: Connect, changes: Any) -> None:
+    played = play(connect, page(payout(status="brand_new")), page(payout()), page(payout(**changes)))
+    final = await played.client.payouts.wait("po_1")
+    assert (final.id, final.is_final) == ("po_1", True)
+    assert len(played.transport.flights) == 3
+
+
+async def test_the_list_is_read_back_to_the_day_of_the_oldest_record(connect: Connect) -> None:
+    played = play(connect, page(payout()), page(payout(completed_at="2026-01-02T00:00:00Z")))
+    (listed,) = await played.client.payouts.list()
+    await played.client.payouts.wait(listed)
+    assert "created_at%5Bgte%5D=2026-01-01" in played.transport.flights[1].url
+    assert "per_page=100" in played.transport.flights[1].url
+
+
+async def test_pages_are_read_until_the_record_was_seen(connect: Connect) -> None:
+    final = payout(completed_at="2026-01-02T00:00:00Z")
+    played = play(connect, page(payout(id="po_2"), cursor="c1"), page(payout(id="po_3"), final, cursor="c2"))
+    assert (await played.client.payouts.wait("po_1")).is_final
+    assert len(played.transport.flights) == 2
+    assert "cursor=c1" in played.transport.flights[1].url
+
+
+async def test_a_list_without_end_is_walked_so_far_and_no_further(connect: Connect) -> None:
+    def let_time_pass(flight: Any) -> Any:
+        played.runtime.busy -= 1
+        return page(cursor="c1000")
+
+    pages = [page(cursor=f"c{number}") for number in range(1, 1000)]
+    played = play(connect, *pages, let_time_pass, page(cursor="c1001"), limits=RateLimits(burst=2000))
+    played.runtime.busy += 1
+    with pytest.raises(WaitTimeout):
+        await played.client.payouts.wait("po_1", deadline=500.0)
+    assert len(played.transport.flights) == 1000
+
+
+async def test_an_answer_nobody_can_read_ends_the_waits(connect: Connect) -> None:
+    with pytest.raises(DecodeError):
+        await play(connect, answer(200, b"<html>")).client.payouts.wait("po_1")
+
+
+async def test_a_refusal_ends_every_wait_at_once(connect: Connect) -> None:
+    played = play(connect, page(), refusal(403))
+    waits = (played.client.payouts.wait(f"po_{number}") for number in range(5))
+    ends = await asyncio.gather(*waits, return_exceptions=True)
+    assert [type(end) for end in ends] == [PermissionDeniedError] * 5
+
+
+async def test_a_wait_after_one_that_failed_begins_anew(connect: Connect) -> None:
+    played = play(connect, refusal(403), page(payout(completed_at="2026-01-02T00:00:00Z")))
+    with pytest.raises(PermissionDeniedError):
+        await played.client.payouts.wait("po_1")
+    assert (await played.client.payouts.wait("po_1")).is_final
+
+
+async def test_two_waits_for_one_record_both_end_with_it(connect: Connect, sandbox: Sandbox) -> None:
+    client = jumping(connect, sandbox)
+    made = await client.payouts.create(**PAYOUT)
+    ends = await asyncio.gather(client.payouts.wait(made), client.payouts.wait(made.id))
+    assert [end.is_successful for end in ends] == [True, True]
+
+
+async def test_a_checkout_without_a_payment_is_given_back_as_it_is(connect: Connect) -> None:
+    played = play(connect, answer(200, {"data": {"checkout": {"id": "cs_1"}, "payment": None}}))
+    assert (await played.client.checkouts.wait("cs_1")).payment is None
+
+
+async def test_a_checkout_takes_the_status_only_the_list_knows(connect: Connect) -> None:
+    checkout = {"checkout": {"id": "cs_1"}, "payment": {"id": "pi_1"}}
+    listed = {"id": "pi_1", "status": "failed"}
+    played = play(connect, answer(200, {"data": checkout}), page(listed), answer(200, {"data": checkout}))
+    final = await played.client.checkouts.wait("cs_1")
+    assert (final.payment.status, final.payment.is_final, final.payment.is_successful) == (
+        "failed",
+        True,
+        False,
+    )
+
+
+async def test_an_attempt_that_another_one_replaced_is_read_ever_more_rarely(connect: Connect) -> None:
+    """The list shows the active attempt alone, so that this one has to be read by itself."""
+    attempt = answer(200, {"data": {"id": "pa_1"}})
+    listed = page({"id": "pi_1", "status": "pending", "active_attempt": {"id": "pa_2"}})
+    played = play(connect, *[attempt, listed] * 100)
+    with pytest.raises(WaitTimeout) as caught:
+        await played.client.payment_intents.wait_attempt("pi_1", "pa_1", deadline=900.0)
+    assert caught.value.last.id == "pa_1"
+    assert len(played.transport.flights) <= 2 * 20
+
+
+async def test_a_wait_given_up_leaves_the_others_alone(sandbox: Sandbox) -> None:
+    world = Watched(sandbox, _client)
+    client = world.client()
+    sandbox.on("payouts.create").outcome("complete after=60s")
+    made = await client.payouts.create(**PAYOUT)
+    given_up, kept = (asyncio.create_task(client.payouts.wait(made)) for _ in range(2))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    assert (await kept).is_successful
+    assert given_up.cancelled()
+    await client.aclose()
+
+
+async def test_nothing_is_read_after_the_last_wait_was_given_up(sandbox: Sandbox) -> None:
+    world = Watched(sandbox, _client)
+    client = world.client()
+    sandbox.on("payouts.create").outcome("manual")
+    made = await client.payouts.create(**PAYOUT)
+    task = asyncio.create_task(client.payouts.wait(made))
+    while not list(world.reads()):  # noqa: ASYNC110 - the service is on another thread
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    reads = len(list(world.reads()))
+    await asyncio.sleep(0.01)
+    assert len(list(world.reads())) == reads
+
+
+def _client(sandbox: Sandbox, **options: Any) -> Any:
+    return AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, **options)
+
+
+def test_a_thousand_waits_cost_a_hundredth_of_the_read_limit() -> None:
+    found = run(1_000)
+    print(found)
+    assert found.ended == 1_000
+    assert found.most_a_minute <= 100
+    assert found.shortest_interval >= 5.0
+
+
+async def test_raising_at_the_limit_does_not_end_a_wait(connect: Connect) -> None:
+    played = play(
+        connect, refusal(429, {"Retry-After": "9"}), page(payout(completed_at="2026-01-02T00:00:00Z"))
+    )
+    assert (await played.client.with_options(on_limit="raise").payouts.wait("po_1")).is_final
