@@ -76,7 +76,7 @@ In doubt stands above rejected: of two accounts of the same requests the doubtfu
 _RANKS: Final = {state: place for place, state in enumerate(_ORDER)}
 _SETTLED: Final = {_S.CONFLICT: 1, _S.CREATED: 2}
 """What stays true whatever is tried later, because a reference is used up for ever."""
-_BITS: Final = (("generation", 12), ("revision", 16), ("intents", 24))
+_BITS: Final = (("generation", 12), ("intents", 24), ("revision", 16))
 
 
 class IllegalTransition(ValueError):
@@ -191,7 +191,7 @@ def retry(known: Known, *, finally_failed: bool, safeguards: Safeguards = ALL) -
 def rank(known: Known) -> int:
     """How much an account knows, as one integer under 2**63: what an update compares and sets.
 
-    The generation counts first, then whether the row is settled, then revision, intent and state. Raises
+    The generation counts first, then whether the row is settled, then intents, revision and state. Raises
     OverflowError for counters that no batch reaches.
     """
     value = 0
@@ -212,8 +212,21 @@ def merge(known: Known, other: Known, safeguards: Safeguards = ALL) -> Known:
     """
     if not safeguards.merge_adds_knowledge:
         return other
-    return max(known, other, key=_weight)
+    more, less = (known, other) if _weight(known) >= _weight(other) else (other, known)
+    if more.generation == less.generation and more.intents < less.intents:
+        return attrs.evolve(more, intents=less.intents)  # settled by an earlier intent than the latest
+    return more
 
 
-def _weight(known: Known) -> tuple[int, int, int, str]:
-    return rank(known), -known.cleared, known.epoch, known.payout_id
+def _weight(known: Known) -> tuple[int, int, int, int, int, int, int, str]:
+    level = _SETTLED.get(known.state, 0)
+    return (
+        known.generation,
+        level,
+        0 if level else known.intents,
+        known.revision,
+        _RANKS[known.state],
+        -known.cleared,
+        known.epoch,
+        known.payout_id,
+    )

@@ -1,0 +1,9 @@
+"""The bulk protocol in worlds made to break it.
+
+    python -m tests.simulation 100000       so many schedules; 1 and the seed on the first breach
+    python -m tests.simulation --ablate     turns each safeguard off: each must go wrong within 1,000 seeds
+
+One schedule is one world: a model service with one behaviour of those the interface leaves open, disks that
+lose what was not committed, clocks that jump, operators who edit files and delete ledgers, and a model engine
+that decides everything with the real pure functions of `payments_async.bulk`. A seed fixes all of it.
+"""

@@ -1,0 +1,273 @@
+"""One row in one run of the model engine: every turn it takes is the protocol's decision."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Optional
+
+import attrs
+
+from payments_async.bulk import _states
+from payments_async.bulk._ages import Age, Moment, age, since_last_send, walk_start
+from payments_async.bulk._attempts import Kind, Reply, Step, after_attempt, attempt_verdict, kind_of, row_verdict
+from payments_async.bulk._identifiers import PROOF_KEY
+from payments_async.bulk._rules import Action, Finding, Hindrance, Walk, after_walk, at_start, hindrance
+from payments_async.bulk._states import Known, RowState
+from payments_async.bulk._witness import Expected, Found, Witness, judge
+from payments_async.models import Verdict
+
+from .ledger import Entry
+from .plan import Body
+from .service import Payment, Request
+from .worker import Worker
+
+Next = Optional[Callable[[], Awaitable["Next"]]]
+"""What to do next; None when the row is done with for this run."""
+_TRIES, _LOOKS, _PAGE = 4, 4, 3
+_NEVER = Age(0.0, 0.0)
+
+
+class Job:
+    """A row in hand."""
+
+    def __init__(self, worker: Worker, row: str) -> None:
+        self._worker, self._row = worker, row
+        self._world, self._safeguards = worker.world, worker.world.safeguards
+        self._note = worker.world.note
+        self._seen: tuple[Moment | None, Moment] = (None, worker.clock.moment())
+        """The latest intent known of, and when this session first knew it."""
+        self._under_way = 0
+        self._clean = False
+        """Whether the latest intent is this job's and all its requests surely made nothing."""
+        self._exists = self._refused = self._everywhere = False
+        self._looks = _LOOKS
+
+    @property
+    def _entry(self) -> Entry:
+        return self._worker.ledger.rows[self._row]
+
+    async def run(self) -> None:
+        """Until nothing is left to do for the row, or the program stops."""
+        step = self._first()
+        while step is not None and not self._worker.ended:
+            step = await step()
+
+    def _age(self, then: Moment | None) -> Age:
+        now, intended = self._worker.clock.moment(), self._entry.intended
+        if intended != self._seen[0]:
+            self._seen = (intended, now)
+        return _NEVER if then is None else age(then, now, self._seen[1], self._safeguards)
+
+    def _body(self, entry: Entry) -> Body:
+        """The body as this release of the client writes it."""
+        return attrs.evolve(entry.body, encoding=self._worker.encoding)
+
+    def _first(self) -> Next:
+        entry = self._entry
+        same = self._body(entry) == entry.body
+        action = at_start(
+            entry.known.state, self._age(entry.key_made), same_bytes=same, safeguards=self._safeguards
+        )
+        if action is Action.RESOLVE:
+            self._note("another encoding: not sent" if not same else "key over 23 hours")
+            return self._resolve
+        if action is Action.SEND_AGAIN:
+            self._note("sent again at once")
+        return None if action is Action.NOTHING else self._send
+
+    # Sending
+
+    async def _send(self) -> Next:
+        return await self._take(self._entry, next_epoch=False, absent=self._clean)
+
+    async def _take(self, entry: Entry, *, next_epoch: bool, absent: bool) -> Next:
+        """Record an intent, then post under it."""
+        fresh = entry.known.state is RowState.NEW or next_epoch
+        now = self._worker.clock.moment()
+        known = _states.intend(
+            entry.known, next_epoch=next_epoch, absent=absent, safeguards=self._safeguards
+        )
+        taken = Entry(
+            body=self._body(entry) if fresh else entry.body,
+            known=known,
+            first_intent=entry.first_intent or now,
+            key_made=now if fresh else entry.key_made,
+            intended=now,
+            intended_at=self._world.loop.time(),
+        )
+        waiting = self._worker.ledger.intend(self._row, entry.known, taken)
+        if waiting is None:
+            self._note("another worker was faster")
+            return None
+        self._claim(entry, known)
+        return await self._post(taken, waiting)
+
+    async def _post(self, entry: Entry, waiting: asyncio.Future[bool]) -> Next:
+        """One retry loop under one intent."""
+        tries, verdicts = _TRIES, list[Verdict]()
+        while not self._worker.ended:
+            match self._hindrance(entry, waiting):
+                case None:
+                    pass
+                case Hindrance.NOT_DURABLE if await waiting:
+                    continue
+                case Hindrance.STALE:
+                    self._note("intent renewed")
+                    self._clean = not self._in_doubt(entry.known, verdicts)
+                    return self._first()
+                case _:
+                    self._worker.stop("disk")
+                    return None
+            reply = await self._exchange(entry, waiting)
+            verdicts.append(attempt_verdict(reply, self._safeguards))
+            tries -= 1
+            doubt = self._in_doubt(entry.known, verdicts)
+            step = after_attempt(reply, doubt=doubt, tries_left=tries, safeguards=self._safeguards)
+            self._note(f"answer: {kind_of(reply)}")
+            if step is Step.AGAIN:
+                await self._worker.sleep((0.5 + self._worker.random()) * 2.0 ** (_TRIES - tries))
+            elif step is Step.PAUSE:
+                tries += 1
+                await self._worker.sleep((1.0, 30.0, 400.0)[int(3 * self._worker.random())])
+            else:
+                return self._after(entry, reply, step)
+        return None
+
+    def _hindrance(self, entry: Entry, waiting: asyncio.Future[bool]) -> Hindrance | None:
+        return hindrance(
+            durable=waiting.done() and waiting.result(),
+            under_way=self._under_way,
+            same_bytes=self._body(entry) == entry.body,
+            age_of_intent=self._age(entry.intended),
+            safeguards=self._safeguards,
+        )
+
+    @staticmethod
+    def _in_doubt(known: Known, verdicts: list[Verdict]) -> bool:
+        return known.was_doubtful or row_verdict(verdicts) in ("in_doubt", "executed")
+
+    async def _exchange(self, entry: Entry, waiting: asyncio.Future[bool]) -> Reply:
+        """One request, and a second one where nothing forbids impatience."""
+        answer = self._leave(entry)
+        self._under_way += 1
+        if not self._safeguards.one_request_per_row and self._hindrance(entry, waiting) is None:
+            self._leave(entry)
+        reply = await answer
+        self._under_way -= 1
+        ledger, key = self._worker.ledger.disk.name, self._worker.named(entry)[1]
+        self._world.promises.heard(ledger, key, entry, reply)
+        return reply
+
+    def _leave(self, entry: Entry) -> asyncio.Future[Reply]:
+        worker, known = self._worker, entry.known
+        reference, key = worker.named(entry)
+        proof = worker.identity(entry).proof(entry.body.content).text if self._world.plan.proofs else None
+        ledger = worker.ledger.disk
+        request = Request(
+            key, reference, self._body(entry), proof, (ledger.name, self._row, known.generation)
+        )
+        self._world.promises.sending(request, ledger, entry, self._under_way, self._world.loop.time())
+        return worker.post(request)
+
+    def _after(self, entry: Entry, reply: Reply, step: Step) -> Next:
+        known = entry.known
+        if step is Step.CONFIRM:
+            if known.epoch:
+                self._note("next epoch made it")
+            self._record(_states.confirm(known, reply.payout_id))
+        elif step is Step.REJECT:
+            self._note("rejected after proven absence" if known.intents > 1 else "rejected")
+            self._record(_states.refuse(known))
+        elif step is Step.RESOLVE:
+            self._exists, self._refused = reply.status == 409, kind_of(reply) is Kind.REFUSED
+            if self._refused:
+                self._note("refused in doubt")
+            self._record(_states.doubt(known))
+            return self._resolve
+        else:
+            self._worker.stop(str(step))
+        return None
+
+    def _record(self, known: Known) -> None:
+        before = self._entry
+        self._claim(before, self._worker.ledger.record(self._row, known))
+
+    def _claim(self, entry: Entry, known: Known) -> None:
+        """The ledger says something new of the row: it had better be true."""
+        reference = self._worker.named(entry)[0]
+        self._world.promises.claiming(self._worker.ledger.disk.name, entry, known, reference)
+
+    # Resolving
+
+    async def _resolve(self) -> Next:
+        entry = self._entry
+        if entry.known.state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT):
+            return None
+        began = since_last_send(self._age(entry.intended))
+        whole, payment = await self._walk(entry)
+        witness = None if payment is None else self._judge(entry, payment)
+        if witness is not None:
+            self._note(f"found: {witness}")
+        resolution = after_walk(
+            Walk(witness, whole, self._everywhere, began),
+            since_send=since_last_send(self._age(entry.intended)),
+            epoch=entry.known.epoch,
+            exists=self._exists,
+            refused=self._refused,
+            looks_left=self._looks,
+            safeguards=self._safeguards,
+        )
+        self._note(f"resolution: {resolution.finding}")
+        match resolution.finding:
+            case Finding.CONFIRM if payment is not None:
+                self._record(_states.confirm(entry.known, payment.id))
+                return None
+            case Finding.CONTRADICT:
+                self._record(_states.contradict(entry.known))
+                return None
+            case Finding.NEXT_EPOCH:  # a new key, so the bytes may be new as well
+                self._exists = self._refused = False
+                return await self._take(entry, next_epoch=True, absent=resolution.absent)
+            case Finding.LOOK_AGAIN:
+                self._looks -= 1
+                await self._worker.sleep(60.0 * (_LOOKS - self._looks))
+            case Finding.LOOK_EVERYWHERE:
+                self._everywhere = True
+            case Finding.WAIT:
+                await self._worker.sleep(resolution.wait)
+            case _:
+                self._record(_states.doubt(entry.known))
+                return None
+        return self._resolve
+
+    async def _walk(self, entry: Entry) -> tuple[bool, Payment | None]:
+        """Newest first, page by page: whether it came to the end, and what has the row's reference."""
+        reference = self._worker.named(entry)[0]
+        assert entry.first_intent is not None
+        since = None if self._everywhere else walk_start(entry.first_intent, self._safeguards)
+        currency = None if self._everywhere else "XOF"
+        last: Payment | None = None
+        while True:
+            page = await self._worker.page(since, currency, last)
+            if page is None:
+                self._note("walk cut short")
+                return False, None
+            for payment in page[:_PAGE]:
+                if payment.reference == reference:
+                    return True, payment
+            if len(page) <= _PAGE:
+                return True, None
+            last = page[_PAGE - 1]
+
+    def _judge(self, entry: Entry, payment: Payment) -> Witness:
+        proof = self._worker.identity(entry).proof(entry.body.content) if self._world.plan.proofs else None
+        asked = {"amount": entry.body.amount, "currency": "XOF", "instrument.phone_number": self._row}
+        account = self._row if payment.body is None else payment.body.row
+        shown = {
+            "amount": payment.amount,
+            "currency": payment.currency,
+            "instrument.phone_number": account,
+        }
+        metadata = None if payment.proof is None else {PROOF_KEY: payment.proof}
+        return judge(Expected(asked, proof), Found(shown, metadata), self._safeguards)

@@ -1,0 +1,264 @@
+"""One schedule: hostile runs, then a healthy service and as many runs as it takes, then the books decide."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from decimal import Decimal
+
+import attrs
+
+from payments_async.bulk import _states
+from payments_async.bulk._closing import Place, Tally, exit_code
+from payments_async.bulk._identifiers import Identity
+from payments_async.bulk._safeguards import ALL, Safeguards
+from payments_async.bulk._states import IllegalTransition, RowState
+
+from . import judge
+from .ledger import Breach, Disk, Entry, Ledger
+from .loop import Deadlock, SimulatedLoop
+from .plan import HOUR, Body, Plan, Run, draw
+from .promises import Promises
+from .service import Payment, Service
+from .worker import BATCH, Clock, Worker, World
+
+HOME = Place("live", "https://service.example/v1", "key 1")
+_SITES = {
+    "home": HOME,
+    "rotated key": attrs.evolve(HOME, key="key 2"),
+    "other project": attrs.evolve(HOME, key="key 3"),
+    "other environment": Place("sandbox", HOME.base_url, "key 4"),
+    "other address": attrs.evolve(HOME, base_url="https://elsewhere.example/v1"),
+}
+_CALM = Run(HOUR, 0.0, 0.0, "home", "", None, None, False, False, False, False, 1)
+_LAST_RUNS = 8
+
+
+@attrs.frozen
+class Verdict:
+    """What came of a schedule."""
+
+    breach: str | None
+    sometimes: Counter[str]
+    steps: int
+
+
+def run_schedule(seed: object, safeguards: Safeguards = ALL, plan: Plan | None = None) -> Verdict:
+    """Play a seed's world to its end."""
+    schedule = Schedule(seed, plan or draw(seed), safeguards)
+    breach: str | None = None
+    try:
+        schedule.play()
+    except Breach as found:
+        breach = str(found)
+    except Deadlock:
+        breach = "everybody waits for somebody"
+    finally:
+        schedule.loop.close()
+    return Verdict(breach, schedule.sometimes, schedule.loop.steps)
+
+
+class Schedule:
+    """A world in motion."""
+
+    def __init__(self, seed: object, plan: Plan, safeguards: Safeguards) -> None:
+        self._seed, self.plan, self._safeguards = seed, plan, safeguards
+        self.loop = SimulatedLoop(seed)
+        self.sometimes: Counter[str] = Counter()
+        self._services = {
+            name: Service(self.loop, plan, f"{seed}:{name}:service", self.note) for name in ("home", "other")
+        }
+        self._promises = Promises(list(self._services.values()))
+        self._world = World(self.loop, plan, safeguards, self._promises, self.note)
+        self._operator = random.Random(f"{seed}:operator")
+        self._disk_chance = random.Random(f"{seed}:disk")
+        self._file = {body.row: body for body in plan.bodies}
+        self._disk = Disk("ledger 1", self._imported())
+        self._others: list[Disk] = []
+        self._last_code = 0
+
+    def note(self, event: str) -> None:
+        """Something happened that should happen sometimes."""
+        self.sometimes[event] += 1
+
+    def play(self) -> None:
+        """All of it. Raises Breach."""
+        self._place_foreign()
+        for number, run in enumerate(self.plan.runs):
+            self._play(f"run {number}", run)
+        for service in self._services.values():
+            service.healthy = True
+        for number in range(_LAST_RUNS):
+            self._play(f"last {number}", _CALM)
+            if self._last_code in (0, 1) or (self._last_code == 3 and number > 2 and self.excused_row):
+                break
+        self.loop.advance(3 * HOUR)
+        judge.check(self._disk, [self._disk, *self._others], list(self._services.values()), self)
+
+    def _imported(self) -> dict[str, Entry]:
+        return {row: Entry(body) for row, body in self._file.items()}
+
+    # What others do
+
+    def _place_foreign(self) -> None:
+        foreign = self.plan.foreign
+        if foreign is None:
+            return
+        self.note("foreign payout")
+        body = self.plan.bodies[foreign.row]
+        self._services["home"].enter(
+            Payment(
+                id="po_foreign",
+                reference=Identity("live", BATCH, body.row).reference(),
+                amount=body.amount if foreign.kind != "other amount" else Decimal(7),
+                currency=foreign.currency,
+                proof="2.of-a-later-release" if foreign.kind == "unreadable proof" else None,
+                body=None,
+                origin=None,
+                created=-foreign.age,
+                visible=-foreign.age,
+                final=0.0,
+                failed=False,
+            )
+        )
+
+    @property
+    def excused_row(self) -> str | None:
+        """The row that may stay in doubt for ever: nobody can tell whose payout has its reference."""
+        foreign = self.plan.foreign
+        if foreign is None or foreign.kind != "unreadable proof":
+            return None
+        return self.plan.bodies[foreign.row].row
+
+    def _prepare(self, run: Run) -> None:
+        """What the operator does between two runs."""
+        self.loop.advance(run.gap)
+        if run.edit:
+            self._edit()
+        if run.delete:
+            self.note("ledger deleted")
+            self._others.append(self._disk)
+            self._disk = Disk(f"ledger {len(self._others) + 1}", self._imported())
+        if run.cancel:
+            self._cancel(self._operator.choice(list(self._file)))
+        if run.retry:
+            for row in self._file:
+                self._retry(row)
+
+    def _edit(self) -> None:
+        """Correct a row in the file, and tell the program to go on with it."""
+        row = self._operator.choice(list(self._file))
+        body = Body(row, self._file[row].amount + Decimal("0.01"), bad=self._operator.random() < 0.1)
+        self._file[row] = body
+        entry = self._disk.rows[row]
+        try:
+            known = _states.correct(entry.known, self._safeguards)
+        except IllegalTransition:
+            self.note("edit refused: row under way")
+            return
+        self.note("row corrected" if entry.known.intents else "row edited before it was sent")
+        self._disk.rows[row] = attrs.evolve(entry, body=body, known=known)
+
+    def _cancel(self, row: str) -> None:
+        entry = self._disk.rows[row]
+        try:
+            known = _states.cancel(entry.known, self._safeguards)
+        except IllegalTransition:
+            self.note("cancel refused")
+            return
+        self.note("row cancelled")
+        self._disk.rows[row] = attrs.evolve(entry, known=known)
+
+    def _retry(self, row: str) -> None:
+        entry = self._disk.rows[row]
+        payment = next((p for p in self._payments() if p.id == entry.known.payout_id), None)
+        failed = payment is not None and payment.failed and payment.final <= self.loop.time()
+        try:
+            known = _states.retry(entry.known, finally_failed=failed, safeguards=self._safeguards)
+        except IllegalTransition:
+            return
+        self.note("retried after final failure")
+        self._disk.rows[row] = attrs.evolve(entry, known=known)
+
+    def _payments(self) -> list[Payment]:
+        return [payment for service in self._services.values() for payment in service.payments]
+
+    # Runs
+
+    def _play(self, name: str, run: Run) -> None:
+        self._prepare(run)
+        if run.clock or run.jump:
+            self.note("clock forward" if run.clock + run.jump > 0 else "clock back")
+        first = self._worker(name, run, self._open(f"{name} a", self._disk), "a")
+        workers = [first]
+        if run.second == "shared ledger":
+            self.note("two workers, one ledger")
+            workers.append(self._worker(name, run, first.ledger, "b"))
+        elif run.second == "own ledger":
+            self.note("two workers, two ledgers")
+            copy = self._disk.copy(f"copy of {name}")
+            self._others.append(copy)
+            workers.append(self._worker(name, run, self._open(f"{name} b", copy), "b"))
+        crashed = self._run(workers, run)
+        if not crashed:
+            self.loop.advance(1.0)
+            self._end(first)
+
+    def _open(self, host: str, disk: Disk) -> Ledger:
+        ledger = Ledger(self.loop, host, disk, self._disk_chance, self._safeguards, self.note)
+        ledger.healthy = self._services["home"].healthy
+        return ledger
+
+    def _worker(self, name: str, run: Run, ledger: Ledger, letter: str) -> Worker:
+        host = f"{name} {letter}"
+        site = run.site if self._is_touched() else "home"
+        service = self._services["home" if site in ("home", "rotated key") else "other"]
+        clock = Clock(self.loop, host, self.loop.time(), run.clock)
+        if run.jump:
+            self.loop.call_later(5.0, setattr, clock, "wrong", run.jump)
+        return Worker(self._world, host, ledger, service, _SITES[site], clock, run.encoding, self._seed)
+
+    def _is_touched(self) -> bool:
+        """Whether the ledger has sent anything: before that, it may be begun anywhere."""
+        return any(entry.known.intents or entry.known.generation for entry in self._disk.rows.values())
+
+    def _run(self, workers: list[Worker], run: Run) -> bool:
+        """Whether the machine died."""
+        loop = self.loop
+        over = loop.create_future()
+        tasks = [loop.start(worker.host, worker.run()) for worker in workers]
+        if run.crash is not None:
+            loop.alarm(run.crash, lambda: over.done() or over.set_result(True))
+        if run.drain is not None:
+            loop.alarm(run.drain, lambda: [self.note("drained"), *(w.stop("drain") for w in workers)])
+        for task in tasks:
+            task.add_done_callback(lambda _: all(map(_is_done, tasks)) and (over.done() or over.set_result(False)))
+        crashed: bool = loop.run(over)
+        loop.clear_alarms()
+        for task in tasks:
+            if task.done() and (error := task.exception()) is not None:
+                raise error
+        if crashed:
+            self._crash(workers)
+        return crashed
+
+    def _crash(self, workers: list[Worker]) -> None:
+        self.loop.crash(*(worker.host for worker in workers))
+        entries = self._disk.rows.values()
+        in_flight = any(entry.known.state is RowState.IN_FLIGHT for entry in entries)
+        self.note("crash with rows in flight" if in_flight else "crash")
+
+    def _end(self, worker: Worker) -> None:
+        """A run that came to its end says how."""
+        counts: dict[tuple[RowState, str], tuple[int, Decimal]] = {}
+        for entry in worker.ledger.rows.values():
+            rows, total = counts.get((entry.known.state, "XOF"), (0, Decimal(0)))
+            counts[entry.known.state, "XOF"] = (rows + 1, total + entry.body.amount)
+        tally = Tally.of(counts)
+        self._last_code = exit_code(tally, self._safeguards)
+        self.note(f"exit {self._last_code}")
+        judge.check_end(tally, self._last_code, worker.ledger.rows)
+
+
+def _is_done(task: object) -> bool:
+    return task.done()  # type: ignore[attr-defined, no-any-return] # a task
