@@ -107,6 +107,19 @@ async def test_before_anything_was_sent_a_cancelled_creation_had_no_effect(heard
     assert cancelled(heard)[0].effect == "none"
 
 
+async def test_a_listener_that_stops_the_program_leaves_no_grant_behind() -> None:
+    class Stop(BaseException):
+        """Not for anybody to catch."""
+
+    def stop(event: events.Event) -> None:
+        raise Stop
+
+    client = play(client_on, payout_answer(), on_event=stop).client
+    with pytest.raises(Stop):
+        await client.payouts.create(**PAYOUT)
+    assert client.limits_snapshot()["write"].used == 0
+
+
 async def test_after_it_was_sent_a_cancelled_creation_carries_its_outcome(
     server: RawServer, client: AsyncPayments, heard: list[Any]
 ) -> None:
