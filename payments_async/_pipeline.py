@@ -12,12 +12,13 @@ from typing import Any
 
 import attrs
 
-from . import events
+from . import _narration as narrate
 from ._answers import Reading, read_answer, read_failure
 from ._auth import Key
 from ._calls import Call, Origin, prepare
+from ._flights import make_flight
 from ._gate import Gate, GateTimeout
-from ._idempotency import HEADER, KeyMaker, UsedKeys
+from ._idempotency import KeyMaker, UsedKeys
 from ._journey import Journey
 from ._keys import Keys, KeyState
 from ._limits import LimitClass, LimitSnapshot
@@ -25,7 +26,7 @@ from ._operations import Operation
 from ._retry import backoff, pause
 from ._runtime import Runtime
 from ._settings import Settings
-from ._wire import Flight, Transport, TransportFailure
+from ._wire import Transport, TransportFailure
 from .errors import ConfigurationError, InvalidRequest, LimitReached, PaymentsError, RateLimitedError
 from .models import Page, Record, ResponseInfo
 from .params import Params, PreparedRequest
@@ -137,18 +138,16 @@ class Pipeline:
             grant = 0
         if not grant:
             raise journey.out_of_time()
-        if self.settings.emitter.enabled:
-            waited = self.runtime.monotonic() - now
-            self.settings.emitter.emit(events.Throttled(name, len(journey.attempts) + 1, waited))
+        narrate.throttled(self.settings.emitter, journey, self.runtime.monotonic() - now)
         return grant
 
     async def _attempt(self, key: Key, state: KeyState, held: Held, journey: Journey) -> Reading:
         """One flight, and its verdict."""
         call, monotonic = journey.call, self.runtime.monotonic
         started = monotonic()
-        flight = self._flight(key, journey, started)
+        flight = make_flight(call, self.settings, key, journey.deadline, started)
         try:
-            self._told_sent(journey)
+            narrate.sent(self.settings.emitter, journey)
             reading = read_answer(call, await self.transport.send(flight), self.runtime.now)
         except TransportFailure as failure:
             reading = read_failure(call, failure, sent=flight.sent)
@@ -170,30 +169,8 @@ class Pipeline:
         else:
             answered = reading.status is not None
             self._leave(held, ended, answered=answered, sent=answered or flight.sent)
-        self._told_ended(journey)
+        narrate.ended(self.settings.emitter, journey)
         return reading
-
-    def _flight(self, key: Key, journey: Journey, now: float) -> Flight:
-        call, settings = journey.call, self.settings
-        prepared = call.prepared
-        headers: dict[str, str] = {
-            "Authorization": key.authorization,
-            "User-Agent": settings.user_agent,
-            "Accept": "application/json",
-            "Accept-Encoding": "gzip" if prepared is None else "identity",
-        }
-        if prepared is not None:
-            headers["Content-Type"] = "application/json"
-            headers[HEADER] = prepared.idempotency_key
-        if call.headers:
-            theirs = {name.lower() for name in call.headers}
-            ours = {name: value for name, value in headers.items() if name.lower() not in theirs}
-            headers = {**ours, **call.headers}
-        timeout = call.timeout or settings.timeout
-        if journey.deadline is not None:
-            timeout = min(timeout, max(journey.deadline - now, 0.001))
-        body = None if prepared is None else prepared.body
-        return Flight(call.operation.method, settings.base_url + call.path, headers, body, timeout)
 
     def _leave(self, held: Held, now: float, *, answered: bool, sent: bool) -> None:
         for gate, grant in held:
@@ -209,9 +186,7 @@ class Pipeline:
             asked = min(asked, self.settings.max_retry_after)
         seconds = pause(journey.retries + 1, asked, self.runtime.random())
         state.limiter.refused(held, now, seconds)
-        if self.settings.emitter.enabled:
-            name, number = journey.call.operation.name, len(journey.attempts)
-            self.settings.emitter.emit(events.GateClosed(name, number, seconds))
+        narrate.closed(self.settings.emitter, journey, seconds)
 
     def _before_retry(
         self, state: KeyState, journey: Journey, reading: Reading, error: PaymentsError
@@ -230,9 +205,7 @@ class Pipeline:
         delay = 0.0 if limited else backoff(journey.retries, self.runtime.random())
         if journey.is_late(self.runtime.monotonic, after=delay):
             raise journey.out_of_time(error)
-        if settings.emitter.enabled:
-            told = events.RetryScheduled(call.operation.name, len(journey.attempts), delay, reading.reason)
-            settings.emitter.emit(told)
+        narrate.retrying(settings.emitter, journey, delay, reading.reason)
         return delay
 
     def _not_to_be_waited_for(self, error: PaymentsError) -> bool:
@@ -252,10 +225,7 @@ class Pipeline:
         """The caller cancelled: the verdict goes with the cancellation, and to whoever listens."""
         if journey.unknown:
             stopped.outcome = journey.outcome_unknown()  # type: ignore[attr-defined] # it rides along
-        call = journey.call
-        key = call.prepared.idempotency_key if call.prepared else None
-        event = events.CallCancelled(call.operation.name, len(journey.attempts), journey.effect, key)
-        self.settings.emitter.emit(event)
+        narrate.cancelled(self.settings.emitter, journey)
 
     def _delivered(self, journey: Journey, reading: Reading) -> Any:
         """The record, with its answer attached."""
@@ -268,30 +238,6 @@ class Pipeline:
             object.__setattr__(value, "_response", info)
         elif isinstance(value, Page):
             object.__setattr__(value, "response", info)
-        if prepared is not None and info.replayed and self.settings.emitter.enabled:
-            told = events.Replayed(journey.call.operation.name, len(journey.attempts), key)
-            self.settings.emitter.emit(told)
+        if prepared is not None and info.replayed:
+            narrate.replayed(self.settings.emitter, journey)
         return value
-
-    def _told_sent(self, journey: Journey) -> None:
-        if self.settings.emitter.enabled:
-            call = journey.call
-            key = call.prepared.idempotency_key if call.prepared else None
-            number = len(journey.attempts) + 1
-            self.settings.emitter.emit(
-                events.RequestSent(call.operation.name, number, call.operation.method, key)
-            )
-
-    def _told_ended(self, journey: Journey) -> None:
-        if self.settings.emitter.enabled:
-            last = journey.attempts[-1]
-            self.settings.emitter.emit(
-                events.AttemptEnded(
-                    journey.call.operation.name,
-                    last.number,
-                    last.verdict,
-                    last.reason,
-                    last.status,
-                    last.elapsed,
-                )
-            )

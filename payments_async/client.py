@@ -20,6 +20,7 @@ from ._pipeline import Pipeline
 from ._resolving import Resolver, request_of
 from ._runtime import SYSTEM, Runtime
 from ._settings import check_numbers, settle, variables
+from ._transports import default_transport
 from ._waiting import Waiting
 from ._wire import Transport
 from .arguments import WriteOptions
@@ -38,8 +39,8 @@ R = TypeVar("R")
 class AsyncPayments:
     """Collects payments and sends payouts.
 
-    Constructing one does no I/O and needs no running loop. Use it with or without `async with`; close it
-    with `aclose()` when you are done. All clients of a key in a process share its rate limits.
+    Constructing one does no I/O and needs no running loop. Use it with or without `async with`, and end it
+    with `aclose()`. All clients of a key in a process share its rate limits.
     """
 
     def __init__(
@@ -108,16 +109,9 @@ class AsyncPayments:
             on_limit=on_limit,
         )
         runtime = runtime or SYSTEM
-        if transport is None:
-            from ._transport import AiohttpTransport  # aiohttp costs 0.2 s: only when it is needed
-
-            transport = AiohttpTransport(
-                connect_timeout=connect_timeout,
-                max_connections=max_connections,
-                proxy=proxy,
-                ssl_context=ssl_context,
-                runtime=runtime,
-            )
+        transport = transport or default_transport(
+            runtime, connect_timeout, max_connections, proxy, ssl_context
+        )
         limiters = PROCESS if runtime is SYSTEM else Limiters(runtime.monotonic)
         keys = Keys(limiters, settings.base_url, settings.limits)
         if not callable(api_key):

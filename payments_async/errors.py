@@ -21,82 +21,51 @@ PaymentsError                      .effect: "none" | "happened" | "unknown"
 ├─ ResponseMismatch                a 2xx with another record than was asked for
 └─ WaitTimeout                     a wait ended before the record was final; .last .token
 
-Errors carry facts. None holds the API key, a request's headers or a transport's object; bodies show
-themselves to nobody and stay behind when an error is pickled.
+Errors carry facts. None holds the key or a request's headers; bodies never print, nor leave in a pickle.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any
 
-from .models._response import Attempt
+from ._error_base import Body as Body
+from ._error_base import Effect as Effect
+from ._error_base import PaymentsError as PaymentsError
 
 if TYPE_CHECKING:
     from .params import PreparedRequest
 
-Effect = Literal["none", "happened", "unknown"]
-"""Whether this call moved money or made a record: it did not · it did · nobody can tell yet."""
-
-
-class Body:
-    """An answer's body, which may hold account data: read it on purpose, it never prints itself."""
-
-    __slots__ = ("raw",)
-
-    def __init__(self, raw: bytes) -> None:
-        self.raw: bytes = raw
-        """The bytes as they came."""
-
-    def text(self) -> str:
-        """The body as text; unreadable bytes are replaced."""
-        return self.raw.decode("utf-8", "replace")
-
-    def json(self) -> Any:
-        """The body as the standard library reads it; raises ValueError when it is not JSON."""
-        return json.loads(self.raw)
-
-    def __repr__(self) -> str:
-        return f"<body of {len(self.raw)} bytes>"
-
-
-class PaymentsError(Exception):
-    """Anything this package raises on purpose."""
-
-    _left_out_of_pickles: ClassVar[frozenset[str]] = frozenset()
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        effect: Effect = "none",
-        operation: str | None = None,
-        idempotency_key: str | None = None,
-        attempts: tuple[Attempt, ...] = (),
-    ) -> None:
-        super().__init__(message)
-        self.effect: Effect = effect
-        """Whether this call can have moved money or made a record."""
-        self.operation = operation
-        """Which call it was: `payouts.create`."""
-        self.idempotency_key = idempotency_key
-        """The key the write carried."""
-        self.attempts = attempts
-        """Every try and what came of it."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        state = {name: value for name, value in vars(self).items() if name not in self._left_out_of_pickles}
-        left_out = dict.fromkeys(self._left_out_of_pickles & vars(self).keys())
-        return _rebuilt, (type(self), self.args, {**state, **left_out})
-
-
-def _rebuilt(cls: type[PaymentsError], args: tuple[Any, ...], state: dict[str, Any]) -> PaymentsError:
-    error = cls.__new__(cls, *args)
-    error.args = args
-    vars(error).update(state)
-    return error
+__all__ = [
+    "STATUS_ERRORS",
+    "APIConnectionError",
+    "APIStatusError",
+    "APITimeoutError",
+    "AuthenticationError",
+    "BadRequestError",
+    "Body",
+    "ConfigurationError",
+    "ConflictError",
+    "DeadlineExceeded",
+    "DecodeError",
+    "DuplicateReference",
+    "Effect",
+    "IdempotencyConflict",
+    "InvalidRequest",
+    "LimitReached",
+    "NotFoundError",
+    "OutcomeUnknown",
+    "PaymentsError",
+    "PermissionDeniedError",
+    "RateLimitedError",
+    "ResponseMismatch",
+    "SearchIncomplete",
+    "ServerError",
+    "UnprocessableError",
+    "WaitTimeout",
+    "error_class",
+]
 
 
 class ConfigurationError(PaymentsError):
@@ -119,7 +88,7 @@ class APIConnectionError(PaymentsError):
     def __init__(self, message: str, *, kind: str, **facts: Any) -> None:
         super().__init__(message, **facts)
         self.kind = kind
-        """Where it broke: `dns`, `connect`, `tls`, `pool`, `reset`, `protocol`, `too_large`, `timeout`."""
+        """`dns`, `connect`, `tls`, `pool`, `reset`, `protocol`, `too_large` or `timeout`."""
 
 
 class APITimeoutError(APIConnectionError):

@@ -30,8 +30,8 @@ R = TypeVar("R")
 class Payments:
     """Collects payments and sends payouts.
 
-    Constructing one does no I/O and needs no running loop. Use it with or without `with`; close it
-    with `close()` when you are done. All clients of a key in a process share its rate limits.
+    Constructing one does no I/O and needs no running loop. Use it with or without `with`, and end it
+    with `close()`. All clients of a key in a process share its rate limits.
     """
 
     def __init__(

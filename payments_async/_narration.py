@@ -1,0 +1,60 @@
+"""Tells what happens to a call: makes an event when somebody listens, and nothing otherwise."""
+
+from __future__ import annotations
+
+from . import events
+from ._journey import Journey
+from .events import Emitter
+
+
+def _key(journey: Journey) -> str | None:
+    prepared = journey.call.prepared
+    return prepared.idempotency_key if prepared else None
+
+
+def sent(emitter: Emitter, journey: Journey) -> None:
+    """A request is about to go out."""
+    if emitter.enabled:
+        operation, number = journey.call.operation, len(journey.attempts) + 1
+        emitter.emit(events.RequestSent(operation.name, number, operation.method, _key(journey)))
+
+
+def ended(emitter: Emitter, journey: Journey) -> None:
+    """The last attempt has ended."""
+    if emitter.enabled:
+        name, last = journey.call.operation.name, journey.attempts[-1]
+        told = (last.verdict, last.reason, last.status, last.elapsed)
+        emitter.emit(events.AttemptEnded(name, last.number, *told))
+
+
+def throttled(emitter: Emitter, journey: Journey, waited: float) -> None:
+    """The next attempt waited so many seconds for its turn."""
+    if emitter.enabled:
+        emitter.emit(events.Throttled(journey.call.operation.name, len(journey.attempts) + 1, waited))
+
+
+def closed(emitter: Emitter, journey: Journey, seconds: float) -> None:
+    """The last attempt was refused, and closed its gate for so long."""
+    if emitter.enabled:
+        emitter.emit(events.GateClosed(journey.call.operation.name, len(journey.attempts), seconds))
+
+
+def retrying(emitter: Emitter, journey: Journey, delay: float, reason: str) -> None:
+    """Another attempt follows in so many seconds."""
+    if emitter.enabled:
+        name, number = journey.call.operation.name, len(journey.attempts)
+        emitter.emit(events.RetryScheduled(name, number, delay, reason))
+
+
+def replayed(emitter: Emitter, journey: Journey) -> None:
+    """The answer came from the service's idempotency store."""
+    if emitter.enabled:
+        name, number = journey.call.operation.name, len(journey.attempts)
+        emitter.emit(events.Replayed(name, number, _key(journey)))
+
+
+def cancelled(emitter: Emitter, journey: Journey) -> None:
+    """The caller gave the call up."""
+    if emitter.enabled:
+        name, number = journey.call.operation.name, len(journey.attempts)
+        emitter.emit(events.CallCancelled(name, number, journey.effect, _key(journey)))
