@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from . import _chain, _sqlite, _store, _totals
 from ._chain import Entry
+from ._commit import Standing
 from ._identifiers import body_hash
 from ._lock import HighWater
 from ._records import CheckReport, Header
@@ -23,8 +24,8 @@ _PAGE: Final = 500
 _TOLD: Final = 100
 
 
-async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[Header, Entry, list[str]] | None:
-    """The header, the last entry and what is wrong with the last part of the chain; None before the import.
+async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[Standing, list[str]] | None:
+    """The ledger as its last commit left it, and what is wrong with that; None before the import.
 
     Reads the same little whatever the ledger's size. Raises Unreadable.
     """
@@ -36,10 +37,13 @@ async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[Header, Entr
     found = await _segment(db, header, number)
     if last.hash != digest or await _store.entries(db, ENTRIES.c.number > number, limit=1):
         found.append("the chain does not end where the header says")
+    totals = await _store.totals(db)
+    if sum(rows for rows, _ in totals.values()) != header.rows:
+        found.append("the totals do not count as many rows as were imported")
     found += await _header_findings(db, header, told_in)
     found += await _outline_findings(db, last)
     found += await _mark_findings(db, header, number, mark)
-    return header, last, found
+    return Standing(header, last, totals), found
 
 
 async def _segment(db: AsyncConnection, header: Header, last: int) -> list[str]:
@@ -54,12 +58,8 @@ async def _segment(db: AsyncConnection, header: Header, last: int) -> list[str]:
 
 async def _header_findings(db: AsyncConnection, header: Header, told_in: int) -> list[str]:
     told = await _store.entries(db, ENTRIES.c.number == told_in, limit=1)
-    found = (
-        [] if told and told[0].changes == _store.facts(header) else ["the header is not as it was written"]
-    )
-    if sum(rows for rows, _ in (await _store.totals(db)).values()) != header.rows:
-        found.append("the totals do not count as many rows as were imported")
-    return found
+    same = told and told[0].changes == _store.facts(header)
+    return [] if same else ["the header is not as it was written"]
 
 
 async def _outline_findings(db: AsyncConnection, entry: Entry) -> list[str]:
@@ -111,7 +111,8 @@ async def everything(db: AsyncConnection) -> CheckReport:
     ended = await end(db, None)
     if ended is None:
         return CheckReport(0, 0, _chain.GENESIS.hex(), tuple(found))
-    header, last, wrong = ended
+    standing, wrong = ended
+    header, last = standing.header, standing.head
     found.add(*wrong)
     entries = await _whole_chain(db, header.binding.batch_id, found)
     rows, sums, digest = await _all_rows(db, found)
@@ -119,7 +120,7 @@ async def everything(db: AsyncConnection) -> CheckReport:
         found.add("the rows do not add up to what the chain says of them")
     if rows != header.rows:
         found.add(f"{header.rows} rows were imported, {rows} are there")
-    found.add(*_totals.disagreements(await _store.totals(db), sums.totals))
+    found.add(*_totals.disagreements(standing.totals, sums.totals))
     return CheckReport(rows, entries, last.hash.hex(), tuple(dict.fromkeys(found)))
 
 

@@ -1,9 +1,8 @@
-"""What every change of rows does in its transaction: rows, totals, an entry of the chain, the head."""
+"""What every commit does: rows, totals, an entry of the chain, the head; and what it leaves behind."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
 
 import attrs
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -11,8 +10,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from . import _chain, _store, _totals
 from ._ages import Moment
 from ._chain import Entry
-from ._records import Binding, Header, LedgerRow
+from ._records import Binding, Header, LedgerRow, Totals
 from ._store import Stored, Unreadable
+
+
+@attrs.frozen
+class Standing:
+    """A ledger as its last commit left it. Kept in memory: there is no other writer."""
+
+    header: Header
+    head: Entry
+    totals: Totals
+
 
 Change = tuple[Stored, LedgerRow]
 """A row as it is, and as it will be."""
@@ -20,39 +29,32 @@ Plan = Callable[[AsyncConnection, int], Awaitable[Sequence[Change]]]
 """Reads rows and says what becomes of each, given the number of the entry to come."""
 
 
-class Done(NamedTuple):
-    """What a change did; the entry is the one before when nothing changed."""
-
-    rows: tuple[LedgerRow, ...]
-    entry: Entry
-
-
-async def commit(db: AsyncConnection, batch_id: str, kind: str, at: Moment, plan: Plan) -> Done:
-    """Carry out a plan. Raises Unreadable when the ledger changed under it."""
-    head = await _store.head(db)
-    planned = await plan(db, head.number + 1)
+async def commit(
+    db: AsyncConnection, before: Standing, kind: str, at: Moment, plan: Plan
+) -> tuple[Standing, tuple[LedgerRow, ...]]:
+    """Carry out a plan; without changes nothing is written. Raises Unreadable when rows changed under it."""
+    head, planned = before.head, await plan(db, before.head.number + 1)
     if not planned:
-        return Done((), head)
-    changes = [(stored.row, after) for stored, after in planned]
-    added = await _store.replace(db, changes)
+        return before, ()
+    added = await _store.replace(db, planned)
     if added is None:
         raise Unreadable("rows are changed by something else than this run")
+    changes = [(stored.row, after) for stored, after in planned]
+    rows = tuple(after for _, after in planned)
+    moved = _totals.moved(before.totals, changes)
+    await _store.set_totals(db, moved, before.totals)
     digest = _chain.moved(head.rows_digest, (stored.digest for stored, _ in planned), added)
-    rows = tuple(after for _, after in changes)
-    entry = _chain.linked(head, batch_id, at, kind, _chain.told(rows), digest)
-    kept = await _store.totals(db)
-    await _store.set_totals(db, _totals.moved(kept, changes), kept)
+    entry = _chain.linked(head, before.header.binding.batch_id, at, kind, _chain.told(rows), digest)
     await _store.append(db, entry)
     await _store.set_head(db, entry)
-    return Done(rows, entry)
+    return Standing(before.header, entry, {**before.totals, **moved}), rows
 
 
-async def rebind(db: AsyncConnection, header: Header, binding: Binding, at: Moment) -> tuple[Header, Entry]:
+async def rebind(db: AsyncConnection, before: Standing, binding: Binding, at: Moment) -> Standing:
     """Write down another binding, with an entry that says so."""
-    head = await _store.head(db)
-    changed = attrs.evolve(header, binding=binding)
-    facts = _store.facts(changed)
-    entry = _chain.linked(head, header.binding.batch_id, at, "header", facts, head.rows_digest)
+    header = attrs.evolve(before.header, binding=binding)
+    facts, digest = _store.facts(header), before.head.rows_digest
+    entry = _chain.linked(before.head, binding.batch_id, at, "header", facts, digest)
     await _store.append(db, entry)
-    await _store.set_header(db, changed, entry, fresh=False)
-    return changed, entry
+    await _store.set_header(db, header, entry, fresh=False)
+    return Standing(header, entry, before.totals)

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from . import _sqlite
 from ._ledger_file import Ballast, FileWatch, prepare, refuse_remote
-from ._lock import HighWater, LedgerLock
+from ._lock import LedgerLock
 from ._store import Unreadable
 from .ledger_errors import (
     LedgerBroken,
@@ -61,8 +61,8 @@ class Handle:
 
     path: str
     lock: LedgerLock
-    mark: HighWater | None = None
-    """Set within a transaction: how far it takes the ledger. Written to the lock after its commit."""
+    after: Callable[[], None] | None = None
+    """Set within a transaction: what to do once it is committed, even when its caller was cancelled."""
     _engine: AsyncEngine = attrs.field(kw_only=True)
     _connection: AsyncConnection = attrs.field(kw_only=True)
     _ballast: Ballast = attrs.field(kw_only=True)
@@ -131,10 +131,10 @@ class Handle:
         return failure.kind == _sqlite.FULL and purpose is Purpose.OUTCOME and self._ballast.drop()
 
     async def _attempt(self, work: Work[T]) -> T | _Failure:
-        self.mark = None
+        self.after = None
         done = await self._guarded(self._transaction(work))
-        if self.mark is not None and not isinstance(done, _Failure):
-            self.lock.note(self.mark)
+        if self.after is not None and not isinstance(done, _Failure):
+            self.after()
         return done
 
     async def _transaction(self, work: Work[T]) -> T:

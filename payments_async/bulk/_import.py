@@ -13,7 +13,8 @@ from sqlalchemy.schema import CreateIndex
 
 from . import _moves, _store
 from ._ages import Moment
-from ._chain import Entry, linked, moved, row_digest
+from ._chain import linked, moved, row_digest
+from ._commit import Standing
 from ._records import Binding, Duplicate, Header, LedgerRow, NewRow
 from ._schema import ROWS, SCHEMA, UNIQUE, WORK
 from ._totals import Sums, by_currency
@@ -65,7 +66,7 @@ async def load(
     *,
     at: Moment,
     client_version: str,
-) -> tuple[Header, Entry]:
+) -> Standing:
     """Insert all rows, index them and begin the chain. Raises Duplicates; whatever `rows` raises passes."""
     loaded = _Loaded()
     async with aclosing(slices(rows, _SLICE)) as groups:
@@ -78,7 +79,7 @@ async def load(
     await _store.set_header(db, header, entry, fresh=True)
     await _store.set_totals(db, loaded.sums.totals, {})
     await _store.append(db, entry)
-    return header, entry
+    return Standing(header, entry, loaded.sums.totals)
 
 
 async def slices(

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Select
 
 from . import _check, _opening, _store
 from ._ages import Moment
-from ._chain import Entry
+from ._commit import Standing
 from ._handle import Handle, open_handle
 from ._records import Binding, CheckReport, Header, LedgerRow, Totals
 from ._schema import FOLLOWED, ROWS
@@ -29,8 +29,7 @@ class LedgerReader:
         """Use `open`."""
         self._handle = handle
         self._clock = clock
-        self._header: Header | None = None
-        self._head: Entry | None = None
+        self._standing: Standing | None = None
 
     @classmethod
     async def open(
@@ -52,9 +51,8 @@ class LedgerReader:
 
     async def _begin(self, *, create: bool) -> None:
         handle = self._handle
-        found = await handle.transact(lambda db: _opening.opened(db, handle.path, handle.lock.mark))
-        if found is not None:
-            self._header, self._head = found
+        self._standing = await handle.transact(lambda db: _opening.opened(db, handle.path, handle.lock.mark))
+        if self._standing is not None:
             await handle.in_write_ahead_log()
         elif not create:
             raise LedgerMissing(handle.path, "holds no batch: its import did not end")
@@ -77,19 +75,29 @@ class LedgerReader:
     @property
     def is_empty(self) -> bool:
         """Whether nothing was imported yet."""
-        return self._header is None
+        return self._standing is None
 
     @property
     def header(self) -> Header:
         """What the ledger says of itself. Raises LedgerMissing before the import."""
-        if self._header is None:
-            raise LedgerMissing(self.path, "holds no batch yet")
-        return self._header
+        return self._standing_now.header
 
     @property
     def head(self) -> tuple[int, str]:
-        """The last entry of the chain: its number, and its hash in hexadecimal; 0 before the import."""
-        return (self._head.number, self._head.hash.hex()) if self._head else (0, "")
+        """The last entry of the chain: its number, and its hash in hexadecimal. Raises LedgerMissing too."""
+        head = self._standing_now.head
+        return head.number, head.hash.hex()
+
+    @property
+    def totals(self) -> Totals:
+        """Rows and sums by state and currency, as of the last commit. Raises LedgerMissing too."""
+        return self._standing_now.totals
+
+    @property
+    def _standing_now(self) -> Standing:
+        if self._standing is None:
+            raise LedgerMissing(self.path, "holds no batch yet")
+        return self._standing
 
     def require(self, binding: Binding, *, other_key: bool = False, other_input: bool = False) -> None:
         """See that this run is what the ledger was begun for: batch, environment, base URL, key and input.
@@ -101,10 +109,6 @@ class LedgerReader:
         _opening.require(
             self.path, self.header.binding, binding, {name for name, may in allowed.items() if may}
         )
-
-    async def totals(self) -> Totals:
-        """Rows and sums by state and currency, as of the last commit."""
-        return await self._handle.transact(_store.totals)
 
     async def row(self, row_key: str) -> LedgerRow | None:
         """The row with this key."""

@@ -6,6 +6,8 @@ the functions of `_states` alone, which raise IllegalTransition for a change tha
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 import attrs
 
 from . import _states
@@ -47,22 +49,28 @@ def recorded(row: LedgerRow, outcome: Outcome, entry: int) -> LedgerRow | None:
     """What was learned of a row, added to what was known; None when it was known already, or more was."""
     if _states.merge(row.known, outcome.known) != outcome.known:
         return None
-    after = attrs.evolve(_with_facts(row, outcome), known=outcome.known)
-    return None if after == row else attrs.evolve(after, changed_in=entry)
+    facts = _facts(row, outcome)
+    if outcome.known == row.known and facts == {name: getattr(row, name) for name in facts}:
+        return None
+    return attrs.evolve(row, **facts, known=outcome.known, changed_in=entry)
 
 
-def _with_facts(row: LedgerRow, outcome: Outcome) -> LedgerRow:
-    if row.state is not outcome.known.state:
-        row = _without_facts(row)  # an old doubt's reason says nothing of the payout that was made
-    if outcome.service_status is not None and outcome.final >= row.final:
-        row = attrs.evolve(row, service_status=outcome.service_status, final=outcome.final)
+def _facts(row: LedgerRow, outcome: Outcome) -> dict[str, Any]:
+    moved = row.state is not outcome.known.state
+    facts = dict(_NO_FACTS) if moved else {}  # an old doubt's reason says nothing of the payout that was made
+    if outcome.service_status is not None and (moved or outcome.final >= row.final):
+        facts.update(service_status=outcome.service_status, final=outcome.final)
     if outcome.failure_code is not None or outcome.failure_message is not None:
-        row = attrs.evolve(row, failure_code=outcome.failure_code, failure_message=outcome.failure_message)
-    return row
+        facts.update(failure_code=outcome.failure_code, failure_message=outcome.failure_message)
+    return facts
 
 
-def _without_facts(row: LedgerRow) -> LedgerRow:
-    return attrs.evolve(row, service_status=None, final=False, failure_code=None, failure_message=None)
+_NO_FACTS: Final[dict[str, Any]] = {
+    "service_status": None,
+    "final": False,
+    "failure_code": None,
+    "failure_message": None,
+}
 
 
 def corrected(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
@@ -91,7 +99,7 @@ def _replaced(row: LedgerRow, new: NewRow) -> LedgerRow:
     if new.idempotency_key == row.idempotency_key:
         raise Refused("its idempotency key is used up: another body has another")
     content = {name: getattr(new, name) for name in _CONTENT}
-    return attrs.evolve(_without_facts(row), **content, key_intent=None)
+    return attrs.evolve(row, **_NO_FACTS, **content, key_intent=None)
 
 
 _CONTENT = ("reference", "amount", "currency", "method", "body", "body_hash", "idempotency_key", "metadata")

@@ -10,9 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateTable
 
 from . import _check, _sqlite, _store
-from ._chain import Entry
+from ._commit import Standing
 from ._lock import HighWater
-from ._records import Binding, Header
+from ._records import Binding
 from ._schema import HEADER, SCHEMA, TABLES
 from .ledger_errors import (
     LedgerDamaged,
@@ -26,8 +26,8 @@ from .ledger_errors import (
 )
 
 
-async def opened(db: AsyncConnection, path: str, mark: HighWater | None) -> tuple[Header, Entry] | None:
-    """The header and the chain's last entry; None for a ledger without a batch, whose tables are made.
+async def opened(db: AsyncConnection, path: str, mark: HighWater | None) -> Standing | None:
+    """The ledger as its last commit left it; None for a ledger without a batch, whose tables are made.
 
     Raises LedgerNewer or LedgerDamaged.
     """
@@ -42,10 +42,10 @@ async def opened(db: AsyncConnection, path: str, mark: HighWater | None) -> tupl
     ended = await _check.end(db, mark)
     if ended is None:
         return None
-    header, last, findings = ended
+    standing, findings = ended
     if findings:
         raise LedgerDamaged(path, findings)
-    return header, last
+    return standing
 
 
 _MISMATCHES: Final[tuple[tuple[str, type[LedgerMismatch]], ...]] = (

@@ -93,6 +93,12 @@ def _update(without: Sequence[str]) -> Any:
     return update(ROWS).where(same).values(changed)
 
 
+_SET_TOTAL: Final = (
+    update(TOTALS)
+    .where((TOTALS.c.state == bindparam("of_state")) & (TOTALS.c.currency == bindparam("of_currency")))
+    .values(rows=bindparam("rows"), amount=bindparam("amount"))
+)
+_ADD_TOTAL: Final = insert(TOTALS).values(state=bindparam("of_state"), currency=bindparam("of_currency"))
 _MOVE: Final = _update((*_IDENTITY, *_CONTENT))
 _REPLACE: Final = _update(_IDENTITY)
 
@@ -125,22 +131,17 @@ async def add(db: AsyncConnection, new: Sequence[tuple[LedgerRow, bytes]]) -> No
     await db.execute(insert(ROWS), [{**_values_of(row), "digest": digest} for row, digest in new])
 
 
-async def replace(db: AsyncConnection, changes: Sequence[tuple[LedgerRow, LedgerRow]]) -> list[bytes] | None:
+async def replace(db: AsyncConnection, changes: Sequence[tuple[Stored, LedgerRow]]) -> list[bytes] | None:
     """Put the second row of each pair in place of the first. Gives the new digests.
 
     Compare and set on the rank: None when a row is no longer what the first of its pair says.
     """
     digests = [row_digest(after) for _, after in changes]
     values = [
-        {
-            **_values_of(after),
-            "digest": digest,
-            "row_number": before.number,
-            "rank_before": rank(before.known),
-        }
+        {**_values_of(after), "digest": digest, "row_number": after.number, "rank_before": before.rank}
         for (before, after), digest in zip(changes, digests, strict=True)
     ]
-    content = any(before.body_hash != after.body_hash for before, after in changes)
+    content = any(before.row.body is not after.body for before, after in changes)
     result = await db.execute(_REPLACE if content else _MOVE, values)
     return digests if result.rowcount == len(changes) else None
 
@@ -157,13 +158,17 @@ async def totals(db: AsyncConnection) -> Totals:
 
 async def set_totals(db: AsyncConnection, changed: Totals, kept: Totals) -> None:
     """Keep the `changed` totals in place of those in `kept`, or beside them."""
-    for (state, currency), (rows, amount) in changed.items():
-        values = {"rows": rows, "amount": as_text(amount)}
-        if (state, currency) in kept:
-            place = (TOTALS.c.state == state) & (TOTALS.c.currency == currency)
-            await db.execute(update(TOTALS).where(place).values(values))
-        else:
-            await db.execute(insert(TOTALS).values(state=state, currency=currency, **values))
+    for statement, places in (
+        (_SET_TOTAL, changed.keys() & kept.keys()),
+        (_ADD_TOTAL, changed.keys() - kept.keys()),
+    ):
+        values = [
+            {"of_state": place[0], "of_currency": place[1], "rows": rows, "amount": as_text(amount)}
+            for place in places
+            for rows, amount in (changed[place],)
+        ]
+        if values:
+            await db.execute(statement, values)
 
 
 def facts(header: Header) -> str:

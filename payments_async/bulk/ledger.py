@@ -16,14 +16,15 @@ Importing this imports SQLAlchemy, which takes half a second: do it where a ledg
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Collection, Iterable
+from functools import partial
 from typing import Concatenate, ParamSpec
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from .. import __version__
 from . import _commit, _moves, _store
-from ._chain import Entry
-from ._commit import Change, Done, Plan
+from ._ages import Moment
+from ._commit import Change, Plan, Standing
 from ._handle import Purpose
 from ._import import Duplicates, load
 from ._ledger_reader import LedgerReader
@@ -47,35 +48,31 @@ class Ledger(LedgerReader):
         through. Either way nothing is imported. A cancelled import is rolled back and the ledger unusable
         until it is opened again.
         """
-        if self._header is not None:
+        if not self.is_empty:
             raise LedgerRefused(self.path, None, "it holds a batch already, and a ledger holds one")
         at = self._clock()
 
-        async def work(db: AsyncConnection) -> tuple[Header, Entry]:
-            header, entry = await load(db, binding, rows, at=at, client_version=__version__)
-            self._note(binding, entry)
-            return header, entry
+        async def work(db: AsyncConnection) -> None:
+            self._will_stand(await load(db, binding, rows, at=at, client_version=__version__))
 
         try:
-            header, self._head = await self._handle.transact(work, Purpose.IMPORT)
+            await self._handle.transact(work, Purpose.IMPORT)
         except Duplicates as error:
             found, total = error.found, error.total
         else:
-            self._header = header
             await self._handle.in_write_ahead_log()
-            return header
+            return self.header
         raise LedgerDuplicates(self.path, found, total=total)
 
     async def rebind(self, binding: Binding) -> None:
         """Record that the ledger now goes with another key or input file. The batch stays what it is."""
-        at, before = self._clock(), self.header
+        self.require(binding, other_key=True, other_input=True)
+        at = self._clock()
 
-        async def work(db: AsyncConnection) -> tuple[Header, Entry]:
-            header, entry = await _commit.rebind(db, before, binding, at)
-            self._note(binding, entry)
-            return header, entry
+        async def work(db: AsyncConnection) -> None:
+            self._will_stand(await _commit.rebind(db, self._standing_now, binding, at))
 
-        self._header, self._head = await self._handle.transact(work, Purpose.OUTCOME)
+        await self._handle.transact(work, Purpose.OUTCOME)
 
     async def claim(self, limit: int) -> Claim:
         """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is on the disk.
@@ -106,8 +103,8 @@ class Ledger(LedgerReader):
         return await self._intend("resend", plan)
 
     async def _intend(self, kind: str, plan: Plan) -> Claim:
-        done = await self._commit(kind, plan, Purpose.INTENT)
-        return Claim(done.rows, done.entry.at)
+        at = self._clock()
+        return Claim(await self._commit(kind, plan, Purpose.INTENT, at), at)
 
     async def record(self, outcomes: Iterable[Outcome]) -> tuple[LedgerRow, ...]:
         """Add what was learned, all in one commit. Gives the rows that changed, as they are now.
@@ -126,7 +123,7 @@ class Ledger(LedgerReader):
             pairs = [(each, after[each.row.number]) for each in found]
             return [(each, row) for each, row in pairs if row is not each.row]
 
-        return (await self._commit("record", plan, Purpose.OUTCOME)).rows
+        return await self._commit("record", plan, Purpose.OUTCOME)
 
     async def correct(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
         """Give rejected rows (or new ones) another body: same reference, new key; they are NEW again.
@@ -151,7 +148,7 @@ class Ledger(LedgerReader):
             found = await self._stored(db, wanted)
             return [(each, self._allowed(_moves.cancelled, each.row, entry)) for each in found]
 
-        return (await self._commit("cancel", plan, Purpose.OUTCOME)).rows
+        return await self._commit("cancel", plan, Purpose.OUTCOME)
 
     async def _replace(
         self, kind: str, replacements: Iterable[NewRow], move: Callable[[LedgerRow, NewRow, int], LedgerRow]
@@ -164,7 +161,7 @@ class Ledger(LedgerReader):
                 for each in await self._stored(db, wanted)
             ]
 
-        return (await self._commit(kind, plan, Purpose.OUTCOME)).rows
+        return await self._commit(kind, plan, Purpose.OUTCOME)
 
     async def _stored(self, db: AsyncConnection, numbers: Collection[int]) -> list[Stored]:
         found = await _store.numbered(db, numbers)
@@ -186,17 +183,21 @@ class Ledger(LedgerReader):
             reason = str(error)
         raise LedgerRefused(self.path, row.row_key, reason)
 
-    async def _commit(self, kind: str, plan: Plan, purpose: Purpose) -> Done:
-        at, binding = self._clock(), self.header.binding
+    async def _commit(
+        self, kind: str, plan: Plan, purpose: Purpose, at: Moment | None = None
+    ) -> tuple[LedgerRow, ...]:
+        moment = at or self._clock()
 
-        async def work(db: AsyncConnection) -> Done:
-            done = await _commit.commit(db, binding.batch_id, kind, at, plan)
-            self._note(binding, done.entry)
-            return done
+        async def work(db: AsyncConnection) -> tuple[LedgerRow, ...]:
+            standing, rows = await _commit.commit(db, self._standing_now, kind, moment, plan)
+            self._will_stand(standing)
+            return rows
 
-        done = await self._handle.transact(work, purpose)
-        self._head = done.entry
-        return done
+        return await self._handle.transact(work, purpose)
 
-    def _note(self, binding: Binding, entry: Entry) -> None:
-        self._handle.mark = HighWater(binding.batch_id, entry.number, entry.hash.hex())
+    def _will_stand(self, standing: Standing) -> None:
+        self._handle.after = partial(self._stand, standing)
+
+    def _stand(self, standing: Standing) -> None:
+        self._standing, head = standing, standing.head
+        self._handle.lock.note(HighWater(standing.header.binding.batch_id, head.number, head.hash.hex()))
