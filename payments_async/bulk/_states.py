@@ -129,8 +129,10 @@ def _changed(known: Known, change: Change) -> RowState:
 def intend(
     known: Known, *, next_epoch: bool = False, absent: bool = False, safeguards: Safeguards = ALL
 ) -> Known:
-    """A worker takes the row. `absent`: it was proven that no request so far made a payout.
+    """A worker takes the row; the new account is set only if the ledger still holds exactly `known`.
 
+    `absent`: it is proven that no request of any intent that `known` counts made a payout, be it by the list
+    or because the worker made the latest intent itself and saw each of its requests refused.
     Raises IllegalTransition when the row is decided.
     """
     state = _changed(known, Change.INTEND)

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Optional
+from typing import TypeAlias
 
 import attrs
 
 from payments_async.bulk import _states
-from payments_async.bulk._ages import Age, Moment, age, since_last_send, walk_start
-from payments_async.bulk._attempts import Kind, Reply, Step, after_attempt, attempt_verdict, kind_of, row_verdict
-from payments_async.bulk._identifiers import PROOF_KEY
+from payments_async.bulk._ages import Age, Moment, age, since_last_send
+from payments_async.bulk._attempts import (
+    Kind,
+    Reply,
+    Step,
+    after_attempt,
+    attempt_verdict,
+    kind_of,
+    row_verdict,
+)
 from payments_async.bulk._rules import Action, Finding, Hindrance, Walk, after_walk, at_start, hindrance
 from payments_async.bulk._states import Known, RowState
-from payments_async.bulk._witness import Expected, Found, Witness, judge
 from payments_async.models import Verdict
 
 from .ledger import Entry
+from .lookup import testify, walk
 from .plan import Body
-from .service import Payment, Request
+from .service import Request
 from .worker import Worker
 
-Next = Optional[Callable[[], Awaitable["Next"]]]
+Next: TypeAlias = "Callable[[], Awaitable[Next]] | None"
 """What to do next; None when the row is done with for this run."""
-_TRIES, _LOOKS, _PAGE = 4, 4, 3
+_TRIES, _LOOKS = 4, 4
 _NEVER = Age(0.0, 0.0)
 
 
@@ -38,8 +45,8 @@ class Job:
         self._seen: tuple[Moment | None, Moment] = (None, worker.clock.moment())
         """The latest intent known of, and when this session first knew it."""
         self._under_way = 0
-        self._clean = False
-        """Whether the latest intent is this job's and all its requests surely made nothing."""
+        self._clean: Known | None = None
+        """The account of this job's own intent, when all requests so far surely made nothing."""
         self._exists = self._refused = self._everywhere = False
         self._looks = _LOOKS
 
@@ -79,15 +86,14 @@ class Job:
     # Sending
 
     async def _send(self) -> Next:
-        return await self._take(self._entry, next_epoch=False, absent=self._clean)
+        entry = self._entry
+        return await self._take(entry, next_epoch=False, absent=entry.known == self._clean)
 
     async def _take(self, entry: Entry, *, next_epoch: bool, absent: bool) -> Next:
         """Record an intent, then post under it."""
         fresh = entry.known.state is RowState.NEW or next_epoch
         now = self._worker.clock.moment()
-        known = _states.intend(
-            entry.known, next_epoch=next_epoch, absent=absent, safeguards=self._safeguards
-        )
+        known = _states.intend(entry.known, next_epoch=next_epoch, absent=absent, safeguards=self._safeguards)
         taken = Entry(
             body=self._body(entry) if fresh else entry.body,
             known=known,
@@ -114,7 +120,7 @@ class Job:
                     continue
                 case Hindrance.STALE:
                     self._note("intent renewed")
-                    self._clean = not self._in_doubt(entry.known, verdicts)
+                    self._clean = None if self._in_doubt(entry.known, verdicts) else entry.known
                     return self._first()
                 case _:
                     self._worker.stop("disk")
@@ -205,10 +211,8 @@ class Job:
         if entry.known.state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT):
             return None
         began = since_last_send(self._age(entry.intended))
-        whole, payment = await self._walk(entry)
-        witness = None if payment is None else self._judge(entry, payment)
-        if witness is not None:
-            self._note(f"found: {witness}")
+        whole, payment = await walk(self._worker, entry, everywhere=self._everywhere)
+        witness = None if payment is None else testify(self._worker, entry, payment)
         resolution = after_walk(
             Walk(witness, whole, self._everywhere, began),
             since_send=since_last_send(self._age(entry.intended)),
@@ -240,34 +244,3 @@ class Job:
                 self._record(_states.doubt(entry.known))
                 return None
         return self._resolve
-
-    async def _walk(self, entry: Entry) -> tuple[bool, Payment | None]:
-        """Newest first, page by page: whether it came to the end, and what has the row's reference."""
-        reference = self._worker.named(entry)[0]
-        assert entry.first_intent is not None
-        since = None if self._everywhere else walk_start(entry.first_intent, self._safeguards)
-        currency = None if self._everywhere else "XOF"
-        last: Payment | None = None
-        while True:
-            page = await self._worker.page(since, currency, last)
-            if page is None:
-                self._note("walk cut short")
-                return False, None
-            for payment in page[:_PAGE]:
-                if payment.reference == reference:
-                    return True, payment
-            if len(page) <= _PAGE:
-                return True, None
-            last = page[_PAGE - 1]
-
-    def _judge(self, entry: Entry, payment: Payment) -> Witness:
-        proof = self._worker.identity(entry).proof(entry.body.content) if self._world.plan.proofs else None
-        asked = {"amount": entry.body.amount, "currency": "XOF", "instrument.phone_number": self._row}
-        account = self._row if payment.body is None else payment.body.row
-        shown = {
-            "amount": payment.amount,
-            "currency": payment.currency,
-            "instrument.phone_number": account,
-        }
-        metadata = None if payment.proof is None else {PROOF_KEY: payment.proof}
-        return judge(Expected(asked, proof), Found(shown, metadata), self._safeguards)

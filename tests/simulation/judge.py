@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import Any
 
 from payments_async.bulk._closing import Tally, balances
 from payments_async.bulk._states import RowState
 
 from .ledger import Breach, Disk, Entry
+from .plan import Plan
 from .promises import is_same
 from .service import Payment, Service
-
-if TYPE_CHECKING:
-    from .schedule import Schedule
 
 
 def check_end(tally: Tally, code: int, rows: Mapping[str, Entry]) -> None:
@@ -30,17 +28,23 @@ def check_end(tally: Tally, code: int, rows: Mapping[str, Entry]) -> None:
         raise Breach("exit 0, but not every row is created")
 
 
-def check(final: Disk, disks: list[Disk], services: list[Service], schedule: Schedule) -> None:
-    """Everything, when nothing happens any more. Raises Breach."""
-    if schedule.loop.failures:
-        raise Breach(f"an error that nobody saw: {schedule.loop.failures[0]}")
+def check(
+    disks: list[Disk],
+    services: list[Service],
+    plan: Plan,
+    excused: str | None,
+    failures: list[dict[str, Any]],
+) -> None:
+    """Everything, when nothing happens any more; the first disk is the one in use. Raises Breach."""
+    if failures:
+        raise Breach(f"an error that nobody saw: {failures[0]}")
     payments = [payment for service in services for payment in service.payments]
     _check_paid_once(payments)
     for disk in disks:
         for entry in disk.rows.values():
             _check_verdict(entry, disk, payments)
-    _check_none_lost(final, schedule)
-    _check_sums(final, payments)
+    _check_none_lost(disks[0], plan, excused)
+    _check_sums(disks[0], payments)
 
 
 def _check_paid_once(payments: list[Payment]) -> None:
@@ -64,9 +68,8 @@ def _check_verdict(entry: Entry, disk: Disk, payments: list[Payment]) -> None:
         raise Breach(f"FALSE CONFLICT: {row} has its payout")
 
 
-def _check_none_lost(final: Disk, schedule: Schedule) -> None:
+def _check_none_lost(final: Disk, plan: Plan, excused: str | None) -> None:
     """A healthy service and time leave no row open, and reject only what the service does not take."""
-    plan, excused = schedule.plan, schedule.excused_row
     for row, entry in final.rows.items():
         state = entry.known.state
         if state in (RowState.NEW, RowState.IN_FLIGHT, RowState.IN_DOUBT) and row != excused:

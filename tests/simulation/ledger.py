@@ -23,7 +23,7 @@ class Entry:
     """A row of the ledger."""
 
     body: Body
-    known: Known = Known()
+    known: Known = attrs.field(factory=Known)
     first_intent: Moment | None = None
     key_made: Moment | None = None
     intended: Moment | None = None

@@ -42,7 +42,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._now = 0.0
         self._dead: set[str] = set()
         self._tasks: list[asyncio.Task[Any]] = []
-        self._alarms: dict[int, Callable[[], None]] = {}
+        self._alarms: dict[int, Callable[[], object]] = {}
         self.steps = 0
         self.failures: list[dict[str, Any]] = []
         """What asyncio could tell nobody: exceptions of tasks that were not awaited."""
@@ -67,24 +67,30 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """asyncio's own."""
         return asyncio.Future(loop=self)
 
-    def create_task(self, coro: Any, *, name: Any = None, context: Any = None) -> asyncio.Task[Any]:  # type: ignore[override] # any loop may take less than typeshed's does
+    def create_task(self, coro: Any, *, name: Any = None, context: Any = None) -> asyncio.Task[Any]:
         """asyncio's own, quiet about being left behind."""
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context)
         task._log_destroy_pending = False  # type: ignore[attr-defined] # a power cut is no bug
         self._tasks.append(task)
         return task
 
-    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:  # type: ignore[override] # untyped arguments
+    def call_soon(  # type: ignore[override] # untyped arguments
+        self, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.Handle:
         """Run it before time goes on."""
         handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
 
-    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:  # type: ignore[override] # untyped arguments
+    def call_later(  # type: ignore[override] # untyped arguments
+        self, delay: float, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
         """Run it so many virtual seconds from now."""
         return self.call_at(self._now + delay, callback, *args, context=context)
 
-    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:  # type: ignore[override] # untyped arguments
+    def call_at(  # type: ignore[override] # untyped arguments
+        self, when: float, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
         """Run it at a virtual time."""
         handle = asyncio.TimerHandle(when, callback, args, self, context)
         self._count += 1
@@ -107,7 +113,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """A power cut: from now on nothing of these hosts runs."""
         self._dead.update(hosts)
 
-    def alarm(self, step: int, callback: Callable[[], None]) -> None:
+    def alarm(self, step: int, callback: Callable[[], object]) -> None:
         """Call it before that many more callbacks have run."""
         self._alarms[self.steps + step] = callback
 
@@ -142,18 +148,19 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             ready.pop()
         else:
             handle = ready.pop()
-        if handle._cancelled:  # type: ignore[attr-defined] # cheaper than cancelled(), some hundred times a schedule
+        if handle._cancelled:
             return
         self.steps += 1
         if self._alarms and (alarm := self._alarms.pop(self.steps, None)):
             alarm()
-        context: contextvars.Context = handle._context  # type: ignore[attr-defined] # how asyncio's own loops do it
-        if not self._dead or context.get(_HOST) not in self._dead:
-            context.run(handle._callback, *handle._args)  # type: ignore[attr-defined] # the same
+        # The private parts of a handle are what asyncio's own loops use.
+        context: contextvars.Context = handle._context  # type: ignore[attr-defined] # not in typeshed
+        if not self._dead or context.get(_HOST, "") not in self._dead:
+            context.run(handle._callback, *handle._args)  # type: ignore[attr-defined] # not in typeshed
 
     def _next_timers(self) -> None:
         timers = self._timers
-        while timers and timers[0][2]._cancelled:  # type: ignore[attr-defined] # as above
+        while timers and timers[0][2]._cancelled:
             heapq.heappop(timers)
         if not timers:
             raise Deadlock

@@ -116,7 +116,8 @@ def draw(seed: object) -> Plan:
     sober = toss() < 0.3  # neither two ledgers nor a lost one: there a refusal may depend on the moment
     dates, proofs = toss() < 0.75, toss() < 0.85
     bodies = tuple(
-        Body(f"r{number}", Decimal(1000 + number), bad=toss() < 0.12) for number in range(chance.randint(2, 5))
+        Body(f"r{number}", Decimal(1000 + number), bad=toss() < 0.12)
+        for number in range(chance.randint(2, 5))
     )
     moody = sober and toss() < 0.8  # then doubt is what matters: bad weather, slow lists, forgetful keys
     return Plan(

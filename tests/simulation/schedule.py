@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
 from decimal import Decimal
+from functools import partial
 
 import attrs
 
-from payments_async.bulk import _states
 from payments_async.bulk._closing import Place, Tally, exit_code
-from payments_async.bulk._identifiers import Identity
 from payments_async.bulk._safeguards import ALL, Safeguards
-from payments_async.bulk._states import IllegalTransition, RowState
+from payments_async.bulk._states import RowState
 
 from . import judge
-from .ledger import Breach, Disk, Entry, Ledger
+from .ledger import Breach, Disk, Ledger
 from .loop import Deadlock, SimulatedLoop
-from .plan import HOUR, Body, Plan, Run, draw
+from .operator import Operator, place_foreign
+from .plan import HOUR, Plan, Run, draw
 from .promises import Promises
-from .service import Payment, Service
-from .worker import BATCH, Clock, Worker, World
+from .service import Service
+from .worker import Clock, Worker, World
 
 HOME = Place("live", "https://service.example/v1", "key 1")
 _SITES = {
@@ -63,18 +64,17 @@ class Schedule:
 
     def __init__(self, seed: object, plan: Plan, safeguards: Safeguards) -> None:
         self._seed, self.plan, self._safeguards = seed, plan, safeguards
-        self.loop = SimulatedLoop(seed)
+        self.loop = SimulatedLoop(seed)  # type: ignore[abstract] # typeshed wants sockets, signals and processes
         self.sometimes: Counter[str] = Counter()
         self._services = {
             name: Service(self.loop, plan, f"{seed}:{name}:service", self.note) for name in ("home", "other")
         }
         self._promises = Promises(list(self._services.values()))
         self._world = World(self.loop, plan, safeguards, self._promises, self.note)
-        self._operator = random.Random(f"{seed}:operator")
+        self._operator = Operator(
+            plan, random.Random(f"{seed}:operator"), safeguards, self._services["home"], self.note
+        )
         self._disk_chance = random.Random(f"{seed}:disk")
-        self._file = {body.row: body for body in plan.bodies}
-        self._disk = Disk("ledger 1", self._imported())
-        self._others: list[Disk] = []
         self._last_code = 0
 
     def note(self, event: str) -> None:
@@ -83,7 +83,7 @@ class Schedule:
 
     def play(self) -> None:
         """All of it. Raises Breach."""
-        self._place_foreign()
+        place_foreign(self.plan, self._services["home"], self.note)
         for number, run in enumerate(self.plan.runs):
             self._play(f"run {number}", run)
         for service in self._services.values():
@@ -93,34 +93,8 @@ class Schedule:
             if self._last_code in (0, 1) or (self._last_code == 3 and number > 2 and self.excused_row):
                 break
         self.loop.advance(3 * HOUR)
-        judge.check(self._disk, [self._disk, *self._others], list(self._services.values()), self)
-
-    def _imported(self) -> dict[str, Entry]:
-        return {row: Entry(body) for row, body in self._file.items()}
-
-    # What others do
-
-    def _place_foreign(self) -> None:
-        foreign = self.plan.foreign
-        if foreign is None:
-            return
-        self.note("foreign payout")
-        body = self.plan.bodies[foreign.row]
-        self._services["home"].enter(
-            Payment(
-                id="po_foreign",
-                reference=Identity("live", BATCH, body.row).reference(),
-                amount=body.amount if foreign.kind != "other amount" else Decimal(7),
-                currency=foreign.currency,
-                proof="2.of-a-later-release" if foreign.kind == "unreadable proof" else None,
-                body=None,
-                origin=None,
-                created=-foreign.age,
-                visible=-foreign.age,
-                final=0.0,
-                failed=False,
-            )
-        )
+        disks = [self._operator.disk, *self._operator.others]
+        judge.check(disks, list(self._services.values()), self.plan, self.excused_row, self.loop.failures)
 
     @property
     def excused_row(self) -> str | None:
@@ -130,74 +104,22 @@ class Schedule:
             return None
         return self.plan.bodies[foreign.row].row
 
-    def _prepare(self, run: Run) -> None:
-        """What the operator does between two runs."""
-        self.loop.advance(run.gap)
-        if run.edit:
-            self._edit()
-        if run.delete:
-            self.note("ledger deleted")
-            self._others.append(self._disk)
-            self._disk = Disk(f"ledger {len(self._others) + 1}", self._imported())
-        if run.cancel:
-            self._cancel(self._operator.choice(list(self._file)))
-        if run.retry:
-            for row in self._file:
-                self._retry(row)
-
-    def _edit(self) -> None:
-        """Correct a row in the file, and tell the program to go on with it."""
-        row = self._operator.choice(list(self._file))
-        body = Body(row, self._file[row].amount + Decimal("0.01"), bad=self._operator.random() < 0.1)
-        self._file[row] = body
-        entry = self._disk.rows[row]
-        try:
-            known = _states.correct(entry.known, self._safeguards)
-        except IllegalTransition:
-            self.note("edit refused: row under way")
-            return
-        self.note("row corrected" if entry.known.intents else "row edited before it was sent")
-        self._disk.rows[row] = attrs.evolve(entry, body=body, known=known)
-
-    def _cancel(self, row: str) -> None:
-        entry = self._disk.rows[row]
-        try:
-            known = _states.cancel(entry.known, self._safeguards)
-        except IllegalTransition:
-            self.note("cancel refused")
-            return
-        self.note("row cancelled")
-        self._disk.rows[row] = attrs.evolve(entry, known=known)
-
-    def _retry(self, row: str) -> None:
-        entry = self._disk.rows[row]
-        payment = next((p for p in self._payments() if p.id == entry.known.payout_id), None)
-        failed = payment is not None and payment.failed and payment.final <= self.loop.time()
-        try:
-            known = _states.retry(entry.known, finally_failed=failed, safeguards=self._safeguards)
-        except IllegalTransition:
-            return
-        self.note("retried after final failure")
-        self._disk.rows[row] = attrs.evolve(entry, known=known)
-
-    def _payments(self) -> list[Payment]:
-        return [payment for service in self._services.values() for payment in service.payments]
-
     # Runs
 
     def _play(self, name: str, run: Run) -> None:
-        self._prepare(run)
+        self.loop.advance(run.gap)
+        self._operator.prepare(run)
         if run.clock or run.jump:
             self.note("clock forward" if run.clock + run.jump > 0 else "clock back")
-        first = self._worker(name, run, self._open(f"{name} a", self._disk), "a")
+        first = self._worker(name, run, self._open(f"{name} a", self._operator.disk), "a")
         workers = [first]
         if run.second == "shared ledger":
             self.note("two workers, one ledger")
             workers.append(self._worker(name, run, first.ledger, "b"))
         elif run.second == "own ledger":
             self.note("two workers, two ledgers")
-            copy = self._disk.copy(f"copy of {name}")
-            self._others.append(copy)
+            copy = self._operator.disk.copy(f"copy of {name}")
+            self._operator.others.append(copy)
             workers.append(self._worker(name, run, self._open(f"{name} b", copy), "b"))
         crashed = self._run(workers, run)
         if not crashed:
@@ -220,19 +142,20 @@ class Schedule:
 
     def _is_touched(self) -> bool:
         """Whether the ledger has sent anything: before that, it may be begun anywhere."""
-        return any(entry.known.intents or entry.known.generation for entry in self._disk.rows.values())
+        accounts = [entry.known for entry in self._operator.disk.rows.values()]
+        return any(known.intents or known.generation for known in accounts)
 
     def _run(self, workers: list[Worker], run: Run) -> bool:
         """Whether the machine died."""
         loop = self.loop
         over = loop.create_future()
         tasks = [loop.start(worker.host, worker.run()) for worker in workers]
-        if run.crash is not None:
-            loop.alarm(run.crash, lambda: over.done() or over.set_result(True))
-        if run.drain is not None:
-            loop.alarm(run.drain, lambda: [self.note("drained"), *(w.stop("drain") for w in workers)])
         for task in tasks:
-            task.add_done_callback(lambda _: all(map(_is_done, tasks)) and (over.done() or over.set_result(False)))
+            task.add_done_callback(lambda _: _settle(over, False) if all(t.done() for t in tasks) else None)
+        if run.crash is not None:
+            loop.alarm(run.crash, partial(_settle, over, True))
+        if run.drain is not None:
+            loop.alarm(run.drain, partial(self._drain, workers))
         crashed: bool = loop.run(over)
         loop.clear_alarms()
         for task in tasks:
@@ -242,9 +165,14 @@ class Schedule:
             self._crash(workers)
         return crashed
 
+    def _drain(self, workers: list[Worker]) -> None:
+        self.note("drained")
+        for worker in workers:
+            worker.stop("drain")
+
     def _crash(self, workers: list[Worker]) -> None:
         self.loop.crash(*(worker.host for worker in workers))
-        entries = self._disk.rows.values()
+        entries = self._operator.disk.rows.values()
         in_flight = any(entry.known.state is RowState.IN_FLIGHT for entry in entries)
         self.note("crash with rows in flight" if in_flight else "crash")
 
@@ -260,5 +188,6 @@ class Schedule:
         judge.check_end(tally, self._last_code, worker.ledger.rows)
 
 
-def _is_done(task: object) -> bool:
-    return task.done()  # type: ignore[attr-defined, no-any-return] # a task
+def _settle(over: asyncio.Future[bool], crashed: bool) -> None:
+    if not over.done():
+        over.set_result(crashed)

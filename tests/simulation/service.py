@@ -62,7 +62,7 @@ Waiter = asyncio.Future[Reply]
 class Service:
     """One project."""
 
-    def __init__(self, loop: SimulatedLoop, plan: Plan, seed: object, note: Callable[[str], None]) -> None:
+    def __init__(self, loop: SimulatedLoop, plan: Plan, seed: str, note: Callable[[str], None]) -> None:
         self._loop, self._plan, self._note = loop, plan, note
         self._random = random.Random(seed).random
         self._context = host_context("service")
@@ -120,7 +120,8 @@ class Service:
         slow = self.chance(0.06)
         if slow:
             self._note("slow")
-        self.later(1 + 39 * self._random() if slow else 0.1 * self._random(), self._carry_out, request, waiter)
+        takes = 1 + 39 * self._random() if slow else 0.1 * self._random()
+        self.later(takes, self._carry_out, request, waiter)
 
     def _carry_out(self, request: Request, waiter: Waiter) -> None:
         """The moment of truth: one callback, so nothing comes between the check and the creation."""
@@ -213,6 +214,11 @@ class Service:
         )
 
     # Reading
+
+    def has_finally_failed(self, payout_id: str) -> bool:
+        """What a read of the payout says now."""
+        now = self._loop.time()
+        return any(p.id == payout_id and p.failed and p.final <= now for p in self.payments)
 
     def shown(self, since: float | None, currency: str | None) -> list[Payment]:
         """What the list shows now, newest first; `since` by the service's clock."""

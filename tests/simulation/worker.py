@@ -81,7 +81,7 @@ class Worker:
         self.random = random.Random(f"{seed}:{host}:network").random
         self.ended = ""
         """Why it stopped before the batch was complete."""
-        self._sleepers: set[asyncio.Future[None]] = set()
+        self._sleepers: dict[asyncio.Future[None], None] = {}  # in order, as all here is reproducible
 
     async def run(self) -> None:
         """From start to end."""
@@ -124,7 +124,7 @@ class Worker:
             return False
         if disk.place is not None and disk.place != self.place:
             self.world.note("went on with a rotated key")
-        disk.place = self.place
+        disk.place = disk.place or self.place
         return True
 
     async def _sees_own(self) -> bool:
@@ -146,11 +146,11 @@ class Worker:
         if self.ended:
             return
         sleeper = self.world.loop.create_future()
-        self._sleepers.add(sleeper)
+        self._sleepers[sleeper] = None
         timer = self.world.loop.call_later(seconds, _wake, sleeper)
         await sleeper
         timer.cancel()
-        self._sleepers.discard(sleeper)
+        self._sleepers.pop(sleeper, None)
 
     def identity(self, entry: Entry) -> Identity:
         """Whose payout it is; without their safeguards, identifiers that differ by run or by body."""
@@ -159,9 +159,7 @@ class Worker:
         if not safeguards.body_free_reference:
             prefix += entry.body.content[:8]
         environment = self.place.environment
-        return Identity(
-            environment, BATCH, entry.body.row, known.generation, known.epoch, prefix=prefix
-        )
+        return Identity(environment, BATCH, entry.body.row, known.generation, known.epoch, prefix=prefix)
 
     def named(self, entry: Entry) -> tuple[str, str]:
         """The row's reference and idempotency key."""
@@ -171,7 +169,8 @@ class Worker:
         """Send a creation; the answer, a timeout or an error comes through the future."""
         loop, note, service = self.world.loop, self.world.note, self.service
         waiter: Waiter = loop.create_future()
-        draw = 1.0 if service.healthy or not self.world.plan.weather else self.random() / self.world.plan.weather
+        weather = 0.0 if service.healthy else self.world.plan.weather
+        draw = self.random() / weather if weather else 1.0
         if draw < 0.03:
             note("not sent")
             loop.call_later(0.1, _settle, waiter, Reply(sent=False))

@@ -1,0 +1,128 @@
+"""Many schedules: do any break the protocol, does everything happen sometimes, is every safeguard needed?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import attrs
+
+from payments_async.bulk._attempts import Kind
+from payments_async.bulk._rules import Finding
+from payments_async.bulk._safeguards import Safeguards
+from payments_async.bulk._witness import Witness
+
+from .schedule import run_schedule
+
+SEEDS = 1_000
+"""Within so many schedules the lack of a safeguard must show."""
+
+EVENTS = (
+    # Machines, disks, clocks
+    "crash",
+    "crash with rows in flight",
+    "drained",
+    "disk full at intent",
+    "disk full at outcome",
+    "error of commit",
+    "clock back",
+    "clock forward",
+    "two workers, one ledger",
+    "two workers, two ledgers",
+    "another worker was faster",
+    "another encoding: not sent",
+    # Network and service
+    "not sent",
+    "tls name error",
+    "request lost",
+    "answer lost",
+    "answer cut short",
+    "another record came back",
+    "abandoned request carried out later",
+    "slow",
+    *(f"gate {status}" for status in (200, 302, 401, 403, 404, 408, 429, 500)),
+    "5xx in the middle",
+    "5xx after the commit",
+    "409 in flight",
+    *(f"replayed {status}" for status in (201, 409, 422, 429, 500, 502)),
+    "moody about a payout that exists",
+    "foreign payout",
+    *(f"answer: {kind}" for kind in Kind),
+    # Operators
+    "ledger deleted",
+    "row edited before it was sent",
+    "row corrected",
+    "edit refused: row under way",
+    "row cancelled",
+    "cancel refused",
+    "retried after final failure",
+    "went on with a rotated key",
+    "refused: environment",
+    "refused: base_url",
+    "refused: project",
+    # Decisions
+    "sent again at once",
+    "key over 23 hours",
+    "intent renewed",
+    "rejected",
+    "refused in doubt",
+    "rejected after proven absence",
+    "next epoch made it",
+    "walk cut short",
+    *(f"found: {witness}" for witness in Witness),
+    *(f"resolution: {finding}" for finding in Finding),
+    *(f"exit {code}" for code in (0, 1, 3, 75)),
+)
+"""What must happen sometimes."""
+
+
+@attrs.frozen
+class Campaign:
+    """What many schedules came to."""
+
+    schedules: int
+    steps: int
+    breaches: dict[int, str]
+    """By seed."""
+    sometimes: Counter[str]
+
+    def plus(self, other: Campaign) -> Campaign:
+        """Both together."""
+        return Campaign(
+            self.schedules + other.schedules,
+            self.steps + other.steps,
+            self.breaches | other.breaches,
+            self.sometimes + other.sometimes,
+        )
+
+    @property
+    def rare(self) -> dict[str, int]:
+        """Events that happened too seldom for the campaign to say anything of them."""
+        enough = min(100, self.schedules // 200)
+        return {event: self.sometimes[event] for event in EVENTS if self.sometimes[event] < enough}
+
+
+def run_campaign(seeds: range) -> Campaign:
+    """Play these seeds with all safeguards."""
+    steps, breaches, sometimes = 0, dict[int, str](), Counter[str]()
+    for seed in seeds:
+        verdict = run_schedule(seed)
+        steps += verdict.steps
+        sometimes.update(verdict.sometimes)
+        if verdict.breach is not None:
+            breaches[seed] = verdict.breach
+    return Campaign(len(seeds), steps, breaches, sometimes)
+
+
+def safeguard_names() -> list[str]:
+    """Every switch there is."""
+    return [field.name for field in attrs.fields(Safeguards)]
+
+
+def breaches_without(safeguard: str, seeds: range) -> Iterator[tuple[int, str]]:
+    """The seeds that go wrong when that one safeguard is off, and how."""
+    off = Safeguards(**{safeguard: False})
+    for seed in seeds:
+        breach = run_schedule(seed, off).breach
+        if breach is not None:
+            yield seed, breach

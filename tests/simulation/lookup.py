@@ -1,0 +1,50 @@
+"""The model engine's look at the list: one walk for one row, and what it found."""
+
+from __future__ import annotations
+
+from payments_async.bulk._ages import walk_start
+from payments_async.bulk._identifiers import PROOF_KEY
+from payments_async.bulk._witness import Detail, Expected, Found, Witness, judge
+
+from .ledger import Entry
+from .service import Payment
+from .worker import Worker
+
+_PAGE = 3
+
+
+async def walk(worker: Worker, entry: Entry, *, everywhere: bool) -> tuple[bool, Payment | None]:
+    """Newest first, page by page: whether it came to the end, and what has the row's reference."""
+    reference = worker.named(entry)[0]
+    assert entry.first_intent is not None
+    since = None if everywhere else walk_start(entry.first_intent, worker.world.safeguards)
+    currency = None if everywhere else "XOF"
+    last: Payment | None = None
+    while True:
+        page = await worker.page(since, currency, last)
+        if page is None:
+            worker.world.note("walk cut short")
+            return False, None
+        for payment in page[:_PAGE]:
+            if payment.reference == reference:
+                return True, payment
+        if len(page) <= _PAGE:
+            return True, None
+        last = page[_PAGE - 1]
+
+
+def testify(worker: Worker, entry: Entry, payment: Payment) -> Witness:
+    """Whose payout that is."""
+    row, plan = entry.body.row, worker.world.plan
+    proof = worker.identity(entry).proof(entry.body.content) if plan.proofs else None
+    account = row if payment.body is None else payment.body.row
+    asked = _details(entry.body.amount, "XOF", row)
+    shown = _details(payment.amount, payment.currency, account)
+    metadata = None if payment.proof is None else {PROOF_KEY: payment.proof}
+    witness = judge(Expected(asked, proof), Found(shown, metadata), worker.world.safeguards)
+    worker.world.note(f"found: {witness}")
+    return witness
+
+
+def _details(amount: Detail, currency: str, account: str) -> dict[str, Detail]:
+    return {"amount": amount, "currency": currency, "instrument.phone_number": account}

@@ -1,0 +1,110 @@
+"""Whoever runs the program: edits files, deletes ledgers, calls rows off, asks for failed ones again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from decimal import Decimal
+
+import attrs
+
+from payments_async.bulk import _states
+from payments_async.bulk._identifiers import Identity
+from payments_async.bulk._safeguards import Safeguards
+from payments_async.bulk._states import IllegalTransition
+
+from .ledger import Disk, Entry
+from .plan import Body, Plan, Run
+from .service import Payment, Service
+from .worker import BATCH
+
+
+class Operator:
+    """Acts between runs, on the ledger at rest."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        chance: random.Random,
+        safeguards: Safeguards,
+        service: Service,
+        note: Callable[[str], None],
+    ) -> None:
+        self._chance, self._safeguards, self._service, self._note = chance, safeguards, service, note
+        self._file = {body.row: body for body in plan.bodies}
+        self.disk = Disk("ledger 1", self._imported())
+        self.others: list[Disk] = []
+        """Deleted ledgers and copies: what they say must be true all the same."""
+
+    def _imported(self) -> dict[str, Entry]:
+        return {row: Entry(body) for row, body in self._file.items()}
+
+    def prepare(self, run: Run) -> None:
+        """What happens before a run."""
+        if run.edit:
+            self._edit(self._chance.choice(list(self._file)))
+        if run.delete:
+            self._note("ledger deleted")
+            self.others.append(self.disk)
+            self.disk = Disk(f"ledger {len(self.others) + 1}", self._imported())
+        if run.cancel:
+            self._cancel(self._chance.choice(list(self._file)))
+        if run.retry:
+            for row in self._file:
+                self._retry(row)
+
+    def _edit(self, row: str) -> None:
+        """Correct a row in the file, and tell the program to go on with it."""
+        amount = self._file[row].amount + Decimal("0.01")
+        body = self._file[row] = Body(row, amount, bad=self._chance.random() < 0.1)
+        entry = self.disk.rows[row]
+        try:
+            known = _states.correct(entry.known, self._safeguards)
+        except IllegalTransition:
+            self._note("edit refused: row under way")
+            return
+        self._note("row corrected" if entry.known.intents else "row edited before it was sent")
+        self.disk.rows[row] = attrs.evolve(entry, body=body, known=known)
+
+    def _cancel(self, row: str) -> None:
+        entry = self.disk.rows[row]
+        try:
+            known = _states.cancel(entry.known, self._safeguards)
+        except IllegalTransition:
+            self._note("cancel refused")
+            return
+        self._note("row cancelled")
+        self.disk.rows[row] = attrs.evolve(entry, known=known)
+
+    def _retry(self, row: str) -> None:
+        entry = self.disk.rows[row]
+        failed = self._service.has_finally_failed(entry.known.payout_id)
+        try:
+            known = _states.retry(entry.known, finally_failed=failed, safeguards=self._safeguards)
+        except IllegalTransition:
+            return
+        self._note("retried after final failure")
+        self.disk.rows[row] = attrs.evolve(entry, known=known)
+
+
+def place_foreign(plan: Plan, service: Service, note: Callable[[str], None]) -> None:
+    """Somebody else has made a payout under a row's reference."""
+    foreign = plan.foreign
+    if foreign is None:
+        return
+    note("foreign payout")
+    body = plan.bodies[foreign.row]
+    payment = Payment(
+        id="po_foreign",
+        reference=Identity("live", BATCH, body.row).reference(),
+        amount=Decimal(7) if foreign.kind == "other amount" else body.amount,
+        currency=foreign.currency,
+        proof="2.of-a-later-release" if foreign.kind == "unreadable proof" else None,
+        body=None,
+        origin=None,
+        created=-foreign.age,
+        visible=-foreign.age,
+        final=0.0,
+        failed=False,
+    )
+    service.enter(payment)
