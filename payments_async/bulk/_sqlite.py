@@ -8,9 +8,13 @@ imported under a rollback journal, so that a million of them are written once, n
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping, Sequence
+from functools import cache
+from operator import itemgetter
 from typing import Any, Final
 
-from sqlalchemy import NullPool, event
+from sqlalchemy import Insert, NullPool, Update, event
+from sqlalchemy.dialects.sqlite.aiosqlite import dialect
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -87,6 +91,25 @@ async def faults(connection: AsyncConnection) -> list[str]:
     """What SQLite's own check finds wrong with the file."""
     found = await connection.exec_driver_sql(f"PRAGMA integrity_check({_FAULTS_TOLD})")
     return [str(text) for (text,) in found if text != "ok"]
+
+
+async def execute_many(
+    connection: AsyncConnection, statement: Insert | Update, rows: Sequence[Mapping[str, Any]]
+) -> int:
+    """Run a statement once for each row of parameters. Gives how many table rows it found in all.
+
+    Compiled by SQLAlchemy, and past its handling of every single parameter, which took a fifth of the time
+    of a commit. All our types are SQLite's own.
+    """
+    text, names = _compiled(statement)
+    in_order = itemgetter(*names)
+    return (await connection.exec_driver_sql(text, [in_order(row) for row in rows])).rowcount
+
+
+@cache
+def _compiled(statement: Insert | Update) -> tuple[str, Sequence[str]]:
+    compiled = statement.compile(dialect=dialect())
+    return str(compiled), tuple(compiled.positiontup or ())
 
 
 async def _pragma(connection: AsyncConnection, statement: str) -> None:

@@ -11,6 +11,7 @@ import attrs
 from sqlalchemy import ColumnElement, Row, Select, bindparam, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from . import _sqlite
 from ._ages import Moment
 from ._chain import Entry, row_digest
 from ._records import Binding, Header, LedgerRow, Totals
@@ -81,6 +82,7 @@ def _values_of(row: LedgerRow) -> dict[str, Any]:
     }
 
 
+_ADD: Final = insert(ROWS)
 _IDENTITY: Final = ("number", "line", "row_key")
 _CONTENT: Final = ("reference", "amount", "currency", "method", "body", "body_hash", "metadata")
 
@@ -93,12 +95,10 @@ def _update(without: Sequence[str]) -> Any:
     return update(ROWS).where(same).values(changed)
 
 
-_SET_TOTAL: Final = (
-    update(TOTALS)
-    .where((TOTALS.c.state == bindparam("of_state")) & (TOTALS.c.currency == bindparam("of_currency")))
-    .values(rows=bindparam("rows"), amount=bindparam("amount"))
-)
-_ADD_TOTAL: Final = insert(TOTALS).values(state=bindparam("of_state"), currency=bindparam("of_currency"))
+_TOTAL: Final[dict[str, Any]] = {"rows": bindparam("rows"), "amount": bindparam("amount")}
+_AT: Final[dict[str, Any]] = {"state": bindparam("of_state"), "currency": bindparam("of_currency")}
+_SET_TOTAL: Final = update(TOTALS).where(*(TOTALS.c[name] == at for name, at in _AT.items())).values(_TOTAL)
+_ADD_TOTAL: Final = insert(TOTALS).values({**_AT, **_TOTAL})
 _MOVE: Final = _update((*_IDENTITY, *_CONTENT))
 _REPLACE: Final = _update(_IDENTITY)
 
@@ -128,7 +128,8 @@ def _groups(numbers: Sequence[int], size: int = 500) -> Iterator[Sequence[int]]:
 
 async def add(db: AsyncConnection, new: Sequence[tuple[LedgerRow, bytes]]) -> None:
     """Insert rows with their digests."""
-    await db.execute(insert(ROWS), [{**_values_of(row), "digest": digest} for row, digest in new])
+    values = [{**_values_of(row), "digest": digest} for row, digest in new]
+    await _sqlite.execute_many(db, _ADD, values)
 
 
 async def replace(db: AsyncConnection, changes: Sequence[tuple[Stored, LedgerRow]]) -> list[bytes] | None:
@@ -142,8 +143,8 @@ async def replace(db: AsyncConnection, changes: Sequence[tuple[Stored, LedgerRow
         for (before, after), digest in zip(changes, digests, strict=True)
     ]
     content = any(before.row.body is not after.body for before, after in changes)
-    result = await db.execute(_REPLACE if content else _MOVE, values)
-    return digests if result.rowcount == len(changes) else None
+    found = await _sqlite.execute_many(db, _REPLACE if content else _MOVE, values)
+    return digests if found == len(changes) else None
 
 
 async def totals(db: AsyncConnection) -> Totals:
@@ -168,7 +169,7 @@ async def set_totals(db: AsyncConnection, changed: Totals, kept: Totals) -> None
             for rows, amount in (changed[place],)
         ]
         if values:
-            await db.execute(statement, values)
+            await _sqlite.execute_many(db, statement, values)
 
 
 def facts(header: Header) -> str:
