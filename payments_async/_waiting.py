@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar
@@ -135,18 +134,16 @@ class Waiting:
         self, wait: _Wait, operation: Operation[R], ids: dict[str, str], last: Record | None
     ) -> R:
         """Read one record, within the wait's time; what may pass is waited out."""
-        runtime, trouble = self._pipeline.runtime, None
-        for failures in itertools.count():
-            left = wait.until - runtime.monotonic()
-            if left <= 0:
-                break
+        runtime, trouble, failures = self._pipeline.runtime, None, 0
+        while (left := wait.until - runtime.monotonic()) > 0:
             try:
                 record: R = await self._pipeline.run(_calls.reading(operation, {"deadline": left}, ids))
                 return record
             except PASSING as error:
                 trouble = error
-            left = wait.until - runtime.monotonic()
-            await runtime.sleep(max(min(_polling.interval(failures, 1, runtime.random()), left), 0.0))
+            rest = _polling.interval(failures, 1, runtime.random())
+            await runtime.sleep(max(min(rest, wait.until - runtime.monotonic()), 0.0))
+            failures += 1
         raise _timed_out(wait, last) from trouble
 
 

@@ -190,6 +190,16 @@ async def test_a_refused_attempt_is_repeated_with_the_newest_secret_key(connect:
     assert sent == ["Bearer sk_sandbox_first", "Bearer sk_sandbox_second"]
 
 
+async def test_a_key_may_be_rotated_any_number_of_times(connect: Connect) -> None:
+    page = answer(200, {"data": [], "pagination": {}})
+    keys = (f"sk_sandbox_{number}" for number in range(40))
+    played = play(connect, page, api_key=lambda: next(keys))
+    for _ in range(40):
+        await played.client.payouts.list()
+    sent = [str(flight.headers["Authorization"]) for flight in played.transport.flights]
+    assert sent == [f"Bearer sk_sandbox_{number}" for number in range(40)]
+
+
 @pytest.mark.fact("idempotency.replayed-header")
 async def test_a_replayed_success_says_so(connect: Connect, sandbox: Sandbox) -> None:
     client = jumping(connect, sandbox)

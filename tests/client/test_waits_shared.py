@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments, DecodeError, PermissionDeniedError, RateLimits, WaitTimeout
+from payments_async._sweep import Watch
 from payments_async.sandbox import Sandbox
 from tests.campaigns.waits import run
 from tests.support.motion import PAYOUT, jumping, play, refusal
@@ -114,6 +115,40 @@ async def test_a_checkout_takes_the_status_only_the_list_knows(connect: Connect)
         True,
         False,
     )
+
+
+async def test_a_checkout_that_tells_its_status_keeps_it(connect: Connect) -> None:
+    early = {"checkout": {"id": "cs_1"}, "payment": {"id": "pi_1"}}
+    late = {"checkout": {"id": "cs_1"}, "payment": {"id": "pi_1", "status": "refunded"}}
+    listed = page({"id": "pi_1", "status": "completed"})
+    played = play(connect, answer(200, {"data": early}), listed, answer(200, {"data": late}))
+    assert (await played.client.checkouts.wait("cs_1")).payment.status == "refunded"
+
+
+async def test_who_was_served_by_a_walk_does_not_hear_of_its_end(connect: Connect) -> None:
+    class AtOnce:
+        """Answers without ever giving way, so that nobody served has left when the walk fails."""
+
+        async def send(self, flight: Any) -> Any:
+            flight.sent = True
+            return refusal(403) if "cursor" in flight.url else page(payout(status="completed"), cursor="c1")
+
+        async def aclose(self) -> None:
+            """Nothing is open."""
+
+    client = connect(transport=AtOnce())
+    served, refused = await asyncio.gather(
+        client.payouts.wait("po_1"), client.payouts.wait("po_2"), return_exceptions=True
+    )
+    assert served.is_final
+    assert isinstance(refused, PermissionDeniedError)
+
+
+async def test_a_wait_that_is_served_in_its_last_moment_is_served() -> None:
+    watch = Watch("po_1", None, lambda record: True, asyncio.get_running_loop().create_future())
+    watch.show("the record")
+    watch.give_up()
+    assert await watch.future == "the record"
 
 
 async def test_an_attempt_that_another_one_replaced_is_read_ever_more_rarely(connect: Connect) -> None:
