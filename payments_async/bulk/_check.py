@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from . import _chain, _sqlite, _store, _totals
@@ -33,17 +34,24 @@ async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[Standing, li
     if told is None:
         return None
     header, told_in, (number, digest) = told
-    last = await _store.head(db)
-    found = await _segment(db, header, number)
-    if last.hash != digest or await _store.entries(db, ENTRIES.c.number > number, limit=1):
-        found.append("the chain does not end where the header says")
+    last = await _last_entry(db)
+    found = await _segment(db, header, last.number)
+    if (last.number, last.hash) != (number, digest):
+        found.append(f"the chain ends with entry {last.number}, not with the one that the header names")
     totals = await _store.totals(db)
     if sum(rows for rows, _ in totals.values()) != header.rows:
         found.append("the totals do not count as many rows as were imported")
     found += await _header_findings(db, header, told_in)
-    found += await _outline_findings(db, last)
-    found += await _mark_findings(db, header, number, mark)
-    return Standing(header, last, totals), found
+    found += await _mark_findings(db, header, last.number, mark)
+    return Standing(header, last, totals), found or await _outline_findings(db, last)
+
+
+async def _last_entry(db: AsyncConnection) -> Entry:
+    last = select(func.max(ENTRIES.c.number)).scalar_subquery()
+    found = await _store.entries(db, ENTRIES.c.number == last, limit=1)
+    if not found:
+        raise Unreadable("the chain is empty")
+    return found[0]
 
 
 async def _segment(db: AsyncConnection, header: Header, last: int) -> list[str]:
@@ -106,14 +114,13 @@ async def everything(db: AsyncConnection) -> CheckReport:
 
     Takes memory for one page of rows. Raises Unreadable when not even its end can be read.
     """
-    found = _Findings()
-    found.add(*await _sqlite.faults(db))
     ended = await end(db, None)
     if ended is None:
-        return CheckReport(0, 0, _chain.GENESIS.hex(), tuple(found))
+        raise Unreadable("the header is missing")
     standing, wrong = ended
     header, last = standing.header, standing.head
-    found.add(*wrong)
+    found = _Findings(wrong)
+    found.add(*await _sqlite.faults(db))
     entries = await _whole_chain(db, header.binding.batch_id, found)
     rows, sums, digest = await _all_rows(db, found)
     if digest != last.rows_digest:
@@ -139,25 +146,28 @@ async def _all_rows(db: AsyncConnection, found: _Findings) -> tuple[int, Sums, b
     while page := await _page(db, last):
         count += len(page)
         last = page[-1][0]
-        rows = [stored for values in page if (stored := _read(values, found))]
-        for stored in rows:
+        for stored in _readable_rows(page, found):
             found.add(*_row_findings(stored))
             sums.add(stored.row.state, stored.row.currency, stored.row.amount)
-        digest = _chain.moved(digest, (), (_chain.row_digest(stored.row) for stored in rows))
+            digest = _chain.moved(digest, (), (_chain.row_digest(stored.row),))
     return count, sums, digest
 
 
 async def _page(db: AsyncConnection, after: int) -> list[Any]:
     statement = select(ROWS).where(ROWS.c.number > after).order_by(ROWS.c.number).limit(_PAGE)
-    return list(await db.execute(statement))
+    with _store.readable(f"a row after number {after}"):
+        return list(await db.execute(statement))
 
 
-def _read(values: Any, found: _Findings) -> Stored | None:
-    try:
-        return _store.stored(values)
-    except Unreadable as error:
-        found.add(str(error))
-    return None
+def _readable_rows(page: Iterable[Any], found: _Findings) -> Iterator[Stored]:
+    for values in page:
+        try:
+            with _store.readable(f"row {values[0]}"):
+                stored = _store.stored(values)
+        except Unreadable as error:
+            found.add(str(error))
+        else:
+            yield stored
 
 
 def _row_findings(stored: Stored) -> list[str]:

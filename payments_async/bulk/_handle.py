@@ -103,6 +103,7 @@ class Handle:
                 with contextlib.suppress(DBAPIError):  # a broken disk; what was committed is
                     await self._connection.close()
                 await self._engine.dispose()
+                self._ballast.drop()
             finally:
                 self.lock.release()
 
@@ -214,6 +215,7 @@ async def _connected(path: str, lock: LedgerLock) -> Handle:
         failure = _Failure(_sqlite.kind_of(error), f"SQLite says: {error.orig}")
     else:
         ballast, watch = Ballast(f"{path}.ballast", BALLAST), FileWatch((path, f"{path}-wal"))
+        watch.gone()  # a first look: the file that was opened is the one to watch
         return Handle(path, lock, engine=engine, connection=connection, ballast=ballast, watch=watch)
     await engine.dispose()
     raise _error(path, failure)

@@ -16,7 +16,7 @@ from ._records import Binding, CheckReport, Header, LedgerRow, Totals
 from ._schema import FOLLOWED, ROWS
 from ._states import RowState
 from ._store import Stored
-from .ledger_errors import LedgerMissing
+from .ledger_errors import LedgerDamaged, LedgerMissing
 
 _PAGE = 500
 _ORDER = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
@@ -169,4 +169,7 @@ class LedgerReader:
 
         A few seconds for 100,000 rows; nothing else is done meanwhile. What is wrong is in `.findings`.
         """
-        return await self._handle.transact(_check.everything)
+        try:
+            return await self._handle.transact(_check.everything)
+        except LedgerDamaged as error:
+            return CheckReport(0, 0, "", error.findings)  # so damaged that it could not be read through

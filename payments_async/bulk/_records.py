@@ -152,7 +152,8 @@ class Duplicate:
 
     column: str
     """`row_key` or `reference`."""
-    value: str
+    value: str = attrs.field(repr=False)
+    """What they share. It may be somebody's phone number: no message shows it."""
     rows: tuple[int, int]
     """The numbers of the first two rows that share it."""
     lines: tuple[int | None, int | None]
@@ -160,7 +161,7 @@ class Duplicate:
 
     def __str__(self) -> str:
         where, places = ("rows", self.rows) if None in self.lines else ("lines", self.lines)
-        return f"{self.column} {self.value!r} on {where} {places[0]} and {places[1]}"
+        return f"{where} {places[0]} and {places[1]} have the same {self.column}"
 
 
 @attrs.frozen

@@ -53,8 +53,8 @@ _KINDS: Final = {
 
 
 def kind_of(error: DBAPIError) -> str:
-    """What kind of failure this is; one that is not known counts as a failing disk."""
-    code = getattr(error.orig, "sqlite_errorcode", -1)
+    """What kind of failure this is; a code that is not known counts as a failing disk."""
+    code: int = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: text is no UTF-8
     return _KINDS.get(code & 0xFF, BROKEN)
 
 

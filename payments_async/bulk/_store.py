@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -35,13 +36,21 @@ class Unreadable(Exception):
     """A row, or the header, holds values that this package never writes."""
 
 
-def stored(values: Sequence[Any]) -> Stored:
-    """A row as the table has it. Raises Unreadable."""
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """Raise Unreadable in place of what values of a wrong type or form raise."""
     try:
-        return Stored(_row_of(values), values[26], values[27])
-    except (ValueError, ArithmeticError, TypeError):
-        found = f"row {values[0]} cannot be read"
+        yield
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
+        found = f"{what} cannot be read"
+    else:
+        return
     raise Unreadable(found)
+
+
+def stored(values: Sequence[Any]) -> Stored:
+    """A row as the table has it."""
+    return Stored(_row_of(values), values[26], values[27])
 
 
 def _row_of(values: Sequence[Any]) -> LedgerRow:
@@ -110,7 +119,8 @@ def reading(*conditions: ColumnElement[bool], limit: int | None = None) -> Selec
 
 async def rows(db: AsyncConnection, statement: Select[Any]) -> list[Stored]:
     """What a statement of `reading` finds."""
-    return [stored(values) for values in await db.execute(statement)]
+    with readable("some row"):
+        return [stored(values) for values in await db.execute(statement)]
 
 
 async def numbered(db: AsyncConnection, numbers: Iterable[int]) -> dict[int, Stored]:
@@ -142,19 +152,16 @@ async def replace(db: AsyncConnection, changes: Sequence[tuple[Stored, LedgerRow
         {**_values_of(after), "digest": digest, "row_number": after.number, "rank_before": before.rank}
         for (before, after), digest in zip(changes, digests, strict=True)
     ]
-    content = any(before.row.body is not after.body for before, after in changes)
+    content = any(after.state is RowState.NEW for _, after in changes)  # corrected, or begun anew
     found = await _sqlite.execute_many(db, _REPLACE if content else _MOVE, values)
     return digests if found == len(changes) else None
 
 
 async def totals(db: AsyncConnection) -> Totals:
     """The kept totals. Raises Unreadable."""
-    found = await db.execute(select(TOTALS))
-    try:
+    with readable("a total"):
+        found = await db.execute(select(TOTALS))
         return {(RowState(state), code): (rows, Decimal(amount)) for state, code, rows, amount in found}
-    except (ValueError, ArithmeticError, TypeError):
-        pass
-    raise Unreadable("the totals cannot be read")
 
 
 async def set_totals(db: AsyncConnection, changed: Totals, kept: Totals) -> None:
@@ -204,12 +211,12 @@ async def header(db: AsyncConnection) -> tuple[Header, int, tuple[int, bytes]] |
     if found is None:
         return None
     binding = Binding(*(getattr(found, name) for name in _BINDING))
-    try:
+    with readable("the header"):
         amounts = {currency: Decimal(text) for currency, text in json.loads(found.totals).items()}
-    except (ValueError, ArithmeticError, TypeError, AttributeError):
-        amounts = {}  # then they are not what the chain says of them
-    read = Header(binding, found.created_at, found.client_version, found.schema, found.rows, amounts)
-    return read, found.told_in, (found.head, found.head_hash)
+        read = Header(
+            binding, float(found.created_at), found.client_version, found.schema, int(found.rows), amounts
+        )
+        return read, int(found.told_in), (int(found.head), bytes(found.head_hash))
 
 
 async def schema(db: AsyncConnection) -> int | None:
@@ -217,27 +224,17 @@ async def schema(db: AsyncConnection) -> int | None:
     return (await db.execute(select(HEADER.c.schema))).scalar_one_or_none()
 
 
-async def head(db: AsyncConnection) -> Entry:
-    """The chain's last entry, locked where others could add to it. Raises Unreadable when it is not there."""
-    last = select(HEADER.c.head).scalar_subquery()
-    found = (
-        await db.execute(select(ENTRIES).where(ENTRIES.c.number == last).with_for_update())
-    ).one_or_none()
-    if found is None:
-        raise Unreadable("the last entry of the chain is missing")
-    return _entry_of(found)
-
-
 async def entries(db: AsyncConnection, *conditions: ColumnElement[bool], limit: int) -> list[Entry]:
     """Entries of the chain, the first ones that meet the conditions."""
     statement = select(ENTRIES).where(*conditions).order_by(ENTRIES.c.number).limit(limit)
-    return [_entry_of(values) for values in await db.execute(statement)]
+    with readable("the chain"):
+        return [_entry_of(values) for values in await db.execute(statement)]
 
 
 def _entry_of(values: Sequence[Any]) -> Entry:
     number, wall, monotonic, session, server, kind, rows_digest, digest, changes = values
-    at = Moment(wall, monotonic, session, server)
-    return Entry(number, at, kind, changes, rows_digest, digest)
+    at = Moment(float(wall), float(monotonic), session, None if server is None else float(server))
+    return Entry(int(number), at, kind, changes, bytes(rows_digest), bytes(digest))
 
 
 async def append(db: AsyncConnection, entry: Entry) -> None:

@@ -167,7 +167,7 @@ class Ledger(LedgerReader):
         found = await _store.numbered(db, numbers)
         for number in numbers:
             if number not in found:
-                raise LedgerRefused(self.path, None, f"there is no row number {number}")
+                raise LedgerRefused(self.path, number, "is not there")
         return list(found.values())
 
     def _allowed(
@@ -181,7 +181,7 @@ class Ledger(LedgerReader):
             return move(row, *args, **kw)
         except (IllegalTransition, _moves.Refused) as error:
             reason = str(error)
-        raise LedgerRefused(self.path, row.row_key, reason)
+        raise LedgerRefused(self.path, row.number, reason)
 
     async def _commit(
         self, kind: str, plan: Plan, purpose: Purpose, at: Moment | None = None

@@ -14,7 +14,7 @@ BulkError
    │  ├─ LedgerOfAnotherAddress        LedgerOfAnotherKey
    │  └─ LedgerOfAnotherInput
    ├─ LedgerDuplicates             two rows of the input with one key or reference; .duplicates
-   ├─ LedgerRefused                a row's state does not allow the change; .row_key .reason
+   ├─ LedgerRefused                a row's state does not allow the change; .number .reason
    ├─ LedgerFull                   the disk is full, nothing was recorded
    ├─ LedgerGone                   the file was deleted or replaced while in use
    ├─ LedgerBroken                 the disk failed: open again and check
@@ -168,14 +168,14 @@ class LedgerDuplicates(LedgerError):
 
 
 class LedgerRefused(LedgerError):
-    """A row cannot be changed like this, or is not there: `.row_key`, `.reason`. Nothing was changed."""
+    """A row cannot be changed like this, or is not there: `.number`, `.reason`. Nothing was changed."""
 
     way_out = "nothing was changed"
 
-    def __init__(self, path: str, row_key: str | None, reason: str) -> None:
-        super().__init__(path, reason if row_key is None else f"row {row_key}: {reason}")
-        self.row_key = row_key
-        """The row's key; None when the ledger does not know which row it was."""
+    def __init__(self, path: str, number: int | None, reason: str) -> None:
+        super().__init__(path, reason if number is None else f"row {number}: {reason}")
+        self.number = number
+        """The row's number; None when it is about none, or about a row that cannot be told."""
         self.reason = reason
         """Why not."""
 
