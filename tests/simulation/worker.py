@@ -195,7 +195,7 @@ class Worker:
         waiter: asyncio.Future[None] = self.world.loop.create_future()
         self.service.later(0.02 + 0.1 * self.random(), _wake, waiter)
         await waiter
-        if self.service.chance(0.08):
+        if self.service.chance(0.15):
             return None
         self.clock.knows_server = self.world.plan.dates
         shown = self.service.shown(since, currency)

@@ -1,0 +1,158 @@
+"""What one attempt proves, and what follows: the tables walked whole."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments_async._answers import read_answer
+from payments_async._wire import Answer
+from payments_async.bulk._attempts import (
+    RULINGS,
+    Kind,
+    Reply,
+    Step,
+    after_attempt,
+    attempt_verdict,
+    kind_of,
+    row_verdict,
+    rulings,
+)
+from payments_async.bulk._safeguards import ALL, Safeguards
+from payments_async.models import Verdict
+from tests.support.motion import REPLAYED, refusal
+from tests.support.pure_calls import NOW, PAYOUT
+
+REPLIES = {
+    Kind.SUCCESS: Reply(201, record="matching", payout_id="po_1"),
+    Kind.OTHER_RECORD: Reply(201, record="other"),
+    Kind.UNREADABLE: Reply(200),
+    Kind.REFUSED: Reply(422),
+    Kind.EXISTS: Reply(409),
+    Kind.STUCK: Reply(500, replayed=True),
+    Kind.CREDENTIALS: Reply(401),
+    Kind.MISSING: Reply(404),
+    Kind.REDIRECTED: Reply(302),
+    Kind.UNTRUSTED: Reply(sent=False, untrusted=True),
+    Kind.THROTTLED: Reply(429),
+    Kind.FAILED: Reply(503),
+    Kind.SILENT: Reply(),
+    Kind.UNSENT: Reply(sent=False),
+}
+STATUSES = {
+    Kind.REFUSED: (400, 402, 406, 411, 413, 415, 422, 428, 451, 499),
+    Kind.CREDENTIALS: (401, 403),
+    Kind.MISSING: (404, 405, 407, 421),
+    Kind.EXISTS: (409,),
+    Kind.THROTTLED: (429,),
+    Kind.FAILED: (408, 500, 501, 502, 503, 504, 599, 600, 100),
+    Kind.REDIRECTED: (300, 301, 302, 307, 308, 399),
+    Kind.UNREADABLE: (200, 201, 202, 204, 299),
+}
+VERDICTS: tuple[Verdict, ...] = ("not_sent", "not_executed", "in_doubt", "executed")
+
+
+def test_every_kind_has_a_reply_and_a_ruling() -> None:
+    assert set(REPLIES) == set(RULINGS) == set(Kind)
+    assert {kind: kind_of(reply) for kind, reply in REPLIES.items()} == {kind: kind for kind in Kind}
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [(kind, status) for kind, statuses in STATUSES.items() for status in statuses]
+)
+def test_every_status_is_of_its_kind(kind: Kind, status: int) -> None:
+    assert kind_of(Reply(status)) is kind
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 408, 409, 429, 500, 503])
+def test_a_replayed_error_is_about_an_earlier_request_and_stays(status: int) -> None:
+    assert kind_of(Reply(status, replayed=True)) is Kind.STUCK
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_replayed_refusal_is_the_first_answer(status: int) -> None:
+    assert kind_of(Reply(status, replayed=True)) is Kind.REFUSED
+
+
+def test_a_replayed_success_is_the_payout() -> None:
+    assert kind_of(Reply(201, replayed=True, record="matching")) is Kind.SUCCESS
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 413, 422, 429, 500, 501, 503, 302])
+@pytest.mark.parametrize("replayed", [False, True])
+def test_the_verdict_is_the_clients_or_more_cautious(status: int, replayed: bool) -> None:
+    answer: Answer = refusal(status, REPLAYED if replayed else None)
+    clients = read_answer(PAYOUT, answer, lambda: NOW).verdict
+    ours = attempt_verdict(Reply(status, replayed=replayed))
+    assert ours == clients or (replayed and ours == "in_doubt")
+
+
+@given(st.permutations([*VERDICTS, *VERDICTS]), st.integers(0, 8))
+def test_a_row_is_executed_if_any_attempt_is_else_in_doubt_if_any_is(
+    order: list[Verdict], count: int
+) -> None:
+    verdicts = order[:count]
+    expected = next((verdict for verdict in reversed(VERDICTS) if verdict in verdicts), "not_sent")
+    assert row_verdict(verdicts) == expected
+
+
+@pytest.mark.parametrize(("kind", "doubt", "tries"), list(itertools.product(Kind, [False, True], [0, 1])))
+def test_what_follows_each_kind_of_end(kind: Kind, doubt: bool, tries: int) -> None:
+    step = after_attempt(REPLIES[kind], doubt=doubt, tries_left=tries)
+    usual = RULINGS[kind][1]
+    if kind is Kind.REFUSED and doubt:
+        assert step is Step.RESOLVE
+    elif usual is Step.AGAIN and tries == 0:
+        assert step is (Step.HOLD if kind is Kind.UNSENT else Step.RESOLVE)
+    else:
+        assert step is usual
+
+
+def test_only_a_matching_record_confirms_and_only_a_definite_refusal_rejects() -> None:
+    steps = {kind: step for kind, (_, step) in RULINGS.items()}
+    assert [kind for kind, step in steps.items() if step is Step.CONFIRM] == [Kind.SUCCESS]
+    assert [kind for kind, step in steps.items() if step is Step.REJECT] == [Kind.REFUSED]
+
+
+def test_what_may_have_been_carried_out_is_in_doubt() -> None:
+    doubtful = {kind for kind, (verdict, _) in RULINGS.items() if verdict == "in_doubt"}
+    assert doubtful == {
+        Kind.OTHER_RECORD,
+        Kind.UNREADABLE,
+        Kind.EXISTS,
+        Kind.STUCK,
+        Kind.REDIRECTED,
+        Kind.FAILED,
+        Kind.SILENT,
+    }
+
+
+@pytest.mark.parametrize(
+    ("safeguard", "kind", "step"),
+    [
+        ("silence_is_doubt", Kind.SILENT, Step.REJECT),
+        ("server_error_is_doubt", Kind.FAILED, Step.REJECT),
+        ("unreadable_success_is_doubt", Kind.UNREADABLE, Step.CONFIRM),
+        ("echo_is_compared", Kind.OTHER_RECORD, Step.CONFIRM),
+        ("replayed_error_is_stuck", Kind.STUCK, Step.AGAIN),
+        ("conflict_is_not_success", Kind.EXISTS, Step.CONFIRM),
+        ("conflict_is_not_failure", Kind.EXISTS, Step.REJECT),
+        ("credentials_halt", Kind.CREDENTIALS, Step.REJECT),
+        ("wrong_address_halts", Kind.MISSING, Step.REJECT),
+        ("throttling_keeps_row", Kind.THROTTLED, Step.REJECT),
+    ],
+)
+def test_without_a_safeguard_only_its_ruling_changes(safeguard: str, kind: Kind, step: Step) -> None:
+    loose = Safeguards(**{safeguard: False})
+    assert rulings(loose)[kind][1] is step
+    others = set(Kind) - {kind, Kind.REDIRECTED}
+    assert all(rulings(loose)[other] == RULINGS[other] for other in others)
+    assert rulings(ALL) == RULINGS
+
+
+def test_without_its_safeguard_a_refusal_rejects_whatever_is_in_doubt() -> None:
+    loose = Safeguards(refusal_needs_no_doubt=False)
+    assert after_attempt(Reply(422), doubt=True, tries_left=1, safeguards=loose) is Step.REJECT

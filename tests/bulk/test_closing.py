@@ -1,0 +1,158 @@
+"""Counts, completeness, exit codes, stop rules, and where a ledger may be used."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments_async.bulk._closing import (
+    OPEN,
+    Displacement,
+    Place,
+    StopRules,
+    Tally,
+    balances,
+    displacement,
+    exit_code,
+    is_complete,
+    stop_reason,
+)
+from payments_async.bulk._safeguards import Safeguards
+from payments_async.bulk._states import RowState
+
+S = RowState
+
+
+def tally(amount: str = "10.10", **counts: int) -> Tally:
+    """So many rows in each state, all of that amount in XOF."""
+    return Tally.of({(S[name], "XOF"): (count, Decimal(amount) * count) for name, count in counts.items()})
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(S),
+            st.sampled_from(["XOF", "USD"]),
+            st.decimals(1, 10**9, places=2),
+        ),
+        max_size=30,
+    )
+)
+def test_every_row_and_every_cent_is_in_one_class(rows: list[tuple[S, str, Decimal]]) -> None:
+    grouped: dict[tuple[S, str], tuple[int, Decimal]] = {}
+    totals: dict[str, Decimal] = {}
+    for state, currency, amount in rows:
+        count, total = grouped.get((state, currency), (0, Decimal(0)))
+        grouped[state, currency] = (count + 1, total + amount)
+        totals[currency] = totals.get(currency, Decimal(0)) + amount
+    found = Tally.of(grouped)
+    assert balances(found, len(rows), totals)
+    assert not balances(found, len(rows) + 1, totals)
+    assert not balances(found, len(rows), {**totals, "XOF": totals.get("XOF", Decimal(0)) + Decimal("0.01")})
+
+
+def test_a_row_in_flight_counts_as_in_doubt() -> None:
+    assert tally(IN_FLIGHT=2, IN_DOUBT=3, CREATED=4).in_doubt == 5
+
+
+@pytest.mark.parametrize("state", S)
+def test_a_batch_is_complete_when_no_row_is_open(state: S) -> None:
+    assert is_complete(tally(**{state.value: 2})) is (state not in OPEN)
+
+
+@pytest.mark.parametrize(
+    ("counts", "code"),
+    [
+        ({}, 0),
+        ({"CREATED": 3}, 0),
+        ({"CREATED": 3, "REJECTED": 1}, 1),
+        ({"CREATED": 3, "CONFLICT": 1}, 1),
+        ({"CREATED": 3, "CANCELLED": 1}, 1),
+        ({"CREATED": 3, "IN_DOUBT": 1}, 3),
+        ({"REJECTED": 3, "IN_DOUBT": 1}, 3),
+        ({"CREATED": 3, "NEW": 1}, 75),
+        ({"CREATED": 3, "IN_FLIGHT": 1}, 75),
+        ({"IN_DOUBT": 3, "NEW": 1}, 75),
+    ],
+)
+def test_how_a_run_ends(counts: dict[str, int], code: int) -> None:
+    assert exit_code(tally(**counts)) == code
+
+
+def test_without_its_safeguard_open_rows_pass_for_complete() -> None:
+    loose = Safeguards(open_rows_are_not_complete=False)
+    assert exit_code(tally(CREATED=1, IN_FLIGHT=1), loose) == 1
+
+
+HOME = Place("live", "https://service.example/v1", "key 1")
+NOWHERE: dict[str, Any] = {"untouched": False, "visible": False}
+
+
+def test_a_ledger_goes_on_where_it_began() -> None:
+    assert displacement(HOME, HOME, **NOWHERE) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"environment": "sandbox"}, Displacement.ENVIRONMENT),
+        ({"base_url": "https://elsewhere.example/v1"}, Displacement.BASE_URL),
+        ({"key": "key 2"}, Displacement.PROJECT),
+    ],
+)
+def test_a_ledger_goes_on_nowhere_else(change: dict[str, str], problem: Displacement) -> None:
+    here = attrs.evolve(HOME, **change)
+    assert displacement(HOME, here, **NOWHERE) is problem
+    proven = displacement(HOME, here, untouched=False, visible=True)
+    assert proven is (None if problem is Displacement.PROJECT else problem)
+
+
+def test_a_rotated_key_needs_no_proof_while_nothing_was_sent() -> None:
+    here = attrs.evolve(HOME, key="key 2")
+    assert displacement(HOME, here, untouched=True, visible=False) is None
+
+
+def test_without_its_safeguard_any_place_will_do() -> None:
+    anywhere = Safeguards(same_place=False)
+    assert displacement(HOME, Place("sandbox", "x", "key 1"), **NOWHERE, safeguards=anywhere) is None
+    any_key = Safeguards(rotated_key_is_proven=False)
+    assert displacement(HOME, attrs.evolve(HOME, key="2"), **NOWHERE, safeguards=any_key) is None
+
+
+def reason(rules: StopRules, found: Tally, amount: str = "10.10", currency: str = "XOF") -> str | None:
+    return stop_reason(rules, found, amount=Decimal(amount), currency=currency)
+
+
+def test_without_stop_rules_nothing_stops() -> None:
+    assert reason(StopRules(), tally(CREATED=10, REJECTED=990)) is None
+
+
+def test_rows_taken_count_whatever_became_of_them() -> None:
+    rules = StopRules(max_rows=4)
+    assert reason(rules, tally(CREATED=1, IN_DOUBT=1, REJECTED=1, NEW=50, CANCELLED=9)) is None
+    assert reason(rules, tally(CREATED=1, IN_DOUBT=1, REJECTED=1, IN_FLIGHT=1)) == (
+        "4 rows were taken, as many as --max-rows allows"
+    )
+
+
+def test_the_amount_is_kept_to_the_cent_and_per_currency() -> None:
+    rules = StopRules(max_amount=Decimal("30.30"))
+    assert reason(rules, tally(CREATED=1, IN_FLIGHT=1, NEW=9)) is None
+    assert reason(rules, tally(CREATED=1, IN_FLIGHT=1), amount="10.11") == (
+        "the next row would take XOF over --max-amount"
+    )
+    assert reason(rules, tally(CREATED=9), amount="30.30", currency="USD") is None
+
+
+def test_failures_stop_a_run_once_there_are_enough_rows_to_tell() -> None:
+    rules = StopRules(max_failure_rate=0.1)
+    assert reason(rules, tally(REJECTED=19)) is None
+    assert reason(rules, tally(REJECTED=1, CONFLICT=1, CREATED=18, NEW=80)) is None
+    assert reason(rules, tally(REJECTED=2, CONFLICT=1, CREATED=17)) == (
+        "3 of 20 rows failed, more than --max-failure-rate allows"
+    )

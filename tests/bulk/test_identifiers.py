@@ -1,0 +1,212 @@
+"""Names of batches, rows, requests and payouts: the same from the same input, different from any other."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments_async import _idempotency
+from payments_async.bulk._identifiers import (
+    PROOF_KEY,
+    REFERENCE_LIMIT,
+    Identity,
+    Proof,
+    body_hash,
+    digest,
+    input_hash,
+    reference_problem,
+)
+from payments_async.bulk._safeguards import Safeguards
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
+PARTS = st.lists(st.one_of(TEXT, st.none(), st.binary(max_size=10)), max_size=4)
+IDENTITIES = st.builds(
+    Identity,
+    environment=st.sampled_from(["live", "sandbox"]),
+    batch_id=TEXT,
+    row_key=TEXT,
+    generation=st.integers(0, 3),
+    epoch=st.integers(0, 3),
+)
+BODY = body_hash(b"{}")
+IDENTITY = Identity("live", "march", "7")
+
+
+def raw(part: str | bytes | None) -> bytes | None:
+    return part.encode() if isinstance(part, str) else part
+
+
+@given(PARTS, PARTS)
+def test_no_two_lists_of_parts_are_written_alike(
+    one: list[str | bytes | None], other: list[str | bytes | None]
+) -> None:
+    same = list(map(raw, one)) == list(map(raw, other))
+    assert (digest(*one) == digest(*other)) is same
+
+
+def test_a_part_cannot_pose_as_two_and_nothing_is_not_an_empty_text() -> None:
+    assert len({digest("a", "b"), digest("ab"), digest("a;1:b"), digest("", "ab"), digest("ab", "")}) == 5
+    assert digest(None) != digest("")
+    assert digest(None) != digest()
+    assert digest(12) == digest("12")
+
+
+def test_a_lone_surrogate_is_refused() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        digest("\ud800")
+
+
+@given(IDENTITIES)
+def test_a_reference_fits_and_reads_alike_in_any_case(identity: Identity) -> None:
+    reference = identity.reference()
+    assert len(reference) <= REFERENCE_LIMIT
+    assert reference == reference.lower()
+    assert reference.isascii()
+
+
+@given(IDENTITIES, IDENTITIES)
+def test_two_rows_share_a_reference_only_when_they_are_one(one: Identity, other: Identity) -> None:
+    same = attrs.evolve(one, epoch=0) == attrs.evolve(other, epoch=0)
+    assert (one.reference() == other.reference()) is same
+
+
+@given(IDENTITIES, IDENTITIES, st.sampled_from([BODY, body_hash(b"[]")]))
+def test_a_key_names_one_request(one: Identity, other: Identity, body: str) -> None:
+    same = one == other and body == BODY
+    assert (one.idempotency_key(BODY) == other.idempotency_key(body)) is same
+
+
+@given(IDENTITIES)
+def test_a_key_is_one_that_the_service_takes(identity: Identity) -> None:
+    assert _idempotency.problem(identity.idempotency_key(BODY)) is None
+
+
+def test_identifiers_are_the_same_in_every_release() -> None:
+    identity = Identity("live", "march", "7", generation=2, epoch=1)
+    assert identity.reference() == FROZEN_REFERENCE
+    assert identity.idempotency_key(BODY) == FROZEN_KEY
+    assert identity.proof(BODY).text == FROZEN_PROOF
+    assert input_hash([("7", None, b"{}"), ("8", "inv-8", b"{}")]) == FROZEN_INPUT
+
+
+FROZEN_REFERENCE = "aol3fgdqnwn6kmapmjying5bj4jrhu3bygv5jgugztsjuwixw6ha~g2"
+FROZEN_KEY = "pb1-3wvjonvowy6oobeymlqy7zak6qlxlelfnrhmk7l7f2yhhanl3loa"
+FROZEN_PROOF = "1.x2nvtnvqwzxcr5obu7xu.khndx3vkwxgfzewrp7de.ck3a5yn6we4liiuod64g.2"
+FROZEN_INPUT = "7c4ae3984f7736e92ab9317f79b844bb5691ba7a6b4b3e19e3a991310acf3119"
+
+
+def test_an_epoch_changes_the_key_and_not_the_reference() -> None:
+    later = attrs.evolve(IDENTITY, epoch=1)
+    assert later.reference() == IDENTITY.reference()
+    assert later.idempotency_key(BODY) != IDENTITY.idempotency_key(BODY)
+
+
+def test_a_corrected_body_changes_the_key_and_not_the_reference() -> None:
+    assert IDENTITY.idempotency_key(BODY) != IDENTITY.idempotency_key(body_hash(b"[]"))
+
+
+def test_a_generation_changes_both() -> None:
+    later = attrs.evolve(IDENTITY, generation=1)
+    assert later.reference() == f"{IDENTITY.reference()}~g1"
+    assert later.idempotency_key(BODY) != IDENTITY.idempotency_key(BODY)
+
+
+def test_an_operators_reference_is_taken_as_it_is() -> None:
+    given_one = attrs.evolve(IDENTITY, given="Inv/7", prefix="unused-")
+    assert given_one.reference() == "Inv/7"
+    assert attrs.evolve(given_one, generation=3).reference() == "Inv/7~g3"
+
+
+def test_a_prefix_stands_in_front_of_a_made_reference() -> None:
+    assert attrs.evolve(IDENTITY, prefix="po-").reference() == f"po-{IDENTITY.reference()}"
+
+
+def test_a_reference_that_has_no_room_for_its_generation_is_refused() -> None:
+    longest = attrs.evolve(IDENTITY, given="x" * REFERENCE_LIMIT)
+    assert len(longest.reference()) == REFERENCE_LIMIT
+    with pytest.raises(ValueError, match="194 characters, 191 are allowed"):
+        attrs.evolve(longest, generation=1).reference()
+
+
+@pytest.mark.parametrize(
+    ("reference", "problem"),
+    [
+        ("inv-7", None),
+        ("inv~g", None),
+        ("~g1-inv", None),
+        ("x" * 191, None),
+        ("", "is empty"),
+        (" ", "is empty"),
+        ("x" * 192, "has 192 characters, 191 are allowed"),
+        ("inv~g1", "ends like the reference of a retried payout (~g and a number): change its end"),
+    ],
+)
+def test_an_operators_reference_is_looked_at_before_anything_is_sent(
+    reference: str, problem: str | None
+) -> None:
+    assert reference_problem(reference) == problem
+
+
+ROWS = [("1", None, b"a"), ("2", "r", b"b")]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [("1", None, b"a")],
+        [("2", "r", b"b"), ("1", None, b"a")],
+        [("1", "", b"a"), ("2", "r", b"b")],
+        [("1", None, b"a"), ("2", "r", b"c")],
+        [("1", None, b"a"), ("3", "r", b"b")],
+    ],
+)
+def test_another_input_is_another_batch(other: list[tuple[str, str | None, bytes]]) -> None:
+    assert input_hash(ROWS) == input_hash(iter(ROWS))
+    assert input_hash(ROWS) != input_hash(other)
+
+
+@given(IDENTITIES)
+def test_a_proof_is_read_as_it_was_written(identity: Identity) -> None:
+    proof = identity.proof(BODY)
+    assert Proof.read(proof.text) == proof
+    assert len(proof.text) < 80
+
+
+@pytest.mark.parametrize("text", [None, 7, "", "1.a.b.c.0", "2." + "a" * 66, [], {}])
+def test_anything_else_is_no_proof(text: object) -> None:
+    assert Proof.read(text) is None
+
+
+def test_a_proof_has_no_room_for_a_tail_or_another_generation_sign() -> None:
+    proof = IDENTITY.proof(BODY)
+    assert Proof.read(f"{proof.text}\n") is None
+    assert Proof.read(proof.text[:-1] + "01") is None
+    assert Proof.read(proof.text[:-1] + "٣") is None
+
+
+def test_a_proof_tells_rows_generations_and_batches_apart_and_bodies_only_by_their_hash() -> None:
+    proof = IDENTITY.proof(BODY)
+    assert proof.is_of_same_payout(IDENTITY.proof(body_hash(b"[]")))
+    assert proof != IDENTITY.proof(body_hash(b"[]"))
+    for change in ({"row_key": "8"}, {"generation": 1}, {"batch_id": "april"}, {"environment": "sandbox"}):
+        assert not proof.is_of_same_payout(attrs.evolve(IDENTITY, **change).proof(BODY))
+    assert proof == attrs.evolve(IDENTITY, epoch=5, given="inv").proof(BODY)
+
+
+def test_the_proofs_name_is_fixed() -> None:
+    assert PROOF_KEY == "payments_sdk"
+
+
+def test_without_its_safeguard_each_part_is_missing() -> None:
+    later = Identity("live", "march", "7", generation=2, epoch=1)
+    assert later.reference(Safeguards(reference_names_generation=False)) == IDENTITY.reference()
+    for switch, change in (
+        ("key_names_generation", {"generation": 0}),
+        ("key_names_epoch", {"epoch": 0}),
+    ):
+        key = later.idempotency_key(BODY, Safeguards(**{switch: False}))
+        assert key == attrs.evolve(later, **change).idempotency_key(BODY)
+    without_body = Safeguards(key_names_body=False)
+    assert later.idempotency_key(BODY, without_body) == later.idempotency_key("other", without_body)

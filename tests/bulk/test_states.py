@@ -1,0 +1,224 @@
+"""States of a row, the transitions between them, and the merge of two accounts."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+from collections.abc import Callable
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments_async.bulk import _states
+from payments_async.bulk._safeguards import Safeguards
+from payments_async.bulk._states import (
+    TRANSITIONS,
+    Change,
+    IllegalTransition,
+    Known,
+    RowState,
+    merge,
+    rank,
+)
+
+S = RowState
+SETTLED = (S.CREATED, S.CONFLICT)
+CHANGES: dict[Change, Callable[[Known], Known]] = {
+    Change.INTEND: _states.intend,
+    Change.CONFIRM: lambda known: _states.confirm(known, "po_1"),
+    Change.REFUSE: _states.refuse,
+    Change.CONTRADICT: _states.contradict,
+    Change.DOUBT: _states.doubt,
+    Change.CANCEL: _states.cancel,
+    Change.CORRECT: _states.correct,
+    Change.RETRY: lambda known: _states.retry(known, finally_failed=True),
+}
+SMALL = st.integers(0, 3)
+ACCOUNTS = st.builds(
+    Known,
+    state=st.sampled_from(S),
+    generation=st.integers(0, 2),
+    revision=SMALL,
+    epoch=SMALL,
+    intents=SMALL,
+    cleared=SMALL,
+    payout_id=st.sampled_from(["", "po_1", "po_2"]),
+)
+
+
+@pytest.mark.parametrize(("state", "change"), list(itertools.product(S, Change)))
+def test_every_change_of_every_state_is_in_the_table_or_refused(state: S, change: Change) -> None:
+    known = Known(state, intents=1)
+    if (state, change) in TRANSITIONS:
+        assert CHANGES[change](known).state is TRANSITIONS[state, change]
+        return
+    with pytest.raises(IllegalTransition) as caught:
+        CHANGES[change](known)
+    assert (caught.value.state, caught.value.change) == (state, change)
+
+
+def test_what_the_diagram_of_the_protocol_says() -> None:
+    drawn = {f"{state} {change} {after}" for (state, change), after in TRANSITIONS.items()}
+    assert drawn == {
+        "NEW intend IN_FLIGHT",
+        "NEW cancel CANCELLED",
+        "NEW correct NEW",
+        "IN_FLIGHT intend IN_FLIGHT",
+        "IN_FLIGHT confirm CREATED",
+        "IN_FLIGHT refuse REJECTED",
+        "IN_FLIGHT contradict CONFLICT",
+        "IN_FLIGHT doubt IN_DOUBT",
+        "IN_DOUBT intend IN_FLIGHT",
+        "IN_DOUBT confirm CREATED",
+        "IN_DOUBT contradict CONFLICT",
+        "IN_DOUBT doubt IN_DOUBT",
+        "REJECTED correct NEW",
+        "CREATED retry NEW",
+    }
+
+
+def test_a_refused_change_says_what_and_survives_a_pickle() -> None:
+    error = IllegalTransition(S.CREATED, Change.CANCEL)
+    assert str(error) == "a row that is CREATED cannot cancel"
+    for copied in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert (copied.state, copied.change, str(copied)) == (error.state, error.change, str(error))
+
+
+def test_an_intent_is_counted_and_leaves_doubt_until_it_is_cleared() -> None:
+    first = _states.intend(Known())
+    assert (first.intents, first.is_doubtful, first.was_doubtful) == (1, True, False)
+    second = _states.intend(first)
+    assert (second.intents, second.was_doubtful, second.epoch) == (2, True, 0)
+    rejected = _states.refuse(first)
+    assert (rejected.cleared, rejected.is_doubtful) == (1, False)
+
+
+def test_proven_absence_clears_all_intents_before_the_next() -> None:
+    known = _states.intend(_states.doubt(_states.intend(Known())), next_epoch=True, absent=True)
+    assert (known.epoch, known.intents, known.cleared, known.was_doubtful) == (1, 2, 1, False)
+
+
+def test_a_corrected_row_has_nothing_in_doubt() -> None:
+    known = _states.intend(_states.correct(_states.refuse(_states.intend(Known()))))
+    assert (known.state, known.revision, known.was_doubtful) == (S.IN_FLIGHT, 1, False)
+
+
+def test_a_retried_row_begins_anew_in_the_next_generation() -> None:
+    created = Known(S.CREATED, generation=1, revision=2, epoch=3, intents=4, payout_id="po_1")
+    assert _states.retry(created, finally_failed=True) == Known(S.NEW, generation=2)
+
+
+def test_a_created_row_is_not_retried_before_its_payout_has_finally_failed() -> None:
+    with pytest.raises(IllegalTransition):
+        _states.retry(Known(S.CREATED), finally_failed=False)
+
+
+@given(ACCOUNTS, ACCOUNTS)
+def test_merging_commutes(one: Known, other: Known) -> None:
+    assert merge(one, other) == merge(other, one)
+
+
+@given(ACCOUNTS, ACCOUNTS, ACCOUNTS)
+def test_merging_associates(one: Known, two: Known, three: Known) -> None:
+    assert merge(merge(one, two), three) == merge(one, merge(two, three))
+
+
+@given(ACCOUNTS, ACCOUNTS)
+def test_merging_again_changes_nothing(one: Known, other: Known) -> None:
+    merged = merge(one, other)
+    assert merge(one, one) == one
+    assert merge(merged, one) == merged
+    assert merge(merged, other) == merged
+
+
+@given(ACCOUNTS, ACCOUNTS)
+def test_merging_only_adds_knowledge(one: Known, other: Known) -> None:
+    merged = merge(one, other)
+    assert rank(merged) >= max(rank(one), rank(other))
+    if one.generation == other.generation:
+        assert merged.intents == max(one.intents, other.intents)
+        assert (merged.state in SETTLED) is (one.state in SETTLED or other.state in SETTLED)
+
+
+@given(ACCOUNTS, st.sampled_from(sorted(Change)))
+def test_every_change_adds_knowledge(known: Known, change: Change) -> None:
+    if (known.state, change) not in TRANSITIONS or (change is Change.DOUBT and known.state is S.IN_DOUBT):
+        return
+    assert rank(CHANGES[change](known)) > rank(known)
+
+
+@pytest.mark.parametrize(
+    ("less", "more"),
+    list(
+        itertools.pairwise(
+            [
+                Known(),
+                Known(S.CANCELLED),
+                Known(revision=1),
+                Known(S.IN_FLIGHT, intents=1),
+                Known(S.REJECTED, intents=1, cleared=1),
+                Known(S.IN_DOUBT, intents=1),
+                Known(S.NEW, intents=1, revision=1),
+                Known(S.IN_FLIGHT, intents=2),
+                Known(S.CONFLICT, intents=1),
+                Known(S.CREATED, intents=1, payout_id="po_1"),
+                Known(generation=1),
+            ]
+        )
+    ),
+)
+def test_knowing_more_ranks_higher(less: Known, more: Known) -> None:
+    assert rank(less) < rank(more)
+    assert merge(less, more) == attrs.evolve(
+        more, intents=max(more.intents, less.intents * (not more.generation))
+    )
+
+
+def test_of_two_accounts_of_the_same_requests_the_doubtful_one_is_believed() -> None:
+    rejected, doubtful = Known(S.REJECTED, intents=1, cleared=1), Known(S.IN_DOUBT, intents=1)
+    assert merge(rejected, doubtful) == doubtful
+    clean, unclean = Known(S.IN_FLIGHT, intents=2, cleared=1), Known(S.IN_FLIGHT, intents=2)
+    assert merge(clean, unclean) == unclean
+
+
+def test_a_confirmation_of_an_earlier_intent_ends_a_later_one() -> None:
+    created = Known(S.CREATED, intents=1, payout_id="po_1")
+    assert merge(Known(S.IN_FLIGHT, epoch=1, intents=2), created) == attrs.evolve(created, intents=2)
+
+
+def test_a_rank_fits_a_database_integer() -> None:
+    most = Known(S.CREATED, generation=2**12 - 1, revision=2**16 - 1, intents=2**24 - 1)
+    assert rank(Known()) == 0
+    assert rank(most) < 2**63
+
+
+@pytest.mark.parametrize("field", ["generation", "revision", "intents"])
+@pytest.mark.parametrize("count", [-1, 2**24])
+def test_a_counter_that_no_batch_reaches_is_refused(field: str, count: int) -> None:
+    with pytest.raises(OverflowError, match=f"{field} is {count}"):
+        rank(Known(**{field: count}))
+
+
+def test_without_its_safeguard_each_change_goes_through() -> None:
+    in_flight = _states.intend(Known())
+    assert _states.cancel(in_flight, Safeguards(cancel_only_unsent=False)).state is S.CANCELLED
+    loose = Safeguards(corrections_wait_for_verdict=False)
+    assert _states.correct(in_flight, loose).state is S.NEW
+    hasty = Safeguards(retry_only_after_final_failure=False)
+    assert _states.retry(Known(S.CREATED), finally_failed=False, safeguards=hasty).generation == 1
+    forgetful = Safeguards(doubt_outlives_crash=False)
+    assert not _states.intend(in_flight, safeguards=forgetful).was_doubtful
+    late = Known(S.IN_DOUBT, intents=1)
+    assert merge(Known(S.CREATED, intents=1), late, Safeguards(merge_adds_knowledge=False)) == late
+
+
+@pytest.mark.parametrize("state", SETTLED)
+def test_not_even_without_safeguards_is_a_settled_row_touched(state: S) -> None:
+    loose = Safeguards(cancel_only_unsent=False, corrections_wait_for_verdict=False)
+    with pytest.raises(IllegalTransition):
+        _states.cancel(Known(state), loose)
+    with pytest.raises(IllegalTransition):
+        _states.correct(Known(state), loose)

@@ -1,0 +1,89 @@
+"""Whose payout it is that was found under a row's reference."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async.bulk._identifiers import PROOF_KEY, Identity, body_hash
+from payments_async.bulk._safeguards import Safeguards
+from payments_async.bulk._witness import Detail, Expected, Found, Witness, judge
+
+IDENTITY = Identity("live", "march", "7")
+PROOF = IDENTITY.proof(body_hash(b"{}"))
+DETAILS: dict[str, Detail] = {
+    "amount": Decimal("10.10"),
+    "currency": "XOF",
+    "method": "mtn_bj",
+    "instrument.phone_number": "+22990112233",
+    "instrument.account_name": None,
+}
+EXPECTED = Expected(DETAILS, PROOF)
+UNPROVEN = Expected(DETAILS, None)
+
+
+def found(proof: Any = PROOF.text, **details: Detail) -> Found:
+    changed = {name.replace("__", "."): value for name, value in details.items()}
+    return Found({**DETAILS, **changed}, {PROOF_KEY: proof, "note": "theirs"})
+
+
+def test_the_payout_that_was_asked_for() -> None:
+    assert judge(EXPECTED, found()) is Witness.EQUAL
+
+
+@pytest.mark.parametrize("metadata", [None, {}, {"note": "x"}, {PROOF_KEY: None}])
+def test_without_the_proof_it_is_somebody_elses_however_alike(metadata: dict[str, Any] | None) -> None:
+    assert judge(EXPECTED, Found(DETAILS, metadata)) is Witness.FOREIGN
+
+
+@pytest.mark.parametrize("text", ["2.later", "", 7, {}, PROOF.text + "x"])
+def test_a_proof_that_cannot_be_read_tells_nothing(text: object) -> None:
+    assert judge(EXPECTED, found(text)) is Witness.UNCLEAR
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"row_key": "8"}, {"batch_id": "april"}, {"environment": "sandbox"}, {"generation": 1}],
+)
+def test_a_proof_of_another_row_makes_it_foreign(change: dict[str, Any]) -> None:
+    other = attrs.evolve(IDENTITY, **change).proof(body_hash(b"{}"))
+    assert judge(EXPECTED, found(other.text)) is Witness.FOREIGN
+
+
+def test_another_body_under_the_same_proof_is_not_the_payout_asked_for() -> None:
+    assert judge(EXPECTED, found(IDENTITY.proof(body_hash(b"[]")).text)) is Witness.OTHER_BODY
+    assert judge(EXPECTED, found(amount=Decimal("10.11"))) is Witness.OTHER_BODY
+    assert judge(EXPECTED, found(currency="USD")) is Witness.OTHER_BODY
+
+
+def test_with_a_proof_shortened_or_missing_details_do_no_harm() -> None:
+    assert judge(EXPECTED, found(instrument__phone_number="+229****33", amount=None)) is Witness.EQUAL
+    assert judge(EXPECTED, Found({}, {PROOF_KEY: PROOF.text})) is Witness.EQUAL
+
+
+def test_an_amount_may_come_back_as_a_double() -> None:
+    asked = Expected({**DETAILS, "amount": Decimal("12345678901234567.89")}, PROOF)
+    assert judge(asked, found(amount=Decimal("12345678901234568"))) is Witness.EQUAL
+
+
+def test_without_proofs_everything_shown_must_agree() -> None:
+    assert judge(UNPROVEN, found(None)) is Witness.EQUAL
+    assert judge(UNPROVEN, found(None, method="moov_bj")) is Witness.OTHER_BODY
+    assert judge(UNPROVEN, found(None, instrument__phone_number="+229")) is Witness.OTHER_BODY
+    assert judge(UNPROVEN, found(None, instrument__account_name="A. Dossou")) is Witness.EQUAL
+
+
+@pytest.mark.parametrize("hidden", ["amount", "currency", "instrument__phone_number"])
+def test_without_proofs_money_and_destination_must_be_shown(hidden: str) -> None:
+    assert judge(UNPROVEN, found(None, **{hidden: None})) is Witness.UNCLEAR
+
+
+def test_without_its_safeguard_anything_alike_is_taken() -> None:
+    blind = Safeguards(proof_decides=False)
+    assert judge(EXPECTED, Found(DETAILS, None), blind) is Witness.EQUAL
+    careless = Safeguards(body_is_compared=False)
+    assert judge(EXPECTED, found(amount=Decimal(7)), careless) is Witness.EQUAL
+    assert judge(UNPROVEN, found(None, amount=Decimal(7)), careless) is Witness.EQUAL
