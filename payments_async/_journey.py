@@ -6,7 +6,7 @@ An attempt's verdict is not the call's: a refusal after an attempt in doubt prov
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from . import _gaps
 from ._answers import Reading
@@ -25,9 +25,13 @@ from .models import Attempt, Verdict
 class Journey:
     """The attempts of one call."""
 
-    __slots__ = ("attempts", "call", "deadline", "doubtful", "resumed", "retries")
+    __slots__ = ("_now", "attempts", "call", "deadline", "doubtful", "resumed", "retries")
 
-    def __init__(self, call: Call, started: float, deadline: float | None) -> None:
+    def __init__(
+        self, call: Call, started: float, deadline: float | None, now: Callable[[], datetime]
+    ) -> None:
+        """`now` tells the wall clock; the other times are monotonic seconds."""
+        self._now = now
         self.call = call
         self.deadline = None if deadline is None else started + deadline
         """On the monotonic clock."""
@@ -84,6 +88,7 @@ class Journey:
             f"(attempts: {tries}). Do not send it again under a new key: client.resolve(error) finds out",
             prepared=prepared,
             first_sent_at=first,
+            last_sent_at=self._now(),
             key_expires_at=first + timedelta(seconds=_gaps.KEY_LIFETIME),
         )
         error.__cause__ = cause

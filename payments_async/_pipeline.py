@@ -48,7 +48,8 @@ class Pipeline:
 
     async def run(self, call: Call) -> Any:
         """The call's record. Raises the errors of `errors`, each with the call's effect."""
-        journey = Journey(call, self.runtime.monotonic(), call.deadline or self.settings.deadline)
+        runtime, settings = self.runtime, self.settings
+        journey = Journey(call, runtime.monotonic(), call.deadline or settings.deadline, runtime.now)
         key: Key | None = None
         while True:
             key = self._key(journey, key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import attrs
@@ -35,7 +35,7 @@ _ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedEr
 """Refusals that say nothing about the request in doubt."""
 
 
-def request_of(given: OutcomeUnknown | PreparedRequest) -> PreparedRequest:
+def _request_of(given: OutcomeUnknown | PreparedRequest) -> PreparedRequest:
     """The write in doubt. Raises ConfigurationError when it is gone."""
     prepared = given.prepared if isinstance(given, OutcomeUnknown) else given
     if isinstance(prepared, PreparedRequest):
@@ -53,10 +53,11 @@ class Resolver:
     _pipeline: Pipeline
     _find: Find
 
-    async def resolve(self, prepared: PreparedRequest) -> Any:
+    async def resolve(self, given: OutcomeUnknown | PreparedRequest) -> Any:
         """The record; or the refusal, which then is certain; or OutcomeUnknown again."""
-        age = (self._pipeline.runtime.now() - prepared.created_at).total_seconds()
-        if not 0 <= age < _gaps.KEY_TRUSTED_FOR:
+        prepared = _request_of(given)
+        self._pipeline.refuse_foreign(prepared)
+        if not 0 <= self._since(prepared.created_at) < _gaps.KEY_TRUSTED_FOR:
             return await self._look_up(prepared, None)
         operation = _operations.named(prepared.operation)
         try:
@@ -69,8 +70,14 @@ class Resolver:
             cause = error
         refused = isinstance(cause, APIStatusError) and not isinstance(cause, _ABOUT_THE_QUESTION)
         if not refused and not isinstance(cause, OutcomeUnknown):
-            raise _unknown(prepared, cause)
-        return await self._look_up(prepared, cause, certain=refused and age > _gaps.ABANDONED_AFTER)
+            raise self._unknown(prepared, cause)
+        # Of a stored request nobody knows when it was sent last: only a replayed refusal is certain.
+        last = given.last_sent_at if isinstance(given, OutcomeUnknown) else None
+        dead = last is not None and self._since(last) > _gaps.ABANDONED_AFTER
+        return await self._look_up(prepared, cause, certain=refused and dead)
+
+    def _since(self, moment: datetime) -> float:
+        return (self._pipeline.runtime.now() - moment).total_seconds()
 
     async def _look_up(
         self, prepared: PreparedRequest, cause: PaymentsError | None, *, certain: bool = False
@@ -80,7 +87,7 @@ class Resolver:
         `certain`: nothing of the request can be alive any more, so that a refusal is the last word on it.
         """
         if prepared.reference is None:
-            raise _unknown(prepared, cause)
+            raise self._unknown(prepared, cause)
         since = prepared.created_at - timedelta(days=1)
         try:
             found = await self._find(prepared.reference, created_on_or_after=since.date())
@@ -91,7 +98,15 @@ class Resolver:
                 return _matching(prepared, found)
             if cause is not None and certain and not isinstance(cause, ConflictError):
                 raise cause
-        raise _unknown(prepared, cause)
+        raise self._unknown(prepared, cause)
+
+    def _unknown(self, prepared: PreparedRequest, cause: PaymentsError | None) -> OutcomeUnknown:
+        if isinstance(cause, OutcomeUnknown):
+            return cause
+        call = _calls.writing(prepared, {}, operation=_operations.named(prepared.operation))
+        error = Journey(call, 0.0, None, self._pipeline.runtime.now).outcome_unknown(cause)
+        error.attempts = cause.attempts if cause is not None else ()
+        return error
 
 
 def _matching(prepared: PreparedRequest, found: Payout) -> Payout:
@@ -100,15 +115,6 @@ def _matching(prepared: PreparedRequest, found: Payout) -> Payout:
         other.idempotency_key = prepared.idempotency_key
         raise other
     return found
-
-
-def _unknown(prepared: PreparedRequest, cause: PaymentsError | None) -> OutcomeUnknown:
-    if isinstance(cause, OutcomeUnknown):
-        return cause
-    call = _calls.writing(prepared, {}, operation=_operations.named(prepared.operation))
-    error = Journey(call, 0.0, None).outcome_unknown(cause)
-    error.attempts = cause.attempts if cause is not None else ()
-    return error
 
 
 def _is_the_first_answer(error: PaymentsError) -> bool:

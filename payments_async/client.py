@@ -17,7 +17,7 @@ from ._keys import Keys
 from ._limiters import PROCESS, Limiters
 from ._limits import LimitClass, LimitSnapshot, RateLimits
 from ._pipeline import Pipeline
-from ._resolving import Resolver, request_of
+from ._resolving import Resolver
 from ._runtime import SYSTEM, Runtime
 from ._settings import check_numbers, settle, variables
 from ._transports import default_transport
@@ -272,9 +272,7 @@ class AsyncPayments:
             ResponseMismatch: the reference belongs to a payout that differs.
             ConfigurationError: not something that can be resolved, or of another environment or address.
         """
-        prepared = request_of(outcome)
-        self._pipeline.refuse_foreign(prepared)
-        return await Resolver(self._pipeline, self.payouts.find).resolve(prepared)
+        return await Resolver(self._pipeline, self.payouts.find).resolve(outcome)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
         """How much of each rate limit the key has used in this process, requests a minute."""

@@ -111,6 +111,7 @@ class OutcomeUnknown(PaymentsError):
         prepared: PreparedRequest,
         first_sent_at: datetime | None,
         key_expires_at: datetime | None,
+        last_sent_at: datetime | None = None,
         **facts: Any,
     ) -> None:
         super().__init__(message, effect="unknown", **facts)
@@ -120,6 +121,8 @@ class OutcomeUnknown(PaymentsError):
         """The payout's reference, by which it can be looked up at any time."""
         self.first_sent_at = first_sent_at
         """When the request was prepared: no try of it, in any process, can have left before."""
+        self.last_sent_at = last_sent_at
+        """When the call ended: no try of it has left since."""
         self.key_expires_at = key_expires_at
         """Until when the same key protects a repeat (Limits, Idempotency)."""
 

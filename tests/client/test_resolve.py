@@ -150,6 +150,21 @@ async def test_a_fresh_refusal_is_certain_once_no_earlier_request_can_be_alive(c
     assert late.value.effect == "none"
 
 
+@pytest.mark.parametrize("stored", [False, True])
+async def test_a_fresh_refusal_is_not_certain_while_a_late_try_may_be_alive(
+    connect: Connect, stored: bool
+) -> None:
+    """The request is old, and was sent again a moment ago, or nobody knows when."""
+    played = play(connect, lost(), refusal(422), page())
+    prepared = played.client.payouts.prepare(**PAYOUT)
+    played.runtime.advance(HOUR)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await played.client.send(prepared, max_retries=0)
+    with pytest.raises(OutcomeUnknown) as resolved:
+        await played.client.resolve(prepared if stored else caught.value)
+    assert resolved.value.__cause__.status == 422
+
+
 @pytest.mark.parametrize("status", [401, 403, 429])
 async def test_a_refusal_of_the_question_says_nothing_about_the_creation(
     connect: Connect, status: int
