@@ -10,7 +10,6 @@ from enum import Enum, auto
 from typing import Any, Final, NoReturn, TypeVar
 
 import attrs
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from . import _sqlite
@@ -100,7 +99,7 @@ class Handle:
     async def _close(self) -> None:
         async with self._turn:
             try:
-                with contextlib.suppress(DBAPIError):  # a broken disk; what was committed is
+                with contextlib.suppress(*_sqlite.FAILURES):  # a broken disk; what was committed is
                     await self._connection.close()
                 await self._engine.dispose()
                 self._ballast.drop()
@@ -145,8 +144,8 @@ class Handle:
     async def _guarded(self, action: Awaitable[T]) -> T | _Failure:
         try:
             return await action
-        except DBAPIError as error:  # it holds parameters, and so account data: only its text goes further
-            return _Failure(_sqlite.kind_of(error), f"SQLite says: {error.orig}")
+        except _sqlite.FAILURES as error:
+            return _Failure(*_sqlite.diagnosed(error))
         except Unreadable as error:
             return _Failure(_sqlite.DAMAGED, str(error))
         except asyncio.CancelledError:
@@ -204,18 +203,16 @@ def _located(path: str, *, create: bool) -> str:
 
 async def _connected(path: str, lock: LedgerLock) -> Handle:
     engine = _sqlite.engine_for(path)
+    connection = engine.connect()
     try:
-        connection = await engine.connect()
-        try:
-            await _sqlite.settle(connection)
-        except BaseException:
-            await connection.close()
-            raise
-    except DBAPIError as error:
-        failure = _Failure(_sqlite.kind_of(error), f"SQLite says: {error.orig}")
+        await connection.start()
+        await _sqlite.settle(connection)
+    except _sqlite.FAILURES as error:
+        failure = _Failure(*_sqlite.diagnosed(error))
     else:
         ballast, watch = Ballast(f"{path}.ballast", BALLAST), FileWatch((path, f"{path}-wal"))
         watch.gone()  # a first look: the file that was opened is the one to watch
         return Handle(path, lock, engine=engine, connection=connection, ballast=ballast, watch=watch)
+    await connection.close()
     await engine.dispose()
     raise _error(path, failure)

@@ -52,10 +52,15 @@ _KINDS: Final = {
 }
 
 
-def kind_of(error: DBAPIError) -> str:
-    """What kind of failure this is; a code that is not known counts as a failing disk."""
-    code: int = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: text is no UTF-8
-    return _KINDS.get(code & 0xFF, BROKEN)
+FAILURES: Final = (DBAPIError, sqlite3.Error)
+"""What a statement raises, through SQLAlchemy or past it. Both may hold parameters, and so account data."""
+
+
+def diagnosed(error: Exception) -> tuple[str, str]:
+    """The kind of one of `FAILURES`, and SQLite's own words; an unknown code counts as a failing disk."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    code: int = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: a text that is no UTF-8
+    return _KINDS.get(code & 0xFF, BROKEN), f"SQLite says: {cause}"
 
 
 def engine_for(path: str) -> AsyncEngine:

@@ -1,0 +1,157 @@
+"""Importing: all rows or none, exact sums, duplicates told together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import attrs
+import pytest
+
+from payments_async import __version__
+from payments_async.bulk._records import NewRow
+from payments_async.bulk._states import RowState
+from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger_errors import LedgerDuplicates, LedgerMissing, LedgerRefused
+from tests.support.ledgers import BINDING, Clock, all_rows, begun, counts, new_row, new_rows, tampering
+
+
+async def test_a_ledger_says_what_was_imported_and_still_does_when_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    rows = [
+        new_row(1, amount=Decimal("10.10")),
+        new_row(2, amount=Decimal("0.90")),
+        new_row(3, currency="GHS"),
+    ]
+    async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
+        header = await ledger.import_rows(BINDING, rows)
+        assert header == ledger.header
+    async with await Ledger.open(path, clock=Clock("second")) as ledger:
+        assert ledger.header == header
+        assert ledger.totals == {
+            (RowState.NEW, "XOF"): (2, Decimal("11.00")),
+            (RowState.NEW, "GHS"): (1, Decimal("10.10")),
+        }
+    assert header.binding == BINDING
+    assert header.rows == 3
+    assert header.totals == {"XOF": Decimal("11.00"), "GHS": Decimal("10.10")}
+    assert header.client_version == __version__
+    assert header.created_at == Clock().wall + 2
+
+
+async def test_every_field_of_a_row_comes_back_as_it_went_in(tmp_path: Path) -> None:
+    given = new_row(7, line=None, metadata='{"order": 1}', amount=Decimal("1E+2"), body=b"\x00\xff not text")
+    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+        await ledger.import_rows(BINDING, [given])
+        (row,) = await all_rows(ledger)
+    assert {name: getattr(row, name) for name in attrs.asdict(given)} == attrs.asdict(given)
+    assert row.state is RowState.NEW
+    assert row.changed_in == 1
+
+
+async def test_rows_may_come_from_an_async_source(tmp_path: Path) -> None:
+    async def source() -> AsyncIterator[NewRow]:
+        for row in new_rows(1001):
+            yield row
+
+    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+        await ledger.import_rows(BINDING, source())
+        assert counts(ledger) == {"NEW": 1001}
+
+
+async def test_sums_of_very_long_amounts_are_exact(tmp_path: Path) -> None:
+    amounts = [Decimal("1234567890123456789012345678901.123456789"), Decimal("1.0000000000000000000000001")]
+    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+        await ledger.import_rows(BINDING, [new_row(n, amount=each) for n, each in enumerate(amounts, 1)])
+        assert ledger.header.totals["XOF"] == Decimal(
+            "1234567890123456789012345678902.1234567890000000000000001"
+        )
+        assert [row.amount for row in await all_rows(ledger)] == amounts
+
+
+async def test_duplicates_are_told_all_together_and_nothing_is_imported(tmp_path: Path) -> None:
+    rows = [
+        *new_rows(4),
+        new_row(5, row_key="row-2"),
+        new_row(6, reference="reference-1"),
+        new_row(7, row_key="row-2"),
+    ]
+    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+        with pytest.raises(LedgerDuplicates) as told:
+            await ledger.import_rows(BINDING, rows)
+        found = [(each.column, each.value, each.rows, each.lines) for each in told.value.duplicates]
+        assert found == [("row_key", "row-2", (2, 5), (3, 6)), ("reference", "reference-1", (1, 6), (2, 7))]
+        assert told.value.total == 2
+        assert "lines 3 and 6 have the same row_key" in str(told.value)
+        assert ledger.is_empty
+        await ledger.import_rows(BINDING, new_rows(2))
+        assert counts(ledger) == {"NEW": 2}
+
+
+async def test_duplicates_without_lines_are_told_by_row_and_only_the_first_are_listed(tmp_path: Path) -> None:
+    rows = [new_row(n, line=None, row_key=f"row-{n % 150}") for n in range(1, 301)]
+    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+        with pytest.raises(LedgerDuplicates) as told:
+            await ledger.import_rows(BINDING, rows)
+    assert len(told.value.duplicates) == 100
+    assert told.value.total == 150
+    assert "rows 1 and 151 have the same row_key" in str(told.value)
+    assert "and 145 more" in str(told.value)
+
+
+async def test_a_source_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    def source() -> Iterator[NewRow]:
+        yield from new_rows(700)
+        raise RuntimeError("line 702 is torn")
+
+    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+        with pytest.raises(RuntimeError, match="line 702 is torn"):
+            await ledger.import_rows(BINDING, source())
+        assert ledger.is_empty
+        assert await all_rows(ledger) == []
+    with pytest.raises(LedgerMissing, match="import did not end"):
+        await Ledger.open(tmp_path / "ledger", clock=Clock())
+
+
+async def test_row_numbers_must_rise(tmp_path: Path) -> None:
+    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+        with pytest.raises(ValueError, match="2 follows 2"):
+            await ledger.import_rows(BINDING, [new_row(2), new_row(2)])
+
+
+async def test_a_ledger_holds_one_batch(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger") as ledger:
+        with pytest.raises(LedgerRefused, match="holds a batch already"):
+            await ledger.import_rows(BINDING, new_rows(1))
+        assert counts(ledger) == {"NEW": 5}
+
+
+async def test_an_input_without_rows_is_a_batch_that_is_done(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    async with await begun(path, 0) as ledger:
+        assert ledger.header.rows == 0
+        assert (await ledger.claim(5)).rows == ()
+        assert ledger.head[0] == 1
+    async with await Ledger.open(path, clock=Clock()) as ledger:
+        assert (await ledger.check()).findings == ()
+
+
+async def test_before_the_import_there_is_nothing_to_ask(tmp_path: Path) -> None:
+    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+        for question in ("header", "totals", "head"):
+            with pytest.raises(LedgerMissing, match="holds no batch yet"):
+                getattr(ledger, question)
+        with pytest.raises(LedgerMissing, match="holds no batch yet"):
+            await ledger.claim(1)
+
+
+async def test_amounts_and_keys_stay_text_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    await (await begun(path, 1)).close()
+    with tampering(path) as tables:
+        kinds = tables.execute(
+            "SELECT typeof(amount), typeof(row_key), typeof(reference) FROM rows"
+        ).fetchall()
+        assert kinds == [("text", "text", "text")]
+        assert tables.execute("SELECT typeof(amount), amount FROM totals").fetchall() == [("text", "10.10")]

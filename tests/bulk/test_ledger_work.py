@@ -1,0 +1,291 @@
+"""Claims, outcomes and what the operator changes: intents first, knowledge only added, sums kept."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+from pathlib import Path
+
+import attrs
+import pytest
+
+from payments_async.bulk._records import Outcome, Resend
+from payments_async.bulk._states import RowState, contradict, doubt, intend
+from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger_errors import LedgerRefused
+from tests.support.ledgers import BINDING, Clock, all_rows, begun, counts, created, new_row, numbers, rejected
+
+
+async def test_a_claim_takes_new_rows_in_order_and_marks_them_in_flight(tmp_path: Path) -> None:
+    clock = Clock()
+    async with await begun(tmp_path / "ledger", 5, clock) as ledger:
+        first, second, third, none = [await ledger.claim(2) for _ in range(4)]
+        assert [numbers(claim) for claim in (first, second, third, none)] == [[1, 2], [3, 4], [5], []]
+        assert counts(ledger) == {"IN_FLIGHT": 5}
+        row = await ledger.row("row-3")
+        assert row == second.rows[0]
+        assert row.body == new_row(3).body
+        assert (row.known.intents, row.first_intent, row.key_intent, row.last_intent) == (1, 3, 3, 3)
+        assert (await ledger.moments([row])) == {3: second.at}
+        assert second.at.session == "first"
+
+
+async def test_a_claim_without_new_rows_adds_nothing_to_the_chain(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 1) as ledger:
+        await ledger.claim(9)
+        head = ledger.head
+        assert (await ledger.claim(9)).rows == ()
+        assert ledger.head == head
+
+
+async def test_outcomes_are_added_and_sums_move_with_them(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    async with await begun(path, 4) as ledger:
+        one, two, three, _ = (await ledger.claim(4)).rows
+        changed = await ledger.record(
+            [
+                created(one, service_status="pending"),
+                rejected(two, failure_code="422", failure_message="amount: too low"),
+                Outcome(three.number, contradict(three.known)),
+            ]
+        )
+        assert [row.state for row in changed] == [RowState.CREATED, RowState.REJECTED, RowState.CONFLICT]
+    async with await Ledger.open(path, clock=Clock()) as ledger:
+        assert await ledger.by_reference("reference-1") == changed[0]
+        assert (changed[0].known.payout_id, changed[0].service_status) == ("po_1", "pending")
+        assert (changed[1].failure_code, changed[1].failure_message) == ("422", "amount: too low")
+        assert ledger.totals[RowState.CREATED, "XOF"] == (1, Decimal("10.10"))
+        assert ledger.totals[RowState.NEW, "XOF"] == (0, Decimal("0.00"))
+        assert counts(ledger) == {"CREATED": 1, "REJECTED": 1, "CONFLICT": 1, "IN_FLIGHT": 1}
+        assert (await ledger.check()).findings == ()
+
+
+async def test_an_outcome_that_knows_less_changes_nothing(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 1) as ledger:
+        (row,) = (await ledger.claim(1)).rows
+        (now,) = await ledger.record([created(row, service_status="pending")])
+        head = ledger.head
+        assert await ledger.record([Outcome(1, doubt(row.known)), rejected(row), Outcome(1, row.known)]) == ()
+        assert await ledger.record([created(row, service_status="pending")]) == ()
+        assert ledger.head == head
+        assert await all_rows(ledger) == [now]
+
+
+async def test_several_outcomes_of_one_row_in_a_group_are_all_heard(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 1) as ledger:
+        (row,) = (await ledger.claim(1)).rows
+        (now,) = await ledger.record([created(row, service_status="pending"), Outcome(1, doubt(row.known))])
+        assert (now.state, now.service_status) == (RowState.CREATED, "pending")
+
+
+async def test_a_status_is_mirrored_until_it_is_final(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 2) as ledger:
+        rows = (await ledger.claim(2)).rows
+        one, two = await ledger.record([created(row, service_status="pending") for row in rows])
+        assert [row.number async for row in ledger.followed()] == [1, 2]
+        await ledger.record(
+            [Outcome(1, one.known, "processing"), Outcome(2, two.known, "completed", final=True)]
+        )
+        assert [row.number async for row in ledger.followed()] == [1]
+        assert await ledger.record([Outcome(2, two.known, "processing")]) == ()
+        assert [row.service_status for row in await all_rows(ledger)] == ["processing", "completed"]
+
+
+async def test_the_reason_of_a_doubt_goes_when_the_payout_is_found(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 1) as ledger:
+        (row,) = (await ledger.claim(1)).rows
+        (row,) = await ledger.record([Outcome(1, doubt(row.known), failure_code="timeout")])
+        assert row.failure_code == "timeout"
+        (row,) = await ledger.record([created(row)])
+        assert row.failure_code is None
+
+
+async def test_unfinished_rows_of_an_earlier_run_come_first_those_in_flight_before_those_in_doubt(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "ledger"
+    async with await begun(path, 6) as ledger:
+        rows = (await ledger.claim(4)).rows
+        await ledger.record([Outcome(2, doubt(rows[1].known)), created(rows[2])])
+    async with await Ledger.open(path, clock=Clock()) as ledger:
+        found = []
+        async for row in ledger.unfinished():
+            found.append(row.number)
+            await ledger.record([Outcome(row.number, doubt(row.known))])
+        assert found == [1, 4, 2]
+
+
+async def test_pages_follow_each_other_without_gaps(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 1003) as ledger:
+        assert [row.number for row in await all_rows(ledger)] == list(range(1, 1004))
+        claim = await ledger.claim(1000)
+        assert [row.number async for row in ledger.rows(RowState.IN_FLIGHT)] == numbers(claim)
+        assert len(await ledger.record([created(row) for row in claim.rows])) == 1000
+
+
+async def test_rows_are_found_by_key_and_by_reference(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 3) as ledger:
+        found = await ledger.by_references(["reference-3", "reference-1", "somebody-else's"])
+        assert [row.number for row in found] == [1, 3]
+        assert await ledger.row("row-9") is None
+        assert await ledger.by_reference("reference-9") is None
+
+
+async def test_a_resend_is_an_intent_with_the_same_key(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 2) as ledger:
+        before, _ = (await ledger.claim(2)).rows
+        again = await ledger.resend([Resend(1)])
+        (row,) = again.rows
+        assert row == attrs.evolve(before, known=intend(before.known), last_intent=3, changed_in=3)
+        assert set(await ledger.moments([row])) == {2, 3}
+
+
+async def test_a_resend_in_the_next_epoch_has_a_key_of_its_own(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 1) as ledger:
+        (row,) = (await ledger.claim(1)).rows
+        (row,) = await ledger.record([Outcome(1, doubt(row.known))])
+        (row,) = (await ledger.resend([Resend(1, next_key="key-of-epoch-1", absent=True)])).rows
+        assert (row.state, row.known.epoch, row.idempotency_key) == (RowState.IN_FLIGHT, 1, "key-of-epoch-1")
+        assert (row.first_intent, row.key_intent, row.known.cleared) == (2, 4, 1)
+
+
+async def test_a_decided_row_is_not_sent_again_and_neither_are_the_others_asked_for(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 2) as ledger:
+        one, _ = (await ledger.claim(2)).rows
+        await ledger.record([created(one)])
+        head = ledger.head
+        with pytest.raises(LedgerRefused, match=r"row 1: .*CREATED") as told:
+            await ledger.resend([Resend(2), Resend(1)])
+        assert told.value.number == 1
+        assert ledger.head == head
+
+
+async def test_a_row_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 1) as ledger:
+        (row,) = (await ledger.claim(1)).rows
+        with pytest.raises(LedgerRefused, match="row 9: is not there"):
+            await ledger.record([attrs.evolve(created(row), number=9)])
+
+
+async def test_a_corrected_row_is_new_again_with_another_body_key_and_amount(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 2) as ledger:
+        one, _ = (await ledger.claim(2)).rows
+        await ledger.record([rejected(one, failure_code="422")])
+        better = new_row(1, amount=Decimal("12.50"), currency="GHS", body=b"better")
+        (row,) = await ledger.correct([better])
+        assert (row.state, row.known.revision, row.failure_code, row.key_intent) == (
+            RowState.NEW,
+            1,
+            None,
+            None,
+        )
+        assert row.first_intent == 2
+        assert ledger.totals[RowState.NEW, "GHS"] == (1, Decimal("12.50"))
+        assert ledger.totals[RowState.REJECTED, "XOF"] == (0, Decimal("0.00"))
+        (claimed,) = (await ledger.claim(9)).rows
+        assert (claimed.body, claimed.idempotency_key) == (b"better", better.idempotency_key)
+        assert (await ledger.check()).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("better", "reason"),
+    [
+        (new_row(1, body=b"other", reference="another"), "keeps its reference"),
+        (new_row(1, body=b"other", row_key="row-2"), "has another key"),
+        (new_row(1), "idempotency key is used up"),
+    ],
+)
+async def test_a_correction_that_is_another_row_or_no_other_body_is_refused(
+    tmp_path: Path, better: object, reason: str
+) -> None:
+    async with await begun(tmp_path / "ledger", 2) as ledger:
+        one, _ = (await ledger.claim(2)).rows
+        await ledger.record([rejected(one)])
+        with pytest.raises(LedgerRefused, match=reason):
+            await ledger.correct([better])  # type: ignore[list-item]  # parametrised
+        assert counts(ledger) == {"REJECTED": 1, "IN_FLIGHT": 1}
+
+
+async def test_a_row_in_flight_keeps_its_body(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 1) as ledger:
+        await ledger.claim(1)
+        with pytest.raises(LedgerRefused, match="IN_FLIGHT"):
+            await ledger.correct([new_row(1, body=b"other")])
+
+
+async def test_a_new_generation_begins_with_a_new_reference_and_nothing_known(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 1) as ledger:
+        (row,) = (await ledger.claim(1)).rows
+        await ledger.record([created(row, service_status="failed", final=True, failure_code="E1")])
+        again = new_row(1, reference="reference-1~g1", body=b"again")
+        (row,) = await ledger.next_generation([again])
+        assert (row.state, row.known.generation, row.known.payout_id) == (RowState.NEW, 1, "")
+        assert (row.service_status, row.final, row.failure_code) == (None, False, None)
+        assert (row.first_intent, row.key_intent, row.last_intent) == (None, None, None)
+        assert await ledger.by_reference("reference-1") is None
+        assert counts(ledger) == {"NEW": 1}
+
+
+async def test_a_payout_that_may_still_complete_has_no_new_generation(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 1) as ledger:
+        (row,) = (await ledger.claim(1)).rows
+        await ledger.record([created(row, service_status="processing")])
+        with pytest.raises(LedgerRefused, match="cannot retry"):
+            await ledger.next_generation([new_row(1, reference="reference-1~g1", body=b"again")])
+
+
+@pytest.mark.parametrize(
+    ("reference", "reason"),
+    [("reference-1", "reference of its own"), ("reference-2", "belongs to another row")],
+)
+async def test_a_new_generation_needs_a_reference_that_is_new(
+    tmp_path: Path, reference: str, reason: str
+) -> None:
+    async with await begun(tmp_path / "ledger", 2) as ledger:
+        (row,) = (await ledger.claim(1)).rows
+        await ledger.record([created(row, service_status="failed", final=True)])
+        with pytest.raises(LedgerRefused, match=reason):
+            await ledger.next_generation([new_row(1, reference=reference, body=b"again")])
+        assert counts(ledger) == {"NEW": 1, "CREATED": 1}
+        assert (await ledger.check()).findings == ()
+
+
+async def test_only_rows_that_were_never_sent_are_cancelled(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 3) as ledger:
+        await ledger.claim(1)
+        with pytest.raises(LedgerRefused, match=r"row 1: .*IN_FLIGHT"):
+            await ledger.cancel([1, 2])
+        assert counts(ledger) == {"IN_FLIGHT": 1, "NEW": 2}
+        await ledger.cancel([2, 3])
+        assert counts(ledger) == {"IN_FLIGHT": 1, "CANCELLED": 2}
+
+
+async def test_another_key_is_written_down_and_part_of_the_chain(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    rotated = attrs.evolve(BINDING, key_fingerprint="key-2", input_stat='{"size": 2}')
+    async with await begun(path, 1) as ledger:
+        await ledger.rebind(rotated)
+        assert ledger.header.binding == rotated
+        assert ledger.head[0] == 2
+    async with await Ledger.open(path, clock=Clock()) as ledger:
+        assert ledger.header.binding == rotated
+        assert ledger.header.rows == 1
+        assert (await ledger.check()).findings == ()
+
+
+async def test_commits_asked_for_at_once_are_made_one_after_the_other(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 40) as ledger:
+        claims = await asyncio.gather(*(ledger.claim(5) for _ in range(10)))
+        taken = [number for claim in claims for number in numbers(claim)]
+        assert sorted(taken) == list(range(1, 41))
+        await asyncio.gather(*(ledger.record([created(row) for row in claim.rows]) for claim in claims))
+        assert counts(ledger) == {"CREATED": 40}
+        assert (await ledger.check()).findings == ()
+
+
+async def test_no_repr_shows_what_is_sent(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger", 1) as ledger:
+        claim = await ledger.claim(1)
+    assert "amount" in claim.rows[0].body.decode()
+    assert "body=" not in repr(claim)
+    assert "body=" not in repr(new_row(1, metadata="{}"))

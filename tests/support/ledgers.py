@@ -1,0 +1,101 @@
+"""Ledgers for tests: bindings, rows, a clock that counts, and ways to look at the file from outside."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from payments_async.bulk._ages import Moment
+from payments_async.bulk._identifiers import body_hash
+from payments_async.bulk._records import Binding, Claim, LedgerRow, NewRow, Outcome
+from payments_async.bulk._states import confirm, refuse
+from payments_async.bulk.ledger import Ledger
+
+BINDING = Binding("batch-1", "sandbox", "https://api.example.test/v1", "key-1", "input-1", "{}")
+
+
+class Clock:
+    """Gives a moment one second after the last, in a session of its own name."""
+
+    def __init__(self, session: str = "first", start: float = 1_800_000_000.0) -> None:
+        self.session = session
+        self.wall = start
+
+    def __call__(self) -> Moment:
+        self.wall += 1
+        return Moment(self.wall, self.wall - 1_799_999_000, self.session, self.wall - 0.25)
+
+
+def new_row(number: int, **changes: Any) -> NewRow:
+    """A row with everything that follows from its number."""
+    amount = changes.pop("amount", Decimal("10.10"))
+    body = changes.pop("body", b'{"amount":%b,"row":%d}' % (str(amount).encode(), number))
+    fields: dict[str, Any] = {
+        "number": number,
+        "line": number + 1,
+        "row_key": f"row-{number}",
+        "reference": f"reference-{number}",
+        "amount": amount,
+        "currency": "XOF",
+        "method": "mtn_bj",
+        "body": body,
+        "body_hash": body_hash(body),
+        "idempotency_key": f"key-{number}-{body_hash(body)[:8]}",
+    }
+    return NewRow(**{**fields, **changes})
+
+
+def new_rows(count: int) -> Iterator[NewRow]:
+    """So many rows."""
+    return (new_row(number) for number in range(1, count + 1))
+
+
+async def begun(path: Path, count: int = 5, clock: Clock | None = None) -> Ledger:
+    """An open ledger with so many new rows."""
+    ledger = await Ledger.open(path, clock=clock or Clock(), create=True)
+    try:
+        await ledger.import_rows(BINDING, new_rows(count))
+    except BaseException:
+        await ledger.close()
+        raise
+    return ledger
+
+
+def created(row: LedgerRow, **facts: Any) -> Outcome:
+    """The row's payout exists."""
+    return Outcome(row.number, confirm(row.known, f"po_{row.number}"), **facts)
+
+
+def rejected(row: LedgerRow, **facts: Any) -> Outcome:
+    """The service refused the row."""
+    return Outcome(row.number, refuse(row.known), **facts)
+
+
+async def all_rows(ledger: Ledger) -> list[LedgerRow]:
+    """Every row."""
+    return [row async for row in ledger.rows()]
+
+
+def numbers(claim: Claim) -> list[int]:
+    """Which rows a claim holds."""
+    return [row.number for row in claim.rows]
+
+
+def counts(ledger: Ledger) -> Mapping[str, int]:
+    """{state: rows}, without the empty ones."""
+    found: dict[str, int] = {}
+    for (state, _), (rows, _amount) in ledger.totals.items():
+        found[state.value] = found.get(state.value, 0) + rows
+    return {state: rows for state, rows in found.items() if rows}
+
+
+@contextmanager
+def tampering(path: Path) -> Iterator[sqlite3.Connection]:
+    """The closed ledger's tables, open to somebody else's hand."""
+    with closing(sqlite3.connect(path)) as connection:
+        yield connection
+        connection.commit()
