@@ -76,6 +76,7 @@ def tests(session: nox.Session) -> None:
         return
     session.run("coverage", "erase")
     run_tests(session, "--facts", "--cov", "--cov-report=")
+    run_tests(session, "--gap-profile=hostile", "tests/client")
     session.run("coverage", "report", "--fail-under=100")
 
 

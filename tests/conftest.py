@@ -33,24 +33,39 @@ def surface(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(scope="session")
-def sandbox_server() -> Iterator[Sandbox]:
-    """One sandbox for the run; take `sandbox` for a tenant of your own."""
-    with Sandbox() as sandbox:
-        yield sandbox
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--gap-profile=hostile` runs the client's tests against a sandbox that fills every gap otherwise."""
+    parser.addoption("--gap-profile", default="observed", help="the sandbox's profile: observed, hostile")
 
 
 @pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
+def gap_profile(request: pytest.FixtureRequest) -> str:
+    """How the sandbox of this run fills the interface's gaps; as observed for tests of just that."""
+    if request.node.get_closest_marker("observed"):
+        return "observed"
+    return str(request.config.getoption("--gap-profile"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Under another profile than the usual, only what uses a sandbox of that profile is run."""
+    if config.getoption("--gap-profile") == "observed":
+        return
+    meant = [item for item in items if "gap_profile" in getattr(item, "fixturenames", ())]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(meant)])
+    items[:] = meant
+
+
+@pytest.fixture
+def sandbox(gap_profile: str) -> Iterator[Sandbox]:
     """A sandbox of the test's own, on a clock that stands still until it is advanced."""
-    with Sandbox(clock=VirtualClock.frozen()) as sandbox:
+    with Sandbox(clock=VirtualClock.frozen(), profile=gap_profile) as sandbox:
         yield sandbox
 
 
 @pytest.fixture
-def watched() -> Iterator[WatchedSandbox]:
+def watched(gap_profile: str) -> Iterator[WatchedSandbox]:
     """A sandbox of the test's own that keeps every request as it arrived, bodies included."""
-    with WatchedSandbox() as sandbox:
+    with WatchedSandbox(profile=gap_profile) as sandbox:
         yield sandbox
 
 

@@ -150,6 +150,7 @@ async def test_an_operation_about_a_record_goes_to_its_path(
         row("payouts", "POST /v1/payouts", "Payout", facts="endpoint.payouts.create"),
     ],
 )
+@pytest.mark.observed("answers 201")
 async def test_a_creation_goes_to_its_path_with_a_key_and_a_json_body(
     connect: Callable[..., Any], watched: WatchedSandbox, resource: str, line: str, message: str
 ) -> None:

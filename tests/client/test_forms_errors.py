@@ -62,6 +62,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("refuse", "cls", "status"), REFUSALS)
+@pytest.mark.observed("request ids")
 async def test_a_refusal_is_its_class_with_the_services_message(
     connect: Connect, sandbox: Sandbox, refuse: Refuse, cls: type[APIStatusError], status: int
 ) -> None:

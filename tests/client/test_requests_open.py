@@ -92,6 +92,7 @@ async def test_codes_nobody_has_heard_of_are_passed_on(
 
 
 @pytest.mark.fact("conventions.json-bodies")
+@pytest.mark.observed("descriptions are not null")
 async def test_text_of_every_script_travels_as_utf_8_json(
     connect: Callable[..., Any], watched: WatchedSandbox
 ) -> None:

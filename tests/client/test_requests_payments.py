@@ -57,6 +57,7 @@ LONGEST = [
 
 @pytest.mark.parametrize("resource", PAYMENTS)
 @pytest.mark.parametrize(("name", "value"), LONGEST)
+@pytest.mark.observed("descriptions are not null")
 async def test_a_field_at_its_limit_arrives_unchanged(
     connect: Callable[..., Any], watched: WatchedSandbox, resource: str, name: str, value: Any
 ) -> None:

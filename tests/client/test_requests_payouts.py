@@ -88,6 +88,7 @@ async def test_a_destination_may_be_a_plain_mapping(
         ),
     ],
 )
+@pytest.mark.observed("descriptions are not null")
 async def test_a_payouts_field_arrives_unchanged(
     connect: Callable[..., Any], watched: WatchedSandbox, name: str, value: Any
 ) -> None:
