@@ -26,11 +26,12 @@ from payments_async.bulk._safeguards import Safeguards
 from payments_async.bulk._states import RowState
 
 S = RowState
+AMOUNT = Decimal("10.10")
 
 
-def tally(amount: str = "10.10", **counts: int) -> Tally:
-    """So many rows in each state, all of that amount in XOF."""
-    return Tally.of({(S[name], "XOF"): (count, Decimal(amount) * count) for name, count in counts.items()})
+def tally(**counts: int) -> Tally:
+    """So many rows in each state, each of 10.10 XOF."""
+    return Tally.of({(S(state), "XOF"): (count, AMOUNT * count) for state, count in counts.items()})
 
 
 @given(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_a_crash_may_fall_between_any_two_callbacks() -> None:
                 steps.append(number)
 
         loop.start("a", work())
-        loop.alarm(step, lambda loop=loop: loop.crash("a"))
+        loop.alarm(step, partial(loop.crash, "a"))
         loop.advance(1)
         stopped_after.add(len(steps))
         loop.close()

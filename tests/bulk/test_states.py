@@ -6,6 +6,7 @@ import copy
 import itertools
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 import pytest
@@ -198,8 +199,9 @@ def test_a_rank_fits_a_database_integer() -> None:
 @pytest.mark.parametrize("field", ["generation", "revision", "intents"])
 @pytest.mark.parametrize("count", [-1, 2**24])
 def test_a_counter_that_no_batch_reaches_is_refused(field: str, count: int) -> None:
+    counters: dict[str, Any] = {field: count}
     with pytest.raises(OverflowError, match=f"{field} is {count}"):
-        rank(Known(**{field: count}))
+        rank(Known(**counters))
 
 
 def test_without_its_safeguard_each_change_goes_through() -> None:
