@@ -104,7 +104,8 @@ class Core:
         """429 with its three headers; a simulated one says a limit of 0."""
         seconds = max(0, math.ceil(wait))
         headers = {"Retry-After": str(seconds)}
-        if self.world.profile.retry_after == "date":
+        if self.world.profile.retry_after == "date":  # read against the date of the same clock
+            headers["Date"] = formatdate(self.world.now, usegmt=True)
             headers["Retry-After"] = formatdate(self.world.now + seconds, usegmt=True)
         if self.world.profile.rate_headers:
             headers |= {"X-RateLimit-Limit": str(limit), "X-RateLimit-Remaining": "0"}
