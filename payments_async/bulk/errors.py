@@ -45,7 +45,7 @@ class SourceErrors(BulkError):
     def __init__(self, source: str, faults: Sequence[RowFault], *, total: int, rows: int) -> None:
         self.source = source
         """The file's path, or what the rows were called."""
-        self.faults = tuple(attrs.evolve(fault, original=()) for fault in faults)
+        self.faults: tuple[RowFault, ...] = tuple(attrs.evolve(fault, original=()) for fault in faults)
         """The first of them, without the rows themselves, which may hold account data."""
         self.total = total
         """How many faults there are in all."""

@@ -161,7 +161,7 @@ class LedgerDuplicates(LedgerError):
         told = [str(duplicate) for duplicate in duplicates[:_TOLD]]
         rest = [f"and {total - len(told)} more"] if total > len(told) else []
         super().__init__(path, "; ".join([*told, *rest]))
-        self.duplicates = tuple(duplicates)
+        self.duplicates: tuple[Duplicate, ...] = tuple(duplicates)
         """The first of them."""
         self.total = total
         """How many there are in all."""
@@ -207,5 +207,5 @@ class LedgerDamaged(LedgerError):
         told = "; ".join(findings[:_TOLD])
         more = f"; and {len(findings) - _TOLD} more" if len(findings) > _TOLD else ""
         super().__init__(path, told + more)
-        self.findings = tuple(findings)
+        self.findings: tuple[str, ...] = tuple(findings)
         """Each thing that is wrong."""

@@ -15,9 +15,9 @@ class FaultCollector:
         self._limit = limit
         self._kept: list[RowFault] = []
         self._last: int | None = None
-        self.total = 0
+        self.total: int = 0
         """Faults so far."""
-        self.rows = 0
+        self.rows: int = 0
         """Rows with one or more faults so far."""
 
     def add(self, fault: RowFault) -> None:

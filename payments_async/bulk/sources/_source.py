@@ -78,8 +78,8 @@ class FileSource(Source):
 
     def __init__(self, path: str | os.PathLike[str], *, strict_amounts: bool = False) -> None:
         super().__init__(strict_amounts=strict_amounts)
-        self.path = Path(path)
-        self.name = str(path)
+        self.path: Path = Path(path)
+        self.name: str = str(path)
 
     def read(self) -> Iterator[SourceItem]:
         """What `rows` gives, for code that is not async; it raises the same."""

@@ -35,7 +35,7 @@ class CsvSource(FileSource):
             records = self._records(Lines(file, self.name))
             line, header = next(records, (1, []))
             rejects = tuple(header[: len(FAULT_COLUMNS)]) == FAULT_COLUMNS
-            self.columns = tuple(header[len(FAULT_COLUMNS) :] if rejects else header)
+            self.columns: tuple[str, ...] = tuple(header[len(FAULT_COLUMNS) :] if rejects else header)
             self._check_header(line)
             for line, cells in records:
                 yield from self._row(maker, line, _restored(cells) if rejects else cells)

@@ -24,7 +24,7 @@ Item = PayoutRequest | tuple[str, PayoutRequest]
 class IterableSource(Source):
     """Rows of any iterable, async or not. An iterator gives them once, a list as often as asked."""
 
-    columns = (ROW_KEY, "reference")
+    columns: tuple[str, ...] = (ROW_KEY, "reference")
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from ._source import FileSource
 class JsonLinesSource(FileSource):
     """Rows of a JSON Lines file in UTF-8. Numbers are exact; empty lines are passed over."""
 
-    columns = ("row",)
+    columns: tuple[str, ...] = ("row",)
 
     def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
         with open_text(self.path, self.name) as file:

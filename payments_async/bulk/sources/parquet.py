@@ -29,7 +29,7 @@ class ParquetSource(FileSource):
         try:
             with pyarrow.parquet.ParquetFile(self.path, pre_buffer=False) as file:
                 schema = file.schema_arrow
-                self.columns = tuple(schema.names)
+                self.columns: tuple[str, ...] = tuple(schema.names)
                 self._check_header(schema)
                 maps = [field.name for field in schema if pyarrow.types.is_map(field.type)]
                 for batch in file.iter_batches(batch_size=_BATCH):

@@ -38,11 +38,11 @@ class RejectsFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], source: Source) -> None:
-        self.path = Path(path)
+        self.path: Path = Path(path)
         self._part = self.path.with_name(f"{self.path.name}.part")
         self._source = source
         self._pending: list[RowFault] = []
-        self.rows = 0
+        self.rows: int = 0
         """How many rows are in it."""
 
     def __enter__(self) -> Self:
