@@ -15,8 +15,8 @@ from ._source import FileSource
 try:
     import pyarrow
     import pyarrow.parquet
-except ImportError as missing:
-    raise ImportError("Parquet files need pyarrow: pip install 'payments-sdk[parquet]'") from missing
+except ImportError as _missing:
+    raise ImportError("Parquet files need pyarrow: pip install 'payments-sdk[parquet]'") from _missing
 
 _BATCH: Final = 2_048
 """Rows held at a time, besides the row group that pyarrow reads them from."""
