@@ -109,16 +109,15 @@ class _Findings(list[str]):
         self.extend(found[: _TOLD - len(self)])
 
 
-async def everything(db: AsyncConnection) -> CheckReport:
+async def everything(db: AsyncConnection, expected: Standing) -> CheckReport:
     """Read all of the ledger: the file's own structure, the chain, every row and every sum.
 
     Takes memory for one page of rows. Raises Unreadable when not even its end can be read.
     """
-    ended = await end(db, None)
-    if ended is None:
-        raise Unreadable("the header is missing")
-    standing, wrong = ended
-    header, last = standing.header, standing.head
+    standing, wrong = await end(db, None) or (None, [])
+    if standing != expected:
+        raise Unreadable("the end of the ledger is not what this run committed last")
+    header, last = expected.header, expected.head
     found = _Findings(wrong)
     found.add(*await _sqlite.faults(db))
     entries = await _whole_chain(db, header.binding.batch_id, found)
@@ -127,7 +126,7 @@ async def everything(db: AsyncConnection) -> CheckReport:
         found.add("the rows do not add up to what the chain says of them")
     if rows != header.rows:
         found.add(f"{header.rows} rows were imported, {rows} are there")
-    found.add(*_totals.disagreements(standing.totals, sums.totals))
+    found.add(*_totals.disagreements(expected.totals, sums.totals))
     return CheckReport(rows, entries, last.hash.hex(), tuple(dict.fromkeys(found)))
 
 
@@ -147,7 +146,6 @@ async def _all_rows(db: AsyncConnection, found: _Findings) -> tuple[int, Sums, b
         count += len(page)
         last = page[-1][0]
         for stored in _readable_rows(page, found):
-            found.add(*_row_findings(stored))
             sums.add(stored.row.state, stored.row.currency, stored.row.amount)
             digest = _chain.moved(digest, (), (_chain.row_digest(stored.row),))
     return count, sums, digest
@@ -164,6 +162,7 @@ def _readable_rows(page: Iterable[Any], found: _Findings) -> Iterator[Stored]:
         try:
             with _store.readable(f"row {values[0]}"):
                 stored = _store.stored(values)
+                found.add(*_row_findings(stored))
         except Unreadable as error:
             found.add(str(error))
         else:

@@ -133,7 +133,10 @@ class Handle:
     async def _attempt(self, work: Work[T]) -> T | _Failure:
         self.after = None
         done = await self._guarded(self._transaction(work))
-        if self.after is not None and not isinstance(done, _Failure):
+        if isinstance(done, _Failure):
+            undone = await self._guarded(_sqlite.roll_back(self._connection))
+            return _Failure(_sqlite.BROKEN) if isinstance(undone, _Failure) else done
+        if self.after is not None:
             self.after()
         return done
 

@@ -169,7 +169,8 @@ class LedgerReader:
 
         A few seconds for 100,000 rows; nothing else is done meanwhile. What is wrong is in `.findings`.
         """
+        standing = self._standing_now
         try:
-            return await self._handle.transact(_check.everything)
+            return await self._handle.transact(lambda db: _check.everything(db, standing))
         except LedgerDamaged as error:
             return CheckReport(0, 0, "", error.findings)  # so damaged that it could not be read through

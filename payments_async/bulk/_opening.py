@@ -41,6 +41,8 @@ async def opened(db: AsyncConnection, path: str, mark: HighWater | None) -> Stan
         raise LedgerNewer(path, found=form, known=SCHEMA)
     ended = await _check.end(db, mark)
     if ended is None:
+        if await _store.entries(db, limit=1):
+            raise LedgerDamaged(path, ["the header is missing"])
         return None
     standing, findings = ended
     if findings:

@@ -92,6 +92,11 @@ async def use_write_ahead_log(connection: AsyncConnection) -> None:
     await _pragma(connection, "PRAGMA journal_mode=WAL")
 
 
+async def roll_back(connection: AsyncConnection) -> None:
+    """Undo what a commit that failed has left open, which SQLAlchemy takes for ended."""
+    await (await _driver(connection)).rollback()
+
+
 async def faults(connection: AsyncConnection) -> list[str]:
     """What SQLite's own check finds wrong with the file."""
     found = await connection.exec_driver_sql(f"PRAGMA integrity_check({_FAULTS_TOLD})")
@@ -119,5 +124,8 @@ def _compiled(statement: Insert | Update) -> tuple[str, Sequence[str]]:
 
 async def _pragma(connection: AsyncConnection, statement: str) -> None:
     # past SQLAlchemy, which would begin a transaction first: these cannot be changed within one
-    driver: Any = (await connection.get_raw_connection()).driver_connection
-    await (await driver.execute(statement)).close()
+    await (await (await _driver(connection)).execute(statement)).close()
+
+
+async def _driver(connection: AsyncConnection) -> Any:
+    return (await connection.get_raw_connection()).driver_connection

@@ -54,8 +54,15 @@ def stored(values: Sequence[Any]) -> Stored:
 
 
 def _row_of(values: Sequence[Any]) -> LedgerRow:
-    known = Known(RowState(values[11]), *values[12:18])
-    return LedgerRow(*(*values[:4], Decimal(values[4]), *values[5:11], known, *values[18:26]))
+    known = Known(RowState(values[11]), *map(int, values[12:17]), values[17])
+    before_body, after_body = (*values[:4], Decimal(values[4]), *values[5:7]), values[8:11]
+    return LedgerRow(*(*before_body, _blob(values[7]), *after_body, known, *values[18:26]))
+
+
+def _blob(value: object) -> bytes:
+    if not isinstance(value, bytes):  # damage can turn one into a number, of which bytes() would make zeros
+        raise TypeError("not a blob")
+    return value
 
 
 def _values_of(row: LedgerRow) -> dict[str, Any]:
@@ -216,7 +223,7 @@ async def header(db: AsyncConnection) -> tuple[Header, int, tuple[int, bytes]] |
         read = Header(
             binding, float(found.created_at), found.client_version, found.schema, int(found.rows), amounts
         )
-        return read, int(found.told_in), (int(found.head), bytes(found.head_hash))
+        return read, int(found.told_in), (int(found.head), _blob(found.head_hash))
 
 
 async def schema(db: AsyncConnection) -> int | None:
@@ -234,7 +241,7 @@ async def entries(db: AsyncConnection, *conditions: ColumnElement[bool], limit: 
 def _entry_of(values: Sequence[Any]) -> Entry:
     number, wall, monotonic, session, server, kind, rows_digest, digest, changes = values
     at = Moment(float(wall), float(monotonic), session, None if server is None else float(server))
-    return Entry(int(number), at, kind, changes, bytes(rows_digest), bytes(digest))
+    return Entry(int(number), at, kind, changes, _blob(rows_digest), _blob(digest))
 
 
 async def append(db: AsyncConnection, entry: Entry) -> None:

@@ -1,0 +1,81 @@
+"""Killed at any moment: what was returned as claimed is IN_FLIGHT on the disk, what was recorded stays."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from payments_async.bulk._states import RowState
+from payments_async.bulk.ledger import Ledger
+from tests.support.ledgers import BINDING, Clock, all_rows, counts, new_rows
+
+ROWS = 400
+WORKER = """
+import asyncio, sys
+from tests.support.ledgers import BINDING, Clock, created, new_rows, numbers
+from payments_async.bulk.ledger import Ledger
+
+def say(what, rows):
+    print(what, *rows, flush=True)
+
+async def main():
+    async with await Ledger.open(sys.argv[1], clock=Clock(), create=True) as ledger:
+        say("open", [])
+        if ledger.is_empty:
+            await ledger.import_rows(BINDING, new_rows(int(sys.argv[2])))
+        say("imported", [])
+        while rows := (await ledger.claim(7)).rows:
+            say("claimed", [row.number for row in rows])
+            say("recorded", [row.number for row in await ledger.record([created(row) for row in rows[:5]])])
+    say("done", [])
+
+asyncio.run(main())
+"""
+
+
+def _killed(path: Path, rows: int, lines: int) -> list[list[str]]:
+    """Run the worker, kill it as soon as it has said so many lines, and give what it said."""
+    command = [sys.executable, "-c", WORKER, str(path), str(rows)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        said = [worker.stdout.readline().split() for _ in range(lines)]
+        worker.kill()
+        said += [line.split() for line in worker.stdout]
+    assert worker.returncode == -9
+    return said
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_killed_run_has_on_the_disk_all_that_it_said(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "ledger"
+    chance = random.Random(seed)
+    claimed, recorded = set[int](), set[int]()
+    for _ in range(2):
+        for what, *rows in _killed(path, ROWS, chance.randrange(3, 40)):
+            said = {"claimed": claimed, "recorded": recorded}.get(what, set())
+            assert what != "claimed" or not said & set(map(int, rows)), "a row was claimed twice"
+            said.update(map(int, rows))
+    async with await Ledger.open(path, clock=Clock("after")) as ledger:
+        states = {row.number: row.state for row in await all_rows(ledger)}
+        assert len(states) == ROWS
+        assert {states[number] for number in recorded} <= {RowState.CREATED}
+        assert {states[number] for number in claimed} <= {RowState.CREATED, RowState.IN_FLIGHT}
+        unfinished = [row.number async for row in ledger.unfinished()]
+        assert claimed - recorded <= set(unfinished) | {n for n in states if states[n] is RowState.CREATED}
+        assert (await ledger.check()).findings == ()
+
+
+@pytest.mark.parametrize("lines", [0, 1])
+async def test_a_run_killed_before_or_in_its_import_can_be_begun_again(tmp_path: Path, lines: int) -> None:
+    path = tmp_path / "ledger"
+    said = _killed(path, 200_000, lines)
+    assert ["imported"] not in said
+    async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
+        assert ledger.is_empty
+        await ledger.import_rows(BINDING, new_rows(3))
+        assert counts(ledger) == {"NEW": 3}
+        assert (await ledger.check()).findings == ()

@@ -1,0 +1,301 @@
+"""A ledger that was damaged, edited, cut short or put back is found out, and what is wrong is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async.bulk._chain import row_digest
+from payments_async.bulk._records import Outcome
+from payments_async.bulk._states import doubt
+from payments_async.bulk._store import stored
+from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError
+from tests.support.ledgers import Clock, all_rows, begun, counts, created, rejected, tampering
+
+Edit = Callable[[sqlite3.Connection], Any]
+
+
+async def worked_on(path: Path, rows: int = 30) -> None:
+    """A closed ledger with rows in most states and a chain of several entries."""
+    async with await begun(path, rows) as ledger:
+        for _ in range(9):
+            one, two = (await ledger.claim(2)).rows
+            await ledger.record([created(one, service_status="pending"), rejected(two, failure_code="422")])
+        (row,) = (await ledger.claim(1)).rows
+        await ledger.record([Outcome(row.number, doubt(row.known))])
+        await ledger.cancel([rows])
+
+
+async def everything_in(path: Path) -> object:
+    async with await Ledger.open(path, clock=Clock()) as ledger:
+        report = await ledger.check()
+        return report, ledger.header, ledger.totals, ledger.head, await all_rows(ledger)
+
+
+def sql(statement: str, *values: object) -> Edit:
+    """An edit that is one statement."""
+    return lambda tables: tables.execute(statement, values)
+
+
+@pytest.mark.parametrize(
+    ("edit", "finding"),
+    [
+        pytest.param(
+            sql("UPDATE header SET base_url = 'https://evil.test'"), "header is not as", id="base-url"
+        ),
+        pytest.param(sql("UPDATE header SET rows = 29"), "header is not as", id="row-count"),
+        pytest.param(
+            sql("UPDATE header SET totals = '[]'"), "the header cannot be read", id="sums-unreadable"
+        ),
+        pytest.param(sql("UPDATE header SET head = 3"), "chain ends with entry 22", id="head"),
+        pytest.param(sql("UPDATE header SET told_in = 99"), "header is not as", id="facts-elsewhere"),
+        pytest.param(
+            sql("DELETE FROM entries WHERE number = 22"), "chain ends with entry 21", id="chain-cut"
+        ),
+        pytest.param(
+            sql("DELETE FROM entries WHERE number = 15"), "entry 15 of the chain is missing", id="chain-gap"
+        ),
+        pytest.param(sql("DELETE FROM entries"), "the chain is empty", id="chain-empty"),
+        pytest.param(
+            sql("UPDATE entries SET wall = 5 WHERE number = 20"), "entry 20 of the chain is not", id="time"
+        ),
+        pytest.param(
+            sql("UPDATE entries SET wall = 'x' WHERE number = 20"), "the chain cannot be read", id="no-time"
+        ),
+        pytest.param(
+            sql("UPDATE totals SET rows = 7 WHERE state = 'NEW'"), "totals do not count", id="counts"
+        ),
+        pytest.param(sql("UPDATE totals SET amount = 'x'"), "a total cannot be read", id="sum-unreadable"),
+        pytest.param(
+            sql("UPDATE rows SET state = 'NEW' WHERE number = 30"), "row 30 is not as", id="last-state"
+        ),
+        pytest.param(
+            sql("UPDATE rows SET state = '?' WHERE number = 30"), "some row cannot be read", id="no-state"
+        ),
+        pytest.param(
+            sql("UPDATE rows SET amount = '9' WHERE number = 30"), "row 30 is not as", id="last-amount"
+        ),
+        pytest.param(sql("DELETE FROM rows WHERE number = 30"), "row 30 is not as", id="last-gone"),
+        pytest.param(sql("DROP TABLE totals"), "no such table: totals", id="table-gone"),
+    ],
+)
+async def test_damage_near_the_end_is_found_when_the_ledger_is_opened(
+    tmp_path: Path, edit: Edit, finding: str
+) -> None:
+    path = tmp_path / "ledger"
+    await worked_on(path)
+    with tampering(path) as tables:
+        edit(tables)
+    with pytest.raises(LedgerDamaged, match="put back the newest whole copy") as told:
+        await Ledger.open(path, clock=Clock())
+    assert finding in "; ".join(told.value.findings)
+
+
+def _consistently(tables: sqlite3.Connection) -> None:
+    """Change an amount as somebody would who knows of the row's own digest."""
+    tables.execute("UPDATE rows SET amount = '99.99' WHERE number = 4")
+    (values,) = tables.execute("SELECT * FROM rows WHERE number = 4")
+    tables.execute("UPDATE rows SET digest = ? WHERE number = 4", (row_digest(stored(values).row),))
+
+
+@pytest.mark.parametrize(
+    ("edit", "findings"),
+    [
+        (
+            sql("UPDATE rows SET amount = '99' WHERE number = 4"),
+            ["row 4 is not as it was written", "REJECTED XOF"],
+        ),
+        (sql("UPDATE rows SET rank = 1 WHERE number = 4"), ["row 4 is not as it was written"]),
+        (sql("UPDATE rows SET body = x'00' WHERE number = 4"), ["the body of row 4 is another"]),
+        (sql("UPDATE rows SET amount = 'x' WHERE number = 4"), ["row 4 cannot be read"]),
+        (sql("UPDATE rows SET body = 'text' WHERE number = 4"), ["row 4 cannot be read"]),
+        (
+            sql("DELETE FROM rows WHERE number = 4"),
+            ["30 rows were imported, 29 are there", "REJECTED XOF: 9 rows of"],
+        ),
+        (_consistently, ["the rows do not add up to what the chain says of them", "REJECTED XOF"]),
+        (
+            sql("UPDATE totals SET amount = '1' WHERE state = 'NEW'"),
+            ["NEW XOF: 10 rows of 1 are recorded, 10 of 101.00"],
+        ),
+        (
+            sql("UPDATE entries SET changes = '[]' WHERE number = 2"),
+            ["entry 2 of the chain is not as it was written"],
+        ),
+        (sql("DELETE FROM entries WHERE number = 2"), ["entry 2 of the chain is missing"]),
+        (sql("DROP INDEX by_state"), []),
+    ],
+)
+async def test_damage_anywhere_is_found_by_a_check(tmp_path: Path, edit: Edit, findings: list[str]) -> None:
+    path = tmp_path / "ledger"
+    await worked_on(path)
+    with tampering(path) as tables:
+        edit(tables)
+    async with await Ledger.open(path, clock=Clock()) as ledger:
+        found = "; ".join((await ledger.check()).findings)
+    assert bool(found) is bool(findings)
+    for finding in findings:
+        assert finding in found
+
+
+async def test_a_whole_ledger_passes_its_check(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    await worked_on(path)
+    async with await Ledger.open(path, clock=Clock()) as ledger:
+        report = await ledger.check()
+        assert (report.rows, report.entries, report.findings) == (30, 22, ())
+        assert report.head == ledger.head[1]
+        assert counts(ledger) == {"CREATED": 9, "REJECTED": 9, "IN_DOUBT": 1, "CANCELLED": 1, "NEW": 10}
+
+
+async def test_a_ledger_that_changed_under_its_run_is_found_by_a_check(tmp_path: Path) -> None:
+    async with await begun(tmp_path / "ledger") as ledger:
+        driver: Any = (await ledger._handle._connection.get_raw_connection()).driver_connection
+        await (await driver.execute("UPDATE totals SET rows = 4")).close()
+        assert (await ledger.check()).findings == (
+            "the end of the ledger is not what this run committed last",
+        )
+
+
+async def test_of_many_findings_a_hundred_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    await worked_on(path, 300)
+    with tampering(path) as tables:
+        tables.execute("UPDATE rows SET failure_code = 'E' WHERE number < 290")
+    async with await Ledger.open(path, clock=Clock()) as ledger:
+        assert len((await ledger.check()).findings) == 100
+
+
+async def test_a_header_that_was_removed_is_no_reason_to_begin_again(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    await worked_on(path)
+    with tampering(path) as tables:
+        tables.execute("DELETE FROM header")
+    with pytest.raises(LedgerDamaged, match="header is missing"):
+        await Ledger.open(path, clock=Clock(), create=True)
+
+
+async def _crashed(tmp_path: Path) -> Path:
+    """A copy of a ledger as a killed process leaves it: its last commits in the log alone."""
+    path = tmp_path / "run" / "ledger"
+    path.parent.mkdir()
+    await (await begun(path, 10)).close()
+    left = tmp_path / "left"
+    async with await Ledger.open(path, clock=Clock()) as ledger:
+        for _ in range(4):
+            await ledger.record([created(row) for row in (await ledger.claim(1)).rows])
+        shutil.copytree(path.parent, left)
+    return left / "ledger"
+
+
+async def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
+    async with await Ledger.open(await _crashed(tmp_path), clock=Clock()) as ledger:
+        assert counts(ledger) == {"NEW": 6, "CREATED": 4}
+        assert ledger.head[0] == 9
+
+
+@pytest.mark.parametrize("left", [0, 0.3, 0.9])
+async def test_a_log_that_was_removed_or_cut_short_is_named(tmp_path: Path, left: float) -> None:
+    path = await _crashed(tmp_path)
+    log = f"{path}-wal"
+    if left:
+        os.truncate(log, int(os.stat(log).st_size * left))
+    else:
+        os.unlink(log)
+    with pytest.raises(LedgerDamaged, match=r"entry 9 was committed: its -wal file was removed or cut short"):
+        await Ledger.open(path, clock=Clock())
+
+
+async def test_an_older_copy_put_back_and_worked_on_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    await (await begun(path, 10)).close()
+    shutil.copy2(path, tmp_path / "copy")
+    async with await Ledger.open(path, clock=Clock()) as ledger:
+        await ledger.claim(3)
+    lock = (tmp_path / "ledger.lock").read_bytes()
+    shutil.copy2(tmp_path / "copy", path)
+    (tmp_path / "ledger.lock").unlink()
+    async with await Ledger.open(path, clock=Clock("second")) as ledger:
+        await ledger.claim(2)
+        await ledger.claim(2)
+    (tmp_path / "ledger.lock").write_bytes(lock)
+    with pytest.raises(
+        LedgerDamaged, match="entry 2 of the chain is another than the one that was committed"
+    ):
+        await Ledger.open(path, clock=Clock())
+
+
+async def test_a_lock_of_another_batch_or_without_a_mark_proves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    await (await begun(path)).close()
+    for said in ({"mark": {"batch_id": "other", "entry": 99, "head": ""}}, {"mark": {"entry": 99}}, {}):
+        (tmp_path / "ledger.lock").write_text(json.dumps(said))
+        await (await Ledger.open(path, clock=Clock())).close()
+
+
+async def test_a_flipped_byte_changes_nothing_that_goes_unnoticed(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    await worked_on(path)
+    whole, before = path.read_bytes(), await everything_in(path)
+    chance = random.Random(7)
+    noticed = 0
+    for _ in range(150):
+        place = chance.randrange(len(whole))
+        path.write_bytes(
+            whole[:place] + bytes([whole[place] ^ 1 << chance.randrange(8)]) + whole[place + 1 :]
+        )
+        noticed += await _is_noticed(path, before)
+    assert noticed > 30
+
+
+async def test_a_ledger_cut_off_anywhere_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    await worked_on(path)
+    whole, before = path.read_bytes(), await everything_in(path)
+    for size in range(1, len(whole), len(whole) // 40):
+        path.write_bytes(whole[:size])
+        assert await _is_noticed(path, before)
+
+
+async def _is_noticed(path: Path, before: object) -> bool:
+    """Whether the ledger says that it is damaged. If it does not, it must be as it was."""
+    try:
+        now = await everything_in(path)
+    except LedgerError:
+        return True
+    if now == before:
+        return False
+    async with await Ledger.open(path, clock=Clock()) as ledger:
+        assert (await ledger.check()).findings
+    return True
+
+
+async def test_a_text_that_is_no_utf_8_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    await worked_on(path)
+    with tampering(path) as tables:
+        tables.execute("UPDATE rows SET failure_code = CAST(x'ff' AS TEXT) WHERE number = 4")
+    async with await Ledger.open(path, clock=Clock()) as ledger:
+        assert "UTF-8" in (await ledger.check()).findings[0]
+        with pytest.raises(LedgerDamaged, match="UTF-8"):
+            await ledger.claim(1)
+
+
+async def test_a_marked_file_without_tables_is_taken_for_new(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    await (await Ledger.open(path, clock=Clock(), create=True)).close()
+    with closing(sqlite3.connect(path)) as tables:
+        for (name,) in tables.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            tables.execute(f"DROP TABLE {name}")
+    async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
+        assert ledger.is_empty
