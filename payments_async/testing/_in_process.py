@@ -10,7 +10,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from payments_async._runtime import SYSTEM, Runtime
 from payments_async._wire import Answer, FailureKind, Flight, TransportFailure
 from payments_async.sandbox import Answer as SandboxAnswer
-from payments_async.sandbox import Cut, Drop, Hang, Reset, Sandbox, Slow
+from payments_async.sandbox import Hang, Sandbox, Slow
 
 IN_PROCESS: Final = "http://localhost/v1"
 """A base URL for clients of this transport; nothing listens there."""
@@ -45,8 +45,8 @@ class InProcessTransport:
         elif isinstance(fault, Slow | Hang):
             await self._runtime.sleep(flight.timeout)
             self._fail("timeout", f"no answer within {flight.timeout:g} s")
-        elif isinstance(fault, Drop | Reset | Cut):
-            self._fail("reset", f"the line was {type(fault).__name__.lower()}")
+        else:  # Drop, Reset, Cut
+            self._fail("reset", f"the connection broke ({type(fault).__name__.lower()})")
 
     def _fail(self, kind: FailureKind, detail: str) -> NoReturn:
         raise TransportFailure(kind, detail)
