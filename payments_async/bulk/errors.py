@@ -3,7 +3,8 @@
 PaymentsError
 └─ BulkError                       effect "none": raising it moved no money
    ├─ SourceUnreadable             the input cannot be read, or not any further; .source .line .reason
-   └─ SourceErrors                 rows of the input are at fault; .faults .total .rows .source
+   ├─ SourceErrors                 rows of the input are at fault; .faults .total .rows .source
+   └─ LedgerError                  the ledger cannot be used as asked: a tree of its own (`ledger_errors`)
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ import aiosqlite
 import attrs
 import pytest
 
-from payments_async.bulk import _ledger_file
 from payments_async.bulk._handle import BALLAST
 from payments_async.bulk._ledger_file import Ballast, FileWatch
 from payments_async.bulk.ledger import Ledger
@@ -35,7 +34,7 @@ class Disk:
 
     faults: list[tuple[int, str]] = attrs.field(factory=list)
     """SQLite's code, and whether it strikes `before` or `after` the commit was done."""
-    between: Callable[[], None] = lambda: None
+    between: Callable[[], object] = lambda: None
 
     def commit(self, really: Commit) -> Commit:
         async def committed(connection: aiosqlite.Connection) -> None:
@@ -106,7 +105,7 @@ async def test_without_ballast_there_are_no_new_intents_until_there_is_room_agai
         disk.faults = [(sqlite3.SQLITE_FULL, "before")]
         await ledger.record([created(row)])
         with monkeypatch.context() as full:
-            full.setattr(_ledger_file.os, "fsync", _no_room)
+            full.setattr(os, "fsync", _no_room)
             with pytest.raises(LedgerFull, match="no room is left on the disk for the outcomes"):
                 await ledger.claim(1)
         assert "ledger.ballast" not in os.listdir(tmp_path)
@@ -219,7 +218,7 @@ async def test_a_caller_that_is_cancelled_does_not_break_a_commit_off(tmp_path: 
     path = tmp_path / "ledger"
     async with await begun(path) as ledger:
         claiming = asyncio.ensure_future(ledger.claim(2))
-        disk.between = lambda: claiming.get_loop().call_soon_threadsafe(claiming.cancel) and None
+        disk.between = lambda: asyncio.get_running_loop().call_soon(claiming.cancel)
         with pytest.raises(asyncio.CancelledError):
             await claiming
         disk.between = lambda: None
