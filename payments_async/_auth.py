@@ -19,6 +19,12 @@ from .errors import ConfigurationError
 T = TypeVar("T")
 Environment = Literal["live", "sandbox"]
 
+NO_KEY = (
+    "no API key: pass api_key= or set PAYMENTS_API_KEY to the project's secret key "
+    "(sk_live_… or sk_sandbox_…)"
+)
+NO_BASE_URL = "no base URL: pass base_url= or set PAYMENTS_BASE_URL to the address that ends in /v1"
+
 _KEY = re.compile(r"sk_(live|sandbox)_[A-Za-z0-9_-]{1,200}")
 _LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 
@@ -41,10 +47,7 @@ def read_key(text: object, environment: str | None = None) -> Key:
     """A key from its text. Raises ConfigurationError; no message holds any part of the key."""
     text = hidden(text)
     if not text:
-        raise ConfigurationError(
-            "no API key: pass api_key= or set PAYMENTS_API_KEY to the project's secret key "
-            "(sk_live_… or sk_sandbox_…)"
-        )
+        raise ConfigurationError(NO_KEY)
     found = _environment_of(text)
     if found is None:
         raise ConfigurationError(
@@ -87,9 +90,7 @@ def key_source(api_key: str | Callable[[], str] | None, environment: str | None,
 def check_base_url(text: object) -> str:
     """The base URL without a trailing slash. Raises ConfigurationError unless it is https (or loopback)."""
     if not text:
-        raise ConfigurationError(
-            "no base URL: pass base_url= or set PAYMENTS_BASE_URL to the address that ends in /v1"
-        )
+        raise ConfigurationError(NO_BASE_URL)
     if not isinstance(text, str) or not text.isascii() or re.search(r"[\s\x00-\x1f\\]", text):
         raise ConfigurationError("the base URL must be plain ASCII text without white space")
     try:

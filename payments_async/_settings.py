@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -17,6 +18,12 @@ from .errors import ConfigurationError
 from .events import Emitter
 
 OnLimit = Literal["wait", "raise"]
+
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "transport": ("send", "aclose"),
+    "runtime": ("monotonic", "now", "sleep", "call_later", "random", "token"),
+}
+"""The methods of the objects a client can be given (`_wire.Transport`, `_runtime.Runtime`)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -53,13 +60,16 @@ def settle(
     **numbers: Any,
 ) -> Settings:
     """Checked settings. Raises ConfigurationError for the first option that cannot be used."""
-    address = _auth.check_base_url(environ.get("PAYMENTS_BASE_URL") if base_url is None else base_url)
+    given = environ.get("PAYMENTS_BASE_URL") if base_url is None else base_url
     key = environ.get("PAYMENTS_API_KEY") if api_key is None else api_key
+    if not given and not key:
+        raise ConfigurationError(f"{_auth.NO_KEY}; {_auth.NO_BASE_URL}")
+    address = _auth.check_base_url(given)
     source = _auth.key_source(key, environment, address)
     return Settings(
         base_url=address,
         key=source,
-        emitter=Emitter(on_event),
+        emitter=emitter(on_event),
         user_agent=user_agent(app_info),
         limits=_limits(limits, environ.get("PAYMENTS_RATE_SHARE")),
         **check_numbers(numbers),
@@ -69,14 +79,31 @@ def settle(
 def check_numbers(numbers: dict[str, Any]) -> dict[str, Any]:
     """The options about time and retries, as they are. Raises ConfigurationError."""
     for name in ("timeout", "max_retry_after", "deadline", "connect_timeout"):
-        value = numbers.get(name)
-        if value is not None and not _calls.positive(value):
+        boundless = name == "deadline" and numbers.get(name) is None
+        if name in numbers and not boundless and not _calls.positive(numbers[name]):
             raise ConfigurationError(f"{name} must be a positive number of seconds")
     if not _calls.count(numbers.get("max_retries", 0)):
         raise ConfigurationError("max_retries must be a whole number, 0 or more")
     if numbers.get("on_limit", "wait") not in ("wait", "raise"):
         raise ConfigurationError("on_limit must be 'wait' or 'raise'")
     return numbers
+
+
+def check_parts(*, ssl_context: object, **parts: object) -> None:
+    """The objects a client is made of, where given. Raises ConfigurationError."""
+    if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
+        raise ConfigurationError(f"ssl_context must be an ssl.SSLContext, not {type(ssl_context).__name__}")
+    for name, part in parts.items():
+        lacks = [method for method in PARTS[name] if not callable(getattr(part, method, None))]
+        if part is not None and (lacks or isinstance(part, type)):
+            raise ConfigurationError(f"{name} must be an object with the methods {', '.join(PARTS[name])}")
+
+
+def emitter(on_event: Callable[[Any], object] | None) -> Emitter:
+    """Who is told of events. Raises ConfigurationError."""
+    if on_event is not None and not callable(on_event):
+        raise ConfigurationError(f"on_event must be callable, not {type(on_event).__name__}")
+    return Emitter(on_event)
 
 
 def user_agent(app_info: str | None) -> str:

@@ -19,13 +19,13 @@ from ._limits import LimitClass, LimitSnapshot, RateLimits
 from ._pipeline import Pipeline
 from ._resolving import Resolver
 from ._runtime import SYSTEM, Runtime
-from ._settings import check_numbers, settle, variables
+from ._settings import check_numbers, check_parts, emitter, settle, variables
 from ._transports import default_transport
 from ._waiting import Waiting
 from ._wire import Transport
 from .arguments import WriteOptions
 from .errors import ConfigurationError, OutcomeUnknown
-from .events import Emitter, Event
+from .events import Event
 from .params import PreparedRequest
 from .resources._base import Channel
 from .resources.checkouts import AsyncCheckouts
@@ -92,6 +92,7 @@ class AsyncPayments:
         """
         api_key = hidden(api_key)
         check_numbers({"connect_timeout": connect_timeout})
+        check_parts(ssl_context=ssl_context, transport=transport, runtime=runtime)
         if not _calls.count(max_connections) or not max_connections:
             raise ConfigurationError("max_connections must be a whole number, 1 or more")
         settings = settle(
@@ -156,7 +157,7 @@ class AsyncPayments:
         }
         changed = check_numbers({name: value for name, value in given.items() if value is not None})
         if on_event is not None:
-            changed["emitter"] = Emitter(on_event)
+            changed["emitter"] = emitter(on_event)
         sibling = object.__new__(type(self))
         settings = attrs.evolve(self._pipeline.settings, **changed)
         sibling._assemble(attrs.evolve(self._pipeline, settings=settings))

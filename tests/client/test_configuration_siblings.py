@@ -93,6 +93,7 @@ async def test_a_sibling_may_have_its_own_listener(connect: Callable[..., Any]) 
         ("max_retries", -1),
         ("max_retry_after", "9"),
         ("on_limit", "x"),
+        ("on_event", "print"),
     ],
 )
 def test_a_siblings_options_are_checked(surface: str, option: str, bad: Any) -> None:
