@@ -16,3 +16,51 @@ duplicate returns 409 (`docs/interface.md`, Endpoints, POST /payouts). A row's r
 whoever sends the row again, from whatever ledger, with whatever key and clock, cannot pay it twice. The
 ledger, the idempotency key and the waiting times make it fast and its verdicts true.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._audit import Audit as Audit
+    from ._certificate import Certificate as Certificate
+    from ._loading import ImportReport as ImportReport
+    from ._outcomes import OutcomesUnrecorded as OutcomesUnrecorded
+    from ._records import CheckReport as CheckReport
+    from ._report import BatchReport as BatchReport
+    from ._report import Progress as Progress
+    from ._states import RowState as RowState
+    from .batch import PayoutBatch as PayoutBatch
+    from .errors import BulkError as BulkError
+    from .errors import SourceErrors as SourceErrors
+    from .errors import SourceUnreadable as SourceUnreadable
+    from .ledger_errors import LedgerError as LedgerError
+
+_HOMES = {
+    "_audit": ("Audit",),
+    "_certificate": ("Certificate",),
+    "_loading": ("ImportReport",),
+    "_outcomes": ("OutcomesUnrecorded",),
+    "_records": ("CheckReport",),
+    "_report": ("BatchReport", "Progress"),
+    "_states": ("RowState",),
+    "batch": ("PayoutBatch",),
+    "errors": ("BulkError", "SourceErrors", "SourceUnreadable"),
+    "ledger_errors": ("LedgerError",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,83 @@
+"""What may be said of a batch at its end, with all it rests on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import attrs
+
+from ._audit import Audit, Auditor
+from ._records import CheckReport
+from ._report import BatchReport, report_of
+from ._service import Service
+from ._totals import as_text
+from .ledger import Ledger
+
+
+@attrs.frozen
+class Certificate:
+    """The state of a batch, seen in the ledger and in the service's own list."""
+
+    report: BatchReport
+    environment: str
+    """`live` or `sandbox`."""
+    base_url: str
+    key_fingerprint: str
+    """Tells keys apart and gives none away."""
+    input_hash: str
+    at: float
+    """Seconds since 1970."""
+    check: CheckReport
+    """The ledger against itself; its head stands for all that was ever recorded."""
+    audit: Audit
+    """The ledger against the service's list."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the batch is complete, adds up, and the list agrees with the ledger in every row."""
+        report = self.report
+        doubts = (*self.check.findings, *self.audit.findings)
+        return report.complete and report.balanced and not doubts
+
+    def to_json(self) -> str:
+        """All of it as JSON text; amounts are text. It holds no account data."""
+        report = self.report
+        said: dict[str, Any] = {
+            "version": 1,
+            "batch_id": report.batch_id,
+            "environment": self.environment,
+            "base_url": self.base_url,
+            "key_fingerprint": self.key_fingerprint,
+            "input_hash": self.input_hash,
+            "at": self.at,
+            "clean": self.is_clean,
+            "rows": report.rows,
+            "counts": dict(report.counts),
+            "totals": {currency: as_text(amount) for currency, amount in report.totals.items()},
+            "sums": {
+                currency: {state: as_text(amount) for state, amount in sums.items()}
+                for currency, sums in report.sums.items()
+            },
+            "ledger": attrs.asdict(self.check),
+            "list": attrs.asdict(self.audit),
+        }
+        return json.dumps(said, indent=2)
+
+
+async def certify(ledger: Ledger, service: Service) -> Certificate:
+    """Check the ledger, walk the list. Raises PaymentsError when the list cannot be read to its end."""
+    check = await ledger.check()
+    audit = await Auditor(ledger, service).audit()
+    header = ledger.header
+    binding = header.binding
+    return Certificate(
+        report_of(header, ledger.totals),
+        binding.environment,
+        binding.base_url,
+        binding.key_fingerprint,
+        binding.input_hash,
+        service.moment().wall,
+        check,
+        audit,
+    )

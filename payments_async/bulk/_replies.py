@@ -1,0 +1,87 @@
+"""What the client returned or raised for one post of a row, in the protocol's terms. Pure (Errors)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from ..errors import APIConnectionError, APIStatusError, DecodeError, OutcomeUnknown, PaymentsError
+from ..errors import ResponseMismatch as Mismatch
+from ..models import Payout
+from ._attempts import Record, Reply
+
+_LONGEST: Final = 500
+
+
+@attrs.frozen
+class Posted:
+    """How one post of a row ended."""
+
+    reply: Reply
+    status: str | None = None
+    """The payout's status, when one was made."""
+    final: bool = False
+    code: str | None = None
+    """What went wrong, in a word: `HTTP 422`, `timeout`."""
+    message: str | None = attrs.field(default=None, repr=False)
+    """The service's own words, account data masked."""
+    counts: bool = True
+    """Whether it used up a try; not when our own pacing kept it back."""
+
+
+def succeeded(payout: Payout) -> Posted:
+    """A 2xx with the payout that was asked for."""
+    answer = payout.response
+    replayed = answer is not None and answer.replayed
+    status = 200 if answer is None else answer.status
+    reply = Reply(status, replayed=replayed, record="matching", payout_id=payout.id or "")
+    return Posted(reply, payout.status, payout.is_final)
+
+
+def failed(error: PaymentsError, reference: str) -> Posted:
+    """Anything else; the verdict is that of the one attempt."""
+    if not error.attempts:  # its deadline passed at the gate
+        return Posted(Reply(sent=False), code=type(error).__name__, counts=False)
+    attempt = error.attempts[-1]
+    cause = error.__cause__ if isinstance(error, OutcomeUnknown) else error
+    record, payout_id = _record(cause, reference)
+    reply = Reply(
+        attempt.status,
+        sent=attempt.verdict != "not_sent",
+        replayed=headers_of(error).get("x-idempotent-replayed", "").strip().lower() == "true",
+        record=record,
+        payout_id=payout_id,
+        untrusted=isinstance(cause, APIConnectionError) and cause.kind == "tls" and error.effect == "none",
+    )
+    code = attempt.reason if attempt.status is None else f"HTTP {attempt.status}"
+    return Posted(reply, code=code, message=_words(cause))
+
+
+def headers_of(error: PaymentsError) -> Mapping[str, str]:
+    """The headers of the answer behind an error, names in lower case; none when there was no answer."""
+    cause = error.__cause__ if isinstance(error, OutcomeUnknown) else error
+    return cause.headers if isinstance(cause, APIStatusError) else {}
+
+
+def _record(cause: BaseException | None, reference: str) -> tuple[Record, str]:
+    """What a 2xx carried that the client could not take for the payout asked for."""
+    if isinstance(cause, Mismatch):
+        return "other", ""
+    if isinstance(cause, DecodeError) and cause.record_id is not None:
+        return ("matching", cause.record_id) if _shown_reference(cause) == reference else ("other", "")
+    return "unreadable", ""
+
+
+def _shown_reference(error: DecodeError) -> object:
+    """The reference in an answer of which other fields could not be read; it had an id, so it is JSON."""
+    data = error.body.json()["data"] if error.body is not None else {}
+    return data.get("reference")
+
+
+def _words(cause: BaseException | None) -> str | None:
+    if not isinstance(cause, APIStatusError):
+        return None
+    fields = [f"{name}: {' '.join(texts)}" for name, texts in cause.errors.items()]
+    return "; ".join(part for part in (cause.message, *fields) if part)[:_LONGEST] or None

@@ -1,0 +1,76 @@
+"""What a batch comes to: counts, exact sums, and how a run ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+import attrs
+
+from . import _closing
+from ._closing import Tally
+from ._records import Header, Totals
+from ._states import RowState
+
+
+@attrs.frozen
+class Progress:
+    """How far a batch has come, as of the last commit."""
+
+    counts: Mapping[RowState, int]
+    """Rows in each state."""
+    sums: Mapping[str, Mapping[RowState, Decimal]]
+    """{currency: {state: the sum of its rows, major units}}, exact."""
+    rows: int
+    """All rows of the batch."""
+
+
+@attrs.frozen
+class BatchReport(Progress):
+    """Where a batch stands after a run, or now."""
+
+    batch_id: str
+    totals: Mapping[str, Decimal]
+    """{currency: the sum of all rows, major units}."""
+    complete: bool
+    """Whether nothing is left to do: every row created, rejected, in conflict or cancelled."""
+    balanced: bool
+    """Whether every row, and every amount, is in exactly one class."""
+    exit_code: int
+    """0 every row created · 1 complete otherwise · 3 rows in doubt · 75 stopped, can be resumed."""
+    stopped: str | None = None
+    """Why the run ended early; None when it did not."""
+
+
+def sums_of(totals: Totals) -> dict[str, dict[RowState, Decimal]]:
+    """{currency: {state: sum}} of what a ledger groups, empty groups left out."""
+    found: dict[str, dict[RowState, Decimal]] = {}
+    for (state, currency), (rows, amount) in sorted(totals.items()):
+        if rows:
+            found.setdefault(currency, {})[state] = amount
+    return found
+
+
+def _counts(tally: Tally) -> dict[RowState, int]:
+    return {state: tally.count(state) for state in RowState}
+
+
+def progress_of(header: Header, totals: Totals) -> Progress:
+    """The progress that a ledger shows."""
+    return Progress(_counts(Tally.of(totals)), sums_of(totals), header.rows)
+
+
+def report_of(header: Header, totals: Totals, stopped: str | None = None) -> BatchReport:
+    """The report that a ledger gives."""
+    tally = Tally.of(totals)
+    return BatchReport(
+        _counts(tally),
+        sums_of(totals),
+        header.rows,
+        header.binding.batch_id,
+        dict(header.totals),
+        _closing.is_complete(tally),
+        _closing.balances(tally, header.rows, header.totals),
+        _closing.exit_code(tally),
+        stopped,
+    )

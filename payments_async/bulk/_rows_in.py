@@ -1,0 +1,75 @@
+"""Rows of an input as rows of a ledger: references, bodies and keys, each made once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import attrs
+
+from .. import _codec
+from ._identifiers import PROOF_KEY, Identity, body_hash, reference_problem
+from ._records import NewRow
+from .sources import Row, RowFault, Source, SourceItem
+
+_PAIRS: Final = 9
+"""Metadata pairs a row may have beside the batch's own (Endpoints, POST /payouts: ten in all)."""
+
+
+@attrs.frozen
+class Naming:
+    """What the identifiers of a batch's rows are made of."""
+
+    environment: str
+    batch_id: str
+    prefix: str = ""
+    proofs: bool = True
+    """Whether each payout carries the metadata pair that shows whose it is."""
+
+    def new_row(self, row: Row) -> NewRow:
+        """Everything that is sent for a row."""
+        identity = Identity(
+            self.environment, self.batch_id, row.row_key, given=row.reference, prefix=self.prefix
+        )
+        request, pairs = attrs.evolve(row.request, reference=identity.reference()), row.request.metadata
+        body = _codec.encode(request)
+        if self.proofs:
+            proof = identity.proof(body_hash(body))
+            body = _codec.encode(attrs.evolve(request, metadata={**(pairs or {}), PROOF_KEY: proof.text}))
+        made = body_hash(body)
+        return NewRow(
+            number=row.number,
+            line=row.line,
+            row_key=row.row_key,
+            reference=identity.reference(),
+            amount=request.amount,  # type: ignore[arg-type] # a source's amounts are Decimal
+            currency=request.currency,
+            method=request.method,
+            body=body,
+            body_hash=made,
+            idempotency_key=identity.idempotency_key(made),
+            metadata=None if pairs is None else _codec.encode_json(dict(pairs)).decode(),
+        )
+
+
+async def checked(source: Source, *, prefix: str, proofs: bool) -> AsyncIterator[SourceItem]:
+    """A source's items, and the faults of rows that no batch can take as they are."""
+    async for item in source.rows():
+        faults = _faults(item, prefix, proofs) if isinstance(item, Row) else []
+        for fault in faults:
+            yield fault
+        if not faults:
+            yield item
+
+
+def _faults(row: Row, prefix: str, proofs: bool) -> list[RowFault]:
+    found = {}
+    reference = row.reference if row.reference is not None else f"{prefix}{'-' * 52}"
+    if problem := reference_problem(reference):
+        found["reference"] = problem
+    pairs = row.request.metadata or {}
+    if proofs and PROOF_KEY in pairs:
+        found["metadata"] = f"has the pair {PROOF_KEY}, which is the batch's own"
+    elif proofs and len(pairs) > _PAIRS:
+        found["metadata"] = f"has {len(pairs)} pairs; one of ten is the batch's own, so {_PAIRS} are allowed"
+    return [RowFault(row.line, row.number, column, reason) for column, reason in found.items()]

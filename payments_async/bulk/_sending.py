@@ -1,0 +1,151 @@
+"""One row, sent under an intent that is on the disk, until something is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from ..errors import ConfigurationError
+from ..models import Verdict
+from . import _states
+from ._ages import INTENT_LIFETIME, Age, Moment, age
+from ._attempts import Kind, Step, after_attempt, attempt_verdict, kind_of, row_verdict
+from ._identifiers import body_hash
+from ._outcomes import Recorder
+from ._records import LedgerRow, Outcome, Resend
+from ._replies import Posted
+from ._rules import Action, Hindrance, at_start, hindrance
+from ._service import Service
+from ._states import Known
+from ._stopping import Stopping
+from .ledger import Ledger
+
+TRIES: Final = 4
+"""Posts of a row under one intent before the list is asked."""
+_HALTS: Final = {
+    Step.HALT_CREDENTIALS: "the service refused the key or this address",
+    Step.HALT_ADDRESS: "something else than the service answered: check the base URL",
+}
+LOOKS: Final = 4
+
+
+@attrs.define(eq=False)
+class Doubt:
+    """A row of which only the list, or the next key, can tell."""
+
+    row: LedgerRow
+    exists: bool = False
+    """Whether its last request was answered 409."""
+    refused: bool = False
+    """Whether its last request was refused while an earlier one was in doubt."""
+    everywhere: bool = False
+    """Whether the next walk of the list has no filter."""
+    looks: int = LOOKS
+    """How many more walks this run affords it."""
+    due: float = 0.0
+    """When to look next, on the runtime's monotonic clock."""
+
+
+def same_bytes(row: LedgerRow) -> bool:
+    """Whether the body is still the one that was recorded."""
+    return body_hash(row.body) == row.body_hash
+
+
+class Sender:
+    """Posts rows; what it learns goes to the recorder, what it cannot tell to `doubt`."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        service: Service,
+        recorder: Recorder,
+        stopping: Stopping,
+        doubt: Callable[[Doubt], object],
+    ) -> None:
+        self._ledger, self._service = ledger, service
+        self._recorder, self._stopping, self._doubt = recorder, stopping, doubt
+
+    async def send(self, row: LedgerRow, at: Moment) -> None:
+        """Post the row, intended `at` that moment, until something is known or the run is halted."""
+        tries, verdicts = TRIES, list[Verdict]()
+        while not self._stopping.halted:
+            held = self._age(at)
+            match hindrance(durable=True, under_way=0, same_bytes=same_bytes(row), age_of_intent=held):
+                case None:
+                    pass
+                case Hindrance.STALE:
+                    renewed = await self._renew(row, doubt=_in_doubt(row.known, verdicts))
+                    if renewed is None:
+                        return
+                    (row, at), verdicts = renewed, []
+                    continue
+                case why:
+                    self._stopping.halt(f"row {row.number}: {why}")
+                    return
+            posted = await self._post(row, INTENT_LIFETIME - held.at_most)
+            if posted is None:
+                return
+            verdicts.append(attempt_verdict(posted.reply))
+            tries -= posted.counts
+            doubt = _in_doubt(row.known, verdicts)
+            step = after_attempt(posted.reply, doubt=doubt, tries_left=tries)
+            if step is Step.AGAIN and posted.counts:
+                await self._back_off(TRIES - tries)
+            elif step not in (Step.AGAIN, Step.PAUSE):
+                await self._conclude(row, posted, step)
+                return
+
+    def _age(self, then: Moment) -> Age:
+        return age(then, self._service.moment(), self._service.started)
+
+    async def _post(self, row: LedgerRow, seconds: float) -> Posted | None:
+        try:
+            return await self._service.post(row, seconds)
+        except ConfigurationError as error:
+            self._stopping.halt(str(error))
+            return None
+
+    async def _renew(self, row: LedgerRow, *, doubt: bool) -> tuple[LedgerRow, Moment] | None:
+        """A new intent in place of one that is too old; None when the key is too old as well."""
+        made = (await self._ledger.moments([row]))[row.key_intent or 0]
+        if at_start(row.state, self._age(made)) is Action.RESOLVE:
+            await self._give_up(row, Doubt(row))
+            return None
+        claim = await self._ledger.resend([Resend(row.number, absent=not doubt)])
+        return claim.rows[0], claim.at
+
+    async def _back_off(self, retry: int) -> None:
+        jitter = 0.5 + self._service.runtime.random()
+        await self._stopping.rest(jitter * 0.5 * 2.0**retry, deep=True)
+
+    async def _conclude(self, row: LedgerRow, posted: Posted, step: Step) -> None:
+        reply, known = posted.reply, row.known
+        if step is Step.CONFIRM:
+            made = _states.confirm(known, reply.payout_id)
+            await self._recorder.put(Outcome(row.number, made, posted.status, posted.final))
+        elif step is Step.REJECT:
+            refused = Outcome(row.number, _states.refuse(known))
+            await self._recorder.put(
+                attrs.evolve(refused, failure_code=posted.code, failure_message=posted.message)
+            )
+        elif step is Step.RESOLVE:
+            refused_now = kind_of(reply) is Kind.REFUSED
+            await self._give_up(row, Doubt(row, exists=reply.status == 409, refused=refused_now), posted)
+        elif step is Step.HOLD:
+            self._stopping.drain(f"the service cannot be reached ({posted.code})")
+        else:
+            self._stopping.halt(f"{_HALTS[step]} ({posted.code})")
+
+    async def _give_up(self, row: LedgerRow, doubt: Doubt, posted: Posted | None = None) -> None:
+        """Leave the row to the list."""
+        outcome = Outcome(row.number, _states.doubt(row.known))
+        if posted is not None:
+            outcome = attrs.evolve(outcome, failure_code=posted.code, failure_message=posted.message)
+        await self._recorder.put(outcome)
+        self._doubt(doubt)
+
+
+def _in_doubt(known: Known, verdicts: list[Verdict]) -> bool:
+    return known.was_doubtful or row_verdict(verdicts) in ("in_doubt", "executed")

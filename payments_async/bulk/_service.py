@@ -1,0 +1,152 @@
+"""The service as the engine meets it through the client: clocks, one post of a row, a search of the list."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, date, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import attrs
+
+from .._runtime import Runtime
+from ..arguments import PayoutPreparation
+from ..client import AsyncPayments
+from ..errors import (
+    AuthenticationError,
+    ConfigurationError,
+    NotFoundError,
+    PaymentsError,
+    PermissionDeniedError,
+)
+from ..models import Page, Payout
+from ..params import Instrument, PreparedRequest
+from ._ages import Moment
+from ._closing import Place
+from ._records import LedgerRow
+from ._replies import Posted, failed, headers_of, succeeded
+
+_PAGE: Final = 100
+_PATTERN: Final[PayoutPreparation] = {
+    "amount": 1,
+    "currency": "XOF",
+    "method": "pattern",
+    "instrument": Instrument.phone("+10000000000", "BJ"),
+}
+"""What is never sent: the request that is prepared of it lends all but its body and key to each row's."""
+FATAL: Final = (AuthenticationError, PermissionDeniedError, NotFoundError, ConfigurationError)
+"""Answers to a reading after which no other request of this client can do better."""
+
+
+class Service:
+    """One client's view of the service, for one run of the program."""
+
+    def __init__(self, client: AsyncPayments) -> None:
+        self._client = client.with_options(on_limit="wait")
+        self._settings = client._pipeline.settings
+        self.runtime: Runtime = client._pipeline.runtime
+        """The client's time and chance."""
+        self._session = self.runtime.token(8).hex()
+        self._began = self.runtime.monotonic()
+        self._heard: tuple[float, float] | None = None
+        self._pattern: tuple[Place, PreparedRequest] | None = None
+        self.started = self.moment()
+        """When this session began: whatever an earlier one recorded was past by then."""
+
+    @property
+    def place(self) -> Place:
+        """Where this client pays."""
+        key = self._settings.key()
+        return Place(key.environment, self._settings.base_url, key.fingerprint)
+
+    def moment(self) -> Moment:
+        """Now, on every clock there is; the service's is its last `Date`, carried on with our own."""
+        elapsed = self.runtime.monotonic() - self._began
+        server = None if self._heard is None else self._heard[0] + elapsed - self._heard[1]
+        return Moment(self.runtime.now().timestamp(), elapsed, self._session, server)
+
+    async def post(self, row: LedgerRow, seconds: float) -> Posted:
+        """Send a row's bytes once; nothing leaves after so many seconds. Raises ConfigurationError."""
+        prepared = self._prepared(row)
+        try:
+            payout = await self._client.send(prepared, priority="bulk", max_retries=0, deadline=seconds)
+        except ConfigurationError:
+            raise
+        except PaymentsError as error:
+            self._hear(headers_of(error))
+            return failed(error, row.reference)
+        self._hear(payout.response.headers)
+        return succeeded(payout)
+
+    def _prepared(self, row: LedgerRow) -> PreparedRequest:
+        if self._pattern is None or self._pattern[0] != self.place:
+            raise ConfigurationError("the API key was replaced during the run; run again, to have it checked")
+        return attrs.evolve(
+            self._pattern[1],
+            body=row.body,
+            idempotency_key=row.idempotency_key,
+            created_at=self.runtime.now(),
+            reference=row.reference,
+        )
+
+    async def greet(self) -> None:
+        """Reach the service and learn its time. Raises PaymentsError when it cannot be worked with.
+
+        Posts of this run are bound to the key of now.
+        """
+        self._pattern = (self.place, self._client.payouts.prepare(**_PATTERN))
+        await self.page()
+
+    async def page(
+        self, cursor: str | None = None, *, size: int = 1, filters: Mapping[str, str | date] | None = None
+    ) -> Page[Payout]:
+        """One page of the list, newest first. Raises PaymentsError."""
+        asked = dict(filters or {})
+        page = await self._client.payouts.list(page_size=size, cursor=cursor, **asked)  # type: ignore[arg-type] # mypy takes the mapping for any of the arguments
+        if page.response is not None:
+            self._hear(page.response.headers)
+        return page
+
+    async def search(
+        self, references: Collection[str], filters: Mapping[str, str | date] | None = None
+    ) -> tuple[dict[str, Payout], bool]:
+        """{reference: its payout} of those the list shows, and whether it was read to its end.
+
+        It is not read on once all are found. Raises one of `FATAL`; after any other failure the walk has
+        not come to its end.
+        """
+        wanted, found = set(references), dict[str, Payout]()
+        cursor: str | None = None
+        seen: set[str | None] = set()
+        while cursor not in seen:
+            seen.add(cursor)
+            try:
+                page = await self.page(cursor, size=_PAGE, filters=filters)
+            except FATAL:
+                raise
+            except PaymentsError:
+                break
+            found.update((p.reference, p) for p in page if p.reference is not None and p.reference in wanted)
+            cursor = page.next_cursor
+            if len(found) == len(wanted) or (cursor is None and not page.pagination.has_more_pages):
+                return found, True
+        return found, False
+
+    def _hear(self, headers: Mapping[str, str]) -> None:
+        said = _date(headers.get("date"))
+        if said is not None:
+            self._heard = (said, self.runtime.monotonic() - self._began)
+
+
+def _date(text: str | None) -> float | None:
+    """Seconds since 1970 in a `Date` header; None when there is none that can be read."""
+    try:
+        said = parsedate_to_datetime(text) if text else None
+        return None if said is None else (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def day_of(seconds: float) -> date:
+    """The day, UTC, of a time in seconds since 1970."""
+    return datetime.fromtimestamp(seconds, UTC).date()

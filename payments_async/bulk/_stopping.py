@@ -1,0 +1,59 @@
+"""How a run is ended before the batch is complete, and rests that end with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from .._runtime import Runtime
+
+
+class Stopping:
+    """What ends a run early: draining takes no new rows, a halt starts no further request at all."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._resting: dict[asyncio.Future[None], bool] = {}
+        self.reason: str | None = None
+        """Why, in words; the first reason stays."""
+        self.draining = False
+        self.halted = False
+        self.on_drain: Callable[[], object] = bool
+        """Called when draining begins."""
+
+    def drain(self, reason: str) -> None:
+        """Take no new rows; those taken are brought to their end."""
+        self.reason = self.reason or reason
+        if not self.draining:
+            self.draining = True
+            self.on_drain()
+        self._wake(deep=False)
+
+    def halt(self, reason: str) -> None:
+        """Start no further request; rows not answered yet stay in flight, for the next run."""
+        self.halted = True
+        self.drain(reason)
+        self._wake(deep=True)
+
+    async def rest(self, seconds: float, *, deep: bool) -> None:
+        """Give way for so long; a halt ends it, and draining too unless it is `deep`."""
+        if self.halted or (self.draining and not deep):
+            return
+        rested = asyncio.get_running_loop().create_future()
+        self._resting[rested] = deep
+        timer = self._runtime.call_later(max(seconds, 0.0), lambda: _wake(rested))
+        try:
+            await rested
+        finally:
+            timer.cancel()
+            del self._resting[rested]
+
+    def _wake(self, *, deep: bool) -> None:
+        for resting, is_deep in self._resting.items():
+            if deep or not is_deep:
+                _wake(resting)
+
+
+def _wake(resting: asyncio.Future[None]) -> None:
+    if not resting.done():
+        resting.set_result(None)

@@ -1,0 +1,120 @@
+"""Batches for tests: rows, clients whose waits take no time, and the books' verdict on a run."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import attrs
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from payments_async import AsyncPayments, Instrument, PayoutRequest
+from payments_async._runtime import SYSTEM
+from payments_async._transport import AiohttpTransport
+from payments_async._wire import Answer, Flight, Transport
+from payments_async.bulk import BatchReport, PayoutBatch, RowState
+from payments_async.bulk._records import LedgerRow
+from payments_async.sandbox import Sandbox
+from payments_async.testing import IN_PROCESS, InProcessTransport
+from tests.support.jumping import JumpingRuntime
+
+Item = tuple[str, PayoutRequest]
+
+
+def item(number: int, **changes: Any) -> Item:
+    """A row of its own amount, known to the sandbox's rules by its description."""
+    fields: dict[str, Any] = {
+        "amount": Decimal(number) + Decimal("0.01"),
+        "currency": "XOF",
+        "method": "mtn_bj",
+        "instrument": Instrument.phone("+22990112233", "BJ"),
+        "description": f"row {number}",
+    }
+    return f"row-{number}", PayoutRequest(**{**fields, **changes})
+
+
+def items(count: int) -> list[Item]:
+    """So many rows."""
+    return [item(number) for number in range(1, count + 1)]
+
+
+class Dated:
+    """A transport whose answers carry the sandbox's time as `Date`."""
+
+    def __init__(self, transport: Transport, sandbox: Sandbox) -> None:
+        self._transport, self._sandbox = transport, sandbox
+
+    async def send(self, flight: Flight) -> Answer:
+        answer = await self._transport.send(flight)
+        date = formatdate(self._sandbox.clock.now(), usegmt=True)
+        headers = CIMultiDict(answer.headers)
+        headers["Date"] = date
+        return attrs.evolve(answer, headers=CIMultiDictProxy(headers))
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+def over_socket(sandbox: Sandbox, seed: int = 0, **options: Any) -> AsyncPayments:
+    """A client on a real socket; the sandbox's clock moves along with its waits."""
+    runtime = JumpingRuntime(seed, on_jump=sandbox.advance)
+    transport = Dated(runtime.wrap(AiohttpTransport(runtime=SYSTEM)), sandbox)
+    return AsyncPayments(
+        sandbox.api_key, base_url=sandbox.base_url, transport=transport, runtime=runtime, **options
+    )
+
+
+def in_process(sandbox: Sandbox, seed: int = 0, api_key: str | None = None, **options: Any) -> AsyncPayments:
+    """A client that calls the sandbox, hanging and slow answers included."""
+    runtime = options.pop("runtime", None) or JumpingRuntime(seed, on_jump=sandbox.advance)
+    transport = Dated(InProcessTransport(sandbox, runtime=runtime), sandbox)
+    key = api_key or sandbox.api_key
+    return AsyncPayments(key, base_url=IN_PROCESS, transport=transport, runtime=runtime, **options)
+
+
+def runtime_of(client: AsyncPayments) -> Any:
+    """The jumping clock of a client."""
+    return client._pipeline.runtime
+
+
+async def paid(path: Path, client: AsyncPayments, rows: Sequence[Item], **options: Any) -> BatchReport:
+    """Open, load and run a batch once."""
+    async with PayoutBatch.open(path, client) as batch:
+        await batch.load(rows)
+        return await batch.run(**options)
+
+
+async def ledger_rows(batch: PayoutBatch) -> list[LedgerRow]:
+    """Every row of an open batch."""
+    return [row async for row in batch._ledger.rows()]
+
+
+def spread_faults(sandbox: Sandbox, count: int, kinds: Sequence[str], share: float, seed: int) -> None:
+    """Disturb each row, with that probability for each kind, in an order of its own."""
+    chance = random.Random(seed)
+    for number in range(1, count + 1):
+        script = [kind for kind in kinds if chance.random() < share]
+        chance.shuffle(script)
+        if script:
+            rule = sandbox.on("payouts.create", description=f"row {number}")
+            for place, kind in enumerate(script):
+                rule.respond(kind, times=1, after=place)
+
+
+def assert_true(report: BatchReport, sandbox: Sandbox, rows: Sequence[Item]) -> None:
+    """What the report says is what the books say: each row once, every amount to the cent."""
+    entries = sandbox.books.payouts()
+    twice = [ref for ref, times in Counter(entry.reference for entry in entries).items() if times > 1]
+    assert twice == []
+    assert len(entries) == report.counts[RowState.CREATED]
+    assert sorted(entry.amount for entry in entries) == sorted({entry.amount for entry in entries})
+    assert {entry.amount for entry in entries} <= {request.amount for _, request in rows}
+    created = report.sums.get("XOF", {}).get(RowState.CREATED, Decimal(0))
+    assert created == sum((entry.amount for entry in entries), Decimal(0))
+    assert report.balanced
+    assert report.rows == len(rows)
