@@ -201,11 +201,11 @@ def named(name: str) -> Operation[Any]:
 
 
 def bare(method: str, path: str, result: type[Any] | None = None) -> Operation[Any]:
-    """An operation that the interface does not show, for `client.request`."""
+    """An operation for `client.request`: a write makes something, unless the table knows that it does not."""
+    listed, _ = _record_of(method, path)
+    creates = method != "GET" and (listed is None or listed.creates)
     limit = default_limit(method, path)
-    return Operation(
-        f"{method} {path}", method, path, limit, result, "raw", creates=method != "GET" and limit == "write"
-    )
+    return Operation(f"{method} {path}", method, path, limit, result, "raw", creates=creates)
 
 
 def default_limit(method: str, path: str) -> Limit:

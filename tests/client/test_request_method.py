@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from payments_async import Payout, RateLimits
-from payments_async.errors import InvalidRequest, LimitReached, NotFoundError, OutcomeUnknown
+from payments_async.errors import (
+    APITimeoutError,
+    InvalidRequest,
+    LimitReached,
+    NotFoundError,
+    OutcomeUnknown,
+)
 from tests.support.creations import create
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer, lost
@@ -81,6 +87,22 @@ async def test_a_write_without_an_answer_is_in_doubt(connect: Callable[..., Any]
     assert len(transport.flights) == 2
     assert keys == {caught.value.idempotency_key}
     assert caught.value.operation == "POST /refunds"
+
+
+@pytest.mark.parametrize("path", ["/transfers/sync", "/transfers/tr_1/requery", "/batches/inspect"])
+async def test_no_path_makes_a_lost_write_harmless(connect: Callable[..., Any], path: str) -> None:
+    client = connect(transport=ScriptedTransport(lost("timeout")), runtime=JumpingRuntime(), max_retries=1)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await client.request("POST", path, json={"amount": 5})
+    assert caught.value.effect == "unknown"
+    assert caught.value.prepared.body == b'{"amount":5}'
+
+
+async def test_a_lost_requery_made_nothing(connect: Callable[..., Any]) -> None:
+    client = connect(transport=ScriptedTransport(lost("timeout")), runtime=JumpingRuntime(), max_retries=1)
+    with pytest.raises(APITimeoutError) as caught:
+        await client.request("POST", "/payment/intents/pi_1/requery")
+    assert caught.value.effect == "none"
 
 
 async def test_the_services_refusal_is_the_usual_error(

@@ -94,7 +94,23 @@ def test_a_paths_limit_is_told_by_its_method_and_last_word(method: str, path: st
     assert default_limit(method, path) == limit
     operation = bare(method, path)
     assert operation.limit == limit
-    assert operation.creates == (limit == "write")
+    assert operation.creates == (method != "GET")
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize(
+    "path", ["/a", "/a/sync", "/a/inspect", "/a/requery", "/payouts", "/payouts/po_1/sync"]
+)
+def test_a_write_may_make_something_whatever_its_path(method: str, path: str) -> None:
+    assert bare(method, path).creates == (method != "GET")
+
+
+def test_only_a_listed_write_that_makes_nothing_is_known_to_make_nothing() -> None:
+    path = "/payment/intents/pi_1/requery"
+    made = {method: bare(method, path).creates for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
+    assert made == {"GET": False, "POST": False, "PUT": True, "PATCH": True, "DELETE": True}
+    assert unlisted("POST", path, None, "write")[0].creates is False
+    assert bare("POST", f"{path}/again").creates
 
 
 def test_a_listed_path_has_its_listed_limit_and_record() -> None:
