@@ -8,6 +8,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import urlsplit
 
 from ._key_limiter import KeyLimiter
 from ._limits import RateLimits
@@ -16,19 +17,22 @@ from ._runtime import SYSTEM
 SWEEP_FROM: Final = 64
 """So many keys may stand idle before they are looked for; then twice as many as stayed."""
 
+_Place = tuple[str, str]
+"""An address and a key's fingerprint."""
+
 
 class Limiters:
     """One `KeyLimiter` for each service address and secret key, shared by all clients of a process.
 
-    It stays while a client holds it or anything in it still counts. A forked child begins with fresh gates:
-    for processes that share a key there is `RateLimits.share`.
+    It stays while a client holds it or anything in it still counts; who joins later finds a new one. A forked
+    child begins with fresh gates: for processes that share a key there is `RateLimits.share`.
     """
 
     def __init__(self, clock: Callable[[], float] = SYSTEM.monotonic) -> None:
         """`clock` gives the monotonic seconds of the runtime whose clients join."""
         self._clock = clock
-        self._known: weakref.WeakValueDictionary[tuple[str, str], KeyLimiter] = weakref.WeakValueDictionary()
-        self._kept: dict[tuple[str, str], KeyLimiter] = {}
+        self._known: weakref.WeakValueDictionary[_Place, KeyLimiter] = weakref.WeakValueDictionary()
+        self._kept: dict[_Place, KeyLimiter] = {}
         self._sweep_at = SWEEP_FROM
         self._lock = threading.Lock()
         _registries.add(self)
@@ -40,12 +44,13 @@ class Limiters:
 
         `stacklevel` is that of the one RuntimeWarning; 3 blames who called the caller.
         """
-        key = (address, fingerprint)
+        place = _place(address, fingerprint)
         with self._lock:
-            limiter = self._known.get(key)
+            limiter = self._find(place)
             if limiter is None:
                 self._sweep()
-                limiter = self._known[key] = self._kept[key] = KeyLimiter()
+                limiter = self._known[place] = KeyLimiter()
+            self._kept[place] = limiter
         if limits is not None and limiter.agree(limits):
             warnings.warn(
                 "clients of one key ask for different rate limits; the lower figure of each class holds",
@@ -64,6 +69,14 @@ class Limiters:
         for limiter in self._known.values():
             limiter.forked()
 
+    def _find(self, place: _Place) -> KeyLimiter | None:
+        """The place's limiter. One that is idle and nobody's is let go: it has the figures of a client now gone."""
+        kept = self._kept.pop(place, None)
+        if kept is not None and not kept.idle(self._clock()):
+            return kept
+        del kept  # so that only a client's reference keeps it known
+        return self._known.get(place)
+
     def _sweep(self) -> None:
         """Let go of idle limiters, and take back those that a client holds."""
         if len(self._kept) < self._sweep_at:
@@ -72,6 +85,12 @@ class Limiters:
         self._kept = {key: limiter for key, limiter in self._kept.items() if not limiter.idle(now)}
         self._kept = dict(self._known.items())
         self._sweep_at = max(SWEEP_FROM, 2 * len(self._kept))
+
+
+def _place(address: str, fingerprint: str) -> _Place:
+    """What one limiter is kept for: scheme and host name are the same in capitals."""
+    parts = urlsplit(address)
+    return parts._replace(netloc=parts.netloc.lower()).geturl(), fingerprint
 
 
 _registries: weakref.WeakSet[Limiters] = weakref.WeakSet()

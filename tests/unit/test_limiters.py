@@ -185,6 +185,13 @@ def test_clients_of_one_key_at_one_address_share_a_limiter() -> None:
     assert limiters.join("https://a/v1", "other") is not one
 
 
+def test_an_address_is_the_same_in_capitals_except_for_its_path() -> None:
+    limiters = Limiters()
+    one = limiters.join("http://localhost:80/a/v1", "key")
+    assert limiters.join("HTTP://LOCALHOST:80/a/v1", "key") is one
+    assert limiters.join("http://localhost:80/A/v1", "key") is not one
+
+
 def test_without_wishes_a_key_has_the_services_limits() -> None:
     assert Limiters().join("a", "k").limits == RateLimits()
 
@@ -263,6 +270,20 @@ def test_a_key_that_a_client_holds_stays_though_idle_and_counts_after_the_client
     for number in range(4 * _limiters.SWEEP_FROM):
         limiters.join("more", str(number))
     assert limiters.join("a", "k").limits == RateLimits()
+
+
+def test_a_new_client_finds_nothing_of_one_that_is_gone_once_nothing_of_it_counts() -> None:
+    now = 0.0
+    limiters = Limiters(lambda: now)
+    limiter = limiters.join("a", "k", RateLimits(writes=60))
+    leave(enter(limiter, "write", 0.0), 0.0)
+    del limiter
+    now = 59.0
+    assert limiters.join("a", "k").limits.writes == 60
+    now = 61.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert limiters.join("a", "k", RateLimits(writes=600)).limits.writes == 600
 
 
 def test_a_key_with_a_busy_record_is_not_idle() -> None:
