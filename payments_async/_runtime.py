@@ -48,7 +48,7 @@ class SystemRuntime:
 
     def __init__(self) -> None:
         self.monotonic = time.monotonic
-        self.random = random.Random(os.urandom(16)).random  # noqa: S311 - jitter, not secrets
+        self.random = random.SystemRandom().random  # without a state that forked children would share
 
     def now(self) -> datetime:
         """The wall clock, aware, UTC."""
