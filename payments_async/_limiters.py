@@ -70,7 +70,7 @@ class Limiters:
             limiter.forked()
 
     def _find(self, place: _Place) -> KeyLimiter | None:
-        """The place's limiter. One that is idle and nobody's is let go: it has the figures of a client now gone."""
+        """The place's limiter. One that is idle and nobody's is let go: its figures are a gone client's."""
         kept = self._kept.pop(place, None)
         if kept is not None and not kept.idle(self._clock()):
             return kept
