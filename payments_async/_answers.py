@@ -22,7 +22,7 @@ from .errors import (
     PaymentsError,
     ResponseMismatch,
 )
-from .models import Checkout, Page, Pagination, Payout, Verdict
+from .models import Amount, Checkout, Page, Pagination, Payout, Verdict
 from .params import PreparedRequest
 
 
@@ -80,12 +80,16 @@ def _refusal_verdict(status: int, error: APIStatusError, *, replayed: bool) -> V
 
 def _read_success(call: Call, answer: Answer) -> Reading:
     operation = call.operation
+    if operation.result is None and not answer.body:
+        return Reading("executed", str(answer.status), answer.status, headers=answer.headers)
     record_id: str | None = None
     try:
         tree = _codec.parse(answer.body)
-        record_id = _record_id(tree, operation.shape)
+        record_id = _record_id(tree, operation)
         value = _value(call, tree)
-        problem = "has no data.id" if operation.creates and operation.result and record_id is None else None
+        problem = (
+            "a record without its id" if operation.creates and not getattr(value, "id", "none") else None
+        )
     except _codec.Unreadable as unreadable:
         problem = str(unreadable)
     if problem is None:
@@ -120,9 +124,10 @@ def _unreadable(call: Call, answer: Answer, record_id: str | None, problem: str)
     return Reading(verdict, "unreadable", answer.status, error=error, again=verdict == "in_doubt")
 
 
-def _record_id(tree: Any, shape: str) -> str | None:
-    data = tree.get("data") if isinstance(tree, dict) else None
-    if shape == "checkout" and isinstance(data, dict):
+def _record_id(tree: Any, operation: Operation[Any]) -> str | None:
+    """The id of the record in a body, wherever this kind of answer keeps it; readable or not."""
+    data = tree.get("data", tree if operation.shape == "raw" else None) if isinstance(tree, dict) else None
+    if operation.result is Checkout and isinstance(data, dict):
         data = data.get("checkout")
     found = data.get("id") if isinstance(data, dict) else None
     return found if isinstance(found, str) and found else None
@@ -173,10 +178,10 @@ def _echoes(operation: Operation[Any]) -> bool:
 def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
     """Whether a record is another one than was asked for, where it says."""
     asked = _codec.parse(prepared.body)
-    payment = value.payment if isinstance(value, Checkout) else value
+    amount = getattr(value.payment if isinstance(value, Checkout) else value, "amount", None)
     answered: dict[str, Any] = {}
-    if payment is not None and payment.amount is not None:
-        answered = {"amount": payment.amount.value, "currency": payment.amount.currency}
+    if isinstance(amount, Amount):
+        answered = {"amount": amount.value, "currency": amount.currency}
     if isinstance(value, Payout):
         answered["reference"] = value.reference
     differences = {

@@ -86,7 +86,7 @@ async def test_a_search_that_meets_an_unreadable_page_says_so(connect: Callable[
         await client.payouts.find("z")
 
 
-@pytest.mark.parametrize("body", [b"[]", b"7", b'"x"', b"null", b"<html>", b""])
+@pytest.mark.parametrize("body", [b"[]", b"7", b'"x"', b"null", b"<html>", b" "])
 async def test_a_write_of_ones_own_without_an_object_is_in_doubt(connect: Connect, body: bytes) -> None:
     client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
     with pytest.raises(OutcomeUnknown):

@@ -1,0 +1,84 @@
+"""What `client.request` makes of a clear 2xx: any record class, any list, nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from payments_async import models
+from payments_async.errors import DecodeError, OutcomeUnknown, ResponseMismatch
+from payments_async.models import Checkout, Page, Payout, Record
+from tests.support import bodies
+from tests.support.bodies import encoded
+from tests.support.jumping import JumpingRuntime
+from tests.support.scripted import ScriptedTransport, answer
+
+Connect = Callable[..., Any]
+RECORDS = [
+    cls
+    for name in models.__all__
+    if isinstance(cls := getattr(models, name), type) and issubclass(cls, Record) and cls is not Record
+]
+WRITES = ["POST", "PUT", "PATCH", "DELETE"]
+BOTH = {"checkout": bodies.CHECKOUT, "payment": bodies.INTENT}
+
+
+async def ask(connect: Connect, body: Any, method: str = "POST", status: int = 200, **arguments: Any) -> Any:
+    """What a request comes to that is always answered the same; a success takes one try."""
+    raw = body if isinstance(body, bytes) else encoded(body)
+    transport = ScriptedTransport(answer(status, raw))
+    client = connect(transport=transport, runtime=JumpingRuntime())
+    found = await client.request(method, arguments.pop("path", "/things"), **arguments)
+    assert len(transport.flights) == 1
+    return found
+
+
+@pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
+async def test_a_write_can_be_read_as_any_record(connect: Connect, cls: type[Any]) -> None:
+    data = BOTH if cls is Checkout else {"id": "x_1"}
+    found = await ask(connect, {"data": data}, json={"amount": 10.10, "currency": "XOF"}, result=cls)
+    assert type(found) is cls
+    assert found.response.status == 200
+
+
+@pytest.mark.parametrize("body", [[bodies.PAYOUT], {"data": [bodies.PAYOUT]}, {"data": []}])
+async def test_a_write_can_be_answered_with_a_list(connect: Connect, body: Any) -> None:
+    page = await ask(connect, body, json={"amount": 5}, result=Payout)
+    assert isinstance(page, Page)
+    assert [payout.id for payout in page] == ["po_1"] * len(page)
+
+
+async def test_a_record_may_stand_in_the_body_itself(connect: Connect) -> None:
+    assert (await ask(connect, {"id": "po_1"}, json={}, result=Payout)).id == "po_1"
+
+
+async def test_a_checkout_is_known_by_its_sessions_id(connect: Connect) -> None:
+    asked: Any = {"path": "/payment/checkouts", "json": {"amount": 10.10}, "result": Checkout}
+    assert (await ask(connect, {"data": BOTH}, status=201, **asked)).id == "cs_1"
+    with pytest.raises(OutcomeUnknown):
+        await ask(connect, {"data": {"checkout": {}, "id": "no session"}}, status=201, **asked)
+    with pytest.raises(DecodeError) as caught:
+        await ask(connect, {"data": {"checkout": bodies.CHECKOUT, "payment": 7}}, status=201, **asked)
+    assert (caught.value.record_id, caught.value.effect) == ("cs_1", "happened")
+
+
+@pytest.mark.parametrize("status", [200, 202, 204])
+@pytest.mark.parametrize("method", ["GET", *WRITES])
+async def test_nothing_is_an_answer_when_nothing_was_asked_for(
+    connect: Connect, method: str, status: int
+) -> None:
+    assert await ask(connect, b"", method, status) is None
+
+
+@pytest.mark.parametrize("method", WRITES)
+async def test_nothing_is_no_answer_where_a_record_was_asked_for(connect: Connect, method: str) -> None:
+    with pytest.raises(OutcomeUnknown):
+        await ask(connect, b"", method, 204, result=Payout)
+
+
+async def test_another_payment_than_was_asked_for_is_still_a_mismatch(connect: Connect) -> None:
+    with pytest.raises(ResponseMismatch) as caught:
+        await ask(connect, {"data": BOTH}, json={"amount": 11}, result=Checkout)
+    assert caught.value.differences.keys() == {"amount"}
