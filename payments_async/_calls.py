@@ -5,6 +5,7 @@ A call's bytes and idempotency key are made here, once; every try sends these.
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -31,8 +32,12 @@ _OURS = frozenset(
         "content-encoding",
         "content-length",
         "content-type",
+        "expect",
         "host",
+        "te",
+        "trailer",
         "transfer-encoding",
+        "upgrade",
         "x-idempotency-key",
     }
 )
@@ -63,7 +68,7 @@ def reading(
     record: str | None = None,
 ) -> Call:
     """A GET. Raises InvalidRequest with every fault of its arguments."""
-    refuse_unknown(options, READ_OPTIONS)
+    refuse_unknown(options, READ_OPTIONS, operation.name)
     faults = {**(errors or {}), **_operations.id_problems(ids or {}), **_option_problems(options)}
     if faults:
         raise InvalidRequest(faults, operation=operation.name)
@@ -108,7 +113,7 @@ def with_params(
     operation: Operation[Any], json: object, params: Any, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The options of a `client.request`, its `params` among them. Raises InvalidRequest."""
-    refuse_unknown(options, WRITE_OPTIONS if operation.writes else READ_OPTIONS)
+    refuse_unknown(options, WRITE_OPTIONS if operation.writes else READ_OPTIONS, "request")
     params, extra = {} if params is None else params, options.get("extra_query") or {}
     queries = {"params": params, "extra_query": extra}
     faults = {name: [p] for name, value in queries.items() if (p := _validation.query(value))}
@@ -126,6 +131,7 @@ def _body_problem(operation: Operation[Any], json: object) -> str | None:
 SEND_OPTIONS = frozenset({"timeout", "deadline", "max_retries"})
 READ_OPTIONS = SEND_OPTIONS | {"extra_headers", "extra_query"}
 WRITE_OPTIONS = READ_OPTIONS | {"idempotency_key", "extra_body"}
+PREPARE_OPTIONS = WRITE_OPTIONS - SEND_OPTIONS
 
 
 def split(arguments: Mapping[str, Any], options: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -134,10 +140,12 @@ def split(arguments: Mapping[str, Any], options: frozenset[str]) -> tuple[dict[s
     return own, {name: value for name, value in arguments.items() if name in options}
 
 
-def refuse_unknown(arguments: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Raise TypeError for a keyword argument that the method does not take."""
+def refuse_unknown(arguments: Mapping[str, Any], known: Iterable[str], method: str) -> None:
+    """Raise TypeError for a keyword argument that the method does not take, with the nearest it does."""
     for name in arguments.keys() - set(known):
-        raise TypeError(f"unexpected keyword argument {name!r}")
+        near = difflib.get_close_matches(name, sorted(known), 1)
+        told = f"{method}() got an unexpected keyword argument {name!r}"
+        raise TypeError(f"{told}; did you mean {near[0]!r}?" if near else told)
 
 
 def sending(options: Mapping[str, Any]) -> Any:
@@ -151,6 +159,7 @@ class Origin:
 
     base_url: str
     environment: str
+    key_fingerprint: str
     now: datetime
 
 
@@ -181,9 +190,21 @@ def prepare(
         created_at=origin.now,
         base_url=origin.base_url,
         environment=origin.environment,
-        reference=getattr(request, "reference", None),
+        key_fingerprint=origin.key_fingerprint,
+        reference=_reference(operation, request, extra),
         headers=dict(options.get("extra_headers") or {}),
     )
+
+
+def _reference(
+    operation: Operation[Any], request: Params | Mapping[str, Any] | None, extra: Mapping[str, Any] | None
+) -> str | None:
+    """A payout's reference as its bytes have it, whichever argument it came by."""
+    if (operation.method, operation.path) != ("POST", "/payouts"):
+        return None
+    own = request.get("reference") if isinstance(request, Mapping) else getattr(request, "reference", None)
+    reference = (extra or {}).get("reference", own)
+    return reference if isinstance(reference, str) else None
 
 
 def _bytes(
@@ -248,7 +269,6 @@ def count(value: object) -> bool:
 
 def filters(names: Mapping[str, str], given: Mapping[str, Any]) -> tuple[dict[str, str], Errors]:
     """List filters as query pairs, and their faults (Endpoints, lists; gaps A, B, D)."""
-    refuse_unknown(given, names)
     query: dict[str, str] = {}
     errors: Errors = {}
     for name, value in given.items():

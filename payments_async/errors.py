@@ -148,7 +148,7 @@ class SearchIncomplete(PaymentsError):
         self.pages = pages
         """Pages read."""
         self.cursor = cursor
-        """Where to go on."""
+        """Where to go on: `client.payouts.find(reference, cursor=error.cursor)`; None when nobody knows."""
 
 
 class APIStatusError(PaymentsError):

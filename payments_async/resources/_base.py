@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import attrs
@@ -29,18 +30,22 @@ class Channel:
         self, operation: Operation[Any], cls: type[Params], arguments: Mapping[str, Any]
     ) -> PreparedRequest:
         """A write's bytes and key. Raises InvalidRequest, also for a key last used with another body."""
+        method = operation.name.replace("create", "prepare")
         for name in arguments.keys() & _calls.SEND_OPTIONS:
-            raise TypeError(f"unexpected keyword argument {name!r}: it belongs to the sending")
+            told = f"{method}() got an unexpected keyword argument {name!r}: it belongs to the sending"
+            raise TypeError(told)
+        _calls.refuse_unknown(arguments, {*_validation.RULES[cls], *_calls.PREPARE_OPTIONS}, method)
         return self._prepare(operation, cls, arguments)
 
     def _prepare(
         self, operation: Operation[Any], cls: type[Params], arguments: Mapping[str, Any]
     ) -> PreparedRequest:
         fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
-        return self.pipeline.prepare(operation, cls(**fields), options)
+        return self.pipeline.prepare(operation, cls(**{**_mandatory(cls), **fields}), options)
 
     async def create(self, operation: Operation[R], cls: type[Params], arguments: Mapping[str, Any]) -> R:
         """Prepare and send."""
+        _calls.refuse_unknown(arguments, {*_validation.RULES[cls], *_calls.WRITE_OPTIONS}, operation.name)
         prepared = self._prepare(operation, cls, arguments)
         call = _calls.writing(prepared, arguments, operation=operation)
         record: R = await self.pipeline.run(call)
@@ -55,7 +60,7 @@ class Channel:
 
     async def post(self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str]) -> R:
         """A POST without fields about one record."""
-        _calls.refuse_unknown(options, _calls.READ_OPTIONS)
+        _calls.refuse_unknown(options, _calls.READ_OPTIONS, operation.name)
         if faults := id_problems(ids):
             raise InvalidRequest(faults, operation=operation.name)
         prepared = self.pipeline.prepare(operation, None, options, operation.path.format(**ids))
@@ -69,6 +74,7 @@ class Channel:
         self, operation: Operation[R], names: Mapping[str, str], arguments: Mapping[str, Any]
     ) -> Page[R]:
         """One page."""
+        _calls.refuse_unknown(arguments, {*names, *_calls.READ_OPTIONS}, operation.name)
         filters, options = _calls.split(arguments, _calls.READ_OPTIONS)
         query, errors = _calls.filters(names, filters)
         call = _calls.reading(operation, options, query=query, errors=errors)
@@ -78,11 +84,14 @@ class Channel:
     async def iterate(
         self, operation: Operation[R], names: Mapping[str, str], arguments: Mapping[str, Any]
     ) -> AsyncIterator[R]:
-        """All items, page after page."""
-        limit, filters = _calls.split(arguments, frozenset(arguments) - {"max_items"})
-        left = limit.get("max_items")
+        """All items, page after page. Its errors name the resource's `iterate`."""
+        operation = attrs.evolve(operation, name=operation.name.replace("list", "iterate"))
+        _calls.refuse_unknown(arguments, {*names, *_calls.READ_OPTIONS, "max_items"}, operation.name)
+        filters = {name: value for name, value in arguments.items() if name != "max_items"}
+        left = arguments.get("max_items")
         if left is not None and not _calls.count(left):
-            told = f"must be a whole number, 0 or more, not {_validation.kind(left)}"
+            told = "must be a whole number, 0 or more"
+            told += f", not {_validation.kind(left)}" if type(left) is not int else ""
             raise InvalidRequest({"max_items": [told]}, operation=operation.name)
         if left == 0:
             return
@@ -109,6 +118,12 @@ class Channel:
                 told = f"{operation.name}: the service gave the same cursor twice; the walk was stopped"
                 raise PaymentsError(told, operation=operation.name)
             seen.add(cursor)
+
+
+@cache
+def _mandatory(cls: type[Any]) -> Mapping[str, None]:
+    """A request's fields without a default, as None: a missing one is a fault, told with the others."""
+    return {field.name: None for field in attrs.fields(cls) if field.default is attrs.NOTHING}
 
 
 class Resource:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Unpack
 
+import attrs
+
 from .. import _calls, _gaps
 from .._operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_LIST, PAYOUTS_SYNC
 from ..arguments import (
@@ -19,6 +21,8 @@ from ..errors import InvalidRequest, SearchIncomplete
 from ..models import Inspection, Page, Payout
 from ..params import PayoutRequest, PreparedRequest
 from ._base import Resource
+
+_FIND = attrs.evolve(PAYOUTS_LIST, name="payouts.find")
 
 
 class AsyncPayouts(Resource):
@@ -76,34 +80,40 @@ class AsyncPayouts(Resource):
             yield payout
 
     async def find(self, reference: str, **search: Unpack[Search]) -> Payout | None:
-        """The payout with this reference; None only when the whole list was read and it is not there.
+        """The payout with this reference; None when the list, back to `created_on_or_after`, is without it.
+
+        The list is read newest first, to its end when no date is given; None is never a guess.
 
         Args:
             reference: as it was sent.
-            search: `created_on_or_after` (where the walk, newest first, may end), `max_pages` of 100 to
-                read at most (100), and options of `arguments.ReadOptions` for each page.
+            search: `created_on_or_after` (where the walk may end), `max_pages` of 100 to read at most (100),
+                `cursor` (where to go on after SearchIncomplete), and options of `arguments.ReadOptions` for
+                each page.
+
+        Returns:
+            The payout, with the answer of its page as `.response`.
 
         Raises:
-            SearchIncomplete: the pages were used up before the list's end.
+            SearchIncomplete: the pages were used up before the list's end; `.cursor` goes on.
             InvalidRequest: a fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
+        _calls.refuse_unknown(search, Search.__annotations__, _FIND.name)
         most, arguments = search.pop("max_pages", 100), {**search, "page_size": 100}
-        faults = {} if _calls.count(most) and most else {"max_pages": ["must be 1 or more"]}
+        faults = {} if _calls.count(most) and most else {"max_pages": ["must be a whole number, 1 or more"]}
         if not isinstance(reference, str) or not reference:
             faults["reference"] = ["must be the text that was sent as reference"]
         if faults:
-            raise InvalidRequest(faults, operation="payouts.find")
+            raise InvalidRequest(faults, operation=_FIND.name)
         number = 0
-        async for page in self._channel.pages(PAYOUTS_LIST, _gaps.PAYOUT_FILTERS, arguments):
+        async for page in self._channel.pages(_FIND, _gaps.PAYOUT_FILTERS, arguments):
             number += 1
             found = next((payout for payout in page if payout.reference == reference), None)
             if found is not None:
-                return found
+                return attrs.evolve(found, response=page.response)
             goes_on = page.next_cursor or page.pagination.has_more_pages
             if goes_on and (number == most or not page.next_cursor):
-                told = f"payouts.find: not among the newest {number} page(s), and the list goes on"
-                raise SearchIncomplete(told, pages=number, cursor=page.next_cursor, operation="payouts.find")
+                raise _incomplete(number, page.next_cursor)
         return None
 
     async def sync(self, payout_id: str, **options: Unpack[ReadOptions]) -> Payout:
@@ -151,3 +161,9 @@ class AsyncPayouts(Resource):
             PaymentsError: the reading failed for good.
         """
         return await self._channel.waiting.payout(payout, deadline)
+
+
+def _incomplete(pages: int, cursor: str | None) -> SearchIncomplete:
+    how = "go on with cursor=error.cursor" if cursor else "the service gave no cursor to go on with"
+    told = f"{_FIND.name}: not in the {pages} page(s) read, and the list goes on; {how}"
+    return SearchIncomplete(told, pages=pages, cursor=cursor, operation=_FIND.name)

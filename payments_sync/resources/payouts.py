@@ -71,15 +71,21 @@ class Payouts:
         return self._bridge.iterate(self._async.iterate, **arguments)
 
     def find(self, reference: str, **search: Unpack[Search]) -> Payout | None:
-        """The payout with this reference; None only when the whole list was read and it is not there.
+        """The payout with this reference; None when the list, back to `created_on_or_after`, is without it.
+
+        The list is read newest first, to its end when no date is given; None is never a guess.
 
         Args:
             reference: as it was sent.
-            search: `created_on_or_after` (where the walk, newest first, may end), `max_pages` of 100 to
-                read at most (100), and options of `arguments.ReadOptions` for each page.
+            search: `created_on_or_after` (where the walk may end), `max_pages` of 100 to read at most (100),
+                `cursor` (where to go on after SearchIncomplete), and options of `arguments.ReadOptions` for
+                each page.
+
+        Returns:
+            The payout, with the answer of its page as `.response`.
 
         Raises:
-            SearchIncomplete: the pages were used up before the list's end.
+            SearchIncomplete: the pages were used up before the list's end; `.cursor` goes on.
             InvalidRequest: a fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """

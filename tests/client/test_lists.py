@@ -204,7 +204,7 @@ async def test_a_repeated_cursor_is_an_error_and_not_a_loop(connect: Callable[..
             met.append(item.id)
     assert met == ["a", "b", "c"]
     assert len(transport.flights) == 3
-    assert caught.value.operation == "payment_intents.list"
+    assert caught.value.operation == "payment_intents.iterate"
 
 
 @pytest.mark.parametrize("bad", [-1, 1.0, "2", True])

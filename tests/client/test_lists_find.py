@@ -31,6 +31,8 @@ async def test_a_payout_is_found_by_its_reference(
 
     found = await client.payouts.find("inv 7/é", created_on_or_after=date(2026, 1, 1))
     assert found.id == payout.id
+    assert found.response.status == 200
+    assert found.response.attempts[0].verdict == "executed"
     assert watched.query == {"per_page": "100", "created_at[gte]": "2026-01-01"}
     assert len(watched.arrived) == 1
 
@@ -56,7 +58,24 @@ async def test_a_find_that_ran_out_of_pages_says_where_to_go_on(connect: Callabl
         assert (error.pages, error.cursor) == (2, "c2")
         assert error.operation == "payouts.find"
         assert error.effect == "none"
+        assert "go on with cursor=error.cursor" in str(error)
     assert len(transport.flights) == 2
+
+
+async def test_a_find_goes_on_where_an_incomplete_one_ended(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(page("a", cursor="c1"), page("inv-7"))
+    client = connect(transport=transport)
+    with pytest.raises(SearchIncomplete) as caught:
+        await client.payouts.find("inv-7", max_pages=1)
+    assert (await client.payouts.find("inv-7", cursor=caught.value.cursor)).id == "po_inv-7"
+    assert ["cursor=c1" in flight.url for flight in transport.flights] == [False, True]
+
+
+async def test_a_list_that_goes_on_without_a_cursor_is_told_so(connect: Callable[..., Any]) -> None:
+    stuck = answer(200, {"data": [], "pagination": {"has_more_pages": True}})
+    with pytest.raises(SearchIncomplete, match="the service gave no cursor") as caught:
+        await connect(transport=ScriptedTransport(stuck)).payouts.find("inv-7")
+    assert caught.value.cursor is None
 
 
 async def test_the_last_page_allowed_may_be_the_lists_last(connect: Callable[..., Any]) -> None:

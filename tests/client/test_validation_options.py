@@ -189,25 +189,6 @@ async def test_an_unknown_argument_is_a_type_error(connect: Callable[..., Any], 
     assert transport.flights == []
 
 
-@pytest.mark.parametrize("resource", SMALLEST)
-async def test_a_missing_argument_is_a_type_error_that_names_it(
-    connect: Callable[..., Any], resource: str
-) -> None:
-    transport = ScriptedTransport(answer(500))
-    with pytest.raises(TypeError, match="amount"):
-        await getattr(connect(transport=transport), resource).create(currency="XOF")
-    assert transport.flights == []
-
-
-@pytest.mark.parametrize("option", ["timeout", "deadline", "max_retries"])
-async def test_prepare_does_not_take_what_belongs_to_the_sending(
-    connect: Callable[..., Any], option: str
-) -> None:
-    client = connect(transport=ScriptedTransport(answer(500)))
-    with pytest.raises(TypeError, match=option):
-        client.payouts.prepare(**SMALLEST["payouts"], **{option: 1})
-
-
 @pytest.mark.fact("idempotency.length-8-to-128")
 @pytest.mark.parametrize("key", ["12345678", "k" * 128, "a b~!/:;,.", "{inv} 7\"'"])
 async def test_a_key_of_8_to_128_characters_is_sent_as_it_is(connect: Callable[..., Any], key: str) -> None:

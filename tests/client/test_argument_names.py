@@ -1,0 +1,111 @@
+"""Arguments nobody knows, and arguments that are missing: told in words of the method that was called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from payments_async.errors import InvalidRequest
+from tests.support.creations import SMALLEST
+from tests.support.scripted import ScriptedTransport, answer
+
+PAGE = answer(200, {"data": [], "pagination": {}})
+
+
+async def outcome(client: Any, name: str, *args: Any, **arguments: Any) -> Any:
+    """What a method gives; a walk as a list, and what is plain as it is."""
+    target = client
+    for part in name.split("."):
+        target = getattr(target, part)
+    called = target(*args, **arguments)
+    if hasattr(called, "__aiter__"):
+        return [item async for item in called]
+    return await called if hasattr(called, "__await__") else called
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "wrong", "told"),
+    [
+        ("payouts.create", (), "refrence", "; did you mean 'reference'?"),
+        ("payouts.create", (), "max_retry", "; did you mean 'max_retries'?"),
+        ("payouts.create", (), "foo", ""),
+        ("payouts.prepare", (), "refrence", "; did you mean 'reference'?"),
+        ("payment_intents.create", (), "discription", "; did you mean 'description'?"),
+        ("checkouts.create", (), "restrictions", "; did you mean 'restriction'?"),
+        ("payouts.list", (), "statuss", "; did you mean 'status'?"),
+        ("payouts.list", (), "max_items", ""),
+        ("payouts.list", (), "channel", ""),
+        ("payouts.iterate", (), "max_item", "; did you mean 'max_items'?"),
+        ("payment_intents.iterate", (), "chanel", "; did you mean 'channel'?"),
+        ("payouts.find", ("r-1",), "max_page", "; did you mean 'max_pages'?"),
+        ("payouts.find", ("r-1",), "status", ""),
+        ("checkouts.retrieve", ("ch_1",), "time_out", "; did you mean 'timeout'?"),
+        ("payouts.sync", ("po_1",), "foo", ""),
+        ("payment_intents.requery", ("pi_1",), "dead_line", "; did you mean 'deadline'?"),
+        ("request", ("POST", "/refunds"), "extra_bodi", "; did you mean 'extra_body'?"),
+        ("request", ("GET", "/refunds"), "extra_body", ""),
+    ],
+)
+async def test_an_unknown_argument_is_told_with_its_method_and_the_nearest_name(
+    connect: Callable[..., Any], name: str, args: Any, wrong: str, told: str
+) -> None:
+    transport = ScriptedTransport(PAGE)
+    with pytest.raises(TypeError) as caught:
+        await outcome(connect(transport=transport), name, *args, **{wrong: "x"})
+    message = f"{name}() got an unexpected keyword argument {wrong!r}"
+    assert str(caught.value).startswith(message)
+    if told or wrong in ("foo", "status"):
+        assert str(caught.value) == message + told
+    assert transport.flights == []
+
+
+async def test_what_belongs_to_the_sending_is_told_so(connect: Callable[..., Any]) -> None:
+    client = connect(transport=ScriptedTransport(PAGE))
+    with pytest.raises(TypeError) as caught:
+        client.payouts.prepare(**SMALLEST["payouts"], timeout=3)
+    told = "payouts.prepare() got an unexpected keyword argument 'timeout': it belongs to the sending"
+    assert str(caught.value) == told
+
+
+@pytest.mark.parametrize("resource", SMALLEST)
+@pytest.mark.parametrize("method", ["create", "prepare"])
+async def test_missing_fields_are_faults_among_the_others(
+    connect: Callable[..., Any], resource: str, method: str
+) -> None:
+    transport = ScriptedTransport(PAGE)
+    with pytest.raises(InvalidRequest) as caught:
+        await outcome(connect(transport=transport), f"{resource}.{method}", description=7)
+    missing = {field: ["is required"] for field in SMALLEST[resource]}
+    assert caught.value.errors == {**missing, "description": ["must be text, not int"]}
+    assert transport.flights == []
+
+
+@pytest.mark.parametrize("name", ["payouts.iterate", "payouts.find", "payment_intents.iterate"])
+async def test_what_goes_wrong_in_a_walk_names_the_method_that_walks(
+    connect: Callable[..., Any], name: str
+) -> None:
+    client = connect(transport=ScriptedTransport(answer(400, {"message": "no"})))
+    args = ["r-1"] if name == "payouts.find" else []
+    for arguments in ({}, {"cursor": ""}):
+        with pytest.raises(Exception, match=name) as caught:
+            await outcome(client, name, *args, **arguments)
+        assert vars(caught.value)["operation"] == name
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (-1, "must be a whole number, 0 or more"),
+        ("3", "must be a whole number, 0 or more, not str"),
+        (True, "must be a whole number, 0 or more, not bool"),
+    ],
+)
+async def test_a_senseless_max_items_is_told_by_its_kind_only_when_that_is_wrong(
+    connect: Callable[..., Any], bad: Any, told: str
+) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        await outcome(connect(transport=ScriptedTransport(PAGE)), "payouts.iterate", max_items=bad)
+    assert caught.value.errors == {"max_items": [told]}
+    assert caught.value.operation == "payouts.iterate"
