@@ -67,6 +67,10 @@ class UsedKeys:
         self._size = size
         self._seen: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
 
+    def first_used(self, key: str, now: float) -> float:
+        """When the key was first used here, monotonic seconds; now, when it was not."""
+        return self._seen.get(key, (now, b""))[0]
+
     def conflict(self, key: str, body: bytes, now: float) -> bool:
         """Whether the key is known with another body; if not, it is now known with this one."""
         digest = hashlib.blake2b(body, digest_size=16).digest()

@@ -45,6 +45,10 @@ class Journey:
         """Whether the deadline will have passed so many seconds from now."""
         return self.deadline is not None and clock() + after >= self.deadline
 
+    def until(self, moment: float) -> float:
+        """That moment, or the deadline when it is earlier."""
+        return moment if self.deadline is None else min(moment, self.deadline)
+
     def note(self, reading: Reading, sent_at: float, ended: float) -> None:
         """An attempt ended."""
         self._add(reading.verdict, reading.reason, reading.status, sent_at, ended)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import attrs
 
+from . import _gaps
 from . import _narration as narrate
 from ._answers import Reading, read_answer, read_failure
 from ._auth import Key
@@ -23,7 +25,7 @@ from ._journey import Journey
 from ._keys import Keys, KeyState
 from ._limits import LimitClass, LimitSnapshot
 from ._operations import Operation
-from ._retry import backoff, pause
+from ._retry import JITTER, backoff, pause
 from ._runtime import Runtime
 from ._settings import Settings
 from ._wire import Transport, TransportFailure
@@ -71,19 +73,55 @@ class Pipeline:
         path: str | None = None,
     ) -> PreparedRequest:
         """A write's bytes and key. Raises InvalidRequest, also for a key used with another body (gap R)."""
-        origin = Origin(self.settings.base_url, self.settings.key().environment, self.runtime.now())
+        key = self.settings.key()
+        origin = Origin(self.settings.base_url, key.environment, key.fingerprint, self.runtime.now())
         prepared = prepare(operation, request, options, origin, self.make_key, path)
         if options.get("idempotency_key"):
-            now = self.runtime.monotonic()
-            if self.used_keys.conflict(prepared.idempotency_key, prepared.body, now):
-                told = "was used with another body within 24 hours: a changed request needs a new key"
-                raise InvalidRequest({"idempotency_key": [told]}, operation=operation.name)
+            return self._with_known_key(prepared)
         return prepared
+
+    def _with_known_key(self, prepared: PreparedRequest) -> PreparedRequest:
+        """A request under the caller's own key, which protects from when it was first used."""
+        key, now = prepared.idempotency_key, self.runtime.monotonic()
+        first = self.used_keys.first_used(key, now)
+        if self.used_keys.conflict(key, prepared.body, now):
+            told = "was used with another body within 24 hours: a changed request needs a new key"
+            raise InvalidRequest({"idempotency_key": [told]}, operation=prepared.operation)
+        return attrs.evolve(prepared, created_at=prepared.created_at - timedelta(seconds=now - first))
 
     def refuse_foreign(self, prepared: PreparedRequest) -> None:
         """Raise ConfigurationError for a request that was prepared for another address or environment."""
         if problem := self._mismatched(prepared, self.settings.key()):
             raise ConfigurationError(problem, operation=prepared.operation)
+
+    def refuse_unprotected(self, prepared: PreparedRequest, *, rotated_key: bool) -> None:
+        """Raise ConfigurationError for a request whose idempotency key may not keep it from happening twice.
+
+        That is under another secret key, which may be another project's, and without a reference after the
+        key's time. A payout's reference protects it for ever (Endpoints, POST /payouts).
+        """
+        self.refuse_foreign(prepared)
+        problem = None
+        if not rotated_key and not self.made_it(prepared):
+            problem = (
+                "this request was prepared under another secret key; if that key was rotated within its "
+                "project, send it with rotated_key=True"
+            )
+        elif prepared.reference is None and self.age(prepared) >= _gaps.KEY_TRUSTED_FOR:
+            problem = (
+                "this request was prepared over 23 hours ago, and its key may protect it no longer: "
+                "prepare it anew if it was never sent, else look for its record"
+            )
+        if problem:
+            raise ConfigurationError(problem, operation=prepared.operation)
+
+    def made_it(self, prepared: PreparedRequest) -> bool:
+        """Whether a request was prepared under the secret key of now."""
+        return prepared.key_fingerprint == self.settings.key().fingerprint
+
+    def age(self, prepared: PreparedRequest) -> float:
+        """Seconds since a request was prepared, or its key first used."""
+        return (self.runtime.now() - prepared.created_at).total_seconds()
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
         """How much of each limit the key has used in this process."""
@@ -128,19 +166,32 @@ class Pipeline:
 
     async def _stand_in_line(self, gate: Gate, journey: Journey) -> int:
         now = self.runtime.monotonic()
-        name = journey.call.operation.name
-        if self.settings.on_limit == "raise":
-            wait = gate.wait(now)
-            told = f"{name}: the rate limit has no room for {wait:.3g} s; nothing was sent"
-            raise journey.conclusion(LimitReached(told, retry_after=wait))
-        try:
-            grant = await gate.enter(self.runtime, priority=journey.call.priority, until=journey.deadline)
-        except GateTimeout:
-            grant = 0
-        if not grant:
-            raise journey.out_of_time()
+        grant = 0
+        while not grant:
+            self._refuse_long_wait(gate, journey)
+            patience = max(self.settings.max_retry_after, 60.0)
+            try:
+                until = journey.until(self.runtime.monotonic() + patience)
+                grant = await gate.enter(self.runtime, priority=journey.call.priority, until=until)
+            except GateTimeout:  # the deadline, or a gate that may have been closed for long meanwhile
+                if journey.is_late(self.runtime.monotonic):
+                    raise journey.out_of_time() from None
         narrate.throttled(self.settings.emitter, journey, self.runtime.monotonic() - now)
         return grant
+
+    def _refuse_long_wait(self, gate: Gate, journey: Journey) -> None:
+        """Raise LimitReached where the caller does not want to wait, or not for so long."""
+        now, name = self.runtime.monotonic(), journey.call.operation.name
+        closed = gate.snapshot(now).closed_for
+        if closed > self.settings.max_retry_after + JITTER:
+            told = (
+                f"{name}: the service's 429 closed the rate limit for {closed:.3g} s; this try was not sent"
+            )
+            raise journey.conclusion(LimitReached(told, retry_after=closed))
+        if self.settings.on_limit == "raise":
+            wait = gate.wait(now)
+            told = f"{name}: the rate limit has no room for {wait:.3g} s; this try was not sent"
+            raise journey.conclusion(LimitReached(told, retry_after=wait))
 
     async def _attempt(self, key: Key, state: KeyState, held: Held, journey: Journey) -> Reading:
         """One flight, and its verdict."""
@@ -182,10 +233,7 @@ class Pipeline:
 
     def _close(self, state: KeyState, held: Held, journey: Journey, reading: Reading, now: float) -> None:
         """A 429: nobody of this limit goes on until the service's time, plus jitter, has passed."""
-        asked = reading.retry_after
-        if asked is not None:
-            asked = min(asked, self.settings.max_retry_after)
-        seconds = pause(journey.retries + 1, asked, self.runtime.random())
+        seconds = pause(journey.retries + 1, reading.retry_after, self.runtime.random())
         state.limiter.refused(held, now, seconds)
         narrate.closed(self.settings.emitter, journey, seconds)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -30,6 +31,8 @@ from .params import PreparedRequest
 Find = Callable[..., Awaitable[Payout | None]]
 """`payouts.find`."""
 
+_SKEW = 300.0
+"""Seconds by which the clock of the host that prepared a request may be ahead of ours."""
 _FINAL_WORDS = (DecodeError, ResponseMismatch, ConfigurationError)
 _ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedError)
 """Refusals that say nothing about the request in doubt."""
@@ -57,7 +60,16 @@ class Resolver:
         """The record; or the refusal, which then is certain; or OutcomeUnknown again."""
         prepared = _request_of(given)
         self._pipeline.refuse_foreign(prepared)
-        if not 0 <= self._since(prepared.created_at) < _gaps.KEY_TRUSTED_FOR:
+        try:
+            return await self._find_out(prepared, given)
+        except CancelledError as stopped:
+            if getattr(stopped, "outcome", None) is None:  # it was in doubt before, and still is
+                stopped.outcome = self._unknown(prepared, None)  # type: ignore[attr-defined] # it rides along
+            raise
+
+    async def _find_out(self, prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest) -> Any:
+        protected = -_SKEW <= self._since(prepared.created_at) < _gaps.KEY_TRUSTED_FOR
+        if not protected or not self._pipeline.made_it(prepared):
             return await self._look_up(prepared, None)
         operation = _operations.named(prepared.operation)
         try:

@@ -14,6 +14,11 @@ BASE = 0.5
 CAP = 8.0
 """Seconds: the bound of any back-off."""
 
+LONGEST = 3600.0
+"""Seconds: limits are by the minute, so a longer `Retry-After` is a mistake; it closes a gate for an hour."""
+JITTER = 1.0
+"""Seconds added to a `Retry-After` at most."""
+
 _SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?")
 
 
@@ -26,7 +31,8 @@ def pause(retry: int, retry_after: float | None, chance: float) -> float:
     """Seconds for which a 429 closes a gate: what the service asked plus positive jitter, or a back-off."""
     if retry_after is None:
         return BASE + backoff(retry, chance)
-    return retry_after + chance * min(1.0, 0.1 + retry_after / 10)
+    retry_after = min(retry_after, LONGEST)
+    return retry_after + chance * min(JITTER, 0.1 + retry_after / 10)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:

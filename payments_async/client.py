@@ -117,11 +117,12 @@ class AsyncPayments:
         keys = Keys(limiters, settings.base_url, settings.limits)
         if not callable(api_key):
             keys.of(settings.key())  # here, so that a warning about differing limits names the caller
-        self._assemble(Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), UsedKeys()))
+        pipeline = Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), UsedKeys())
+        self._assemble(pipeline, Waiting(pipeline))
 
-    def _assemble(self, pipeline: Pipeline) -> None:
+    def _assemble(self, pipeline: Pipeline, waiting: Waiting) -> None:
         self._pipeline = pipeline
-        channel = Channel(pipeline, Waiting(pipeline))
+        channel = self._channel = Channel(pipeline, waiting)
         self.checkouts: AsyncCheckouts = AsyncCheckouts(channel)
         """Payments with a hosted page."""
         self.payment_intents: AsyncPaymentIntents = AsyncPaymentIntents(channel)
@@ -141,7 +142,7 @@ class AsyncPayments:
         max_retry_after: float | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> Self:
-        """A client with other options on the same connections and limits; what is None stays.
+        """A client with other options on the same connections, limits and waits; what is None stays.
 
         Closing either closes the connections of both.
 
@@ -160,7 +161,7 @@ class AsyncPayments:
             changed["emitter"] = emitter(on_event)
         sibling = object.__new__(type(self))
         settings = attrs.evolve(self._pipeline.settings, **changed)
-        sibling._assemble(attrs.evolve(self._pipeline, settings=settings))
+        sibling._assemble(attrs.evolve(self._pipeline, settings=settings), self._channel.waiting)
         return sibling
 
     @overload
@@ -231,6 +232,7 @@ class AsyncPayments:
         max_retries: int | None = None,
         timeout: float | None = None,
         deadline: float | None = None,
+        rotated_key: bool = False,
     ) -> Any:
         """Send what `prepare` made; as often as you like within 24 hours, it is one request.
 
@@ -240,16 +242,18 @@ class AsyncPayments:
             max_retries: tries after the first.
             timeout: seconds for each attempt.
             deadline: seconds for the whole call.
+            rotated_key: it may go under another secret key of the same project.
 
         Returns:
             The record; `record.response.attempts` tells every attempt's verdict.
 
         Raises:
-            ConfigurationError: it was prepared for another environment or address; nothing was sent.
+            ConfigurationError: it was prepared for another environment, address or secret key, or over 23
+                hours ago and without a reference; nothing was sent.
             OutcomeUnknown: no definite answer came.
             PaymentsError: see `errors`; `error.attempts` tells every attempt's verdict.
         """
-        self._pipeline.refuse_foreign(prepared)
+        self._pipeline.refuse_unprotected(prepared, rotated_key=rotated_key)
         options = {"max_retries": max_retries, "timeout": timeout, "deadline": deadline}
         operation = _operations.named(prepared.operation)
         call = _calls.writing(prepared, options, operation=operation, priority=priority)
@@ -258,8 +262,9 @@ class AsyncPayments:
     async def resolve(self, outcome: OutcomeUnknown | PreparedRequest) -> Any:
         """Find out what became of a write in doubt.
 
-        While its key is protected (23 hours) the same bytes are sent again with the same key; later, a
-        payout is looked up by its reference. A payment or checkout can then only stay unknown.
+        While its key is protected (23 hours) the same bytes are sent again with the same key; later, or under
+        another secret key, a payout is looked up by its reference. A payment or checkout can then only stay
+        unknown.
 
         Args:
             outcome: the error, or the request you stored.

@@ -224,6 +224,8 @@ class PreparedRequest:
     base_url: str
     environment: str
     """`live` or `sandbox`: it is only sent with a key of the same one."""
+    key_fingerprint: str
+    """Tells the secret key it was made for, without showing it: another project would pay it again."""
     reference: str | None = None
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=masked, hash=False)
     """The caller's `extra_headers`."""

@@ -124,7 +124,7 @@ class Payments:
         max_retry_after: float | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> Self:
-        """A client with other options on the same connections and limits; what is None stays.
+        """A client with other options on the same connections, limits and waits; what is None stays.
 
         Closing either closes the connections of both.
 
@@ -209,6 +209,7 @@ class Payments:
         max_retries: int | None = None,
         timeout: float | None = None,
         deadline: float | None = None,
+        rotated_key: bool = False,
     ) -> Any:
         """Send what `prepare` made; as often as you like within 24 hours, it is one request.
 
@@ -218,12 +219,14 @@ class Payments:
             max_retries: tries after the first.
             timeout: seconds for each attempt.
             deadline: seconds for the whole call.
+            rotated_key: it may go under another secret key of the same project.
 
         Returns:
             The record; `record.response.attempts` tells every attempt's verdict.
 
         Raises:
-            ConfigurationError: it was prepared for another environment or address; nothing was sent.
+            ConfigurationError: it was prepared for another environment, address or secret key, or over 23
+                hours ago and without a reference; nothing was sent.
             OutcomeUnknown: no definite answer came.
             PaymentsError: see `errors`; `error.attempts` tells every attempt's verdict.
         """
@@ -234,13 +237,15 @@ class Payments:
             max_retries=max_retries,
             timeout=timeout,
             deadline=deadline,
+            rotated_key=rotated_key,
         )
 
     def resolve(self, outcome: OutcomeUnknown | PreparedRequest) -> Any:
         """Find out what became of a write in doubt.
 
-        While its key is protected (23 hours) the same bytes are sent again with the same key; later, a
-        payout is looked up by its reference. A payment or checkout can then only stay unknown.
+        While its key is protected (23 hours) the same bytes are sent again with the same key; later, or under
+        another secret key, a payout is looked up by its reference. A payment or checkout can then only stay
+        unknown.
 
         Args:
             outcome: the error, or the request you stored.

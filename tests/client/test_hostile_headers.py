@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from payments_async.errors import RateLimitedError
+from payments_async import RateLimits
+from payments_async.errors import LimitReached, RateLimitedError
 from tests.support import bodies
 from tests.support.bodies import encoded
 from tests.support.calls import OPERATIONS
@@ -89,16 +91,48 @@ async def test_a_wait_past_max_retry_after_is_refused_at_once_with_its_length(
     assert (len(transport.flights), runtime.monotonic()) == (1, 0.0)
 
 
-async def test_a_year_of_waiting_does_not_close_the_gate_for_a_year(connect: Callable[..., Any]) -> None:
+async def test_a_year_of_waiting_closes_the_gate_for_an_hour_and_holds_nobody_up(
+    connect: Callable[..., Any],
+) -> None:
     runtime = JumpingRuntime()
-    first = answer(429, {}, {"Retry-After": str(YEAR)})
-    client = connect(
-        transport=ScriptedTransport(first, answer(200, PAYOUT)), runtime=runtime, max_retry_after=60.0
-    )
+    transport = ScriptedTransport(answer(429, {}, {"Retry-After": str(YEAR)}), answer(200, PAYOUT))
+    client = connect(transport=transport, runtime=runtime, max_retry_after=60.0)
     with pytest.raises(RateLimitedError):
         await client.payouts.sync("po_1")
+    with pytest.raises(LimitReached, match="429 closed the rate limit") as caught:
+        await client.payouts.sync("po_1")
+    assert 3600.0 <= caught.value.retry_after <= 3601.0
+    assert (len(transport.flights), runtime.monotonic()) == (1, 0.0)
+    runtime.advance(caught.value.retry_after)
     assert (await client.payouts.sync("po_1")).id == "po_1"
-    assert runtime.monotonic() <= 61.0
+
+
+async def test_one_clients_patience_does_not_shorten_what_the_service_asked_of_all(
+    connect: Callable[..., Any],
+) -> None:
+    transport = ScriptedTransport(answer(429, {}, {"Retry-After": "60"}), answer(200, PAYOUT))
+    patient = connect(transport=transport, runtime=(runtime := JumpingRuntime()))
+    with pytest.raises(RateLimitedError):
+        await patient.with_options(max_retry_after=1.0).payouts.sync("po_1")
+    assert (await patient.payouts.sync("po_1")).id == "po_1"
+    assert runtime.monotonic() >= 60.0
+
+
+async def test_a_caller_in_line_does_not_stay_for_a_gate_that_closes_for_long(
+    connect: Callable[..., Any],
+) -> None:
+    runtime = JumpingRuntime()
+    transport = ScriptedTransport(answer(200, PAYOUT), answer(429, {}, {"Retry-After": "3000"}))
+    limits = RateLimits(reads=1)
+    client = connect(transport=transport, runtime=runtime, limits=limits, max_retries=0)
+
+    async def read() -> Any:
+        return await client.payment_intents.retrieve_attempt("pi_1", "pa_1")
+
+    await read()
+    first, second = await asyncio.gather(read(), read(), return_exceptions=True)
+    assert {type(first), type(second)} == {RateLimitedError, LimitReached}
+    assert runtime.monotonic() < 300.0
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,7 @@ FIELDS = json.loads(
         JumpingRuntime().now(),
         BASE_URL,
         "sandbox",
+        "0123456789abcdef",
     ).to_json()
 )
 

@@ -16,9 +16,8 @@ BODY = b'{"amount":10.1,"currency":"XOF","reference":"r-1"}'
 
 def prepared(operation: Operation[Any], body: bytes = BODY, reference: str | None = "r-1") -> PreparedRequest:
     """A write's bytes and key."""
-    return PreparedRequest(
-        operation.name, operation.path, body, "key-0001", NOW, "http://127.0.0.1:9/v1", "sandbox", reference
-    )
+    origin = ("http://127.0.0.1:9/v1", "sandbox", "0123456789abcdef")
+    return PreparedRequest(operation.name, operation.path, body, "key-0001", NOW, *origin, reference)
 
 
 def write(operation: Operation[Any], **changes: Any) -> Call:

@@ -29,6 +29,7 @@ PREPARED = PreparedRequest(
     NOW,
     "http://127.0.0.1:9/v1",
     "sandbox",
+    "0123456789abcdef",
     "inv-7",
     {"X-Note": SECRET},
 )

@@ -1,0 +1,142 @@
+"""What keeps a write from happening twice, when it is sent again later, elsewhere or under another key."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from payments_async import Instrument, PreparedRequest
+from payments_async.errors import ConfigurationError, DuplicateReference, InvalidRequest, OutcomeUnknown
+from payments_async.sandbox import Sandbox
+from tests.support.jumping import JumpingRuntime
+from tests.support.scripted import ScriptedTransport, answer, lost
+
+Connect = Callable[..., Any]
+HOURS = 3600.0
+INTENT: dict[str, Any] = {"amount": 50, "currency": "XOF"}
+PAYOUT: dict[str, Any] = {
+    **INTENT,
+    "method": "mtn_bj",
+    "instrument": Instrument.phone("+22990000000", "BJ"),
+}
+
+
+async def test_a_request_of_another_secret_key_is_not_sent(connect: Connect, sandbox: Sandbox) -> None:
+    prepared = connect(sandbox).payouts.prepare(**PAYOUT, reference="r-1")
+    other = connect(sandbox, api_key=sandbox.new_key())
+    with pytest.raises(ConfigurationError, match="rotated_key=True"):
+        await other.send(PreparedRequest.from_json(prepared.to_json()))
+    assert sandbox.books.payouts() == []
+
+
+async def test_a_rotated_key_of_the_same_project_may_send_it_when_told(connect: Connect) -> None:
+    transport = ScriptedTransport(answer(201, {"data": {"id": "po_1"}}))
+    prepared = connect(transport=transport).payouts.prepare(**PAYOUT)
+    rotated = connect(api_key="sk_sandbox_rotated", transport=transport)
+    assert (await rotated.send(prepared, rotated_key=True)).id == "po_1"
+
+
+async def test_resolving_under_another_key_looks_up_and_never_sends_again(
+    connect: Connect, sandbox: Sandbox
+) -> None:
+    sandbox.on("payouts.create").respond("lost_response")
+    with pytest.raises(OutcomeUnknown) as caught:
+        await connect(sandbox, max_retries=0).payouts.create(**PAYOUT, reference="r-1")
+    stranger = connect(sandbox, api_key=sandbox.new_key())
+    with pytest.raises(OutcomeUnknown):
+        await stranger.resolve(caught.value)
+    assert len(sandbox.books.payouts()) == 1
+    assert (await connect(sandbox).resolve(caught.value)).reference == "r-1"
+
+
+async def test_after_its_keys_time_only_a_reference_protects_a_request(
+    connect: Connect, sandbox: Sandbox
+) -> None:
+    runtime = JumpingRuntime()
+    client = connect(sandbox, runtime=runtime)
+    bare = client.payment_intents.prepare(**INTENT)
+    named = client.payouts.prepare(**PAYOUT, reference="r-1")
+    await client.send(bare)
+    await client.send(named)
+    runtime.advance(25 * HOURS)
+    sandbox.advance(25 * HOURS)
+    with pytest.raises(ConfigurationError, match="over 23 hours ago"):
+        await client.send(bare)
+    with pytest.raises(DuplicateReference):
+        await client.send(named)
+    assert len(sandbox.books.payments()) == len(sandbox.books.payouts()) == 1
+
+
+async def test_a_key_of_the_callers_own_protects_from_its_first_use(connect: Connect) -> None:
+    runtime = JumpingRuntime()
+    client = connect(transport=ScriptedTransport(lost()), runtime=runtime)
+    first = client.payment_intents.prepare(**INTENT, idempotency_key="order-7-a")
+    runtime.advance(20 * HOURS)
+    again = client.payment_intents.prepare(**INTENT, idempotency_key="order-7-a")
+    assert again.created_at == first.created_at
+    runtime.advance(5 * HOURS)
+    with pytest.raises(ConfigurationError, match="over 23 hours ago"):
+        await client.send(again)
+
+
+@pytest.mark.parametrize("how", ["own", "extra", "request"])
+async def test_the_reference_is_the_one_in_the_bytes(connect: Connect, how: str) -> None:
+    transport = ScriptedTransport(lost())
+    client = connect(transport=transport, max_retries=0)
+    with pytest.raises(OutcomeUnknown) as caught:
+        if how == "request":
+            await client.request("POST", "/payouts", json={"reference": "r-2"})
+        elif how == "extra":
+            await client.payouts.create(**PAYOUT, reference="r-1", extra_body={"reference": "r-2"})
+        else:
+            await client.payouts.create(**PAYOUT, reference="r-2")
+    assert caught.value.reference == transport.bodies[0]["reference"] == "r-2"
+
+
+async def test_no_other_operation_has_a_reference(connect: Connect) -> None:
+    client = connect(transport=ScriptedTransport(lost()), max_retries=0)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await client.request("POST", "/transfers", json={"reference": "r-2"})
+    assert caught.value.reference is None
+
+
+@pytest.mark.parametrize("name", ["Expect", "TE", "Trailer", "upgrade", "Host", "Connection"])
+async def test_headers_that_frame_a_message_are_the_clients_own(connect: Connect, name: str) -> None:
+    client = connect(transport=(transport := ScriptedTransport(answer(200, {}))))
+    with pytest.raises(InvalidRequest, match="extra_headers"):
+        await client.payouts.create(**PAYOUT, extra_headers={name: "x"})
+    assert transport.flights == []
+
+
+@pytest.mark.parametrize("surface", ["async"], indirect=True)
+async def test_a_cancelled_resolve_still_says_that_it_is_in_doubt(connect: Connect) -> None:
+    transport = ScriptedTransport(lost())
+    client = connect(transport=transport, max_retries=0)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await client.payouts.create(**PAYOUT, reference="r-1")
+    asking = asyncio.ensure_future(client.resolve(caught.value))
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    asking = asyncio.ensure_future(client.resolve(caught.value))
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError) as stopped:
+        await asking
+    assert stopped.value.outcome.reference == "r-1"  # type: ignore[attr-defined] # it rides along
+
+
+async def test_siblings_share_one_reading_of_the_list(connect: Connect, sandbox: Sandbox) -> None:
+    runtime = JumpingRuntime(on_jump=sandbox.advance)
+    client = connect(sandbox, runtime=runtime)
+    made = [await client.payouts.create(**PAYOUT, reference=f"r-{n}") for n in range(6)]
+    siblings = [client.with_options(timeout=20.0) for _ in made]
+    before = len(sandbox.requests)
+    final = await asyncio.gather(
+        *(each.payouts.wait(payout) for each, payout in zip(siblings, made, strict=True))
+    )
+    assert all(payout.is_successful for payout in final)
+    assert len(sandbox.requests) - before <= 3
