@@ -23,6 +23,7 @@ from .errors import (
     ResponseMismatch,
 )
 from .models import Amount, Checkout, Page, Pagination, Payout, Verdict
+from .models._response import is_replayed
 from .params import PreparedRequest
 
 
@@ -59,7 +60,7 @@ def read_answer(call: Call, answer: Answer, now: Callable[[], datetime]) -> Read
     """An answer came."""
     if 200 <= answer.status < 300:
         return _read_success(call, answer)
-    replayed = answer.headers.get("X-Idempotent-Replayed", "").strip().lower() == "true"
+    replayed = is_replayed(answer.headers)
     error = _refusals.status_error(call, answer, now())
     return Reading(
         _refusal_verdict(answer.status, error, replayed=replayed),
@@ -73,7 +74,7 @@ def read_answer(call: Call, answer: Answer, now: Callable[[], datetime]) -> Read
 
 def _refusal_verdict(status: int, error: APIStatusError, *, replayed: bool) -> Verdict:
     """Only a definite 4xx says that nothing was done; a replayed failure is about an earlier attempt."""
-    if not 400 <= status < 500 or status == 408 or (replayed and status in (409, 429)):
+    if not _refusals.is_definite(status) or (replayed and status in (409, 429)):
         return "in_doubt"
     return "in_doubt" if error.effect == "unknown" else "not_executed"
 

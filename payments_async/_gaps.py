@@ -41,12 +41,7 @@ FINAL_PAYOUT_STATUSES: Final = frozenset({"completed", "failed", "cancelled", "r
 # J: method statuses under which a method is worth offering.
 USABLE_METHOD_STATUSES: Final = frozenset({"available", "operational", "degraded"})
 
-# L: the fields of each instrument type, the required ones first.
-INSTRUMENT_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
-    "phone": ("phone_number", "country"),
-    "bank_account": ("account_name", "account_number", "bank_code", "country"),
-    "crypto_address": ("address", "network"),
-}
+# L, the fields of each instrument type, is in the signatures of `params.Instrument`'s constructors.
 
 # O: request fields required before anything is sent; the rest is the service's to refuse.
 REQUIRED_OF_PAYMENTS: Final = frozenset({"amount", "currency"})

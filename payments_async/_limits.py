@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
+from . import _gaps
 from .errors import ConfigurationError
 
 LimitClass = Literal["write", "read", "diagnostic", "refund_availability"]
@@ -42,7 +43,7 @@ class RateLimits:
     """Requery, inspect and sync together."""
     diagnostics_per_record: int = attrs.field(default=12, validator=_check_rate)
     """Requery, inspect and sync of one attempt, intent or payout."""
-    refund_availability: int = attrs.field(default=100, validator=_check_rate)
+    refund_availability: int = attrs.field(default=_gaps.REFUND_AVAILABILITY_LIMIT, validator=_check_rate)
     """Refund availability, which also counts as a read."""
     burst: int | None = attrs.field(default=None, validator=attrs.validators.optional(_check_rate))
     """Requests that an idle key may send at once in each class, never above the class's limit.

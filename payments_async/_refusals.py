@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from . import _codec, _retry
 from ._calls import Call
 from ._wire import Answer
-from .errors import APIStatusError, RateLimitedError, error_class
+from .errors import (
+    APIStatusError,
+    ConflictError,
+    DuplicateReference,
+    Effect,
+    RateLimitedError,
+    error_class,
+)
 from .models import ResponseInfo
+
+Mask = Callable[[str], str]
 
 # A local part has at most 64 characters, and the bound keeps the search linear on text without an @.
 _PERSONAL = re.compile(r"\+?\d[\d \-]{5,}\d|[^\s@,;:<>\"']{1,64}@[^\s@,;:<>\"']+")
+_SHORTEST = 3
+"""Characters from which a text of the request is taken to tell somebody."""
 _MOST_VALUES = 500
 """Values of an `errors` object that are looked at: more than a request has rules, and quick to read."""
 
@@ -29,7 +40,7 @@ _HINTS: Mapping[int, str] = {
 
 def status_error(call: Call, answer: Answer, now: datetime) -> APIStatusError:
     """The error for an answer that is not 2xx: what the service said, and what to do about it."""
-    message, errors = _service_words(answer.body)
+    message, errors = _service_words(answer.body, _mask(call.prepared.body if call.prepared else b""))
     reference = call.prepared.reference if call.prepared else None
     cls = error_class(answer.status, message=message, reference=reference)
     facts: dict[str, Any] = {}
@@ -46,17 +57,25 @@ def status_error(call: Call, answer: Answer, now: datetime) -> APIStatusError:
         headers=dict(answer.headers),
         body=answer.body,
         operation=call.operation.name,
-        effect=_effect(call, answer.status, cls.__name__),
+        effect=_effect(call, answer.status, cls),
         **facts,
     )
 
 
-def _effect(call: Call, status: int, name: str) -> Any:
-    """What a refusal says of a write: a clear 4xx, nothing was done; anything else, nobody can tell."""
+def is_definite(status: int) -> bool:
+    """Whether a status by itself says that the request was not carried out: any 4xx but 408."""
+    return 400 <= status < 500 and status != 408
+
+
+def _effect(call: Call, status: int, cls: type[APIStatusError]) -> Effect:
+    """What a refusal says of a write: a clear 4xx, nothing was done; anything else, nobody can tell.
+
+    Of conflicts that over a reference alone is clear: the others may be about this very write.
+    """
     if not call.operation.creates:
         return "none"
-    vague = name in ("IdempotencyConflict", "ConflictError") or not 400 <= status < 500 or status == 408
-    return "unknown" if vague else "none"
+    vague = issubclass(cls, ConflictError) and cls is not DuplicateReference
+    return "none" if is_definite(status) and not vague else "unknown"
 
 
 def _told(errors: Mapping[str, list[str]]) -> str:
@@ -64,19 +83,23 @@ def _told(errors: Mapping[str, list[str]]) -> str:
     return told if len(told) <= 2000 else f"{told[:2000]}…"
 
 
-def _service_words(body: bytes) -> tuple[str | None, dict[str, list[str]]]:
+def _service_words(body: bytes, mask: Mask) -> tuple[str | None, dict[str, list[str]]]:
     """The `message` and `errors` of an error body, personal data masked; nothing when it is not JSON."""
+    tree = _object(body)
+    message = tree.get("message")
+    return mask(message) if isinstance(message, str) else None, _flattened(tree.get("errors"), mask)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    """The JSON object in a body; an empty one when there is none."""
     try:
         tree = _codec.parse(body)
     except _codec.Unreadable:
-        return None, {}
-    if not isinstance(tree, dict):
-        return None, {}
-    message = tree.get("message")
-    return _scrubbed(message) if isinstance(message, str) else None, _flattened(tree.get("errors"))
+        return {}
+    return tree if isinstance(tree, dict) else {}
 
 
-def _flattened(errors: Any) -> dict[str, list[str]]:
+def _flattened(errors: Any, mask: Mask) -> dict[str, list[str]]:
     """{field, dotted when nested: [texts]} of whatever shape came, in its order (gap P).
 
     No recursion and a bound on the work: the answer may have been made to exhaust either.
@@ -88,18 +111,48 @@ def _flattened(errors: Any) -> dict[str, list[str]]:
             break
         name, value = waiting.pop()
         if isinstance(value, dict):
-            waiting += [(_inside(name, key), item) for key, item in reversed(list(value.items())[:100])]
+            waiting += [(_inside(name, mask(key)), item) for key, item in reversed(list(value.items())[:100])]
         elif isinstance(value, list) and value:
             waiting += [(name, item) for item in reversed(value[:20])]
         elif value is not None:
-            found.setdefault(name, []).extend([] if value == [] else [_scrubbed(str(value))])
+            found.setdefault(name, []).extend([] if value == [] else [mask(str(value))])
     return found
 
 
 def _inside(name: str, key: str) -> str:
-    key = _scrubbed(key)
     return f"{name}.{key}"[:1000] if name else key
 
 
-def _scrubbed(text: str) -> str:
-    return _PERSONAL.sub("***", text[:1000])
+def _mask(request: bytes) -> Mask:
+    """What hides account data in the service's words: by its form, and all that the request itself held."""
+    own = _own_pattern(_own_texts(_object(request)))
+
+    def mask(text: str) -> str:
+        text = text[:2000]  # before the last cut, so that no half of a value escapes at its end
+        return _PERSONAL.sub("***", own.sub("***", text) if own else text)[:1000]
+
+    return mask
+
+
+def _own_texts(request: Mapping[str, Any]) -> set[str]:
+    """Every text of a request's instrument and customer, but for the instrument's type."""
+    found: set[str] = set()
+    waiting = [request.get("instrument"), request.get("customer")]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [item for name, item in value.items() if name != "type"]
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str) and len(value.strip()) >= _SHORTEST:
+            found.add(value.strip())
+    return found
+
+
+def _own_pattern(texts: Iterable[str]) -> re.Pattern[str] | None:
+    """Finds the texts in any case; short ones as whole words, so that "Amo" does not spoil "amount"."""
+    longest_first = sorted(texts, key=len, reverse=True)
+    parts = [
+        re.escape(text) if len(text) >= 8 else rf"(?<!\w){re.escape(text)}(?!\w)" for text in longest_first
+    ]
+    return re.compile("|".join(parts), re.IGNORECASE) if parts else None

@@ -171,7 +171,7 @@ class APIStatusError(PaymentsError):
         self.status = status
         """HTTP status."""
         self.message = service_message
-        """The service's own `message`, long digit runs and e-mail addresses masked."""
+        """The service's own `message`: digit runs, e-mails, the request's instrument and customer masked."""
         self.errors: dict[str, list[str]] = dict(errors)
         """{field: [texts]} of a 400 or 422, masked likewise (gap P)."""
         self.headers: dict[str, str] = {name.lower(): value for name, value in headers.items()}
@@ -294,7 +294,7 @@ def error_class(
     status: int, *, message: str | None = None, reference: str | None = None
 ) -> type[APIStatusError]:
     """The class for a status. A 409 is told apart by its message, then by whether a reference was sent."""
-    if status == 409 and "idempoten" in (message or "").lower():
+    if status == 409 and any(word in (message or "").lower() for word in ("idempoten", "key")):
         return IdempotencyConflict
     if status == 409 and reference is not None:
         return DuplicateReference

@@ -56,7 +56,7 @@ class ResponseInfo:
     @property
     def replayed(self) -> bool:
         """Whether the service answered from its idempotency store (`X-Idempotent-Replayed`)."""
-        return self.headers.get("X-Idempotent-Replayed", "").strip().lower() == "true"
+        return is_replayed(self.headers)
 
     @property
     def request_id(self) -> str | None:
@@ -78,6 +78,14 @@ class ResponseInfo:
     def __setstate__(self, state: dict[str, object]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, value)
+
+
+def is_replayed(headers: Mapping[str, str]) -> bool:
+    """Whether an answer came from the service's idempotency store (Errors, rule 2).
+
+    The headers compare without case, or are in lower case like those of an `APIStatusError`.
+    """
+    return headers.get("x-idempotent-replayed", "").strip().lower() == "true"
 
 
 class _Headers(dict[str, str]):

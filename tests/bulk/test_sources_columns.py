@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from payments_async import _gaps
 from payments_async.bulk.errors import SourceErrors
 from payments_async.bulk.sources import _columns, _instruments, open_source
+from payments_async.sandbox._schemas import INSTRUMENT_TYPES
 from tests.support.payout_files import PHONE, bytes_file, csv_file, read, told
 
 NEEDED = ",".join(PHONE)
@@ -89,7 +89,7 @@ def test_a_header_alone_is_a_file_without_rows(tmp_path: Path) -> None:
 
 
 def test_the_types_that_are_inferred_are_those_of_the_interface() -> None:
-    known = {name: frozenset(fields) for name, fields in _gaps.INSTRUMENT_TYPES.items()}
+    known = {name: frozenset(fields) for name, fields in INSTRUMENT_TYPES.items()}
     assert {name: one.required for name, one in _instruments.TYPES.items()} == known
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async import _gaps, params
 from payments_async import _validation as validation
+from payments_async import params
 from payments_async.params import CustomerInput, Instrument, Params, PayoutRequest
+from payments_async.sandbox._schemas import INSTRUMENT_TYPES
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -29,7 +30,7 @@ def test_every_request_class_has_its_table() -> None:
     assert public - {Params, params.PaymentFields} == set(validation.RULES)
 
 
-@pytest.mark.parametrize(("kind", "required"), _gaps.INSTRUMENT_TYPES.items())
+@pytest.mark.parametrize(("kind", "required"), INSTRUMENT_TYPES.items())
 def test_each_instrument_type_can_be_made_of_what_it_requires(kind: str, required: tuple[str, ...]) -> None:
     make = getattr(Instrument, kind)
     made = make(**dict.fromkeys(required, "BJ"))
