@@ -9,6 +9,7 @@ from typing import Final
 
 import attrs
 
+from .._runtime import Timer
 from ..errors import PaymentsError
 from ._ages import Age, Moment, age
 from ._closing import StopRules, Tally, stop_reason
@@ -60,6 +61,7 @@ class Engine:
         self._recorder.on_commit = on_commit
         self._recorder.on_failure = lambda error: stopping.halt(str(error))
         self._working: asyncio.Task[None] | None = None
+        self._cutting: Timer | None = None
         self._is_cut = False
 
     async def run(self) -> None:
@@ -75,6 +77,8 @@ class Engine:
             await self._work(self._claim_new)
             await self._resolve()
         finally:
+            if self._cutting is not None:
+                self._cutting.cancel()
             await self._recorder.close()
 
     async def _greet(self) -> None:
@@ -84,12 +88,12 @@ class Engine:
             self._stopping.halt(str(error))
 
     def _begin_drain(self) -> None:
-        self._service.runtime.call_later(self._pace.drain, self._cut)
+        self._cutting = self._service.runtime.call_later(self._pace.drain, self._cut)
 
     def _cut(self) -> None:
         """The time to drain is over: what is under way stays in flight, for the next run to find out."""
         self._is_cut = True
-        self._stopping.halt("stopped")
+        self._stopping.halt("the time to drain was over")
         if self._working is not None:
             self._working.cancel()
 
@@ -100,9 +104,8 @@ class Engine:
         try:
             await self._working
         except asyncio.CancelledError:
-            if not self._working.cancelled() or not self._is_cut:
-                self._working.cancel()
-                await asyncio.wait([self._working])
+            task = asyncio.current_task()
+            if not self._is_cut or (task is not None and task.cancelling()):
                 raise
 
     # Rows of earlier runs
@@ -153,7 +156,7 @@ class Engine:
     # New rows
 
     async def _claim_new(self) -> Claim | None:
-        limit = 0 if self._stopping.draining else await self._allowed(_AHEAD * self._pace.concurrency)
+        limit = 0 if self._stopping.closed else await self._allowed(_AHEAD * self._pace.concurrency)
         if not limit:
             return None
         try:
@@ -172,7 +175,7 @@ class Engine:
         async for row in self._ledger.rows(RowState.NEW):
             reason = stop_reason(rules, tally, amount=row.amount, currency=row.currency)
             if reason is not None and not number:
-                self._stopping.drain(reason)
+                self._stopping.close(reason)
             if reason is not None or number == limit:
                 break
             tally, number = _taken(tally, row), number + 1

@@ -7,11 +7,12 @@ from typing import Final
 
 import attrs
 
+from .._retry import Budget
 from ..errors import ConfigurationError
 from ..models import Verdict
 from . import _states
 from ._ages import INTENT_LIFETIME, Age, Moment, age
-from ._attempts import Kind, Step, after_attempt, attempt_verdict, kind_of, row_verdict
+from ._attempts import RULINGS, Kind, Step, after_attempt, attempt_verdict, kind_of, row_verdict
 from ._identifiers import body_hash
 from ._outcomes import Recorder
 from ._records import LedgerRow, Outcome, Resend
@@ -24,6 +25,10 @@ from .ledger import Ledger
 
 TRIES: Final = 4
 """Posts of a row under one intent before the list is asked."""
+_MARGIN: Final = 30.0
+"""Seconds before the end of an intent's life in which no post is begun."""
+_OUTAGE: Final = 30.0
+"""Seconds, more or less, between the posts of a row while the service fails as a whole."""
 _HALTS: Final = {
     Step.HALT_CREDENTIALS: "the service refused the key or this address",
     Step.HALT_ADDRESS: "something else than the service answered: check the base URL",
@@ -66,12 +71,13 @@ class Sender:
     ) -> None:
         self._ledger, self._service = ledger, service
         self._recorder, self._stopping, self._doubt = recorder, stopping, doubt
+        self._budget = Budget()
 
     async def send(self, row: LedgerRow, at: Moment) -> None:
         """Post the row, intended `at` that moment, until something is known or the run is halted."""
         tries, verdicts = TRIES, list[Verdict]()
         while not self._stopping.halted:
-            held = self._age(at)
+            held = _hasty(self._age(at))
             match hindrance(durable=True, under_way=0, same_bytes=same_bytes(row), age_of_intent=held):
                 case None:
                     pass
@@ -84,15 +90,16 @@ class Sender:
                 case why:
                     self._stopping.halt(f"row {row.number}: {why}")
                     return
-            posted = await self._post(row, INTENT_LIFETIME - held.at_most)
+            posted = await self._post(row, INTENT_LIFETIME + _MARGIN - held.at_most)
             if posted is None:
                 return
             verdicts.append(attempt_verdict(posted.reply))
-            tries -= posted.counts
+            outage = self._is_outage(posted)
+            tries -= posted.counts and not outage
             doubt = _in_doubt(row.known, verdicts)
             step = after_attempt(posted.reply, doubt=doubt, tries_left=tries)
             if step is Step.AGAIN and posted.counts:
-                await self._back_off(TRIES - tries)
+                await self._back_off(_OUTAGE if outage else 0.5 * 2.0 ** (TRIES - tries))
             elif step not in (Step.AGAIN, Step.PAUSE):
                 await self._conclude(row, posted, step)
                 return
@@ -116,9 +123,21 @@ class Sender:
         claim = await self._ledger.resend([Resend(row.number, absent=not doubt)])
         return claim.rows[0], claim.at
 
-    async def _back_off(self, retry: int) -> None:
+    def _is_outage(self, posted: Posted) -> bool:
+        """Whether so many posts fail that this one should not count against its row.
+
+        Its lane then waits instead of taking a new row, until the service is well again.
+        """
+        verdict, step = RULINGS[kind_of(posted.reply)]
+        if step is Step.AGAIN and verdict == "in_doubt":
+            return not self._budget.spend(posted.code or "")
+        if step is Step.CONFIRM:
+            self._budget.earn()
+        return False
+
+    async def _back_off(self, seconds: float) -> None:
         jitter = 0.5 + self._service.runtime.random()
-        await self._stopping.rest(jitter * 0.5 * 2.0**retry, deep=True)
+        await self._stopping.rest(jitter * seconds, deep=True)
 
     async def _conclude(self, row: LedgerRow, posted: Posted, step: Step) -> None:
         reply, known = posted.reply, row.known
@@ -145,6 +164,11 @@ class Sender:
             outcome = attrs.evolve(outcome, failure_code=posted.code, failure_message=posted.message)
         await self._recorder.put(outcome)
         self._doubt(doubt)
+
+
+def _hasty(held: Age) -> Age:
+    """The age of an intent, made older by the time that a post may take."""
+    return Age(held.at_least, held.at_most + _MARGIN)
 
 
 def _in_doubt(known: Known, verdicts: list[Verdict]) -> bool:

@@ -9,21 +9,30 @@ from .._runtime import Runtime
 
 
 class Stopping:
-    """What ends a run early: draining takes no new rows, a halt starts no further request at all."""
+    """What ends a run early, by degrees.
+
+    Closed, it takes no new rows and brings the others to their end. Draining, it does the same within a
+    bounded time, and looks for none in doubt. Halted, it starts no further request at all.
+    """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._resting: dict[asyncio.Future[None], bool] = {}
         self.reason: str | None = None
         """Why, in words; the first reason stays."""
+        self.closed = False
         self.draining = False
         self.halted = False
         self.on_drain: Callable[[], object] = bool
         """Called when draining begins."""
 
+    def close(self, reason: str) -> None:
+        """Take no new rows."""
+        self.closed, self.reason = True, self.reason or reason
+
     def drain(self, reason: str) -> None:
-        """Take no new rows; those taken are brought to their end."""
-        self.reason = self.reason or reason
+        """Take no new rows; those under way are finished."""
+        self.close(reason)
         if not self.draining:
             self.draining = True
             self.on_drain()

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from payments_async.bulk import PayoutBatch, RowState
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import assert_true, in_process, items, over_socket, spread_faults
+from tests.support.batches import assert_true, in_process, items, over_socket, spread_faults, steady_ledgers
 
 KINDS = (
     *("http:500", "http:502", "http:503", "http:504", "http:408", "http:409", "http:422", "http:400"),
     *("429:1", "reset", "lost_request", "lost_response", "cut_body", "bad_json", "wrong_type", "empty"),
 )
 COUNT = 300
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
 
 
 def new_sandbox(profile: str = "observed", seed: int = 0) -> Sandbox:

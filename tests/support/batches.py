@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
@@ -18,6 +21,7 @@ from payments_async._runtime import SYSTEM
 from payments_async._transport import AiohttpTransport
 from payments_async._wire import Answer, Flight, Transport
 from payments_async.bulk import BatchReport, PayoutBatch, RowState
+from payments_async.bulk._handle import Handle
 from payments_async.bulk._records import LedgerRow
 from payments_async.sandbox import Sandbox
 from payments_async.testing import IN_PROCESS, InProcessTransport
@@ -60,9 +64,39 @@ class Dated:
         await self._transport.aclose()
 
 
+class SteadyRuntime(JumpingRuntime):
+    """A jumping clock that stands still while a ledger is at work (`steady_ledgers`)."""
+
+    under_way = 0
+
+    def _jump(self, loop: asyncio.AbstractEventLoop, moves: int) -> None:
+        if SteadyRuntime.under_way:
+            self._armed.discard(loop)
+            self._arm(loop)
+        else:
+            super()._jump(loop, moves)
+
+
+@contextmanager
+def steady_ledgers() -> Iterator[None]:
+    """Let what ledgers do take no time on any `SteadyRuntime`."""
+    transact = Handle.transact
+
+    async def counted(self: Handle, *args: Any) -> Any:
+        SteadyRuntime.under_way += 1
+        try:
+            return await transact(self, *args)
+        finally:
+            SteadyRuntime.under_way -= 1
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Handle, "transact", counted)
+        yield
+
+
 def over_socket(sandbox: Sandbox, seed: int = 0, **options: Any) -> AsyncPayments:
     """A client on a real socket; the sandbox's clock moves along with its waits."""
-    runtime = JumpingRuntime(seed, on_jump=sandbox.advance)
+    runtime = SteadyRuntime(seed, on_jump=sandbox.advance)
     transport = Dated(runtime.wrap(AiohttpTransport(runtime=SYSTEM)), sandbox)
     return AsyncPayments(
         sandbox.api_key, base_url=sandbox.base_url, transport=transport, runtime=runtime, **options
@@ -71,7 +105,7 @@ def over_socket(sandbox: Sandbox, seed: int = 0, **options: Any) -> AsyncPayment
 
 def in_process(sandbox: Sandbox, seed: int = 0, api_key: str | None = None, **options: Any) -> AsyncPayments:
     """A client that calls the sandbox, hanging and slow answers included."""
-    runtime = options.pop("runtime", None) or JumpingRuntime(seed, on_jump=sandbox.advance)
+    runtime = options.pop("runtime", None) or SteadyRuntime(seed, on_jump=sandbox.advance)
     transport = Dated(InProcessTransport(sandbox, runtime=runtime), sandbox)
     key = api_key or sandbox.api_key
     return AsyncPayments(key, base_url=IN_PROCESS, transport=transport, runtime=runtime, **options)

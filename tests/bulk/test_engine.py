@@ -1,0 +1,305 @@
+"""Running a batch: what is sent, what is learned of each answer, and what stops a run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async import AsyncPayments
+from payments_async.bulk import PayoutBatch, Progress, RowState
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import (
+    assert_true,
+    in_process,
+    item,
+    items,
+    ledger_rows,
+    over_socket,
+    paid,
+    runtime_of,
+    steady_ledgers,
+)
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+def posts(sandbox: Sandbox) -> int:
+    """How many creations have arrived."""
+    return sum(request.operation == "payouts.create" for request in sandbox.requests)
+
+
+async def test_every_row_is_paid_and_the_report_says_so(service: Sandbox, tmp_path: Path) -> None:
+    rows = items(40)
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, rows)
+    assert_true(report, service, rows)
+    assert report.counts[RowState.CREATED] == 40
+    assert report.sums == {"XOF": {RowState.CREATED: Decimal("820.40")}}
+    assert (report.complete, report.exit_code, report.stopped) == (True, 0, None)
+
+
+async def test_a_complete_batch_sends_nothing_when_it_is_run_again(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client:
+        await paid(tmp_path / "l", client, items(5))
+        report = await paid(tmp_path / "l", client, items(5))
+    assert posts(service) == 5
+    assert report.exit_code == 0
+
+
+async def test_progress_is_told_after_each_commit_and_cannot_break_the_run(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    told: list[Progress] = []
+
+    def hear(progress: Progress) -> None:
+        told.append(progress)
+        raise RuntimeError("a listener's own")
+
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, items(300), on_progress=hear)
+    assert report.exit_code == 0
+    created = [progress.counts[RowState.CREATED] for progress in told]
+    assert created == sorted(created)
+    assert created[-1] == 300
+
+
+async def test_a_rejected_row_keeps_the_services_words_and_the_others_are_paid(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create", description="row 2").respond("http:422")
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        report = await batch.run()
+        row = (await ledger_rows(batch))[1]
+    assert (report.exit_code, report.counts[RowState.REJECTED]) == (1, 1)
+    assert row.failure_code == "HTTP 422"
+    assert "sandbox" in (row.failure_message or "")
+
+
+@pytest.mark.parametrize("fault", ["http:401", "http:403", "http:404"])
+async def test_what_says_nothing_of_the_row_halts_the_batch_and_changes_no_row(
+    service: Sandbox, tmp_path: Path, fault: str
+) -> None:
+    rows = items(300)
+    service.on("payouts.create").respond(fault, times=None)
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, rows, concurrency=4)
+        assert (report.exit_code, report.complete) == (75, False)
+        assert report.counts[RowState.NEW] + report.counts[RowState.IN_FLIGHT] == 300
+        assert posts(service) <= 4
+        assert fault.removeprefix("http:") in (report.stopped or "")
+        service.clear_rules()
+        report = await paid(tmp_path / "l", client, rows)
+    assert report.exit_code == 0
+    assert_true(report, service, rows)
+
+
+async def test_a_redirect_halts_the_batch(service: Sandbox, tmp_path: Path) -> None:
+    rows = items(20)
+    async with in_process(service) as client:
+        transport = client._pipeline.transport
+        client._pipeline.transport = Redirecting(transport)
+        report = await paid(tmp_path / "l", client, rows, concurrency=4)
+        assert (report.exit_code, report.counts[RowState.CREATED]) == (75, 0)
+        assert "base URL" in (report.stopped or "")
+        client._pipeline.transport = transport
+        report = await paid(tmp_path / "l", client, rows)
+    assert_true(report, service, rows)
+
+
+class Redirecting:
+    """Answers every POST with a redirect."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+
+    async def send(self, flight: Any) -> Any:
+        if flight.method == "POST":
+            flight.sent = True
+            good = await self._transport.send(attrs.evolve(flight, method="GET", body=None))
+            return attrs.evolve(good, status=302, body=b"")
+        return await self._transport.send(flight)
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+async def test_a_refused_key_is_found_out_before_any_intent(service: Sandbox, tmp_path: Path) -> None:
+    key = service.new_key("inactive")
+    async with in_process(service, api_key=key) as client:
+        report = await paid(tmp_path / "l", client, items(3))
+    assert (report.exit_code, report.counts[RowState.NEW]) == (75, 3)
+    assert key not in str(report.stopped)
+
+
+async def test_an_unreachable_service_holds_the_batch_back(service: Sandbox, tmp_path: Path) -> None:
+    with service:
+        client = over_socket(service)
+    async with client:
+        report = await paid(tmp_path / "l", client, items(3))
+    assert (report.exit_code, report.counts[RowState.NEW]) == (75, 3)
+
+
+async def test_a_429_leaves_the_row_and_waits_as_told(service: Sandbox, tmp_path: Path) -> None:
+    service.on("payouts.create").respond("429:7", times=6)
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, items(2), concurrency=1)
+        assert sum(runtime_of(client).slept) >= 6 * 7
+    assert report.exit_code == 0
+    assert posts(service) == 8
+
+
+async def test_an_outage_pauses_the_batch_instead_of_putting_every_row_in_doubt(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    rows = items(400)
+    service.on("payouts.create").respond("http:503", times=400)
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, rows, concurrency=50)
+    assert report.exit_code == 0
+    assert_true(report, service, rows)
+    assert not any(request.operation == "payouts.list" for request in service.requests[1:])
+
+
+@pytest.mark.parametrize(
+    ("rule", "created", "why"),
+    [
+        ({"max_rows": 7}, 7, "--max-rows"),
+        ({"max_amount": "10.04"}, 4, "--max-amount"),
+        ({"max_amount": Decimal("820.40")}, 40, None),
+    ],
+)
+async def test_stop_rules_take_no_row_too_many(
+    service: Sandbox, tmp_path: Path, rule: dict[str, Any], created: int, why: str | None
+) -> None:
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, items(40), concurrency=3, **rule)
+        assert report.counts[RowState.CREATED] == posts(service) == created
+        assert report.exit_code == (75 if why else 0)
+        assert why is None or why in str(report.stopped)
+        assert (await paid(tmp_path / "l", client, items(40))).exit_code == 0
+
+
+async def test_too_many_failures_stop_the_batch(service: Sandbox, tmp_path: Path) -> None:
+    service.on("payouts.create").respond("http:422", times=None)
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, items(500), concurrency=5, max_failure_rate=0.5)
+    assert report.exit_code == 75
+    assert "--max-failure-rate" in str(report.stopped)
+    assert posts(service) < 120
+
+
+async def test_stop_finishes_what_is_under_way_and_can_be_resumed(service: Sandbox, tmp_path: Path) -> None:
+    rows = items(1500)
+    async with in_process(service) as client:
+        async with PayoutBatch.open(tmp_path / "l", client) as batch:
+            await batch.load(rows)
+            report = await batch.run(lambda _: batch.stop(), concurrency=10)
+            batch.stop()  # between runs it does nothing
+        assert (report.exit_code, report.stopped) == (75, "stopped")
+        assert report.counts[RowState.IN_FLIGHT] == 0
+        assert 0 < report.counts[RowState.CREATED] == posts(service) < 1500
+        assert (await paid(tmp_path / "l", client, rows)).exit_code == 0
+        async with PayoutBatch.open(tmp_path / "l", client) as batch:
+            assert_true(batch.status(), service, rows)
+
+
+async def test_what_hangs_is_cut_when_the_time_to_drain_is_over(service: Sandbox, tmp_path: Path) -> None:
+    rows = items(3)
+    service.on("payouts.create", description="row 2").respond("slow:25s")
+    async with in_process(service) as client:
+        async with PayoutBatch.open(tmp_path / "l", client) as batch:
+            await batch.load(rows)
+            report = await batch.run(lambda _: batch.stop("SIGTERM"), drain=5.0)
+        assert (report.exit_code, report.stopped) == (75, "SIGTERM")
+        assert report.counts[RowState.IN_FLIGHT] == 1
+        report = await paid(tmp_path / "l", client, rows)
+    assert report.exit_code == 0
+    assert_true(report, service, rows)
+
+
+async def test_a_run_under_way_is_not_run_twice_at_once(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        first = asyncio.ensure_future(batch.run())
+        await asyncio.sleep(0)
+        with pytest.raises(Exception, match="being run already"):
+            await batch.run()
+        assert (await first).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "options", [{"concurrency": 0}, {"concurrency": True}, {"concurrency": 1.5}, {"max_amount": 0.5}]
+)
+async def test_options_that_cannot_be_used_are_refused(
+    service: Sandbox, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load([item(1)])
+        with pytest.raises(Exception, match="must be"):
+            await batch.run(**options)
+        assert batch.status().counts[RowState.NEW] == 1
+        assert (await batch.run()).exit_code == 0
+
+
+async def test_two_ledgers_of_one_batch_pay_it_once(service: Sandbox, tmp_path: Path) -> None:
+    rows = items(200)
+    runtime = None
+    async with in_process(service) as client:
+        runtime = runtime_of(client)
+        other = in_process(service, runtime=runtime)
+        reports = await asyncio.gather(
+            paid(tmp_path / "a", client, rows, concurrency=7),
+            paid(tmp_path / "b", other, rows, concurrency=5),
+        )
+    for report in reports:
+        assert report.exit_code == 0
+        assert_true(report, service, rows)
+
+
+@pytest.mark.parametrize("later", [0.0, 90_000.0], ids=["at once", "the next day"])
+async def test_a_deleted_ledger_leads_to_the_same_references_and_no_second_payout(
+    service: Sandbox, tmp_path: Path, later: float
+) -> None:
+    rows = items(30)
+    async with in_process(service) as client:
+        await paid(tmp_path / "a", client, rows)
+        runtime_of(client).advance(later)
+        service.advance(later)
+        report = await paid(tmp_path / "b", client, rows)
+    assert report.exit_code == 0
+    assert_true(report, service, rows)
+
+
+async def test_a_key_replaced_during_a_run_halts_it(service: Sandbox, tmp_path: Path) -> None:
+    keys = [service.api_key]
+    runtime_client = in_process(service)
+    async with runtime_client:
+        client = AsyncPayments(
+            lambda: keys[-1],
+            base_url=runtime_client._pipeline.settings.base_url,
+            transport=runtime_client._pipeline.transport,
+            runtime=runtime_of(runtime_client),
+        )
+        async with PayoutBatch.open(tmp_path / "l", client) as batch:
+            await batch.load(items(500))
+            report = await batch.run(lambda _: keys.append(service.new_key()), concurrency=2)
+    assert report.exit_code == 75
+    assert "replaced during the run" in str(report.stopped)
+    assert report.counts[RowState.CREATED] == len(service.books.payouts())
