@@ -22,7 +22,7 @@ from .errors import (
     PaymentsError,
     ResponseMismatch,
 )
-from .models import Amount, Checkout, Page, Pagination, Payout, Verdict
+from .models import Amount, Checkout, Page, Pagination, Payout, Unread, Verdict
 from .models._response import is_replayed
 from .params import PreparedRequest
 
@@ -130,7 +130,11 @@ def _record_id(tree: Any, operation: Operation[Any]) -> str | None:
     data = tree.get("data", tree if operation.shape == "raw" else None) if isinstance(tree, dict) else None
     if operation.result is Checkout and isinstance(data, dict):
         data = data.get("checkout")
-    found = data.get("id") if isinstance(data, dict) else None
+    return _id_in(data)
+
+
+def _id_in(record: Any) -> str | None:
+    found = record.get("id") if isinstance(record, dict) else None
     return found if isinstance(found, str) and found else None
 
 
@@ -166,10 +170,17 @@ def _raw(call: Call, tree: Any) -> Any:
 
 
 def _page(cls: type[Any], data: Any, pagination: Any) -> Page[Any]:
+    """A page; one record that cannot be read does not keep anybody from the others."""
     if not isinstance(data, list):
         raise _codec.Unreadable("without its list")
-    items = tuple(_codec.structure(item, cls) for item in data)
-    return Page(items, _codec.structure(pagination, Pagination) if pagination else Pagination())
+    items, unread = [], []
+    for index, item in enumerate(data):
+        try:
+            items.append(_codec.structure(item, cls))
+        except _codec.Unreadable as problem:
+            unread.append(Unread(index, str(problem), _id_in(item), item))
+    stands = _codec.structure(pagination, Pagination) if pagination else Pagination()
+    return Page(tuple(items), stands, unread=tuple(unread))
 
 
 def _echoes(operation: Operation[Any]) -> bool:

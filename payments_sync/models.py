@@ -43,4 +43,5 @@ from payments_async.models import RequeryState as RequeryState
 from payments_async.models import ResponseInfo as ResponseInfo
 from payments_async.models import Restriction as Restriction
 from payments_async.models import SessionRestriction as SessionRestriction
+from payments_async.models import Unread as Unread
 from payments_async.models import Verdict as Verdict

@@ -18,7 +18,7 @@ from .common import (
     Method,
     MethodStatus,
 )
-from .lists import Page, Pagination
+from .lists import Page, Pagination, Unread
 from .payments import (
     Failover,
     MethodFilter,
@@ -85,5 +85,6 @@ __all__ = [
     "ResponseInfo",
     "Restriction",
     "SessionRestriction",
+    "Unread",
     "Verdict",
 ]

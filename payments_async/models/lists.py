@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import attrs
 
-from ._record import Record
+from ._record import Record, masked
 from ._response import ResponseInfo
 
 T_co = TypeVar("T_co", covariant=True)
@@ -29,13 +29,32 @@ class Pagination(Record):
 
 
 @attrs.frozen(weakref_slot=False)
+class Unread:
+    """An item of a page that could not be read as its record: one odd field of one record, say."""
+
+    index: int
+    """Its place in the list as it came, from 0."""
+    reason: str
+    """Which field is not what it should be, without its value."""
+    record_id: str | None = None
+    """The record's id, when that much could be read."""
+    raw: Any = attrs.field(default=None, repr=masked, hash=False)
+    """The item as it came, any JSON; it may hold account data."""
+
+
+@attrs.frozen(weakref_slot=False)
 class Page(Generic[T_co]):
-    """One page of a list, newest first. Iterate it, take its `len`, or go on with `next_cursor`."""
+    """One page of a list, newest first. Iterate it, take its `len`, or go on with `next_cursor`.
+
+    An item that cannot be read fails neither the page nor a walk over pages: it is in `unread` instead.
+    """
 
     items: tuple[T_co, ...] = ()
     pagination: Pagination = Pagination()
     response: ResponseInfo | None = attrs.field(default=None, eq=False, hash=False, repr=False)
     """The answer this page came with."""
+    unread: tuple[Unread, ...] = ()
+    """What the page held beside `items` and could not be read; empty while the service keeps to its forms."""
 
     @property
     def next_cursor(self) -> str | None:

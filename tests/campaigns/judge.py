@@ -88,12 +88,20 @@ def _success_breach(case: Spoilt, value: Any) -> str:
         return "a creation without its id"
     if case.operation.creates and (other := _other_than_asked(value)):
         return f"a success with another {other}"
+    if isinstance(value, Page) and any(one.raw in _listed(case) for one in value.unread):
+        return "a valid record went unread"
     wrong = list(differences(_said(value, tree), value))
     if wrong:
         return f"the record differs from the answer at {wrong[:3]}"
     if pickle.loads(pickle.dumps(value)) != value:
         return "a pickle changes the record"
     return ""
+
+
+def _listed(case: Spoilt) -> list[Any]:
+    """The records of the answer before it was spoilt."""
+    records: list[Any] = tree_of(bodies.encoded(case.operation.body))["data"]
+    return records
 
 
 def _said(value: Any, tree: dict[str, Any]) -> Any:

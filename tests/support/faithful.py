@@ -16,7 +16,7 @@ def differences(raw: Any, value: Any, where: str = "") -> Iterator[str]:
     """Every place where the decoded value is not what the JSON value says."""
     match value:
         case Page():
-            yield from differences(raw.get("data"), value.items, f"{where}.data")
+            yield from _of_items(raw.get("data"), value, f"{where}.data")
             yield from differences(raw.get("pagination") or {}, value.pagination, f"{where}.pagination")
         case Record() if isinstance(raw, dict):
             yield from _of_record(raw, value, where)
@@ -30,6 +30,18 @@ def differences(raw: Any, value: Any, where: str = "") -> Iterator[str]:
         case _:
             if not _same(raw, value):
                 yield where
+
+
+def _of_items(raw: Any, page: Page[Any], where: str) -> Iterator[str]:
+    """What was read is the rest of the list, and what was not is kept as it came, under its id."""
+    unread = {one.index: one for one in page.unread}
+    rest = [item for index, item in enumerate(raw) if index not in unread]
+    yield from differences(rest, page.items, where)
+    for index, one in unread.items():
+        named = raw[index].get("id") if isinstance(raw[index], dict) else None
+        known = named if isinstance(named, str) and named else None
+        if (one.raw, one.record_id) != (raw[index], known):
+            yield f"{where}[{index}] (unread)"
 
 
 def _of_record(raw: dict[str, Any], record: Record, where: str) -> Iterator[str]:
