@@ -6,7 +6,7 @@ A text names the rule and the kind of the value, never the value: it may be some
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -20,6 +20,7 @@ Rule = Callable[[Any], str | None]
 Errors = dict[str, list[str]]
 
 _STATEMENT = re.compile(r"[\w\s.,-]*")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _COLOR = re.compile(r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})")
 _MAX_DEPTH = 32
 
@@ -72,8 +73,10 @@ def amount(value: Any) -> str | None:
     """Major units, exact, at least 1 (Endpoints, Shared body fields). No upper bound but a sane one."""
     if isinstance(value, float):
         return 'is a float, which is not exact: write Decimal("10.10"), an int or decimal text'
+    if isinstance(value, str):
+        return "is text that is not a decimal number"
     if not isinstance(value, Decimal):
-        return f"must be a Decimal, an int or decimal text, not {described(value)}"
+        return f"must be a Decimal, an int or decimal text, not {kind(value)}"
     if not value.is_finite():
         return "must be a finite number"
     if value < 1:
@@ -81,6 +84,15 @@ def amount(value: Any) -> str | None:
     if value.adjusted() > 30 or len(value.as_tuple().digits) > 40:
         return "has more digits than any amount of money"
     return None
+
+
+def reference(value: Any) -> str | None:
+    """At most 191 characters that can be found again: not blank, and on one line."""
+    if problem := text(191)(value):
+        return problem
+    if not value.strip():
+        return "must not be blank: leave it out, or give your own identifier"
+    return "holds a control character" if _CONTROL.search(value) else None
 
 
 def statement_descriptor(value: Any) -> str | None:
@@ -128,23 +140,33 @@ def json_object(value: Any) -> str | None:
     return json_problem(value) if isinstance(value, Mapping) else f"must be a mapping, not {kind(value)}"
 
 
-def json_problem(value: Any, depth: int = 0) -> str | None:
-    """Why a value cannot go into a JSON body exactly as it is."""
+def json_problem(value: Any, path: str = "", depth: int = 0) -> str | None:
+    """Why a value cannot go into a JSON body exactly as it is, after the keys that lead there."""
+    problem: str | None = None
     if depth > _MAX_DEPTH:
         return f"is nested more than {_MAX_DEPTH} deep"
     if isinstance(value, Mapping):
-        if not all(isinstance(key, str) and is_unicode(key) for key in value):
-            return "must have text keys throughout"
-        return next((p for item in value.values() if (p := json_problem(item, depth + 1))), None)
-    if isinstance(value, list | tuple):
-        return next((p for item in value if (p := json_problem(item, depth + 1))), None)
-    if isinstance(value, float | Decimal):
-        return None if Decimal(value).is_finite() else "holds a number that is not finite"
-    if isinstance(value, str) and not is_unicode(value):
-        return "holds a lone surrogate, which is not text"
-    if value is None or isinstance(value, str | int):
-        return None
-    return f"holds a {kind(value)}, which JSON cannot carry"
+        if all(isinstance(key, str) and is_unicode(key) for key in value):
+            return _first_problem(value.items(), path, depth)
+        problem = "must have text keys throughout"
+    elif isinstance(value, list | tuple):
+        return _first_problem(enumerate(value), path, depth)
+    elif isinstance(value, float | Decimal):
+        problem = None if Decimal(value).is_finite() else "is a number that is not finite"
+    elif isinstance(value, str):
+        problem = None if is_unicode(value) else "holds a lone surrogate, which is not text"
+    elif value is not None and not isinstance(value, int):
+        article = "an" if kind(value)[0].lower() in "aeiou" else "a"
+        problem = f"is {article} {kind(value)}, which JSON cannot carry"
+    return f"{path} {problem}" if problem and path else problem
+
+
+def _first_problem(items: Iterable[tuple[Any, Any]], path: str, depth: int) -> str | None:
+    for key, item in items:
+        step = str(key) if str(key).isprintable() else ascii(key)
+        if problem := json_problem(item, f"{path}.{step}"[:200] if path else step[:200], depth + 1):
+            return problem
+    return None
 
 
 def query(value: Any) -> str | None:
@@ -235,7 +257,7 @@ RULES: Mapping[type, Mapping[str, Rule]] = {
         "currency": _currency,
         "method": _any_text,
         "instrument": Nested(params.Instrument),
-        "reference": text(191),
+        "reference": reference,
         "description": text(500),
         "customer": _customer,
         "webhook_url": text(2048),
@@ -270,14 +292,24 @@ def _check_into(errors: Errors, request: params.Params, prefix: str) -> None:
     required = REQUIRED.get(cls, _NOTHING)
     for name, rule in RULES[cls].items():
         value = getattr(request, name)
-        if isinstance(rule, Nested) and isinstance(value, rule.cls):
+        if name in required and _is_empty(value):
+            errors[prefix + name] = ["is required"]
+        elif isinstance(rule, Nested) and isinstance(value, rule.cls):
             _check_into(errors, value, f"{prefix}{name}.")
-        elif value is None or value == "":
-            if name in required:
-                errors[prefix + name] = ["is required"]
+        elif value is None or (value == "" and rule is not reference):
+            continue
         elif problem := rule(value):
             errors[prefix + name] = [problem]
     if isinstance(request, params.CheckoutRestriction) and (
         problem := not_both(request.country_code, request.phone)
     ):
         errors[prefix.rstrip(".")] = [problem]
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether nothing was given: None, no text, or an object of nothing else."""
+    if isinstance(value, params.Params):
+        value = {name: getattr(value, name) for name in RULES[type(value)]}
+    if isinstance(value, Mapping):
+        return all(item is None or item == "" for item in value.values())
+    return value is None or value == ""

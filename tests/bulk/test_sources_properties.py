@@ -22,6 +22,9 @@ from tests.support.payout_files import split
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
 SOME = TEXTS.filter(bool)
+REFERENCES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40).filter(
+    str.strip
+)
 AMOUNTS = st.decimals(min_value=1, max_value=10**12, places=2)
 INSTRUMENTS = st.one_of(
     st.builds(Instrument.phone, SOME, st.just("BJ"), account_name=st.none() | SOME),
@@ -36,7 +39,7 @@ REQUESTS = st.builds(
     currency=st.sampled_from(["XOF", "NGN"]),
     method=SOME,
     instrument=INSTRUMENTS,
-    reference=st.none() | SOME,
+    reference=st.none() | REFERENCES,
     description=st.none() | SOME,
     customer=st.none() | st.builds(CustomerInput, email=SOME, city=st.none() | SOME),
     metadata=st.none() | st.dictionaries(SOME, SOME, min_size=1, max_size=3),

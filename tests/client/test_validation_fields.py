@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from payments_async import Instrument
 from payments_async.errors import InvalidRequest
 from tests.support.creations import PAYMENTS, create, row
 from tests.support.jumping import EPOCH, JumpingRuntime
@@ -51,18 +52,18 @@ AMOUNTS = [
     row(True, "must be a Decimal"),
     row(None, "is required"),
     row("", "is required"),
-    row("1_0", "must be a Decimal"),
-    row("١٢٣٤", "must be a Decimal"),
-    row("５０００", "must be a Decimal"),
-    row(" 5 ", "must be a Decimal"),
-    row("5000\n", "must be a Decimal"),
-    row("1,000.00", "must be a Decimal"),
-    row("50 XOF", "must be a Decimal"),
-    row("0x1F", "must be a Decimal"),
-    row("NaN", "must be a Decimal"),
-    row("Infinity", "must be a Decimal"),
-    row("--5", "must be a Decimal"),
-    row("9" * 101, "must be a Decimal"),
+    row("1_0", "is text that is not a decimal number"),
+    row("١٢٣٤", "is text that is not a decimal number"),
+    row("５０００", "is text that is not a decimal number"),
+    row(" 5 ", "is text that is not a decimal number"),
+    row("5000\n", "is text that is not a decimal number"),
+    row("1,000.00", "is text that is not a decimal number"),
+    row("50 XOF", "is text that is not a decimal number"),
+    row("0x1F", "is text that is not a decimal number"),
+    row("NaN", "is text that is not a decimal number"),
+    row("Infinity", "is text that is not a decimal number"),
+    row("--5", "is text that is not a decimal number"),
+    row("9" * 101, "is text that is not a decimal number"),
     row(10**31, "more digits"),
     row(Decimal("1E+5000"), "more digits"),
     row(Decimal("1." + "1" * 40), "more digits"),
@@ -159,6 +160,10 @@ OF_PAYOUTS = [
     row("description", "d" * 501, "at most 500", facts="request.payouts.description.max-500"),
     row("reference", "r" * 192, "at most 191", facts="request.payouts.reference.max-191"),
     row("reference", 1234, "must be text, not int"),
+    row("reference", "", "must not be blank"),
+    row("reference", "inv\n7890", "holds a control character"),
+    row("instrument", {}, "is required"),
+    row("instrument", Instrument(), "is required"),
     row("webhook_url", "u" * 2049, "at most 2048", facts="request.payouts.webhook_url.max-2048"),
     row("metadata", {str(n): n for n in range(11)}, "at most 10", facts="request.payouts.metadata.max-10"),
     row("gateway_options", "card", "must be a mapping", facts="request.payouts.gateway_options"),
@@ -182,8 +187,8 @@ async def test_a_payouts_field_beyond_its_limit_is_refused(
     ("value", "rule"),
     [
         ({"a": float("nan")}, "not finite"),
-        ({"a": [Decimal("Infinity")]}, "not finite"),
-        ({"a": {1, 2}}, "set, which JSON cannot carry"),
+        ({"a": [Decimal("Infinity")]}, "a.0 is a number that is not finite"),
+        ({"a": {1, 2}}, "a is a set, which JSON cannot carry"),
         ({"a": b"bytes"}, "bytes, which JSON cannot carry"),
         ({"a": datetime(2026, 1, 1, tzinfo=UTC)}, "datetime, which JSON cannot carry"),
         ({"a": object()}, "object, which JSON cannot carry"),

@@ -71,9 +71,11 @@ def test_json_is_told_from_what_is_not() -> None:
     assert validation.json_object({**good, "deep": deep[0]}) is None
     assert validation.json_object(good) == "is nested more than 32 deep"
     assert validation.json_object([good]) == "must be a mapping, not list"
-    assert validation.json_problem({"a": {"b": [{1: "c"}]}}) == "must have text keys throughout"
+    assert validation.json_problem({"a": {"b": [{1: "c"}]}}) == "a.b.0 must have text keys throughout"
     assert validation.json_problem("\udfff") == "holds a lone surrogate, which is not text"
-    assert validation.json_problem(complex(1)) == "holds a complex, which JSON cannot carry"
+    assert validation.json_problem(complex(1)) == "is a complex, which JSON cannot carry"
+    assert validation.json_problem({"a\n": [object()]}) == "'a\\n'.0 is an object, which JSON cannot carry"
+    assert validation.json_problem([float("inf")]) == "0 is a number that is not finite"
 
 
 def test_a_query_holds_plain_values_and_lists_of_them() -> None:
@@ -89,7 +91,7 @@ def test_a_mapping_in_a_nested_place_is_passed_on_as_it_is() -> None:
 
 
 def test_none_and_empty_text_count_as_left_out() -> None:
-    optional = ("reference", "description", "customer", "webhook_url", "metadata", "gateway_options")
+    optional = ("description", "customer", "webhook_url", "metadata", "gateway_options")
     for nothing in (None, ""):
         assert validation.check(_payout(**dict.fromkeys(optional, nothing)), now=NOW) == {}
     assert validation.check(_payout(method="", amount=None), now=NOW) == {
@@ -124,3 +126,29 @@ def test_values_are_described_and_never_shown() -> None:
     assert validation.kind(5) == "int"
     assert validation.is_unicode("é💸")
     assert not validation.is_unicode("\ud800")
+
+
+@pytest.mark.parametrize(
+    "empty", [{}, Instrument(), Instrument(type="", country=None), {"phone_number": None}]
+)
+def test_a_destination_without_a_field_is_none_at_all(empty: Any) -> None:
+    assert validation.check(_payout(instrument=empty), now=NOW) == {"instrument": ["is required"]}
+
+
+def test_what_a_destination_of_a_type_needs_is_the_services_to_say() -> None:
+    assert validation.check(_payout(instrument=Instrument.phone("", "BJ")), now=NOW) == {}
+
+
+@pytest.mark.parametrize(
+    ("reference", "told"),
+    [
+        ("", "must not be blank: leave it out, or give your own identifier"),
+        (" \t", "must not be blank: leave it out, or give your own identifier"),
+        ("a\nb", "holds a control character"),
+        ("a\x9f", "holds a control character"),
+        ("r" * 192, "has 192 characters, at most 191 are allowed"),
+    ],
+)
+def test_a_reference_can_be_found_again(reference: str, told: str) -> None:
+    assert validation.check(_payout(reference=reference), now=NOW) == {"reference": [told]}
+    assert validation.check(_payout(reference="inv 7/é"), now=NOW) == {}
