@@ -69,7 +69,7 @@ class Campaign:
         for number in range(cases):
             self._case = case = spoil(OPERATIONS[self._rng.choice(names)], self._rng)
             self._transport.flights.clear()
-            self._runtime.advance(1000.0)  # a 429 closes a gate for 120 s at most
+            self._runtime.advance(4000.0)  # a 429 closes a gate for an hour at most
             told = await self._told(case)
             sent = len(self._transport.flights)
             report.add(number, case, judge(case, told, sent))
