@@ -18,12 +18,17 @@ def masked(value: object) -> str:
     return "None" if value is None else "'***'"
 
 
+def _some(extra: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Unknown fields; none at all are None, so that records without any are equal."""
+    return extra or None
+
+
 @attrs.frozen(weakref_slot=False, repr=False)
 class Record:
     """A frozen record. Missing and null fields are both None; fields we do not know are in `extra`."""
 
     _extra: dict[str, Any] | None = attrs.field(
-        default=None, kw_only=True, alias="extra", repr=False, hash=False
+        default=None, converter=_some, kw_only=True, alias="extra", repr=False, hash=False
     )
     _response: ResponseInfo | None = attrs.field(
         default=None, kw_only=True, alias="response", eq=False, hash=False, repr=False

@@ -90,12 +90,12 @@ class Gateway(Record):
 
 @attrs.frozen(weakref_slot=False, repr=False)
 class FailureCode(Record):
-    """Why something failed, as a code (Resources, Failure). Codes are open strings."""
+    """Why something failed, as a code (Resources, Failure). Codes are open strings; the repr masks texts."""
 
     value: str | None = None
     category: str | None = None
     """See `FailureCategory`; absent in some attempt forms."""
-    message: str | None = None
+    message: str | None = attrs.field(default=None, repr=masked)
 
 
 @attrs.frozen(weakref_slot=False, repr=False)
@@ -103,7 +103,7 @@ class Failure(Record):
     """Why an attempt or payout failed (Resources, Failure)."""
 
     code: FailureCode | None = None
-    message: str | None = None
+    message: str | None = attrs.field(default=None, repr=masked)
 
 
 @attrs.frozen(weakref_slot=False, repr=False)

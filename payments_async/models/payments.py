@@ -21,16 +21,17 @@ _ATTEMPT_UNSUCCESSFUL = PaymentAttemptStatus.FINAL - {PaymentAttemptStatus.COMPL
 
 @attrs.frozen(weakref_slot=False, repr=False)
 class NextAction(Record):
-    """What the payer has to do next (Resources, Next action). See `NextActionType`; open."""
+    """What the payer has to do next (Resources, Next action). The repr masks what may tell the payer."""
 
     type: str | None = None
-    message: str | None = None
-    instructions: tuple[str, ...] | None = None
+    """See `NextActionType`; open."""
+    message: str | None = attrs.field(default=None, repr=masked)
+    instructions: tuple[str, ...] | None = attrs.field(default=None, repr=masked)
     dial_code: str | None = None
     digits: int | None = None
     is_strict: bool | None = None
-    fields: tuple[dict[str, Any], ...] | None = attrs.field(default=None, hash=False)
-    url: str | None = None
+    fields: tuple[dict[str, Any], ...] | None = attrs.field(default=None, repr=masked, hash=False)
+    url: str | None = attrs.field(default=None, repr=masked)
     method: str | None = None
     post_data: dict[str, Any] | None = attrs.field(default=None, repr=masked, hash=False)
     can_auto_redirect: bool | None = None

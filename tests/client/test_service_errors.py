@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from payments_async import AuthenticationError, NotFoundError, PermissionDeniedError, UnprocessableError
 from payments_async.sandbox import Sandbox
 from tests.support.motion import INTENT, PAYOUT, jumping
+from tests.support.scripted import ScriptedTransport, answer
 
 Connect = Callable[..., Any]
 
@@ -55,6 +57,21 @@ async def test_data_the_service_refuses_is_422_with_the_fields(connect: Connect,
     assert error.message
     assert error.errors
     assert all(isinstance(text, str) for texts in error.errors.values() for text in texts)
+
+
+async def test_an_error_repeats_nothing_of_whom_the_request_named(connect: Connect) -> None:
+    named = ("Ada Agbo", "TXLAQ63Xg1NAzckPwKHvzw", "Cotonou")
+    said = {"message": f"No {named[1]}", "errors": {"instrument.address": [f"{named[0]} of {named[2]}"]}}
+    client = connect(transport=ScriptedTransport(answer(422, said)))
+    instrument = {"type": "crypto_address", "account_name": named[0], "address": named[1], "network": "x"}
+    asked = {**PAYOUT, "instrument": instrument, "customer": {"city": named[2]}}
+    for call in (client.payouts.create(**asked), client.request("POST", "/payouts", json=asked)):
+        with pytest.raises(UnprocessableError) as caught:
+            await call
+        error = caught.value
+        assert (error.message, error.errors) == ("No ***", {"instrument.address": ["*** of ***"]})
+        shown = f"{error!r} {error}".encode() + pickle.dumps(error)
+        assert [text for text in named if text.encode() in shown] == []
 
 
 @pytest.mark.fact("error.failure.payout", "error.failure.attempt")

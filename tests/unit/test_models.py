@@ -122,6 +122,9 @@ SECRETS = (
     "memo-9",
     "otp-token",
     "qr-content",
+    *(bodies.FAILURE["message"], bodies.FAILURE["code"]["message"]),
+    *(bodies.FAILURE_WITH_CATEGORY["message"], bodies.FAILURE_WITH_CATEGORY["code"]["message"]),
+    *(bodies.NEXT_ACTION["message"], *bodies.NEXT_ACTION["instructions"], "rules", "actions.test/go"),
 )
 SHOWN: list[tuple[type[Any], dict[str, Any]]] = [
     (Payout, bodies.PAYOUT),
@@ -152,6 +155,12 @@ def test_unknown_fields_belong_to_a_records_equality_and_not_to_its_hash() -> No
     assert one != two
     assert hash(one) == hash(two)
     assert one != _codec.structure({"id": "po_1"}, Payout)
+
+
+@pytest.mark.parametrize("cls", RECORDS)
+def test_no_unknown_fields_are_none_however_they_were_given(cls: type[Any]) -> None:
+    assert cls(extra={}) == cls() == _codec.structure({}, cls) == attrs.evolve(cls(extra={"a": 1}), extra={})
+    assert cls(extra={"a": 1}).extra == {"a": 1}
 
 
 def test_records_with_mappings_inside_can_be_hashed() -> None:
