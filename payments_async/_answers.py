@@ -22,7 +22,7 @@ from .errors import (
     PaymentsError,
     ResponseMismatch,
 )
-from .models import Amount, Checkout, Page, Pagination, Payout, Unread, Verdict
+from .models import Amount, Checkout, Page, Pagination, PaymentIntent, Payout, Unread, Verdict
 from .models._response import is_replayed
 from .params import PreparedRequest
 
@@ -114,8 +114,8 @@ def _unreadable(call: Call, answer: Answer, record_id: str | None, problem: str)
     confirmed = call.operation.writes and record_id is not None
     happened = confirmed and call.operation.creates
     error = DecodeError(
-        f"{call.operation.name}: HTTP {answer.status}, but the answer is {problem}"
-        + ("; the record exists, read it by its id" if happened else ""),
+        f"{call.operation.name}: HTTP {answer.status}, but the answer cannot be used ({problem})"
+        + (f"; the record exists: {_where(call)}" if happened else ""),
         record_id=record_id,
         body=answer.body,
         operation=call.operation.name,
@@ -123,6 +123,13 @@ def _unreadable(call: Call, answer: Answer, record_id: str | None, problem: str)
     )
     verdict: Verdict = "in_doubt" if call.operation.writes and not confirmed else "executed"
     return Reading(verdict, "unreadable", answer.status, error=error, again=verdict == "in_doubt")
+
+
+def _where(call: Call) -> str:
+    """How a record that was made is found again; the interface shows no reading of one payout or payment."""
+    if call.operation.result is Payout:
+        return "find it by its reference, or in the list"
+    return "find it in the list" if call.operation.result is PaymentIntent else "read it by its id"
 
 
 def _record_id(tree: Any, operation: Operation[Any]) -> str | None:

@@ -5,13 +5,14 @@ An attempt's verdict is not the call's: a refusal after an attempt in doubt prov
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from . import _gaps
 from ._answers import Reading
 from ._calls import Call
 from .errors import (
+    APIConnectionError,
     ConflictError,
     DeadlineExceeded,
     Effect,
@@ -20,6 +21,18 @@ from .errors import (
     ResponseMismatch,
 )
 from .models import Attempt, Verdict
+
+_STEPS: Mapping[str, str] = {
+    "pool": "raise max_connections, or try again later",
+    "dns": "check the base URL's host and this machine's network",
+    "connect": "check the base URL, this machine's network and its proxy",
+    "tls": "check the base URL and the certificates, ssl_context among them",
+    "timeout": "try again later, or with a longer timeout",
+    "reset": "try again later",
+    "protocol": "check that the base URL is the service's",
+    "too_large": "check that the base URL is the service's, or ask for less",
+}
+"""What to do about each kind of failure."""
 
 
 class Journey:
@@ -74,8 +87,15 @@ class Journey:
         alone = last == "in_doubt" and self.doubtful == 1
         says_so = isinstance(error, ConflictError | ResponseMismatch) and error.effect == "unknown"
         if not self.unknown or last == "executed" or (alone and says_so):
+            if isinstance(error, APIConnectionError):
+                error.args = (f"{error}; {self._harmless()}: {_STEPS[error.kind]}",)
             return self._signed(error)
         return self.outcome_unknown(error)
+
+    def _harmless(self) -> str:
+        """Why no answer does no harm: so far the call is known to have made nothing."""
+        unsent = all(attempt.verdict == "not_sent" for attempt in self.attempts)
+        return "nothing was sent" if unsent else "nothing can have happened"
 
     def outcome_unknown(self, cause: Exception | None = None) -> OutcomeUnknown:
         """That nobody can tell, with all it takes to find out.

@@ -30,11 +30,12 @@ _MOST_VALUES = 500
 """Values of an `errors` object that are looked at: more than a request has rules, and quick to read."""
 
 _HINTS: Mapping[int, str] = {
+    400: "the request is malformed: correct it, extra_body and extra_query first",
     401: "the key was refused: check it, or rotate it in the dashboard",
     403: "this machine's address is not on the key's allowlist: add it in the dashboard",
     404: "no such record: check the id, the environment and the base URL",
     422: "correct the fields and send it again under a new idempotency key",
-    429: "over the rate limit: wait retry_after seconds",
+    428: "the idempotency key was refused: give another one, or none",
 }
 
 
@@ -48,7 +49,7 @@ def status_error(call: Call, answer: Answer, now: datetime) -> APIStatusError:
         told = ResponseInfo(answer.status, answer.headers, ()).rate_limit
         facts = {"limit": told.limit, "remaining": told.remaining}
         facts["retry_after"] = _retry.retry_after(answer.headers, now)
-    parts = [f"HTTP {answer.status}", message, _told(errors), _HINTS.get(answer.status)]
+    parts = [f"HTTP {answer.status}", message, _told(errors), _hint(cls, answer.status, facts)]
     return cls(
         f"{call.operation.name}: " + "; ".join(part for part in parts if part),
         status=answer.status,
@@ -65,6 +66,16 @@ def status_error(call: Call, answer: Answer, now: datetime) -> APIStatusError:
 def is_definite(status: int) -> bool:
     """Whether a status by itself says that the request was not carried out: any 4xx but 408."""
     return 400 <= status < 500 and status != 408
+
+
+def _hint(cls: type[APIStatusError], status: int, facts: Mapping[str, Any]) -> str | None:
+    """What to do next."""
+    if cls is DuplicateReference:
+        return "a payout has this reference: client.payouts.find(reference) shows it"
+    if cls is RateLimitedError:
+        seconds = facts["retry_after"]
+        return "over the rate limit: " + (f"wait {seconds:g} s" if seconds is not None else "wait")
+    return _HINTS.get(status)
 
 
 def _effect(call: Call, status: int, cls: type[APIStatusError]) -> Effect:

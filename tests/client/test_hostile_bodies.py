@@ -123,7 +123,7 @@ async def test_a_creation_with_an_id_and_an_unreadable_rest_has_happened(
         await call(connect, "payment_intents.create", {"data": {**bodies.INTENT, **wrong}}, status)
     assert (caught.value.effect, caught.value.record_id) == ("happened", "pi_1")
     assert caught.value.attempts[-1].verdict == "executed"
-    assert "read it by its id" in str(caught.value)
+    assert "find it in the list" in str(caught.value)
 
 
 async def test_a_requery_that_cannot_be_read_moved_no_money(connect: Connect) -> None:
