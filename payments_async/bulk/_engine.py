@@ -171,6 +171,7 @@ class Engine:
         rules = self._pace.rules
         if rules == StopRules():
             return limit
+        await self._recorder.flush()  # the rules count what was learned so far
         tally, number = Tally.of(self._ledger.totals), 0
         async for row in self._ledger.rows(RowState.NEW):
             reason = stop_reason(rules, tally, amount=row.amount, currency=row.currency)

@@ -1,0 +1,291 @@
+"""Loading a batch: what is imported, what is refused, and what counts as the same input."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import payments_async.bulk as bulk
+from payments_async import AsyncPayments, Instrument, PayoutRequest
+from payments_async.bulk import BulkError, PayoutBatch, RowState, SourceErrors, SourceUnreadable
+from payments_async.bulk.ledger_errors import (
+    LedgerDuplicates,
+    LedgerMissing,
+    LedgerOfAnotherAddress,
+    LedgerOfAnotherBatch,
+    LedgerOfAnotherEnvironment,
+    LedgerOfAnotherInput,
+    LedgerOfAnotherKey,
+)
+from payments_async.bulk.sources import CsvSource
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import in_process, item, items, ledger_rows, paid, steady_ledgers
+from tests.support.payout_files import PHONE, csv_file
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+async def test_a_file_is_imported_once_and_known_again(service: Sandbox, tmp_path: Path) -> None:
+    path = csv_file(tmp_path, PHONE, PHONE)
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        first = await batch.load(path)
+        again = await batch.load(path)
+        assert (first.rows, first.is_new, first.totals) == (2, True, {"XOF": Decimal("100.20")})
+        assert (again.rows, again.is_new, again.batch_id) == (2, False, first.batch_id)
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))  # other bytes, the same rows
+        assert not (await batch.load(str(path))).is_new
+        assert (await batch.run()).counts[RowState.CREATED] == 2
+
+
+async def test_an_edited_input_is_refused(service: Sandbox, tmp_path: Path) -> None:
+    path = csv_file(tmp_path, PHONE)
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(path)
+        path.write_text(path.read_text().replace("50.10", "50.11"))
+        with pytest.raises(LedgerOfAnotherInput):
+            await batch.load(path)
+        with pytest.raises(LedgerOfAnotherInput):
+            await batch.load(items(1))
+
+
+async def test_another_batch_id_is_another_batch(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        assert (await batch.load(items(2), batch_id="june")).batch_id == "june"
+        with pytest.raises(LedgerOfAnotherBatch):
+            await batch.load(items(2), batch_id="july")
+        assert not (await batch.load(items(2))).is_new
+
+
+async def test_all_faults_are_told_together_and_nothing_is_imported(service: Sandbox, tmp_path: Path) -> None:
+    rows = [
+        item(1, reference="x" * 192),
+        item(2, metadata={str(number): number for number in range(10)}),
+        item(3, metadata={"payments_sdk": "mine"}),
+        item(4, reference="invoice~g2"),
+        item(5),
+    ]
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        with pytest.raises(SourceErrors) as caught:
+            await batch.load(rows)
+        assert caught.value.rows == 4
+        with pytest.raises(LedgerMissing):
+            batch.status()
+        report = await batch.load(rows, skip_invalid=True, rejects=tmp_path / "rejects.csv")
+        assert (report.rows, report.skipped) == (1, 4)
+        assert stat.S_IMODE((tmp_path / "rejects.csv").stat().st_mode) == 0o600
+        assert (await batch.run()).exit_code == 0
+
+
+async def test_ten_pairs_of_metadata_are_allowed_without_proofs(service: Sandbox, tmp_path: Path) -> None:
+    rows = [item(1, metadata={str(number): number for number in range(10)})]
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        assert (await batch.load(rows, proofs=False)).rows == 1
+        (row,) = await ledger_rows(batch)
+        assert len(json.loads(row.body)["metadata"]) == 10
+        assert json.loads(row.metadata or "") == rows[0][1].metadata
+
+
+async def test_an_input_without_a_good_row_is_refused(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        with pytest.raises(SourceUnreadable, match="no row that can be paid"):
+            await batch.load([])
+        with pytest.raises(SourceUnreadable, match="read before"):
+            await batch.load(iter(items(2)))
+
+
+async def test_a_file_that_changes_between_its_two_readings_is_not_imported(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    class Shifting(CsvSource):
+        def fingerprint(self) -> str:
+            self.path.write_text(self.path.read_text().replace("50.10", "60.10"))
+            return super().fingerprint()
+
+    source = Shifting(csv_file(tmp_path, PHONE))
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        with pytest.raises(SourceUnreadable, match="changed while it was read"):
+            await batch.load(source)
+        with pytest.raises(LedgerMissing):
+            batch.status()
+
+
+async def test_duplicate_references_are_refused(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        with pytest.raises(LedgerDuplicates):
+            await batch.load([item(1, reference="r"), item(2, reference="r")])
+
+
+async def test_references_are_the_operators_or_made_with_the_prefix(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load([item(1, reference="invoice-7"), item(2)], reference_prefix="june-")
+        own, made = await ledger_rows(batch)
+    assert own.reference == "invoice-7"
+    assert made.reference.startswith("june-")
+    assert "+22990112233" not in repr((own, made))
+
+
+async def test_many_digits_are_warned_about_or_refused(service: Sandbox, tmp_path: Path) -> None:
+    rows = [item(1, amount=Decimal("1234567890123456.78")), item(2)]
+    path = csv_file(tmp_path, {**PHONE, "amount": "1234567890123456.78"})
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        with pytest.raises(SourceErrors):
+            await batch.load(path, strict_amounts=True)
+        assert (await batch.load(path)).warnings[0].startswith("line 2, amount")
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "m", client) as batch:
+        assert (await batch.load(rows)).warnings[0].startswith("row 1, amount")
+
+
+async def test_a_batch_is_used_within_its_context(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client:
+        batch = PayoutBatch.open(tmp_path / "l", client)
+        with pytest.raises(BulkError, match="async with"):
+            batch.status()
+        with pytest.raises(LedgerMissing):
+            await PayoutBatch.open(tmp_path / "l", client, create=False).__aenter__()
+
+
+async def test_a_batch_without_rows_cannot_run(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        with pytest.raises(LedgerMissing):
+            await batch.run()
+
+
+async def test_the_ledger_stays_with_its_environment_and_address(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+    clients = [
+        (AsyncPayments("sk_live_x", base_url="https://localhost/v1"), LedgerOfAnotherEnvironment),
+        (AsyncPayments(service.api_key, base_url="http://localhost:9/v1"), LedgerOfAnotherAddress),
+    ]
+    for other, error in clients:
+        async with other, PayoutBatch.open(tmp_path / "l", other) as batch:
+            with pytest.raises(error):
+                await batch.run()
+            with pytest.raises(error):
+                await batch.load(items(2))
+    assert service.books.payouts() == []
+
+
+async def test_another_key_goes_on_before_anything_was_sent(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+    async with in_process(service, api_key=service.new_key()) as client:
+        assert (await paid(tmp_path / "l", client, items(2))).exit_code == 0
+
+
+async def test_a_replaced_key_goes_on_once_it_sees_the_ledgers_payouts(tmp_path: Path) -> None:
+    from tests.support.watched import WatchedSandbox
+
+    service = WatchedSandbox(limits=SandboxLimits.off())
+    service.admit("sk_sandbox_rotated")
+    async with in_process(service) as client:
+        await paid(tmp_path / "l", client, items(5), max_rows=2)
+    async with in_process(service, api_key=service.new_key()) as client:
+        with pytest.raises(LedgerOfAnotherKey):
+            await paid(tmp_path / "l", client, items(5))
+    async with in_process(service, api_key="sk_sandbox_rotated") as client:
+        report = await paid(tmp_path / "l", client, items(5))
+    assert report.exit_code == 0
+    assert len({entry.id for entry in service.books.payouts()}) == 5
+
+
+async def test_another_key_is_refused_while_nothing_can_prove_its_project(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create").respond("http:401", times=None)
+    async with in_process(service) as client:
+        await paid(tmp_path / "l", client, items(2))
+    async with in_process(service, api_key=service.new_key()) as client:
+        with pytest.raises(LedgerOfAnotherKey):
+            await paid(tmp_path / "l", client, items(2))
+
+
+async def test_the_status_file_says_how_far_the_run_came(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client:
+        await paid(tmp_path / "l", client, items(3))
+    said = json.loads((tmp_path / "l.status.json").read_text())
+    assert (said["running"], said["rows"]["CREATED"]) == (False, 3)
+    assert said["amounts"]["XOF"]["CREATED"] == "6.03"
+
+
+async def test_the_certificate_tells_what_the_list_shows_otherwise(service: Sandbox, tmp_path: Path) -> None:
+    rows = items(150)
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(rows)
+        await batch.run()
+        certificate = await batch.certify()
+        assert certificate.is_clean
+        assert certificate.audit.seen == 150
+        _forget(service, 1)
+        _falsify(service, 0)
+        certificate = await batch.certify()
+    assert not certificate.is_clean
+    assert (certificate.audit.seen, certificate.audit.missing, certificate.audit.differing) == (148, 1, 1)
+    assert not json.loads(certificate.to_json())["clean"]
+    assert service.api_key not in certificate.to_json()
+
+
+async def test_a_row_that_was_never_sent_and_yet_is_in_the_list_is_told(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    async with in_process(service) as client:
+        await paid(tmp_path / "a", client, items(2))
+        async with PayoutBatch.open(tmp_path / "b", client) as batch:
+            await batch.load(items(2))
+            certificate = await batch.certify()
+    assert certificate.audit.differing == 2
+    assert "NEW" in certificate.audit.findings[0]
+
+
+def _tenant(service: Sandbox) -> Any:
+    return service._core.world.tenants[service.api_key]
+
+
+def _forget(service: Sandbox, place: int) -> None:
+    """The service loses a payout."""
+    del _tenant(service).payouts[place]
+
+
+def _falsify(service: Sandbox, place: int) -> None:
+    """The service shows a payout with another amount."""
+    _tenant(service).payouts[place].amount = Decimal("77")
+
+
+def test_public_names_are_there_and_no_others() -> None:
+    for name in bulk.__all__:
+        assert getattr(bulk, name).__name__ == name
+        assert name in dir(bulk)
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        bulk.Nonsense  # noqa: B018 - reading it is the test
+
+
+async def test_payouts_themselves_are_rows_too(service: Sandbox, tmp_path: Path) -> None:
+    phone = Instrument.phone("+22990112233", "BJ")
+    request = PayoutRequest(amount=5, currency="XOF", method="mtn_bj", instrument=phone)
+
+    async def given() -> Any:
+        yield request
+
+    class Twice:
+        def __aiter__(self) -> Any:
+            return given()
+
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        assert (await batch.load(Twice())).totals == {"XOF": Decimal(5)}
+        assert (await batch.run()).exit_code == 0
