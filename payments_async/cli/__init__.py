@@ -4,7 +4,10 @@
     _app         the commands, their arguments, and what ends as which exit code
     _exit        the exit codes
     _show        lines, progress and tables for people; JSON lines for programs
-    demo         one module or package for each command, added to `_app.COMMANDS`
+    demo         a payment and a thousand payouts, checked against the books
+    sandbox      the simulated service until Ctrl-C, or around one command
+
+A command is a module or package, added to `_app.COMMANDS`.
 
 Commands import the client and the sandbox when they run, so that `payments --help` answers at once.
 """

@@ -14,9 +14,15 @@ from .._version import __version__
 from ..errors import PaymentsError
 from ._exit import Exit, exit_of
 from .demo import demo
+from .sandbox import sandbox
 
-COMMANDS: tuple[Callable[..., int], ...] = (demo,)
-"""Each gives its exit code; its docstring is its help."""
+COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, sandbox)
+"""Each gives its exit code; its docstring is its help. An `App` has commands of its own."""
+
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 refused, 2 usage, 3 outcome unknown, 75 stopped and resumable, "
+    "130 interrupted by Ctrl-C."
+)
 
 
 def make_app() -> App:
@@ -25,7 +31,7 @@ def make_app() -> App:
         name="payments",
         help="Collect payments and send payouts.",
         version=__version__,
-        help_epilogue="Exit codes: 0 done, 1 refused, 2 usage, 3 outcome unknown, 75 stopped and resumable.",
+        help_epilogue=EXIT_CODES,
         help_format="markdown",
         result_action="return_value",
         suppress_keyboard_interrupt=False,
@@ -40,6 +46,7 @@ def run(argv: Sequence[str]) -> int:
     _write_anything()
     try:
         code: int | None = make_app()(list(argv), exit_on_error=False)
+        sys.stdout.flush()  # what cannot be written fails here, where it is told
     except CycloptsError:  # cyclopts has told what is wrong
         return Exit.USAGE
     except PaymentsError as error:
@@ -51,6 +58,9 @@ def run(argv: Sequence[str]) -> int:
     except BrokenPipeError:
         _write_nowhere()
         return Exit.REFUSED
+    except OSError as failure:
+        _write_what_can_be_written()
+        return _told(failure.strerror or str(failure), Exit.REFUSED)
     except KeyboardInterrupt:
         return _told("stopped", Exit.INTERRUPTED)
     return Exit.DONE if code is None else code  # --help and --version give None
@@ -66,6 +76,14 @@ def _write_anything() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def _write_what_can_be_written() -> None:
+    """A full disk must not fail once more at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _write_nowhere()
 
 
 def _write_nowhere() -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from io import StringIO
 from typing import Any
 
+import attrs
 import pytest
+from rich.console import Console
 
 from payments_async import Amount, Checkout, Instrument, LimitSnapshot, PaymentIntent
+from payments_async.cli._show import Terminal
 from payments_async.cli.demo.figures import Figures, Sent, Tally, compare
 from payments_async.cli.demo.plan import Row
+from payments_async.cli.demo.report import tell_result
 from payments_async.events import AttemptEnded, GateClosed, Replayed, RequestSent, RetryScheduled
 from payments_async.sandbox import Books, PayoutEntry
 
@@ -93,6 +98,36 @@ def test_a_payment_of_another_amount_is_a_problem(amount: Amount | None) -> None
 def test_a_checkout_without_its_payment_is_a_problem() -> None:
     done = figures(Ledger(entry("r-1"), entry("r-2")), Checkout())
     assert done.problems == ["the checkout was paid, and does not read back as paid"]
+
+
+def drawn(width: int) -> list[str]:
+    """What the comparison of two legs looks like in a terminal of this width."""
+    console = Console(file=StringIO(), width=width, color_system=None)
+    done = figures(Ledger(entry("r-1"), entry("r-2")))
+    tell_result([done, attrs.evolve(done, client="Payments")], Terminal(console))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def test_a_wide_terminal_has_both_clients_in_one_line() -> None:
+    lines = drawn(60)
+    assert [line.split() for line in lines if "in the books  " in line] == [
+        ["Payouts", "in", "the", "books", "2", "2"],
+        ["Sum", "in", "the", "books", "20.20", "GHS", "20.20", "GHS"],
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 59])
+def test_a_narrow_terminal_has_a_line_for_each_figure_and_cuts_none(width: int) -> None:
+    lines = drawn(width)
+    first, second = lines.index("AsyncPayments"), lines.index("Payments")
+    for start in (first, second):
+        assert lines[start + 1] == "  Collected             25.50 GHS"
+        assert lines[start + 5] == "  Sum in the books      20.20 GHS"
+        assert lines[start + 11] == "  Limit a second        1,000"
+    assert not any(
+        "…" in line or len(line) > width for line in lines if line.startswith("  ") and "✓" not in line
+    )
 
 
 def test_the_tally_counts_what_it_names_and_nothing_else() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -38,7 +39,8 @@ def test_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == Exit.DONE
     told = capsys.readouterr().out
-    assert all(command.__name__ in told for command in _app.COMMANDS)
+    assert len(_app.COMMANDS) == 2
+    assert all(re.search(rf"^│ {name} +\w", told, re.MULTILINE) for name in ("demo", "sandbox"))
 
 
 @pytest.mark.parametrize(
@@ -106,6 +108,34 @@ def test_a_stdout_without_a_file_may_break_too(
     given(monkeypatch, BrokenPipeError())
     assert main(["work"]) == Exit.REFUSED
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the disk that is always full is Linux's")
+@pytest.mark.parametrize(
+    "argv", [["--help"], ["demo", "--payouts", "1"], ["demo", "--payouts", "1", "--json"]]
+)
+def test_a_full_disk_is_told_in_one_line_and_exits_1(argv: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "payments_async.cli", *argv],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (Exit.REFUSED, "payments: No space left on device\n")
+
+
+def test_what_was_said_before_a_failure_of_the_machine_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work() -> int:
+        print("half")
+        raise OSError("no file descriptors left")
+
+    monkeypatch.setattr(_app, "COMMANDS", (work,))
+    assert main(["work"]) == Exit.REFUSED
+    assert capsys.readouterr() == ("half\n", "payments: no file descriptors left\n")
 
 
 def test_a_command_whose_extra_is_missing_says_which(

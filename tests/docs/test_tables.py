@@ -114,5 +114,5 @@ def test_the_exit_codes_of_the_help_are_those_of_the_code() -> None:
 
     told = re.findall(r"(\d+) (\w+)", str(make_app().help_epilogue))
     named = {int(code): name for code, name in told}
-    assert named == {0: "done", 1: "refused", 2: "usage", 3: "outcome", 75: "stopped"}
-    assert set(named) == {int(code) for code in Exit} - {Exit.INTERRUPTED}
+    assert named == {0: "done", 1: "refused", 2: "usage", 3: "outcome", 75: "stopped", 130: "interrupted"}
+    assert set(named) == {int(code) for code in Exit}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 import attrs
 from rich.box import SIMPLE_HEAD
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from ...models import Checkout
 from .._show import Show
@@ -37,6 +40,8 @@ _GROUPS: Final[tuple[tuple[tuple[str, Callable[[Figures], str]], ...], ...]] = (
     ),
 )
 """The table's lines, in groups with a rule between them."""
+
+_ANY_WIDTH: Final = 1_000
 
 
 def tell_plan(file: Path, rows: Sequence[Row], show: Show) -> None:
@@ -76,10 +81,23 @@ def tell_leg(figures: Figures, show: Show) -> None:
 def tell_result(legs: Sequence[Figures], show: Show) -> None:
     """All figures side by side, and whether the books agree."""
     show.heading("Both", "counted from the clients' events and in the simulated service's own books")
-    show.picture(_table(legs))
+    show.picture(_Comparison(legs))
     agree = not any(leg.problems for leg in legs)
     told = "the books agree: nothing lost, nothing paid twice" if agree else "THE BOOKS DO NOT AGREE"
     show.step("Result", told, good=agree, clients=[attrs.asdict(leg) for leg in legs])
+
+
+@attrs.frozen
+class _Comparison:
+    """The legs side by side; one after the other where the table would not fit, so that no figure is cut."""
+
+    legs: Sequence[Figures]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = _table(self.legs)
+        wanted = console.measure(table, options=options.update(max_width=_ANY_WIDTH)).maximum
+        fits = wanted <= options.max_width
+        yield table if fits else _lists(self.legs)
 
 
 def _table(legs: Sequence[Figures]) -> Padding:
@@ -91,3 +109,10 @@ def _table(legs: Sequence[Figures]) -> Padding:
         for name, figure in group:
             table.add_row(name, *(figure(leg) for leg in legs), end_section=name == group[-1][0])
     return Padding(table, (1, 0, 1, 2), expand=False)
+
+
+def _lists(legs: Sequence[Figures]) -> Text:
+    lines = [""]
+    for leg in legs:
+        lines += [leg.client, *(f"  {name:<20}  {figure(leg)}" for name, figure in chain(*_GROUPS)), ""]
+    return Text("\n".join(lines))

@@ -1,0 +1,223 @@
+"""`payments sandbox` and `payments sandbox exec`: in this process, and as people run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from payments_async.cli import main
+from payments_async.cli._exit import Exit
+from payments_async.cli.sandbox import executing, serving
+from payments_async.sandbox._server import listen
+
+COMMAND = [sys.executable, "-m", "payments_async.cli", "sandbox"]
+
+
+def status_of(base_url: str, key: str) -> int:
+    """The status of the list of payouts."""
+    request = Request(f"{base_url}/payouts", headers={"Authorization": f"Bearer {key}"})
+    try:
+        with urlopen(request) as answer:
+            return int(answer.status)
+    except HTTPError as refused:
+        with refused:
+            return refused.code
+
+
+@contextmanager
+def taken() -> Iterator[int]:
+    """A port that somebody else has."""
+    with listen(None) as other:
+        yield int(other.getsockname()[1])
+
+
+def free_port() -> int:
+    with taken() as port:
+        return port
+
+
+@pytest.fixture
+def meanwhile(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[Callable[[str], None]], None]:
+    """What is done with the printed text while the service runs; Ctrl-C follows."""
+
+    def arrange(look: Callable[[str], None]) -> None:
+        def wait() -> None:
+            look(capsys.readouterr().out)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(serving, "wait", wait)
+
+    return arrange
+
+
+Meanwhile = Callable[[Callable[[str], None]], None]
+
+
+def test_the_service_answers_where_the_two_lines_for_the_shell_say(
+    meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = free_port()
+    monkeypatch.setattr(serving, "USUAL_PORT", port)
+
+    def look(told: str) -> None:
+        exports = dict(re.findall(r"^export (\w+)=(\S+)$", told, re.MULTILINE))
+        assert set(exports) == {"PAYMENTS_BASE_URL", "PAYMENTS_API_KEY"}
+        assert exports["PAYMENTS_BASE_URL"] == f"http://127.0.0.1:{port}/v1"
+        assert all(told.count(value) == 2 for value in exports.values())
+        assert status_of(*(exports[name] for name in ("PAYMENTS_BASE_URL", "PAYMENTS_API_KEY"))) == 200
+
+    meanwhile(look)
+    assert main(["sandbox"]) == Exit.DONE
+    with pytest.raises(OSError, match="refused"):
+        status_of(f"http://127.0.0.1:{port}/v1", "key")
+
+
+def test_the_usual_port_is_left_to_whoever_has_it(
+    meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with taken() as port:
+        monkeypatch.setattr(serving, "USUAL_PORT", port)
+
+        def look(told: str) -> None:
+            about = json.loads(told)
+            assert f":{port}/" not in about["base_url"]
+            assert status_of(about["base_url"], about["api_key"]) == 200
+
+        meanwhile(look)
+        assert main(["sandbox", "--json"]) == Exit.DONE
+
+
+def test_a_port_that_was_asked_for_is_used_or_refused(
+    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port = free_port()
+    meanwhile(lambda told: None if f":{port}/v1" in json.loads(told)["base_url"] else pytest.fail(told))
+    assert main(["sandbox", "--json", "--port", str(port)]) == Exit.DONE
+    with taken() as port:
+        assert main(["sandbox", "--port", str(port)]) == Exit.USAGE
+    assert f"port {port} cannot be had" in capsys.readouterr().err
+
+
+def test_the_profile_reaches_the_service(meanwhile: Meanwhile) -> None:
+    def look(told: str) -> None:
+        about = json.loads(told)
+        body = json.dumps({"amount": 50, "currency": "XOF"}).encode()
+        headers = {"Authorization": f"Bearer {about['api_key']}", "Content-Type": "application/json"}
+        with urlopen(Request(f"{about['base_url']}/payment/checkouts", body, headers)) as answer:
+            assert answer.status == 200
+        assert about["profile"] == "hostile"
+
+    meanwhile(look)
+    assert main(["sandbox", "--json", "--profile", "hostile", "--port", str(free_port())]) == Exit.DONE
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_service_with_exit_code_0(number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "--json", "--port", str(free_port())],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        about = json.loads(process.stdout.readline())
+        assert status_of(about["base_url"], about["api_key"]) == 200
+        process.send_signal(number)
+        assert process.communicate() == ("", "")
+    assert process.returncode == Exit.DONE
+
+
+LOOK = """
+import os
+from urllib.request import Request, urlopen
+key = {"Authorization": "Bearer " + os.environ["PAYMENTS_API_KEY"]}
+with urlopen(Request(os.environ["PAYMENTS_BASE_URL"] + "/payouts", headers=key)) as answer:
+    raise SystemExit(answer.status - 180)
+"""
+
+
+def test_exec_gives_the_command_a_service_and_ends_with_its_exit_code() -> None:
+    assert main(["sandbox", "exec", "--", sys.executable, "-c", LOOK]) == 20
+
+
+def test_exec_passes_on_every_argument_and_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "seen.json"
+    code = "import json, os, sys; json.dump([*sys.argv[2:], os.environ['OURS']], open(sys.argv[1], 'w'))"
+    given = [str(file), "--profile", "x y", "--", "--help"]
+    done = subprocess.run(
+        [*COMMAND, "exec", "--profile", "hostile", "--", sys.executable, "-c", code, *given],
+        env={**os.environ, "OURS": "kept"},
+        check=False,
+    )
+    assert done.returncode == Exit.DONE
+    assert json.loads(file.read_text()) == [*given[1:], "kept"]
+
+
+def test_exec_of_nothing_that_can_run_ends_as_in_a_shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "text"
+    file.write_text("no program")
+    assert main(["sandbox", "exec", "--", "no-such-command"]) == executing.NOT_FOUND == 127
+    assert main(["sandbox", "exec", "--", str(file)]) == executing.NOT_RUNNABLE == 126
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "payments: cannot run no-such-command: No such file or directory"
+    assert second == f"payments: cannot run {file}: Permission denied"
+
+
+def test_exec_without_a_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sandbox", "exec"]) == Exit.USAGE
+    assert "COMMAND" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals end a process so on POSIX only")
+def test_a_command_ended_by_a_signal_gives_the_shell_s_code() -> None:
+    code = "import os; os.kill(os.getpid(), 9)"
+    assert main(["sandbox", "exec", "--", sys.executable, "-c", code]) == 128 + 9
+
+
+STOPPABLE = """
+import signal, sys, threading
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+signal.signal(signal.SIGINT, lambda *_: sys.exit(6))
+print("ready", flush=True)
+threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 5), (signal.SIGINT, 6)])
+def test_exec_outlives_a_signal_until_its_command_has_ended(number: signal.Signals, code: int) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "exec", "--", sys.executable, "-c", STOPPABLE],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)  # as a terminal does
+        else:
+            process.send_signal(number)
+        assert process.communicate() == ("", "")
+    assert process.returncode == code
+
+
+def test_signal_handlers_are_put_back() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    assert main(["sandbox", "exec", "--", sys.executable, "-c", ""]) == Exit.DONE
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
