@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, Self
 
 import attrs
 
-from . import _operations
+from . import _operations, _validation
 from .errors import InvalidRequest
 
 FLOOR = 5.0
@@ -21,6 +22,13 @@ MAX_PAGES = 1_000
 """Pages of 100 one sweep reads at most."""
 
 Kind = Literal["payout", "checkout", "attempt"]
+
+_WANTED: Mapping[Kind, str] = {
+    "payout": "a Payout, its id or a WaitTimeout's token",
+    "checkout": "a Checkout, its id or a WaitTimeout's token",
+    "attempt": "the payment's id or a WaitTimeout's token",
+}
+"""What each wait can be given."""
 
 
 def interval(unchanged: int, pages: int, chance: float) -> float:
@@ -54,10 +62,14 @@ class Target:
                 return target
             told = f"is not the token of a {kind}'s wait"
             raise InvalidRequest({"token": [told]}, operation="wait")
-        ids = {f"{'payment_intent' if kind == 'attempt' else kind}_id": given}
+        name = f"{'payment_intent' if kind == 'attempt' else kind}_id"
+        faults = _operations.id_problems({name: given})
+        if not isinstance(given, str):
+            faults[name] = [f"must be {_WANTED[kind]}, not {_validation.kind(given)}"]
         if kind == "attempt":
-            ids["attempt_id"] = attempt_id
-        if faults := _operations.id_problems(ids):
+            missing = {"attempt_id": ["is required"]}
+            faults |= missing if attempt_id is None else _operations.id_problems({"attempt_id": attempt_id})
+        if faults:
             raise InvalidRequest(faults, operation="wait")
         return cls(kind, str(given), attempt_id)
 

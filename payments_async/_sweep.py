@@ -35,6 +35,8 @@ class Watch:
     future: asyncio.Future[Any]
     last: Any = None
     """The record as last read."""
+    seen: bool = False
+    """Whether it was read since the watch began."""
 
     def give_up(self) -> None:
         """The time is over: the future's result is None."""
@@ -44,7 +46,7 @@ class Watch:
     def show(self, record: Any) -> bool:
         """Take a reading; whether it is news."""
         news: bool = record != self.last
-        self.last = record
+        self.last, self.seen = record, True
         if not self.future.done() and self.ends(record):
             self.future.set_result(record)
         return news

@@ -127,7 +127,8 @@ class Waiting:
             timer.cancel()
             sweep.leave(watch)
         if found is None:
-            raise _timed_out(wait, last or watch.last) from sweep.trouble
+            seen = just_read or watch.seen
+            raise _timed_out(wait, last or watch.last, seen, sweep.trouble) from sweep.trouble
         return found
 
     async def _read(
@@ -144,11 +145,12 @@ class Waiting:
             rest = _polling.interval(failures, 1, runtime.random())
             await runtime.sleep(max(min(rest, wait.until - runtime.monotonic()), 0.0))
             failures += 1
-        raise _timed_out(wait, last) from trouble
+        raise _timed_out(wait, last, last is not None, trouble) from trouble
 
 
 def _target(kind: Any, given: Payout | Checkout | str) -> Target:
-    if not isinstance(given, Payout | Checkout):
+    cls: type[Payout | Checkout] = Payout if kind == "payout" else Checkout
+    if not isinstance(given, cls):
         return Target.read(kind, given)
     created = given.created_at if isinstance(given, Payout) else None
     return attrs.evolve(Target.read(kind, given.id), created_at=created)
@@ -184,6 +186,11 @@ def _with_listed(checkout: Checkout, listed: PaymentIntent) -> Checkout:
     return attrs.evolve(checkout, payment=known)
 
 
-def _timed_out(wait: _Wait, last: Any) -> WaitTimeout:
-    told = f"the {wait.target.kind} was not final in time; wait again with error.token, here or elsewhere"
-    return WaitTimeout(told, last=last, token=wait.target.token(), operation="wait")
+def _timed_out(wait: _Wait, last: Any, seen: bool, trouble: Exception | None) -> WaitTimeout:
+    told = [f"the {wait.target.kind} was not final in time"]
+    if not seen:
+        told.append("it was never seen: check its id and the environment")
+    if trouble is not None:
+        told.append(f"the latest reading failed ({trouble})")
+    told.append("wait again with error.token, here or elsewhere")
+    return WaitTimeout("; ".join(told), last=last, token=wait.target.token(), operation="wait")

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from payments_async import AuthenticationError, InvalidRequest, NotFoundError, WaitTimeout
+from payments_async import (
+    AuthenticationError,
+    Checkout,
+    InvalidRequest,
+    NotFoundError,
+    PaymentIntent,
+    Payout,
+    WaitTimeout,
+)
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.motion import INTENT, PAYOUT
 from tests.support.waits import Watched, gaps
@@ -95,6 +103,16 @@ async def test_a_record_that_is_in_no_list_is_waited_for_until_the_end(world: Wa
         await world.client().payouts.wait("po_nobody", deadline=60.0)
     assert caught.value.last is None
     assert caught.value.effect == "none"
+    assert "; it was never seen: check its id and the environment; " in str(caught.value)
+    assert "reading failed" not in str(caught.value)
+
+
+async def test_a_record_that_was_seen_and_is_not_final_is_told_so(world: Watched) -> None:
+    client = world.client()
+    payout = await client.payouts.create(**PAYOUT)
+    with pytest.raises(WaitTimeout) as caught:
+        await client.payouts.wait(payout, deadline=1.0)
+    assert str(caught.value).startswith("the payout was not final in time; wait again with error.token")
 
 
 @pytest.mark.fact("service.return-is-not-proof")
@@ -179,6 +197,8 @@ async def test_a_wait_that_only_met_failures_says_which(world: Watched) -> None:
         with pytest.raises(WaitTimeout) as caught:
             await wait
         assert caught.value.__cause__.status == 503
+        assert f"; the latest reading failed ({caught.value.__cause__}); " in str(caught.value)
+        assert "it was never seen" in str(caught.value)
 
 
 async def test_a_refused_key_ends_a_wait(world: Watched) -> None:
@@ -194,23 +214,36 @@ async def test_an_attempt_that_does_not_exist_ends_a_wait(world: Watched) -> Non
         await world.client().payment_intents.wait_attempt("pi_nobody", "pa_nobody")
 
 
-BAD: list[tuple[Callable[[Any], Any], str]] = [
-    (lambda c: c.payouts.wait("a/b"), "payout_id"),
-    (lambda c: c.payouts.wait(None), "payout_id"),
-    (lambda c: c.payouts.wait("{}"), "token"),
-    (lambda c: c.payouts.wait("po_1", deadline=0), "deadline"),
-    (lambda c: c.payouts.wait("po_1", deadline=float("inf")), "deadline"),
-    (lambda c: c.payouts.wait("po_1", deadline=None), "deadline"),
-    (lambda c: c.checkouts.wait(""), "checkout_id"),
-    (lambda c: c.checkouts.wait('{"v": 1}', deadline=5), "token"),
-    (lambda c: c.payment_intents.wait_attempt("pi_1", ".."), "attempt_id"),
-    (lambda c: c.payment_intents.wait_attempt("pi_1"), "attempt_id"),
+BAD: list[tuple[Callable[[Any], Any], str, str]] = [
+    (lambda c: c.payouts.wait("a/b"), "payout_id", ""),
+    (lambda c: c.payouts.wait(None), "payout_id", ""),
+    (
+        lambda c: c.payouts.wait(Checkout()),
+        "payout_id",
+        "a Payout, its id or a WaitTimeout's token, not Checkout",
+    ),
+    (lambda c: c.checkouts.wait(Payout(id="po_1")), "checkout_id", "must be a Checkout, its id"),
+    (lambda c: c.checkouts.wait(7), "checkout_id", "not int"),
+    (
+        lambda c: c.payment_intents.wait_attempt(PaymentIntent(id="pi_1"), "pa_1"),
+        "payment_intent_id",
+        "the payment's id or a WaitTimeout's token, not PaymentIntent",
+    ),
+    (lambda c: c.payouts.wait("{}"), "token", ""),
+    (lambda c: c.payouts.wait("po_1", deadline=0), "deadline", ""),
+    (lambda c: c.payouts.wait("po_1", deadline=float("inf")), "deadline", ""),
+    (lambda c: c.payouts.wait("po_1", deadline=None), "deadline", ""),
+    (lambda c: c.checkouts.wait(""), "checkout_id", ""),
+    (lambda c: c.checkouts.wait('{"v": 1}', deadline=5), "token", ""),
+    (lambda c: c.payment_intents.wait_attempt("pi_1", ".."), "attempt_id", ""),
+    (lambda c: c.payment_intents.wait_attempt("pi_1"), "attempt_id", "is required"),
 ]
 
 
-@pytest.mark.parametrize(("wait", "fault"), BAD, ids=range(len(BAD)))
-async def test_a_wait_for_nothing_is_refused(world: Watched, wait: Any, fault: str) -> None:
+@pytest.mark.parametrize(("wait", "fault", "told"), BAD, ids=range(len(BAD)))
+async def test_a_wait_for_nothing_is_refused(world: Watched, wait: Any, fault: str, told: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         await wait(world.client())
     assert list(caught.value.errors) == [fault]
+    assert told in caught.value.errors[fault][0]
     assert world.sandbox.requests == []
