@@ -1,0 +1,205 @@
+"""Rows in doubt: what the list, and the next key, tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async import Instrument
+from payments_async.bulk import PayoutBatch, RowState
+from payments_async.bulk._identifiers import PROOF_KEY
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import (
+    assert_true,
+    in_process,
+    item,
+    items,
+    ledger_rows,
+    paid,
+    runtime_of,
+    steady_ledgers,
+)
+
+DAY = 86_400.0
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+def keys_of(sandbox: Sandbox) -> list[str | None]:
+    """The idempotency keys of the creations that arrived, each once, in order."""
+    return list(dict.fromkeys(r.idempotency_key for r in sandbox.requests if r.operation == "payouts.create"))
+
+
+async def state_after(
+    service: Sandbox, tmp_path: Path, rows: Any, **options: Any
+) -> tuple[RowState, int, str | None]:
+    """The state of the first row after a run, its epoch, and why."""
+    proofs = options.pop("proofs", True)
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(rows, proofs=proofs)
+        await batch.run(**options)
+        row = (await ledger_rows(batch))[0]
+    return row.state, row.known.epoch, row.failure_code
+
+
+async def create(service: Sandbox, **changes: Any) -> None:
+    """Somebody else's payout."""
+    fields: dict[str, Any] = {
+        "amount": Decimal("1.01"),
+        "currency": "XOF",
+        "method": "mtn_bj",
+        "instrument": Instrument.phone("+22990112233", "BJ"),
+        "reference": "taken",
+    }
+    async with in_process(service) as client:
+        await client.payouts.create(**{**fields, **changes})
+
+
+async def test_a_409_without_a_payout_leads_to_the_next_key_once_nothing_can_be_under_way(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create").respond("http:409")
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, items(1))
+        assert sum(runtime_of(client).slept) > 900
+    assert_true(report, service, items(1))
+    assert report.exit_code == 0
+    assert len(keys_of(service)) == 2
+
+
+async def test_a_409_for_ones_own_payout_is_found_and_confirmed(service: Sandbox, tmp_path: Path) -> None:
+    service.on("payouts.create").respond("lost_response").respond("http:409", times=1, after=1)
+    assert await state_after(service, tmp_path, items(1)) == (RowState.CREATED, 0, None)
+    assert len(service.books.payouts()) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"metadata": {PROOF_KEY: f"1.{'a' * 20}.{'b' * 20}.{'c' * 20}.0"}}],
+    ids=["without proof", "another batch's"],
+)
+async def test_somebody_elses_payout_under_the_reference_is_a_conflict(
+    service: Sandbox, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    await create(service, **changes)
+    state, _, why = await state_after(service, tmp_path, [item(1, reference="taken")])
+    assert (state, why) == (RowState.CONFLICT, "reference of another payout")
+
+
+async def test_a_proof_that_cannot_be_read_leaves_the_row_in_doubt_for_the_operator(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    await create(service, metadata={PROOF_KEY: "9.unknown"})
+    rows = [item(1, reference="taken"), item(2)]
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, rows)
+    assert (report.exit_code, report.complete) == (3, False)
+    assert report.counts[RowState.IN_DOUBT] == report.counts[RowState.CREATED] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({}, RowState.CREATED),
+        ({"amount": Decimal("2.02")}, RowState.CONFLICT),
+        ({"instrument": Instrument.phone("+22990112244", "BJ")}, RowState.CONFLICT),
+    ],
+    ids=["the same", "another amount", "another account"],
+)
+async def test_without_proofs_money_and_account_decide(
+    service: Sandbox, tmp_path: Path, changes: dict[str, Any], state: RowState
+) -> None:
+    await create(service, **changes)
+    found, _, _ = await state_after(service, tmp_path, [item(1, reference="taken")], proofs=False)
+    assert found is state
+    assert len(service.books.payouts()) == 1
+
+
+async def test_a_refusal_in_doubt_rejects_the_row_only_when_its_absence_is_proven(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create").respond("lost_request").respond("http:422", times=None, after=1)
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, items(1))
+        assert sum(runtime_of(client).slept) > 1800
+    assert (report.exit_code, report.counts[RowState.REJECTED]) == (1, 1)
+    assert service.books.payouts() == []
+
+
+async def test_a_row_without_patience_stays_in_doubt_and_is_resolved_by_a_later_run(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create").respond("http:409")
+    state, _, why = await state_after(service, tmp_path, items(1), patience=60.0)
+    assert (state, why) == (RowState.IN_DOUBT, "HTTP 409")
+    assert await state_after(service, tmp_path, items(1)) == (RowState.CREATED, 0, None)
+
+
+async def test_a_row_whose_key_is_old_is_looked_up_before_it_is_sent_again(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    rows = items(3)
+    service.on("payouts.create", description="row 1").respond("lost_response", times=None)
+    service.on("payouts.create", description="row 2").respond("lost_request", times=None)
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, rows, patience=0.0, drain=1.0)
+        assert report.counts[RowState.CREATED] >= 1
+        service.clear_rules()
+        runtime_of(client).advance(DAY)
+        service.advance(DAY)
+        before = len(keys_of(service))
+        report = await paid(tmp_path / "l", client, rows)
+    assert report.exit_code == 0
+    assert_true(report, service, rows)
+    assert len(keys_of(service)) == before + 1  # row 2 alone was posted again, under its next key
+
+
+async def test_a_list_that_cannot_be_read_is_read_again_and_proves_nothing_meanwhile(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create").respond("http:409")
+    service.on("payouts.list").respond("http:400", times=2, after=1)
+    assert await state_after(service, tmp_path, items(1)) == (RowState.CREATED, 1, None)
+
+
+async def test_a_list_that_is_never_readable_leaves_the_row_in_doubt(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create").respond("http:409")
+    service.on("payouts.list").respond("http:400", times=None, after=1)
+    state, _, _ = await state_after(service, tmp_path, items(1))
+    assert state is RowState.IN_DOUBT
+
+
+async def test_a_refused_key_while_reading_the_list_halts_the_run(service: Sandbox, tmp_path: Path) -> None:
+    service.on("payouts.create").respond("http:409")
+    service.on("payouts.list").respond("http:401", times=None, after=1)
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, items(1))
+    assert report.exit_code == 3
+    assert "401" in str(report.stopped)
+
+
+async def test_many_rows_in_doubt_share_one_walk_of_the_list(service: Sandbox, tmp_path: Path) -> None:
+    rows = items(120)
+    service.on("payouts.create").respond("lost_response", times=120).respond("http:409", times=120, after=120)
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, rows, concurrency=120)
+    assert_true(report, service, rows)
+    assert report.exit_code == 0
+    pages = [request for request in service.requests if request.operation == "payouts.list"]
+    assert len(pages) == 1 + 2
