@@ -24,7 +24,7 @@ from ._transports import default_transport
 from ._waiting import Waiting
 from ._wire import Transport
 from .arguments import WriteOptions
-from .errors import ConfigurationError, OutcomeUnknown
+from .errors import ConfigurationError, OutcomeUnknown, PaymentsError
 from .events import Event
 from .params import PreparedRequest
 from .resources._base import Channel
@@ -253,6 +253,9 @@ class AsyncPayments:
             OutcomeUnknown: no definite answer came.
             PaymentsError: see `errors`; `error.attempts` tells every attempt's verdict.
         """
+        if not isinstance(prepared, PreparedRequest):
+            told = f"send() takes a PreparedRequest, not {type(prepared).__name__}"
+            raise ConfigurationError(f"{told}; PreparedRequest.from_json(text) reads one")
         self._pipeline.refuse_unprotected(prepared, rotated_key=rotated_key)
         options = {"max_retries": max_retries, "timeout": timeout, "deadline": deadline}
         operation = _operations.named(prepared.operation)
@@ -278,6 +281,7 @@ class AsyncPayments:
             ResponseMismatch: the reference belongs to a payout that differs.
             ConfigurationError: not something that can be resolved, or of another environment or address.
         """
+        _refuse_settled(outcome)
         return await Resolver(self._pipeline, self.payouts.find).resolve(outcome)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
@@ -305,3 +309,17 @@ class AsyncPayments:
         except AttributeError:  # its constructor failed, and a traceback shows its locals
             return f"{type(self).__name__}(unfinished)"
         return f"{type(self).__name__}(base_url={settings.base_url!r})"
+
+
+def _refuse_settled(given: object) -> None:
+    """Raise ConfigurationError for an exception that tells of no write in doubt, or that carries one."""
+    if isinstance(given, PaymentsError):
+        problem = f"the error's effect is known ({given.effect})" if given.effect != "unknown" else None
+    elif isinstance(given, BaseException):
+        if getattr(given, "outcome", None) is not None:
+            raise ConfigurationError(f"resolve() cannot read a {type(given).__name__}: pass error.outcome")
+        problem = f"{type(given).__name__} tells of no write in doubt"
+    else:
+        problem = None
+    if problem is not None:
+        raise ConfigurationError(f"nothing to resolve: {problem}")
