@@ -37,7 +37,7 @@ class Keys:
         return self._states.get(key.fingerprint) or self._join(key.fingerprint)
 
     def _join(self, fingerprint: str) -> KeyState:
-        limiter = self._limiters.join(self._base_url, fingerprint, self._limits, stacklevel=5)
+        limiter = self._limiters.join(self._base_url, fingerprint, self._limits)
         state = KeyState(limiter, _BUDGETS.setdefault(limiter, Budget()))
         if len(self._states) >= 16:  # keys that were rotated away
             self._states.clear()

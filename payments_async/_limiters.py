@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import warnings
 import weakref
@@ -19,6 +20,8 @@ SWEEP_FROM: Final = 64
 
 _Place = tuple[str, str]
 """An address and a key's fingerprint."""
+
+_OURS: Final = frozenset({"payments_async", "payments_sync"})
 
 
 class Limiters:
@@ -37,12 +40,10 @@ class Limiters:
         self._lock = threading.Lock()
         _registries.add(self)
 
-    def join(
-        self, address: str, fingerprint: str, limits: RateLimits | None = None, *, stacklevel: int = 3
-    ) -> KeyLimiter:
+    def join(self, address: str, fingerprint: str, limits: RateLimits | None = None) -> KeyLimiter:
         """The key's limiter. `None` takes it as it is; differing wishes get the lower figures and a warning.
 
-        `stacklevel` is that of the one RuntimeWarning; 3 blames who called the caller.
+        The one RuntimeWarning points at the code that called this package.
         """
         place = _place(address, fingerprint)
         with self._lock:
@@ -55,7 +56,7 @@ class Limiters:
             warnings.warn(
                 "clients of one key ask for different rate limits; the lower figure of each class holds",
                 RuntimeWarning,
-                stacklevel=stacklevel,
+                stacklevel=_outside(),
             )
         return limiter
 
@@ -91,6 +92,14 @@ def _place(address: str, fingerprint: str) -> _Place:
     """What one limiter is kept for: scheme and host name are the same in capitals."""
     parts = urlsplit(address)
     return parts._replace(netloc=parts.netloc.lower()).geturl(), fingerprint
+
+
+def _outside() -> int:
+    """The stack level, from who calls this, of the first frame outside our packages."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 _registries: weakref.WeakSet[Limiters] = weakref.WeakSet()

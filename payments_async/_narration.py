@@ -34,8 +34,8 @@ def throttled(emitter: Emitter, journey: Journey, waited: float) -> None:
 
 
 def closed(emitter: Emitter, journey: Journey, seconds: float) -> None:
-    """The last attempt was refused, and closed its gate for so long."""
-    if emitter.enabled:
+    """The last attempt was refused, and closed its gate for so long; told unasked when that is long."""
+    if emitter.enabled or seconds >= events.LONG:
         emitter.emit(events.GateClosed(journey.call.operation.name, len(journey.attempts), seconds))
 
 

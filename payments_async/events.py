@@ -1,4 +1,6 @@
-"""What happens inside calls, as frozen values for `on_event` and the `payments` logger (DEBUG).
+"""What happens inside calls, as frozen values for `on_event` and the `payments` logger.
+
+They are logged at DEBUG; a gate that a 429 closes for `LONG` or more, at WARNING.
 
 No event holds a key's secret, a body or account data. A hook that raises cannot break a call.
 """
@@ -14,6 +16,9 @@ from .errors import Effect
 from .models._response import Verdict
 
 logger: logging.Logger = logging.getLogger("payments")
+
+LONG = 10.0
+"""Seconds: a gate closed for so long is worth a warning."""
 
 
 @attrs.frozen
@@ -100,7 +105,8 @@ class Emitter:
 
     def emit(self, event: Event) -> None:
         """Tell everybody."""
-        logger.debug("%s", event)
+        closed = isinstance(event, GateClosed) and event.seconds >= LONG
+        logger.log(logging.WARNING if closed else logging.DEBUG, "%s", event)
         if self._listener is not None:
             try:
                 self._listener(event)

@@ -119,3 +119,11 @@ async def test_the_async_client_closes_at_the_end_of_its_block() -> None:
         await client.payouts.list()
         assert not transport.closed
     assert transport.closed
+
+
+def test_a_warning_about_differing_limits_points_at_who_made_the_client(surface: str) -> None:
+    first = make_client(surface, KEY, base_url=BASE_URL, limits=RateLimits(writes=600))
+    with pytest.warns(RuntimeWarning, match="different rate limits") as caught:
+        second = make_client(surface, KEY, base_url=BASE_URL, limits=RateLimits(writes=700))
+    assert caught[0].filename == make_client.__code__.co_filename
+    assert repr(first) == repr(second)

@@ -107,6 +107,18 @@ async def test_nothing_is_logged_unless_somebody_listens(
     assert [record for record in caplog.records if record.name == "payments"] == []
 
 
+@pytest.mark.parametrize(("seconds", "level"), [("9", "DEBUG"), ("10", "WARNING"), ("60", "WARNING")])
+async def test_a_gate_that_closes_for_long_is_a_warning(
+    connect: Connect, caplog: pytest.LogCaptureFixture, seconds: str, level: str
+) -> None:
+    played = play(connect, refusal(429, {"Retry-After": seconds}), payout_answer())
+    with caplog.at_level(logging.WARNING, logger="payments"):
+        await played.client.payouts.create(**PAYOUT)
+    told = [record.getMessage() for record in caplog.records if record.name == "payments"]
+    assert len(told) == (level == "WARNING")
+    assert all(text.startswith("GateClosed(operation='payouts.create', attempt=1") for text in told)
+
+
 def test_events_cannot_be_changed() -> None:
     event = events.GateClosed("payouts.create", 1, 5.0)
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
