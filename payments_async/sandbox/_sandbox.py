@@ -18,7 +18,7 @@ from ._limits import SandboxLimits
 from ._operations import PREFIX
 from ._profiles import Profile, profile_named
 from ._rules import Rule, check_operation
-from ._server import HOST, Server
+from ._server import HOST, Server, check_port
 from ._tenants import KeyStatus, fingerprint_of
 from ._values import Answer, Change, Delivery, Effect, LoggedRequest, Request
 from ._world import World
@@ -48,9 +48,13 @@ class Sandbox:
         clock: Clock | None = None,
         port: int | None = None,
     ) -> None:
+        if limits is not None and not isinstance(limits, SandboxLimits):
+            raise TypeError(f"limits must be SandboxLimits, not {type(limits).__name__}")
+        check_port(port)
         chosen = profile_named(profile) if isinstance(profile, str) else profile
         self.clock: Clock = clock or VirtualClock.real()
         self._core = Core(chosen, limits or SandboxLimits(), seed)
+        self._profile = chosen.name
         self._port = port
         self._server: Server | None = None
         self._lock = threading.RLock()
@@ -212,6 +216,10 @@ class Sandbox:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def __repr__(self) -> str:
+        address = "not serving" if self._server is None else repr(self.base_url)
+        return f"{type(self).__name__}({address}, profile={self._profile!r})"
 
     def _answer(self, request: Request) -> Answer:
         with self._lock:

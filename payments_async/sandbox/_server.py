@@ -30,6 +30,14 @@ _LINGER_ZERO = struct.pack("ii", 1, 0)
 """Makes a close send RST instead of FIN."""
 
 
+def check_port(port: object) -> None:
+    """Raise TypeError or ValueError for what is no port."""
+    if port is not None and (not isinstance(port, int) or isinstance(port, bool)):
+        raise TypeError(f"port must be a whole number, not {type(port).__name__}")
+    if port is not None and not 0 <= port <= 65_535:
+        raise ValueError("port must be 0 to 65535")
+
+
 def listen(port: int | None) -> socket.socket:
     """A listening loopback socket on `port`, or on a free one below 32768; `OSError` when taken."""
     if port is not None:

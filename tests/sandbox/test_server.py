@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -215,3 +216,28 @@ def test_a_line_that_is_gone_already_needs_no_closing() -> None:
         transport = None
 
     server_module._close(Gone(), reset=True)  # type: ignore[arg-type] # only its transport is looked at
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        ({"limits": 5}, TypeError, "limits must be SandboxLimits, not int"),
+        ({"port": 99_999}, ValueError, "port must be 0 to 65535"),
+        ({"port": -1}, ValueError, "port must be 0 to 65535"),
+        ({"port": "8080"}, TypeError, "port must be a whole number, not str"),
+        ({"port": True}, TypeError, "port must be a whole number, not bool"),
+    ],
+)
+def test_what_a_sandbox_cannot_be_made_of_is_refused_at_once(
+    options: dict[str, Any], error: type[Exception], told: str
+) -> None:
+    with pytest.raises(error, match=told):
+        Sandbox(**options)
+
+
+def test_a_sandbox_shows_its_address_and_profile_and_no_key() -> None:
+    sandbox = Sandbox(profile="hostile")
+    assert repr(sandbox) == "Sandbox(not serving, profile='hostile')"
+    with sandbox:
+        assert repr(sandbox) == f"Sandbox({sandbox.base_url!r}, profile='hostile')"
+        assert sandbox.api_key not in repr(sandbox)
