@@ -18,14 +18,15 @@ from typing import Final
 from weakref import WeakSet, finalize
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector, ThreadedResolver
+from yarl import URL
 
 from payments_async._head import address, check_head, check_proxy
 from payments_async._lean import Lean, lean_supported
 from payments_async._plain import Plain
 from payments_async._runtime import Runtime
 from payments_async._transport_failures import describe
-from payments_async._watchdog import Watchdog
-from payments_async._wire import Answer, Flight, TransportFailure
+from payments_async._watchdog import Verdict, Watch, Watchdog
+from payments_async._wire import Answer, FailureKind, Flight, TransportFailure
 
 MAX_BODY: Final = 8 * 1024 * 1024
 """Bytes of an answer's body, before and after decompression."""
@@ -49,13 +50,22 @@ class _Home:
         try:
             yield
         finally:
-            self.watchdog.close()
-            await self.session.close()
-            _OPEN.discard(self)
+            if self.closing is not None:
+                await asyncio.wait([self.closing])
+            await self.close()
+
+    async def close(self) -> None:
+        """Close what is still open."""
+        self.watchdog.close()
+        _OPEN.discard(self)
+        await self.session.close()
 
     def close_soon(self) -> None:
-        """Close on the running loop, for a transport that is no more."""
-        self.closing = asyncio.ensure_future(self.keeper.aclose())
+        """Close on the running loop, for a transport that is no more.
+
+        Not by the keeper: the loop may be closing that at this moment, and a generator is closed by one only.
+        """
+        self.closing = asyncio.ensure_future(self.close())
 
 
 _OPEN: Final[set[_Home]] = set()
@@ -116,6 +126,7 @@ class AiohttpTransport:
         Raises:
             TransportFailure: no usable answer. Has no cause and no context: those could show headers.
             asyncio.CancelledError: the task was cancelled; a new one, for the same reason.
+            BaseException: an interrupt, without the frames it came through.
             ValueError: the method, address or a header is not fit to be sent; nothing was.
         """
         url = address(flight.url)
@@ -123,29 +134,25 @@ class AiohttpTransport:
         loop = asyncio.get_running_loop()
         home = self._homes.get(loop) or await self._open(loop)
         watch = home.watchdog.watch(flight.timeout)
-        outcome: Answer | TransportFailure | CancelledError
-        overdue = False
+        outcome: Answer | BaseException
         try:
-            await home.slots.acquire()
-            watch.kind = "timeout"
-            try:
-                outcome = await self._style.exchange(home.session, url, flight, self._max_body)
-            finally:
-                home.slots.release()
-        except CancelledError as exc:
-            outcome = CancelledError(*exc.args)
-        except Exception as exc:
-            outcome = describe(exc, sent=flight.sent)
-        finally:
-            overdue = watch.stop()
+            outcome = await self._exchange(home, url, flight, watch)
+        except BaseException as exc:
+            outcome = exc
+        verdict = watch.stop()
         if isinstance(outcome, Answer):
             return outcome
-        if overdue:
-            outcome = TransportFailure(watch.kind, f"the attempt took longer than {flight.timeout:g} s")
+        outcome = _reported(outcome, verdict, flight, watch.kind)
         try:
             raise outcome
         finally:
             del outcome  # an exception in its own traceback's frame would keep both alive
+
+    async def _exchange(self, home: _Home, url: URL, flight: Flight, watch: Watch) -> Answer:
+        """Wait for the turn to use a connection, and use it."""
+        async with home.slots:
+            watch.kind = "timeout"
+            return await self._style.exchange(home.session, url, flight, self._max_body)
 
     async def aclose(self) -> None:
         """Close every connection of the running loop; attempts under way fail, later ones reopen."""
@@ -163,10 +170,10 @@ class AiohttpTransport:
 
     async def _drop_closed(self) -> None:
         """Forget loops that were closed without closing their generators (`asyncio.run` does close them)."""
-        for loop in [loop for loop in self._homes if loop.is_closed()]:
-            home = self._homes.pop(loop)
-            _OPEN.discard(home)
-            await home.session.close()
+        for loop in list(self._homes):  # a copy: other threads open theirs
+            if loop.is_closed() and (home := self._homes.pop(loop, None)) is not None:
+                _OPEN.discard(home)
+                await home.session.close()
 
     def _disown(self) -> None:
         """In a forked child: the parent's sockets are the parent's. Not used, not closed, not told anything.
@@ -174,12 +181,30 @@ class AiohttpTransport:
         Closing them here would also take them out of the parent's selector, which a fork shares. They stay in
         `_OPEN` for as long as the child lives, so that nothing of the parent's is finalized in it.
         """
-        for home in self._homes.values():
+        for home in list(self._homes.values()):
             connector = home.session.connector
             home.session.detach()
             if connector is not None:
                 connector._closed = True  # else its finalizer closes the connections
         self._homes.clear()
+
+
+def _reported(exc: BaseException, verdict: Verdict, flight: Flight, late: FailureKind) -> BaseException:
+    """What leaves for the exception that ended an attempt: nothing of its past, where the headers are.
+
+    `late` is what being overdue is called. Who closes the connections makes aiohttp cancel some of what waits
+    for them: that is a failure, for a cancellation that nobody asked for would end its task without a trace.
+    """
+    if not isinstance(exc, (Exception, CancelledError)):  # an interrupt: whoever raised it waits for itself
+        exc.__cause__ = exc.__context__ = None
+        return exc.with_traceback(None)
+    if verdict == "overdue":
+        return TransportFailure(late, f"the attempt took longer than {flight.timeout:g} s")
+    if isinstance(exc, CancelledError) and verdict == "cancelled":
+        return CancelledError(*exc.args)
+    if isinstance(exc, CancelledError) or verdict == "closed":
+        return TransportFailure("reset" if flight.sent else "connect", "the connections were closed")
+    return describe(exc, sent=flight.sent)
 
 
 _TRANSPORTS: Final[WeakSet[AiohttpTransport]] = WeakSet()

@@ -1,14 +1,15 @@
 """Deadlines of attempts: one timer for all that are under way on a loop, instead of one timer for each.
 
-An attempt that is still under way at its deadline has its task cancelled, the way `asyncio.timeout` does it:
-the watch remembers that the cancellation was its own, takes it back, and leaves anybody else's in place.
+An attempt that is still under way at its deadline, or when the connections are closed, has its task
+cancelled, the way `asyncio.timeout` does it: the watch remembers that the cancellation was its own, takes it
+back, and leaves anybody else's in place.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from typing import Final
+from typing import Final, Literal
 
 from payments_async._runtime import Runtime, Timer
 from payments_async._wire import FailureKind
@@ -16,11 +17,14 @@ from payments_async._wire import FailureKind
 TICK: Final = 0.01
 """Seconds between two looks at the attempts, at least: thousands of deadlines cost 100 looks a second."""
 
+Verdict = Literal["undisturbed", "overdue", "closed", "cancelled"]
+"""Who ended an attempt: nobody, its deadline, the closing of the connections, who cancelled the task."""
+
 
 class Watch:
     """One attempt under way, in the task that made it."""
 
-    __slots__ = ("_cancelling", "_expired", "_task", "_watches", "deadline", "kind")
+    __slots__ = ("_cancelling", "_task", "_verdict", "_watches", "deadline", "kind")
 
     def __init__(self, task: asyncio.Task[object], deadline: float, watches: set[Watch]) -> None:
         self.deadline = deadline
@@ -28,18 +32,21 @@ class Watch:
         """What being late is called; waiting for a connection comes first."""
         self._task = task
         self._cancelling = task.cancelling()
-        self._expired = False
+        self._verdict: Verdict = "undisturbed"
         self._watches = watches
 
-    def expire(self) -> None:
-        """Cancel the attempt."""
-        self._expired = True
+    def expire(self, verdict: Verdict) -> None:
+        """Cancel the attempt; call once."""
+        self._watches.discard(self)
+        self._verdict = verdict
         self._task.cancel()
 
-    def stop(self) -> bool:
-        """End the watch; call once. True when the deadline, and nobody else, cancelled the attempt."""
+    def stop(self) -> Verdict:
+        """End the watch; call once. Somebody else's cancellation wins, also one from before the attempt."""
         self._watches.discard(self)
-        return self._expired and self._task.uncancel() <= self._cancelling
+        if self._verdict != "undisturbed" and self._task.uncancel() <= self._cancelling:
+            return self._verdict
+        return "cancelled" if self._task.cancelling() else "undisturbed"
 
 
 class Watchdog:
@@ -63,14 +70,19 @@ class Watchdog:
         return watch
 
     def close(self) -> None:
-        """Drop the timer; attempts still under way are no longer watched."""
+        """Drop the timer and end the attempts under way: what they wait for may never come now."""
+        self._disarm()
+        for watch in list(self._watches):
+            watch.expire("closed")
+
+    def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None
         self._due = math.inf
 
     def _arm(self, due: float, delay: float) -> None:
-        self.close()
+        self._disarm()
         self._due = due
         self._timer = self._runtime.call_later(delay, self._look)
 
@@ -79,8 +91,7 @@ class Watchdog:
         now = max(self._runtime.monotonic(), self._due)  # a loop may run a timer a clock tick early
         self._timer, self._due = None, math.inf
         for watch in [watch for watch in self._watches if watch.deadline <= now]:
-            self._watches.discard(watch)
-            watch.expire()
+            watch.expire("overdue")
         if self._watches:
             due = max(min(watch.deadline for watch in self._watches), now + TICK)
             self._arm(due, due - now)

@@ -126,6 +126,67 @@ def test_a_transport_dropped_after_its_loop_has_nothing_left_to_close(
     assert (home.closing, home in _transport._OPEN) == (None, False)
 
 
+DROP = """
+import asyncio, sys
+from payments_async._runtime import SYSTEM
+from payments_async._transport import AiohttpTransport
+from payments_async._wire import Flight
+
+async def forgotten(transport):
+    await asyncio.sleep(9)
+
+async def main():
+    transport = AiohttpTransport(runtime=SYSTEM)
+    call = lambda: transport.send(Flight("GET", sys.argv[1], {}, None, 10))
+    await asyncio.gather(call(), call())
+    if sys.argv[2] == "by a task that the loop cancels":
+        task = asyncio.ensure_future(forgotten(transport))
+        await asyncio.sleep(0)
+    if sys.argv[2] == "before the end":
+        del transport, call
+        await asyncio.sleep(0.005)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("when", ["before the end", "at the end", "by a task that the loop cancels"])
+def test_a_transport_dropped_without_closing_is_closed_by_its_loop_without_a_word(
+    when: str, server: RawServer
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", DROP, server.url("/"), when],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+async def test_closed_loops_are_forgotten_while_other_threads_open_and_forget_theirs(
+    server: RawServer, make_transport: MakeTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport = make_transport()
+    await calls(transport, server)
+    (home,) = transport._homes.values()
+    other, closed = asyncio.new_event_loop(), asyncio.new_event_loop()
+    closed.close()
+
+    def meanwhile() -> bool:
+        transport._homes[other] = transport._homes.pop(closed)
+        return True
+
+    monkeypatch.setattr(closed, "is_closed", meanwhile)
+    transport._homes[closed] = home
+    await transport._drop_closed()
+    assert set(transport._homes) == {asyncio.get_running_loop(), other}
+    monkeypatch.undo()
+    other.close()
+    await transport.aclose()
+
+
 async def test_deadlines_and_cancellation_work_on_uvloop(
     server: RawServer, make_transport: MakeTransport
 ) -> None:

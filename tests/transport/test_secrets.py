@@ -7,13 +7,14 @@ import gc
 import logging
 import traceback
 import weakref
+from asyncio import selector_events
 
 import pytest
 
 from payments_async._transport import AiohttpTransport
 from payments_async._wire import TransportFailure
 from tests.support.rawserver import Drip, RawServer, Script, Step
-from tests.transport.flights import KEY, flight
+from tests.transport.flights import KEY, flight, get
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 ENDINGS: dict[str, Script] = {
@@ -102,6 +103,30 @@ async def test_a_cancellation_shows_no_key(
     shown = everything(kept[0])
     assert "send" in shown
     assert KEY.split()[1] not in shown + caplog.text
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_in_the_middle_of_writing_shows_no_key(
+    interrupt: type[BaseException],
+    server: RawServer,
+    transport: AiohttpTransport,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write = selector_events._SelectorSocketTransport.write
+
+    def interrupted(self: object, data: bytes) -> None:
+        if KEY.encode() in data:
+            raise interrupt from ValueError(data)
+        write(self, data)
+
+    monkeypatch.setattr(selector_events._SelectorSocketTransport, "write", interrupted)
+    with asyncio.Runner() as runner:
+        with pytest.raises(interrupt) as caught:
+            runner.run(transport.send(get(server.url("/"))))
+        shown = everything(caught.value)
+        runner.run(transport.aclose())
+    assert "send" in shown
+    assert KEY.split()[1] not in shown
 
 
 async def test_a_failure_is_freed_with_its_last_reference(transport: AiohttpTransport) -> None:

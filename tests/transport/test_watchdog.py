@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -17,21 +18,16 @@ def now() -> float:
 async def attempt(dog: Watchdog, seconds: float, work: float) -> tuple[str, float]:
     """What became of `work` seconds of work, and when."""
     watch = dog.watch(seconds)
-    ended = "done"
-    try:
+    with contextlib.suppress(asyncio.CancelledError):
         await asyncio.sleep(work)
-    except asyncio.CancelledError:
-        ended = "cancelled"
-    if watch.stop():
-        ended = "overdue"
-    return ended, now()
+    return watch.stop(), now()
 
 
 def test_work_that_ends_in_time_is_left_alone() -> None:
     async def main() -> tuple[str, float]:
         return await attempt(Watchdog(SimulatedRuntime()), 5, 4)
 
-    assert run_simulated(main()) == ("done", 4)
+    assert run_simulated(main()) == ("undisturbed", 4)
 
 
 @pytest.mark.parametrize("seconds", [5.0, 0.0])
@@ -119,7 +115,7 @@ def test_an_outer_timeout_stays_the_outer_ones() -> None:
             try:
                 await asyncio.sleep(10)
             finally:
-                assert not watch.stop()
+                assert watch.stop() == "cancelled"
 
     with pytest.raises(TimeoutError):
         run_simulated(main())
@@ -136,10 +132,24 @@ def test_its_own_cancellation_is_taken_back() -> None:
     assert run_simulated(main()) == 0
 
 
-def test_nothing_is_ended_after_closing() -> None:
-    async def main() -> tuple[str, float]:
+def test_closing_ends_the_attempts_under_way_and_no_later_one() -> None:
+    async def main() -> list[tuple[str, float]]:
         dog = Watchdog(SimulatedRuntime())
         asyncio.get_running_loop().call_later(1, dog.close)
-        return await attempt(dog, 2, 3)
+        together = await asyncio.gather(*(attempt(dog, 2, 3) for _ in range(2)))
+        return [*together, await attempt(dog, 5, 4)]
 
-    assert run_simulated(main()) == ("done", 3)
+    assert run_simulated(main()) == [("closed", 1), ("closed", 1), ("undisturbed", 5)]
+
+
+def test_a_cancellation_from_before_the_attempt_is_not_taken_for_nobodys() -> None:
+    async def main() -> tuple[str, float]:
+        async def work() -> tuple[str, float]:
+            current = asyncio.current_task()
+            assert current is not None
+            current.cancel()  # arrives where the task next waits
+            return await attempt(Watchdog(SimulatedRuntime()), 5, 10)
+
+        return await asyncio.ensure_future(work())
+
+    assert run_simulated(main()) == ("cancelled", 0)
