@@ -1,0 +1,263 @@
+"""A machine that sleeps, a disk that fills, a ledger that was tampered with, a list that goes in circles."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async.bulk import LedgerError, OutcomesUnrecorded, PayoutBatch, RowState, _outcomes
+from payments_async.bulk._attempts import Reply
+from payments_async.bulk._replies import failed
+from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger_errors import LedgerBroken, LedgerFull, LedgerGone
+from payments_async.errors import DeadlineExceeded, DecodeError, SearchIncomplete
+from payments_async.models import Attempt
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import (
+    assert_true,
+    in_process,
+    items,
+    ledger_rows,
+    paid,
+    runtime_of,
+    steady_ledgers,
+)
+from tests.support.ledgers import tampering
+
+DAY = 86_400.0
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+class Altering:
+    """A transport that lets a function have a look at each answer."""
+
+    def __init__(self, transport: Any, alter: Callable[[Any, Any], Any]) -> None:
+        self._transport, self._alter = transport, alter
+
+    async def send(self, flight: Any) -> Any:
+        return self._alter(flight, await self._transport.send(flight))
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+def alter(client: Any, function: Callable[[Any, Any], Any]) -> None:
+    """Have a client's answers altered."""
+    client._pipeline.transport = Altering(client._pipeline.transport, function)
+
+
+async def test_an_intent_that_grew_old_while_waiting_is_recorded_anew(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create").respond("429:110", times=4).respond("http:422", times=1, after=4)
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        report = await batch.run(concurrency=1)
+        intents = [row.known.intents for row in await ledger_rows(batch)]
+    assert max(intents) > 1
+    assert report.counts[RowState.REJECTED] == 1  # refused by all requests of all intents: no doubt
+    assert report.counts[RowState.CREATED] == 1
+    assert not any(request.operation == "payouts.list" for request in service.requests[1:])
+
+
+@pytest.mark.parametrize("made", [True, False])
+async def test_a_machine_that_slept_for_a_day_asks_the_list_first(
+    service: Sandbox, tmp_path: Path, made: bool
+) -> None:
+    service.on("payouts.create").respond("lost_response" if made else "lost_request").respond(
+        "http:503", times=1, after=1
+    )
+    async with in_process(service) as client:
+        runtime = runtime_of(client)
+
+        def sleep_once(_flight: Any, answer: Any) -> Any:
+            if answer.status == 503:
+                runtime.advance(DAY)
+                service.advance(DAY)
+            return answer
+
+        alter(client, sleep_once)
+        report = await paid(tmp_path / "l", client, items(1))
+    assert report.exit_code == 0
+    assert_true(report, service, items(1))
+    operations = [request.operation for request in service.requests]
+    assert operations[:4] == ["payouts.list", "payouts.create", "payouts.create", "payouts.list"]
+
+
+async def test_a_body_that_is_not_the_recorded_one_is_never_sent(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client:
+        async with PayoutBatch.open(tmp_path / "l", client) as batch:
+            await batch.load(items(1))
+        with tampering(tmp_path / "l") as tables:
+            _spoil(tables)
+        async with PayoutBatch.open(tmp_path / "l", client) as batch:
+            report = await batch.run()
+            assert (await batch.certify()).check.findings
+    assert report.exit_code == 75
+    assert "not the one that was recorded" in str(report.stopped)
+    assert service.books.payouts() == []
+
+
+def _spoil(tables: sqlite3.Connection) -> None:
+    tables.execute("UPDATE rows SET body = CAST(replace(CAST(body AS TEXT), '1.01', '9.01') AS BLOB)")
+
+
+async def test_outcomes_that_cannot_be_recorded_are_handed_over_and_learned_again(
+    service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with in_process(service) as client:
+        with monkeypatch.context() as patch, pytest.raises(OutcomesUnrecorded) as caught:
+            patch.setattr(Ledger, "record", _raising(LedgerFull("l", "the disk is full")))
+            await paid(tmp_path / "l", client, items(200), concurrency=3)
+        handed = json.loads(caught.value.to_json())
+        assert len(handed) == len(caught.value.outcomes) == len(service.books.payouts()) < 200
+        assert {outcome["known"]["state"] for outcome in handed} == {"CREATED"}
+        report = await paid(tmp_path / "l", client, items(200))
+    assert report.exit_code == 0
+    assert_true(report, service, items(200))
+
+
+def _raising(error: Exception) -> Callable[..., Any]:
+    async def refuse(*_: object) -> Any:
+        raise error
+
+    return refuse
+
+
+async def test_many_outcomes_waiting_hold_back_whoever_adds_to_them(
+    service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_outcomes, "_MOST", 3)
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, items(50), concurrency=20)
+    assert_true(report, service, items(50))
+    assert report.exit_code == 0
+
+
+@pytest.mark.parametrize("error", [LedgerFull("l", "is full"), LedgerGone("l", "is gone")])
+async def test_without_room_for_an_intent_nothing_is_sent(
+    service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: LedgerError
+) -> None:
+    service.on("payouts.create").respond("http:401", times=1)
+    rows = items(5)
+    async with in_process(service) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "claim", _raising(error))
+            report = await paid(tmp_path / "l", client, rows)
+        assert (report.exit_code, report.stopped) == (75, str(error))
+        assert report.counts[RowState.NEW] == 5
+        await paid(tmp_path / "l", client, rows)
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "resend", _raising(error))
+            report = await paid(tmp_path / "l", client, rows)
+        assert (report.exit_code, report.stopped) == (75, str(error))
+        report = await paid(tmp_path / "l", client, rows)
+    assert report.exit_code == 0
+    assert_true(report, service, rows)
+
+
+async def test_without_room_for_the_next_keys_intent_the_row_waits_for_another_run(
+    service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.on("payouts.create").respond("http:409")
+    async with in_process(service) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "resend", _raising(LedgerFull("l", "is full")))
+            report = await paid(tmp_path / "l", client, items(1))
+        assert (report.exit_code, report.stopped) == (3, str(LedgerFull("l", "is full")))
+        assert (await paid(tmp_path / "l", client, items(1))).exit_code == 0
+
+
+async def test_a_ledger_that_breaks_ends_the_run(
+    service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, calls = Ledger.claim, []
+
+    async def breaking(self: Ledger, limit: int) -> Any:
+        calls.append(limit)
+        if len(calls) == 3:
+            raise LedgerBroken("l", "the disk failed")
+        return await claim(self, limit)
+
+    monkeypatch.setattr(Ledger, "claim", breaking)
+    async with in_process(service) as client:
+        with pytest.raises(LedgerBroken):
+            await paid(tmp_path / "l", client, items(50), concurrency=2)
+        assert (await paid(tmp_path / "l", client, items(50))).exit_code == 0
+    assert len(service.books.payouts()) == 50
+
+
+async def test_a_list_that_goes_in_circles_proves_nothing(service: Sandbox, tmp_path: Path) -> None:
+    rows = items(250)
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(rows)
+        await batch.run()
+        alter(batch._service._client, _circling())
+        with pytest.raises(SearchIncomplete):
+            await batch.certify()
+        assert await batch._service.search(["unknown"]) == ({}, False)
+
+
+def _circling() -> Callable[[Any, Any], Any]:
+    """Each page is the first one, and names the same cursor."""
+    first: list[Any] = []
+
+    def circle(_flight: Any, answer: Any) -> Any:
+        if not first:
+            page = json.loads(answer.body)
+            page["pagination"] |= {"next_cursor": "again", "has_more_pages": True}
+            first.append(attrs.evolve(answer, body=json.dumps(page).encode()))
+        return first[0]
+
+    return circle
+
+
+@pytest.mark.parametrize("date", ["", "yesterday", "Mon, 01 Jan 99999999 00:00:00 GMT"])
+async def test_a_date_that_cannot_be_read_is_no_date(service: Sandbox, tmp_path: Path, date: str) -> None:
+    async with in_process(service) as client:
+
+        def spoil(_flight: Any, answer: Any) -> Any:
+            headers = answer.headers.copy()
+            headers["Date"] = date
+            return attrs.evolve(answer, headers=headers)
+
+        alter(client, spoil)
+        service.on("payouts.create").respond("http:409")
+        async with PayoutBatch.open(tmp_path / "l", client) as batch:
+            await batch.load(items(1))
+            assert (await batch.run()).exit_code == 0
+            assert batch._service.moment().server is None
+
+
+def test_a_2xx_with_an_id_that_cannot_be_read_whole_counts_for_the_reference_it_shows() -> None:
+    def told(reference: str) -> Reply:
+        body = json.dumps({"data": {"id": "po_1", "reference": reference, "amount": 7}}).encode()
+        attempt = Attempt(1, "executed", "unreadable", 201)
+        error = DecodeError("no", record_id="po_1", body=body, effect="happened", attempts=(attempt,))
+        return failed(error, "r-1").reply
+
+    assert told("r-1") == Reply(201, record="matching", payout_id="po_1")
+    assert told("r-2") == Reply(201, record="other")
+
+
+def test_what_our_own_pacing_kept_back_was_not_sent_and_costs_no_try() -> None:
+    posted = failed(DeadlineExceeded("late"), "r-1")
+    assert posted.reply == Reply(sent=False)
+    assert not posted.counts
