@@ -1,6 +1,7 @@
 # From payments_async/events.py; change that, then run: python payments_sync/_mirror.py
 """The same objects as in `payments_async.events`."""
 
+from payments_async.events import LONG as LONG
 from payments_async.events import AttemptEnded as AttemptEnded
 from payments_async.events import CallCancelled as CallCancelled
 from payments_async.events import Emitter as Emitter
