@@ -51,6 +51,7 @@ def typing(session: nox.Session) -> None:
     sync(session, "typing")
     session.run("mypy")
     session.run("mypy", "--strict", "tests/typing")
+    session.run("python", "-m", "tests.docs.typed_snippets")
     for package in ("payments_async", "payments_sync"):
         session.run("pyright", "--verifytypes", package, "--ignoreexternal")
 

@@ -141,7 +141,7 @@ def test_a_payout_that_nobody_can_account_for_exits_3(
 
 
 def test_the_whole_demonstration_as_the_readme_calls_it_takes_less_than_15_seconds() -> None:
-    (commands,) = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    commands, *_ = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
     called = [shlex.split(line.split("#")[0].split("uv run ")[1]) for line in commands.splitlines()]
     assert called == [["payments", "demo"], ["nox"]]
     command = shutil.which("payments", path=str(Path(sys.executable).parent))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,9 +19,11 @@ import pytest
 
 from payments_async.cli import main
 from payments_async.cli._exit import Exit
-from payments_async.cli.sandbox import executing, serving
+from payments_async.cli.sandbox import executing, opening, serving
+from payments_async.sandbox import Sandbox
 from payments_async.sandbox._server import listen
 
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 COMMAND = [sys.executable, "-m", "payments_async.cli", "sandbox"]
 
 
@@ -151,6 +154,29 @@ with urlopen(Request(os.environ["PAYMENTS_BASE_URL"] + "/payouts", headers=key))
 
 def test_exec_gives_the_command_a_service_and_ends_with_its_exit_code() -> None:
     assert main(["sandbox", "exec", "--", sys.executable, "-c", LOOK]) == 20
+
+
+def test_the_first_program_of_the_readme_runs_as_the_readme_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Prompt(Sandbox):
+        """Pays out at once, and not after five seconds."""
+
+        def start(self) -> None:
+            super().start()
+            self.on("payouts.create").outcome("complete immediate")
+
+    (line,) = re.findall(r"^\$ uv run payments (sandbox exec .*first\.py)$", README, re.MULTILINE)
+    program = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+    assert program is not None
+    (tmp_path / "first.py").write_text(program[1])
+    monkeypatch.setattr(opening, "Sandbox", Prompt)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    assert main(shlex.split(line)) == Exit.DONE
+    sent, paid = capfd.readouterr().out.splitlines()
+    assert sent.startswith("send the payer to http://127.0.0.1:")
+    assert paid == "invoice-7 completed"
 
 
 def test_exec_passes_on_every_argument_and_the_environment(tmp_path: Path) -> None:

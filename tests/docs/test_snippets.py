@@ -9,50 +9,17 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from payments_async.sandbox import Sandbox
+from tests.docs.snippets import Snippet, all_snippets, snippets_in
+from tests.docs.typed_snippets import as_module, told_for_the_page
 
-ROOT = Path(__file__).parents[2]
-FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOT_RUN = 0
 """How many blocks are marked `no-run`. Raise it only with a reason."""
-
-
-@attrs.frozen
-class Snippet:
-    """A fenced block, and where it stands."""
-
-    file: str
-    line: int
-    info: str
-    code: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
-
-
-def snippets_in(text: str, file: str) -> Iterator[Snippet]:
-    """The Python blocks of a Markdown text; `line` is that of a block's first line of code."""
-    for found in FENCE.finditer(text):
-        if found[1].split(" ")[0] == "python":
-            yield Snippet(file, text.count("\n", 0, found.start(2)) + 1, found[1], found[2])
-
-
-def all_snippets() -> list[Snippet]:
-    """The Python blocks of everything people read."""
-    files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    return [
-        snippet
-        for file in files
-        for snippet in snippets_in(file.read_text(encoding="utf-8"), str(file.relative_to(ROOT)))
-    ]
 
 
 def run(snippet: Snippet) -> dict[str, Any]:
@@ -117,3 +84,17 @@ def test_a_block_may_await_and_its_tests_are_called() -> None:
 
 def test_other_languages_are_left_alone() -> None:
     assert not list(snippets_in("```console\n$ payments demo\n```\n```pythonic\nx\n```\n", "page.md"))
+
+
+def test_a_block_is_type_checked_as_a_module_with_the_lines_of_its_page() -> None:
+    text = "# Page\n\n```python\nvalue = await call()\n\nprint(value)\n```\n"
+    (snippet,) = snippets_in(text, "docs/page.md")
+    module = as_module(snippet).splitlines()
+    assert module[snippet.line - 1] == "    value = await call()"
+    assert compile("\n".join(module), "page", "exec")
+
+
+def test_what_the_type_checker_finds_is_told_with_the_place_on_the_page() -> None:
+    snippet = Snippet("docs/page.md", 4, "python", "value = 1\n")
+    told = told_for_the_page("/somewhere/docs_page_4.py:5: error: no\nFound 1 error\n", [snippet])
+    assert told == "docs/page.md:5: error: no\nFound 1 error\n"
