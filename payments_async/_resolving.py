@@ -26,6 +26,7 @@ from .errors import (
     ResponseMismatch,
 )
 from .models import Payout
+from .models._response import is_replayed
 from .params import PreparedRequest
 
 Find = Callable[..., Awaitable[Payout | None]]
@@ -133,4 +134,4 @@ def _is_the_first_answer(error: PaymentsError) -> bool:
     """A replayed refusal is what the service answered at first: nothing was done."""
     if not isinstance(error, APIStatusError):
         return False
-    return error.headers.get("x-idempotent-replayed", "").strip().lower() == "true"
+    return is_replayed(error.headers)

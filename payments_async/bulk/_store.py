@@ -54,7 +54,8 @@ def stored(values: Sequence[Any]) -> Stored:
 
 
 def _row_of(values: Sequence[Any]) -> LedgerRow:
-    known = Known(RowState(values[11]), *map(int, values[12:17]), values[17])
+    generation, revision, epoch, intents, cleared = map(int, values[12:17])
+    known = Known(RowState(values[11]), generation, revision, epoch, intents, cleared, values[17])
     before_body, after_body = (*values[:4], Decimal(values[4]), *values[5:7]), values[8:11]
     return LedgerRow(*(*before_body, _blob(values[7]), *after_body, known, *values[18:26]))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from functools import cache
 from typing import Any, TypeVar
 
 import attrs
@@ -17,6 +16,12 @@ from ..models import Page
 from ..params import Params, PreparedRequest
 
 R = TypeVar("R")
+
+_MANDATORY: Mapping[type, Mapping[str, None]] = {
+    cls: {field.name: None for field in attrs.fields(cls) if field.default is attrs.NOTHING}
+    for cls in _validation.RULES
+}
+"""Each request's fields without a default, as None: a missing one is a fault, told with the others."""
 
 
 @attrs.frozen(eq=False)
@@ -41,7 +46,7 @@ class Channel:
         self, operation: Operation[Any], cls: type[Params], arguments: Mapping[str, Any]
     ) -> PreparedRequest:
         fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
-        return self.pipeline.prepare(operation, cls(**{**_mandatory(cls), **fields}), options)
+        return self.pipeline.prepare(operation, cls(**{**_MANDATORY[cls], **fields}), options)
 
     async def create(self, operation: Operation[R], cls: type[Params], arguments: Mapping[str, Any]) -> R:
         """Prepare and send."""
@@ -118,12 +123,6 @@ class Channel:
                 told = f"{operation.name}: the service gave the same cursor twice; the walk was stopped"
                 raise PaymentsError(told, operation=operation.name)
             seen.add(cursor)
-
-
-@cache
-def _mandatory(cls: type[Any]) -> Mapping[str, None]:
-    """A request's fields without a default, as None: a missing one is a fault, told with the others."""
-    return {field.name: None for field in attrs.fields(cls) if field.default is attrs.NOTHING}
 
 
 class Resource:

@@ -67,7 +67,7 @@ class AsyncPaymentIntents(Resource):
         return await self._channel.list(INTENTS_LIST, _gaps.INTENT_FILTERS, arguments)
 
     async def iterate(self, **arguments: Unpack[PaymentIntentIteration]) -> AsyncIterator[PaymentIntent]:
-        """Every payment of the list, newest first; pages are read as they are needed.
+        """Every payment of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
             arguments: what `list` takes, and `max_items`.

@@ -67,7 +67,7 @@ class AsyncPayouts(Resource):
         return await self._channel.list(PAYOUTS_LIST, _gaps.PAYOUT_FILTERS, arguments)
 
     async def iterate(self, **arguments: Unpack[PayoutIteration]) -> AsyncIterator[Payout]:
-        """Every payout of the list, newest first; pages are read as they are needed.
+        """Every payout of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
             arguments: what `list` takes, and `max_items`.
@@ -94,7 +94,8 @@ class AsyncPayouts(Resource):
             The payout, with the answer of its page as `.response`.
 
         Raises:
-            SearchIncomplete: the pages were used up before the list's end; `.cursor` goes on.
+            SearchIncomplete: the pages were used up before the list's end, `.cursor` goes on; or a record of
+                the list could not be read, and might be it.
             InvalidRequest: a fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
@@ -105,15 +106,21 @@ class AsyncPayouts(Resource):
             faults["reference"] = ["must be the text that was sent as reference"]
         if faults:
             raise InvalidRequest(faults, operation=_FIND.name)
-        number = 0
+        number, unread = 0, 0
         async for page in self._channel.pages(_FIND, _gaps.PAYOUT_FILTERS, arguments):
             number += 1
             found = next((payout for payout in page if payout.reference == reference), None)
             if found is not None:
                 return attrs.evolve(found, response=page.response)
+            unread += len(page.unread)
             goes_on = page.next_cursor or page.pagination.has_more_pages
             if goes_on and (number == most or not page.next_cursor):
                 raise _incomplete(number, page.next_cursor)
+        if unread:
+            told = (
+                f"payouts.find: {unread} record(s) of the list could not be read, and may be the one wanted"
+            )
+            raise SearchIncomplete(told, pages=number, cursor=None, operation=_FIND.name)
         return None
 
     async def sync(self, payout_id: str, **options: Unpack[ReadOptions]) -> Payout:

@@ -58,7 +58,7 @@ class PaymentIntents:
         return self._bridge.call(self._async.list, **arguments)
 
     def iterate(self, **arguments: Unpack[PaymentIntentIteration]) -> Iterator[PaymentIntent]:
-        """Every payment of the list, newest first; pages are read as they are needed.
+        """Every payment of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
             arguments: what `list` takes, and `max_items`.

@@ -59,7 +59,7 @@ class Payouts:
         return self._bridge.call(self._async.list, **arguments)
 
     def iterate(self, **arguments: Unpack[PayoutIteration]) -> Iterator[Payout]:
-        """Every payout of the list, newest first; pages are read as they are needed.
+        """Every payout of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
             arguments: what `list` takes, and `max_items`.
@@ -85,7 +85,8 @@ class Payouts:
             The payout, with the answer of its page as `.response`.
 
         Raises:
-            SearchIncomplete: the pages were used up before the list's end; `.cursor` goes on.
+            SearchIncomplete: the pages were used up before the list's end, `.cursor` goes on; or a record of
+                the list could not be read, and might be it.
             InvalidRequest: a fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
