@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Final
 
@@ -11,7 +11,7 @@ import attrs
 
 from .._runtime import Timer
 from ..errors import PaymentsError
-from ._ages import Age, Moment, age
+from ._ages import age
 from ._closing import StopRules, Tally, stop_reason
 from ._outcomes import Recorder
 from ._records import Claim, LedgerRow, Resend
@@ -25,7 +25,6 @@ from ._window import Claiming, work_off
 from .ledger import Ledger
 from .ledger_errors import LedgerFull, LedgerGone
 
-_NEVER: Final = Age(0.0, 0.0)
 _AHEAD: Final = 2
 """Intents on the disk for each row that can be under way."""
 
@@ -134,17 +133,12 @@ class Engine:
         moments = await self._ledger.moments(rows)
         resends = []
         for row in rows:
-            made = self._age(row.key_intent, moments)
+            made = age(moments[row.key_intent or 0], self._service.moment(), self._service.started)
             if at_start(row.state, made, same_bytes=same_bytes(row)) is Action.SEND_AGAIN:
                 resends.append(Resend(row.number))
             else:
                 self._resolver.add(Doubt(row))
         return await self._intend(resends) or Claim((), self._service.moment())
-
-    def _age(self, entry: int | None, moments: Mapping[int, Moment]) -> Age:
-        if entry is None:
-            return _NEVER
-        return age(moments[entry], self._service.moment(), self._service.started)
 
     async def _intend(self, resends: Sequence[Resend]) -> Claim | None:
         try:

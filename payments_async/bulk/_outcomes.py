@@ -67,28 +67,29 @@ class Recorder:
     async def flush(self) -> None:
         """Return once all that was put is recorded, or the ledger has refused."""
         while self._failure is None and (self._waiting or self._task is not None):
-            self._start()
-            if self._task is not None:
-                await asyncio.shield(self._task)
+            await asyncio.shield(self._start())
 
     async def close(self) -> None:
         """The same at the end of a run. Raises OutcomesUnrecorded when the ledger has refused."""
         await self.flush()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._stop_timer()
         if self._failure is not None:
             raise OutcomesUnrecorded(self._failure, self._waiting)
 
-    def _start(self) -> None:
+    def _start(self) -> asyncio.Task[None]:
+        self._stop_timer()
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._commit())
+        return self._task
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._task is None and self._failure is None:
-            self._task = asyncio.ensure_future(self._commit())
 
     async def _commit(self) -> None:
         try:
-            while self._waiting:
+            while self._waiting and self._failure is None:
                 group = self._waiting[:_MOST]
                 await self._ledger.record(group)
                 del self._waiting[: len(group)]

@@ -7,8 +7,15 @@ from typing import Final
 
 import attrs
 
-from ..errors import APIConnectionError, APIStatusError, DecodeError, OutcomeUnknown, PaymentsError
-from ..errors import ResponseMismatch as Mismatch
+from ..errors import (
+    APIConnectionError,
+    APIStatusError,
+    DeadlineExceeded,
+    DecodeError,
+    OutcomeUnknown,
+    PaymentsError,
+    ResponseMismatch,
+)
 from ..models import Payout
 from ._attempts import Record, Reply
 
@@ -42,8 +49,9 @@ def succeeded(payout: Payout) -> Posted:
 
 def failed(error: PaymentsError, reference: str) -> Posted:
     """Anything else; the verdict is that of the one attempt."""
-    if not error.attempts:  # its deadline passed at the gate
-        return Posted(Reply(sent=False), code=type(error).__name__, counts=False)
+    if not error.attempts:
+        late = isinstance(error, DeadlineExceeded)  # at the gate, where our own pacing kept it
+        return Posted(Reply(sent=False), code=type(error).__name__, counts=not late)
     attempt = error.attempts[-1]
     cause = error.__cause__ if isinstance(error, OutcomeUnknown) else error
     record, payout_id = _record(cause, reference)
@@ -67,7 +75,7 @@ def headers_of(error: PaymentsError) -> Mapping[str, str]:
 
 def _record(cause: BaseException | None, reference: str) -> tuple[Record, str]:
     """What a 2xx carried that the client could not take for the payout asked for."""
-    if isinstance(cause, Mismatch):
+    if isinstance(cause, ResponseMismatch):
         return "other", ""
     if isinstance(cause, DecodeError) and cause.record_id is not None:
         return ("matching", cause.record_id) if _shown_reference(cause) == reference else ("other", "")

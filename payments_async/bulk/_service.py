@@ -67,8 +67,8 @@ class Service:
 
     async def post(self, row: LedgerRow, seconds: float) -> Posted:
         """Send a row's bytes once; nothing leaves after so many seconds. Raises ConfigurationError."""
-        prepared = self._prepared(row)
         try:
+            prepared = self._prepared(row)
             payout = await self._client.send(prepared, priority="bulk", max_retries=0, deadline=seconds)
         except ConfigurationError:
             raise

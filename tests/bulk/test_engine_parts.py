@@ -1,0 +1,157 @@
+"""Corners of a run: a service that never answers, two currencies, what lists leave out, many findings."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async import AsyncPayments, PayoutRequest
+from payments_async._wire import TransportFailure
+from payments_async.bulk import PayoutBatch, RowState
+from payments_async.bulk._evidence import expected, shown
+from payments_async.bulk._stopping import Stopping
+from payments_async.models import Payout
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import in_process, item, items, ledger_rows, paid, runtime_of, steady_ledgers
+from tests.support.jumping import JumpingRuntime
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+class Unplugged:
+    """A transport whose creations never get out."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+
+    async def send(self, flight: Any) -> Any:
+        if flight.method == "POST":
+            raise TransportFailure("connect", "unplugged")
+        return await self._transport.send(flight)
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+async def test_when_nothing_gets_out_no_new_rows_are_taken_and_none_is_in_doubt(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    async with in_process(service) as client:
+        plugged = client._pipeline.transport
+        client._pipeline.transport = Unplugged(plugged)
+        report = await paid(tmp_path / "l", client, items(100), concurrency=2)
+        assert "cannot be reached" in str(report.stopped)
+        assert (report.exit_code, report.counts[RowState.IN_DOUBT]) == (75, 0)
+        assert report.counts[RowState.NEW] > 80
+        client._pipeline.transport = plugged
+        assert (await paid(tmp_path / "l", client, items(100))).exit_code == 0
+    assert len(service.books.payouts()) == 100
+
+
+async def test_a_run_is_stopped_while_the_service_has_yet_to_say_a_word(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.list").respond("slow:20s")
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        running = asyncio.ensure_future(batch.run(drain=1.0))
+        runtime_of(client).call_later(5.0, batch.stop)
+        report = await running
+    assert (report.exit_code, report.stopped, report.counts[RowState.NEW]) == (75, "stopped", 2)
+
+
+async def test_a_key_that_turns_unusable_during_a_run_halts_it(service: Sandbox, tmp_path: Path) -> None:
+    keys = [service.api_key]
+    async with in_process(service) as inner:
+        client = AsyncPayments(
+            lambda: keys[-1],
+            base_url=inner._pipeline.settings.base_url,
+            transport=inner._pipeline.transport,
+            runtime=runtime_of(inner),
+        )
+        async with PayoutBatch.open(tmp_path / "l", client) as batch:
+            await batch.load(items(300))
+            report = await batch.run(lambda _: keys.append("nonsense"), concurrency=2)
+            assert report.exit_code == 75
+            assert "malformed" in str(report.stopped)
+            keys.append(service.api_key)
+            assert (await batch.run()).exit_code == 0
+
+
+async def test_rows_in_doubt_of_two_currencies_are_found_in_one_walk(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create").respond("lost_response", times=2).respond("http:409", times=2, after=2)
+    rows = [item(1), item(2, currency="XAF")]
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, rows)
+    assert report.exit_code == 0
+    assert report.totals == {"XOF": Decimal("1.01"), "XAF": Decimal("2.01")}
+    assert len(service.books.payouts()) == 2
+
+
+async def test_an_audit_expects_a_conflict_to_be_in_the_list_and_tells_a_hundred_findings_at_most(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    rows = [item(number, reference=f"taken-{number}") for number in range(1, 121)]
+    async with in_process(service) as client:
+        await paid(tmp_path / "theirs", client, rows, max_rows=1)
+        async with PayoutBatch.open(tmp_path / "ours", client) as batch:
+            await batch.load([rows[0]], batch_id="ours")
+            report = await batch.run()
+            assert (report.exit_code, report.counts[RowState.CONFLICT]) == (1, 1)
+            assert (await batch.certify()).is_clean
+        await paid(tmp_path / "theirs", client, rows)
+        async with PayoutBatch.open(tmp_path / "new", client) as batch:
+            await batch.load(rows)
+            audit = (await batch.certify()).audit
+    assert (audit.differing, len(audit.findings)) == (120, 100)
+
+
+async def test_what_the_service_does_not_show_is_not_compared(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(1))
+        (row,) = await ledger_rows(batch)
+    assert shown(Payout(id="po_1")).details == {"method": None}
+    asked = expected(row)
+    assert asked.details["instrument.phone_number"] == "+22990112233"
+    assert asked.proof is not None
+    assert expected(attrs.evolve(row, body=b"{}")).proof is None
+
+
+async def test_a_rest_ends_with_a_halt_and_a_shallow_one_with_draining() -> None:
+    stopping = Stopping(JumpingRuntime())
+    deep = asyncio.ensure_future(stopping.rest(1e9, deep=True))
+    shallow = asyncio.ensure_future(stopping.rest(1e9, deep=False))
+    await asyncio.sleep(0)
+    stopping.drain("first")
+    stopping.drain("second")
+    await shallow
+    assert not deep.done()
+    stopping.halt("third")
+    await deep
+    await stopping.rest(1e9, deep=True)
+    assert stopping.reason == "first"
+
+
+async def test_amounts_of_whole_numbers_are_summed_exactly(service: Sandbox, tmp_path: Path) -> None:
+    rows: list[tuple[str, PayoutRequest]] = [item(number, amount=number) for number in range(1, 4)]
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, rows)
+    assert report.sums == {"XOF": {RowState.CREATED: Decimal(6)}}
