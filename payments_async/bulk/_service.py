@@ -103,8 +103,8 @@ class Service:
         """One page of the list, newest first. Raises PaymentsError."""
         asked = dict(filters or {})
         page = await self._client.payouts.list(page_size=size, cursor=cursor, **asked)  # type: ignore[arg-type] # mypy takes the mapping for any of the arguments
-        if page.response is not None:
-            self._hear(page.response.headers)
+        assert page.response is not None  # it came over the line
+        self._hear(page.response.headers)
         return page
 
     async def search(

@@ -12,20 +12,17 @@ from typing import Any
 import pytest
 
 import payments_async.bulk as bulk
-from payments_async import AsyncPayments, Instrument, PayoutRequest
+from payments_async import Instrument, PayoutRequest
 from payments_async.bulk import BulkError, PayoutBatch, RowState, SourceErrors, SourceUnreadable
 from payments_async.bulk.ledger_errors import (
     LedgerDuplicates,
     LedgerMissing,
-    LedgerOfAnotherAddress,
     LedgerOfAnotherBatch,
-    LedgerOfAnotherEnvironment,
     LedgerOfAnotherInput,
-    LedgerOfAnotherKey,
 )
 from payments_async.bulk.sources import CsvSource
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import in_process, item, items, ledger_rows, paid, steady_ledgers
+from tests.support.batches import in_process, item, items, ledger_rows, steady_ledgers
 from tests.support.payout_files import PHONE, csv_file
 
 
@@ -164,107 +161,6 @@ async def test_a_batch_without_rows_cannot_run(service: Sandbox, tmp_path: Path)
     async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         with pytest.raises(LedgerMissing):
             await batch.run()
-
-
-async def test_the_ledger_stays_with_its_environment_and_address(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-    clients = [
-        (AsyncPayments("sk_live_x", base_url="https://localhost/v1"), LedgerOfAnotherEnvironment),
-        (AsyncPayments(service.api_key, base_url="http://localhost:9/v1"), LedgerOfAnotherAddress),
-    ]
-    for other, error in clients:
-        async with other, PayoutBatch.open(tmp_path / "l", other) as batch:
-            with pytest.raises(error):
-                await batch.run()
-            with pytest.raises(error):
-                await batch.load(items(2))
-    assert service.books.payouts() == []
-
-
-async def test_another_key_goes_on_before_anything_was_sent(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-    async with in_process(service, api_key=service.new_key()) as client:
-        assert (await paid(tmp_path / "l", client, items(2))).exit_code == 0
-
-
-async def test_a_replaced_key_goes_on_once_it_sees_the_ledgers_payouts(tmp_path: Path) -> None:
-    from tests.support.watched import WatchedSandbox
-
-    service = WatchedSandbox(limits=SandboxLimits.off())
-    service.admit("sk_sandbox_rotated")
-    async with in_process(service) as client:
-        await paid(tmp_path / "l", client, items(5), max_rows=2)
-    async with in_process(service, api_key=service.new_key()) as client:
-        with pytest.raises(LedgerOfAnotherKey):
-            await paid(tmp_path / "l", client, items(5))
-    async with in_process(service, api_key="sk_sandbox_rotated") as client:
-        report = await paid(tmp_path / "l", client, items(5))
-    assert report.exit_code == 0
-    assert len({entry.id for entry in service.books.payouts()}) == 5
-
-
-async def test_another_key_is_refused_while_nothing_can_prove_its_project(
-    service: Sandbox, tmp_path: Path
-) -> None:
-    service.on("payouts.create").respond("http:401", times=None)
-    async with in_process(service) as client:
-        await paid(tmp_path / "l", client, items(2))
-    async with in_process(service, api_key=service.new_key()) as client:
-        with pytest.raises(LedgerOfAnotherKey):
-            await paid(tmp_path / "l", client, items(2))
-
-
-async def test_the_status_file_says_how_far_the_run_came(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client:
-        await paid(tmp_path / "l", client, items(3))
-    said = json.loads((tmp_path / "l.status.json").read_text())
-    assert (said["running"], said["rows"]["CREATED"]) == (False, 3)
-    assert said["amounts"]["XOF"]["CREATED"] == "6.03"
-
-
-async def test_the_certificate_tells_what_the_list_shows_otherwise(service: Sandbox, tmp_path: Path) -> None:
-    rows = items(150)
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(rows)
-        await batch.run()
-        certificate = await batch.certify()
-        assert certificate.is_clean
-        assert certificate.audit.seen == 150
-        _forget(service, 1)
-        _falsify(service, 0)
-        certificate = await batch.certify()
-    assert not certificate.is_clean
-    assert (certificate.audit.seen, certificate.audit.missing, certificate.audit.differing) == (148, 1, 1)
-    assert not json.loads(certificate.to_json())["clean"]
-    assert service.api_key not in certificate.to_json()
-
-
-async def test_a_row_that_was_never_sent_and_yet_is_in_the_list_is_told(
-    service: Sandbox, tmp_path: Path
-) -> None:
-    async with in_process(service) as client:
-        await paid(tmp_path / "a", client, items(2))
-        async with PayoutBatch.open(tmp_path / "b", client) as batch:
-            await batch.load(items(2))
-            certificate = await batch.certify()
-    assert certificate.audit.differing == 2
-    assert "NEW" in certificate.audit.findings[0]
-
-
-def _tenant(service: Sandbox) -> Any:
-    return service._core.world.tenants[service.api_key]
-
-
-def _forget(service: Sandbox, place: int) -> None:
-    """The service loses a payout."""
-    del _tenant(service).payouts[place]
-
-
-def _falsify(service: Sandbox, place: int) -> None:
-    """The service shows a payout with another amount."""
-    _tenant(service).payouts[place].amount = Decimal("77")
 
 
 def test_public_names_are_there_and_no_others() -> None:

@@ -17,7 +17,6 @@ from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import (
     assert_true,
     in_process,
-    item,
     items,
     ledger_rows,
     over_socket,
@@ -175,87 +174,6 @@ async def test_an_outage_pauses_the_batch_instead_of_putting_every_row_in_doubt(
     assert report.exit_code == 0
     assert_true(report, service, rows)
     assert not any(request.operation == "payouts.list" for request in service.requests[1:])
-
-
-@pytest.mark.parametrize(
-    ("rule", "created", "why"),
-    [
-        ({"max_rows": 7}, 7, "--max-rows"),
-        ({"max_amount": "10.04"}, 4, "--max-amount"),
-        ({"max_amount": Decimal("820.40")}, 40, None),
-    ],
-)
-async def test_stop_rules_take_no_row_too_many(
-    service: Sandbox, tmp_path: Path, rule: dict[str, Any], created: int, why: str | None
-) -> None:
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, items(40), concurrency=3, **rule)
-        assert report.counts[RowState.CREATED] == posts(service) == created
-        assert report.exit_code == (75 if why else 0)
-        assert why is None or why in str(report.stopped)
-        assert (await paid(tmp_path / "l", client, items(40))).exit_code == 0
-
-
-async def test_too_many_failures_stop_the_batch(service: Sandbox, tmp_path: Path) -> None:
-    service.on("payouts.create").respond("http:422", times=None)
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, items(500), concurrency=5, max_failure_rate=0.5)
-    assert report.exit_code == 75
-    assert "--max-failure-rate" in str(report.stopped)
-    assert posts(service) < 120
-
-
-async def test_stop_finishes_what_is_under_way_and_can_be_resumed(service: Sandbox, tmp_path: Path) -> None:
-    rows = items(1500)
-    async with in_process(service) as client:
-        async with PayoutBatch.open(tmp_path / "l", client) as batch:
-            await batch.load(rows)
-            report = await batch.run(lambda _: batch.stop(), concurrency=10)
-            batch.stop()  # between runs it does nothing
-        assert (report.exit_code, report.stopped) == (75, "stopped")
-        assert report.counts[RowState.IN_FLIGHT] == 0
-        assert 0 < report.counts[RowState.CREATED] == posts(service) < 1500
-        assert (await paid(tmp_path / "l", client, rows)).exit_code == 0
-        async with PayoutBatch.open(tmp_path / "l", client) as batch:
-            assert_true(batch.status(), service, rows)
-
-
-async def test_what_hangs_is_cut_when_the_time_to_drain_is_over(service: Sandbox, tmp_path: Path) -> None:
-    rows = items(3)
-    service.on("payouts.create", description="row 2").respond("slow:25s")
-    async with in_process(service) as client:
-        async with PayoutBatch.open(tmp_path / "l", client) as batch:
-            await batch.load(rows)
-            report = await batch.run(lambda _: batch.stop("SIGTERM"), drain=5.0)
-        assert (report.exit_code, report.stopped) == (75, "SIGTERM")
-        assert report.counts[RowState.IN_FLIGHT] == 1
-        report = await paid(tmp_path / "l", client, rows)
-    assert report.exit_code == 0
-    assert_true(report, service, rows)
-
-
-async def test_a_run_under_way_is_not_run_twice_at_once(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(3))
-        first = asyncio.ensure_future(batch.run())
-        await asyncio.sleep(0)
-        with pytest.raises(Exception, match="being run already"):
-            await batch.run()
-        assert (await first).exit_code == 0
-
-
-@pytest.mark.parametrize(
-    "options", [{"concurrency": 0}, {"concurrency": True}, {"concurrency": 1.5}, {"max_amount": 0.5}]
-)
-async def test_options_that_cannot_be_used_are_refused(
-    service: Sandbox, tmp_path: Path, options: dict[str, Any]
-) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load([item(1)])
-        with pytest.raises(Exception, match="must be"):
-            await batch.run(**options)
-        assert batch.status().counts[RowState.NEW] == 1
-        assert (await batch.run()).exit_code == 0
 
 
 async def test_two_ledgers_of_one_batch_pay_it_once(service: Sandbox, tmp_path: Path) -> None:

@@ -8,18 +8,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from payments_async.bulk import LedgerError, OutcomesUnrecorded, PayoutBatch, RowState, _outcomes
-from payments_async.bulk._attempts import Reply
-from payments_async.bulk._replies import failed
 from payments_async.bulk.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerBroken, LedgerFull, LedgerGone
-from payments_async.errors import DeadlineExceeded, DecodeError, SearchIncomplete
-from payments_async.models import Attempt
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import (
+    alter,
     assert_true,
     in_process,
     items,
@@ -43,24 +39,6 @@ def _steady() -> Iterator[None]:
 def service() -> Sandbox:
     """A sandbox without limits, on a clock that is moved along."""
     return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
-
-
-class Altering:
-    """A transport that lets a function have a look at each answer."""
-
-    def __init__(self, transport: Any, alter: Callable[[Any, Any], Any]) -> None:
-        self._transport, self._alter = transport, alter
-
-    async def send(self, flight: Any) -> Any:
-        return self._alter(flight, await self._transport.send(flight))
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()
-
-
-def alter(client: Any, function: Callable[[Any, Any], Any]) -> None:
-    """Have a client's answers altered."""
-    client._pipeline.transport = Altering(client._pipeline.transport, function)
 
 
 async def test_an_intent_that_grew_old_while_waiting_is_recorded_anew(
@@ -202,62 +180,3 @@ async def test_a_ledger_that_breaks_ends_the_run(
             await paid(tmp_path / "l", client, items(50), concurrency=2)
         assert (await paid(tmp_path / "l", client, items(50))).exit_code == 0
     assert len(service.books.payouts()) == 50
-
-
-async def test_a_list_that_goes_in_circles_proves_nothing(service: Sandbox, tmp_path: Path) -> None:
-    rows = items(250)
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(rows)
-        await batch.run()
-        alter(batch._service._client, _circling())
-        with pytest.raises(SearchIncomplete):
-            await batch.certify()
-        assert await batch._service.search(["unknown"]) == ({}, False)
-
-
-def _circling() -> Callable[[Any, Any], Any]:
-    """Each page is the first one, and names the same cursor."""
-    first: list[Any] = []
-
-    def circle(_flight: Any, answer: Any) -> Any:
-        if not first:
-            page = json.loads(answer.body)
-            page["pagination"] |= {"next_cursor": "again", "has_more_pages": True}
-            first.append(attrs.evolve(answer, body=json.dumps(page).encode()))
-        return first[0]
-
-    return circle
-
-
-@pytest.mark.parametrize("date", ["", "yesterday", "Mon, 01 Jan 99999999 00:00:00 GMT"])
-async def test_a_date_that_cannot_be_read_is_no_date(service: Sandbox, tmp_path: Path, date: str) -> None:
-    async with in_process(service) as client:
-
-        def spoil(_flight: Any, answer: Any) -> Any:
-            headers = answer.headers.copy()
-            headers["Date"] = date
-            return attrs.evolve(answer, headers=headers)
-
-        alter(client, spoil)
-        service.on("payouts.create").respond("http:409")
-        async with PayoutBatch.open(tmp_path / "l", client) as batch:
-            await batch.load(items(1))
-            assert (await batch.run()).exit_code == 0
-            assert batch._service.moment().server is None
-
-
-def test_a_2xx_with_an_id_that_cannot_be_read_whole_counts_for_the_reference_it_shows() -> None:
-    def told(reference: str) -> Reply:
-        body = json.dumps({"data": {"id": "po_1", "reference": reference, "amount": 7}}).encode()
-        attempt = Attempt(1, "executed", "unreadable", 201)
-        error = DecodeError("no", record_id="po_1", body=body, effect="happened", attempts=(attempt,))
-        return failed(error, "r-1").reply
-
-    assert told("r-1") == Reply(201, record="matching", payout_id="po_1")
-    assert told("r-2") == Reply(201, record="other")
-
-
-def test_what_our_own_pacing_kept_back_was_not_sent_and_costs_no_try() -> None:
-    posted = failed(DeadlineExceeded("late"), "r-1")
-    assert posted.reply == Reply(sent=False)
-    assert not posted.counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from email.utils import formatdate
@@ -62,6 +62,24 @@ class Dated:
 
     async def aclose(self) -> None:
         await self._transport.aclose()
+
+
+class Altering:
+    """A transport that lets a function have a look at each answer."""
+
+    def __init__(self, transport: Any, alter: Callable[[Any, Any], Any]) -> None:
+        self._transport, self._alter = transport, alter
+
+    async def send(self, flight: Any) -> Any:
+        return self._alter(flight, await self._transport.send(flight))
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+def alter(client: Any, function: Callable[[Any, Any], Any]) -> None:
+    """Have a client's answers altered."""
+    client._pipeline.transport = Altering(client._pipeline.transport, function)
 
 
 class SteadyRuntime(JumpingRuntime):

@@ -1,0 +1,125 @@
+"""Answers that cannot be taken at their word: odd dates, other records, halves of records, circling lists."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async.bulk import PayoutBatch
+from payments_async.bulk._attempts import Reply
+from payments_async.bulk._replies import failed
+from payments_async.errors import DeadlineExceeded, DecodeError, SearchIncomplete
+from payments_async.models import Attempt
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import (
+    alter,
+    assert_true,
+    in_process,
+    items,
+    paid,
+    steady_ledgers,
+)
+
+DAY = 86_400.0
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+def _spoil(tables: sqlite3.Connection) -> None:
+    tables.execute("UPDATE rows SET body = CAST(replace(CAST(body AS TEXT), '1.01', '9.01') AS BLOB)")
+
+
+def _raising(error: Exception) -> Callable[..., Any]:
+    async def refuse(*_: object) -> Any:
+        raise error
+
+    return refuse
+
+
+async def test_a_list_that_goes_in_circles_proves_nothing(service: Sandbox, tmp_path: Path) -> None:
+    rows = items(250)
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(rows)
+        await batch.run()
+        alter(batch._service._client, _circling())
+        with pytest.raises(SearchIncomplete):
+            await batch.certify()
+        assert await batch._service.search(["unknown"]) == ({}, False)
+
+
+def _circling() -> Callable[[Any, Any], Any]:
+    """Each page is the first one, and names the same cursor."""
+    first: list[Any] = []
+
+    def circle(_flight: Any, answer: Any) -> Any:
+        if not first:
+            page = json.loads(answer.body)
+            page["pagination"] |= {"next_cursor": "again", "has_more_pages": True}
+            first.append(attrs.evolve(answer, body=json.dumps(page).encode()))
+        return first[0]
+
+    return circle
+
+
+@pytest.mark.parametrize("date", ["", "yesterday", "Mon, 01 Jan 99999999 00:00:00 GMT"])
+async def test_a_date_that_cannot_be_read_is_no_date(service: Sandbox, tmp_path: Path, date: str) -> None:
+    async with in_process(service) as client:
+
+        def spoil(_flight: Any, answer: Any) -> Any:
+            headers = answer.headers.copy()
+            headers["Date"] = date
+            return attrs.evolve(answer, headers=headers)
+
+        alter(client, spoil)
+        service.on("payouts.create").respond("http:409")
+        async with PayoutBatch.open(tmp_path / "l", client) as batch:
+            await batch.load(items(1))
+            assert (await batch.run()).exit_code == 0
+            assert batch._service.moment().server is None
+
+
+def test_a_2xx_with_an_id_that_cannot_be_read_whole_counts_for_the_reference_it_shows() -> None:
+    def told(reference: str) -> Reply:
+        body = json.dumps({"data": {"id": "po_1", "reference": reference, "amount": 7}}).encode()
+        attempt = Attempt(1, "executed", "unreadable", 201)
+        error = DecodeError("no", record_id="po_1", body=body, effect="happened", attempts=(attempt,))
+        return failed(error, "r-1").reply
+
+    assert told("r-1") == Reply(201, record="matching", payout_id="po_1")
+    assert told("r-2") == Reply(201, record="other")
+
+
+def test_what_our_own_pacing_kept_back_was_not_sent_and_costs_no_try() -> None:
+    posted = failed(DeadlineExceeded("late"), "r-1")
+    assert posted.reply == Reply(sent=False)
+    assert not posted.counts
+
+
+async def test_another_record_than_was_asked_for_is_looked_up(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client:
+
+        def swap(flight: Any, answer: Any) -> Any:
+            body = answer.body if flight.method == "GET" else answer.body.replace(b"1.01", b"8.08")
+            return attrs.evolve(answer, body=body)
+
+        alter(client, swap)
+        report = await paid(tmp_path / "l", client, items(1))
+    assert report.exit_code == 0
+    assert_true(report, service, items(1))
+    assert [request.operation for request in service.requests][-1] == "payouts.list"
