@@ -142,7 +142,7 @@ async def test_a_redirect_is_an_error_and_sends_nothing_elsewhere(connect: Conne
         pytest.param(403, "allowlist", marks=pytest.mark.fact("error.403")),
         pytest.param(404, "check the id", marks=pytest.mark.fact("error.404")),
         pytest.param(422, "new idempotency key", marks=pytest.mark.fact("error.422")),
-        pytest.param(429, "retry_after", marks=pytest.mark.fact("error.429")),
+        pytest.param(429, "over the rate limit: wait", marks=pytest.mark.fact("error.429")),
     ],
 )
 async def test_a_refusal_says_what_to_do_about_it(connect: Connect, status: int, hint: str) -> None:
