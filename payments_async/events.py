@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 import attrs
 
@@ -106,9 +107,15 @@ class Emitter:
     def emit(self, event: Event) -> None:
         """Tell everybody."""
         closed = isinstance(event, GateClosed) and event.seconds >= LONG
-        logger.log(logging.WARNING if closed else logging.DEBUG, "%s", event)
+        _log(logging.WARNING if closed else logging.DEBUG, "%s", event)
         if self._listener is not None:
             try:
                 self._listener(event)
             except Exception as error:
-                logger.warning("on_event raised %s; the call goes on", type(error).__name__)
+                _log(logging.WARNING, "on_event raised %s; the call goes on", type(error).__name__)
+
+
+def _log(level: int, text: str, told: object) -> None:
+    """Log, and let no handler of the program's break a call that moves money."""
+    with suppress(Exception):
+        logger.log(level, text, told)

@@ -31,7 +31,7 @@ class OutcomesUnrecorded(BulkError):
     def __init__(self, cause: LedgerError, outcomes: Sequence[Outcome]) -> None:
         told = f"{cause}; {len(outcomes)} outcomes are not recorded, the next run will learn them again"
         super().__init__(told)
-        self.__cause__ = cause
+        self.__cause__: BaseException | None = cause
         self.outcomes: tuple[Outcome, ...] = tuple(outcomes)
         """What was learned, without account data."""
 

@@ -137,3 +137,19 @@ async def test_creations_take_a_webhook_url_or_none(
     sandbox.pay(checkout.id)
     sandbox.advance(60)
     assert {delivery.url for delivery in sandbox.deliveries} == ({url} if url else set())
+
+
+async def test_a_log_handler_that_raises_breaks_nothing(connect: Connect) -> None:
+    class Full(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise OSError("no space left")
+
+    handler, before = Full(), events.logger.level
+    events.logger.addHandler(handler)
+    events.logger.setLevel(logging.DEBUG)
+    try:
+        played = play(connect, payout_answer(), on_event=print)
+        assert (await played.client.payouts.create(**PAYOUT)).id
+    finally:
+        events.logger.removeHandler(handler)
+        events.logger.setLevel(before)
