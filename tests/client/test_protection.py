@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from payments_async import Instrument, PreparedRequest
+from payments_async._wire import Answer, Flight, TransportFailure
 from payments_async.errors import ConfigurationError, DuplicateReference, InvalidRequest, OutcomeUnknown
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import JumpingRuntime
@@ -140,3 +141,35 @@ async def test_siblings_share_one_reading_of_the_list(connect: Connect, sandbox:
     )
     assert all(payout.is_successful for payout in final)
     assert len(sandbox.requests) - before <= 3
+
+
+class _Silent:
+    """A line on which every request gets lost, and the second one never comes to an end."""
+
+    def __init__(self) -> None:
+        self.flights: list[Flight] = []
+
+    async def send(self, flight: Flight) -> Answer:
+        self.flights.append(flight)
+        flight.sent = True
+        if len(self.flights) > 1:
+            await asyncio.get_running_loop().create_future()
+        raise TransportFailure("reset", "scripted")
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.mark.parametrize("surface", ["async"], indirect=True)
+async def test_a_resolve_cancelled_in_flight_tells_of_that_attempt(connect: Connect) -> None:
+    line = _Silent()
+    client = connect(transport=line, max_retries=0)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await client.payouts.create(**PAYOUT, reference="r-1")
+    asking = asyncio.ensure_future(client.resolve(caught.value))
+    while len(line.flights) < 2:
+        await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError) as stopped:
+        await asking
+    assert [attempt.reason for attempt in stopped.value.outcome.attempts] == ["cancelled"]  # type: ignore[attr-defined] # it rides along
