@@ -148,11 +148,13 @@ class _Silent:
 
     def __init__(self) -> None:
         self.flights: list[Flight] = []
+        self.silent = asyncio.Event()
 
     async def send(self, flight: Flight) -> Answer:
         self.flights.append(flight)
         flight.sent = True
         if len(self.flights) > 1:
+            self.silent.set()
             await asyncio.get_running_loop().create_future()
         raise TransportFailure("reset", "scripted")
 
@@ -167,8 +169,7 @@ async def test_a_resolve_cancelled_in_flight_tells_of_that_attempt(connect: Conn
     with pytest.raises(OutcomeUnknown) as caught:
         await client.payouts.create(**PAYOUT, reference="r-1")
     asking = asyncio.ensure_future(client.resolve(caught.value))
-    while len(line.flights) < 2:
-        await asyncio.sleep(0)
+    await line.silent.wait()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError) as stopped:
         await asking
