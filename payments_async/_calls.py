@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import attrs
 
-from . import _codec, _gaps, _idempotency, _operations, _validation
+from . import _codec, _gaps, _idempotency, _operations, _rules, _validation
 from ._operations import Limit, Operation
 from .errors import InvalidRequest
 from .models._record import masked
@@ -116,7 +116,7 @@ def with_params(
     refuse_unknown(options, WRITE_OPTIONS if operation.writes else READ_OPTIONS, "request")
     params, extra = {} if params is None else params, options.get("extra_query") or {}
     queries = {"params": params, "extra_query": extra}
-    faults = {name: [p] for name, value in queries.items() if (p := _validation.query(value))}
+    faults = {name: [p] for name, value in queries.items() if (p := _rules.query(value))}
     if json is not None and (problem := _body_problem(operation, json)):
         faults["json"] = [problem]
     if faults:
@@ -125,7 +125,7 @@ def with_params(
 
 
 def _body_problem(operation: Operation[Any], json: object) -> str | None:
-    return _validation.json_object(json) if operation.writes else "does not go with a GET: use params="
+    return _rules.json_object(json) if operation.writes else "does not go with a GET: use params="
 
 
 SEND_OPTIONS = frozenset({"timeout", "deadline", "max_retries"})
@@ -177,7 +177,7 @@ def prepare(
     if key is not None and (problem := _idempotency.problem(key)):
         errors["idempotency_key"] = [problem]
     extra = options.get("extra_body")
-    if extra is not None and (problem := _validation.json_object(extra)):
+    if extra is not None and (problem := _rules.json_object(extra)):
         errors["extra_body"] = [problem]
     errors |= _option_problems(options)
     if errors:
@@ -224,14 +224,14 @@ def _option_problems(options: Mapping[str, Any]) -> Errors:
     headers, query = options.get("extra_headers"), options.get("extra_query")
     if headers is not None and (problem := _headers_problem(headers)):
         errors["extra_headers"] = [problem]
-    if query is not None and (problem := _validation.query(query)):
+    if query is not None and (problem := _rules.query(query)):
         errors["extra_query"] = [problem]
     return errors
 
 
 def _headers_problem(headers: object) -> str | None:
     if not isinstance(headers, Mapping):
-        return f"must be a mapping, not {_validation.kind(headers)}"
+        return f"must be a mapping, not {_rules.kind(headers)}"
     return next((p for name, value in headers.items() if (p := _header_problem(name, value))), None)
 
 
@@ -291,5 +291,5 @@ def _filter(name: str, value: object) -> tuple[str, str | None]:
     if isinstance(value, date) and name.startswith("created_on"):
         return (value.astimezone(UTC) if isinstance(value, datetime) else value).isoformat(), None
     if not isinstance(value, str) or not value or not value.isprintable() or len(value) > 4096:
-        return "", f"must be 1 to 4096 printable characters, not {_validation.described(value)}"
+        return "", f"must be 1 to 4096 printable characters, not {_rules.described(value)}"
     return value, None

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 import attrs
 
-from . import _operations, _validation
+from . import _operations, _rules
 from .errors import InvalidRequest
 
 FLOOR = 5.0
@@ -65,7 +65,7 @@ class Target:
         name = f"{'payment_intent' if kind == 'attempt' else kind}_id"
         faults = _operations.id_problems({name: given})
         if not isinstance(given, str):
-            faults[name] = [f"must be {_WANTED[kind]}, not {_validation.kind(given)}"]
+            faults[name] = [f"must be {_WANTED[kind]}, not {_rules.kind(given)}"]
         if kind == "attempt":
             missing = {"attempt_id": ["is required"]}
             faults |= missing if attempt_id is None else _operations.id_problems({"attempt_id": attempt_id})

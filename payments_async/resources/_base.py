@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from .. import _calls, _validation
+from .. import _calls, _rules, _validation
 from .._operations import Operation, id_problems
 from .._pipeline import Pipeline
 from .._waiting import Waiting
@@ -96,7 +96,7 @@ class Channel:
         left = arguments.get("max_items")
         if left is not None and not _calls.count(left):
             told = "must be a whole number, 0 or more"
-            told += f", not {_validation.kind(left)}" if type(left) is not int else ""
+            told += f", not {_rules.kind(left)}" if type(left) is not int else ""
             raise InvalidRequest({"max_items": [told]}, operation=operation.name)
         if left == 0:
             return

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
+from payments_async import _rules as rules
 from payments_async import _validation as validation
 from payments_async import params
 from payments_async.params import CustomerInput, Instrument, Params, PayoutRequest
@@ -48,19 +49,19 @@ def _payout(**fields: Any) -> PayoutRequest:
     "value", [Decimal(1), Decimal("1.0"), Decimal("1E+30"), Decimal("1." + "0" * 39), Decimal("9" * 31)]
 )
 def test_an_amount_from_one_up_to_a_sane_bound_will_do(value: Decimal) -> None:
-    assert validation.amount(value) is None
+    assert rules.amount(value) is None
 
 
 @pytest.mark.parametrize(
     "value", [Decimal("0.999"), Decimal("1E+31"), Decimal("1." + "0" * 40), Decimal("-1"), Decimal("NaN")]
 )
 def test_an_amount_outside_will_not(value: Decimal) -> None:
-    assert validation.amount(value) is not None
+    assert rules.amount(value) is not None
 
 
 @pytest.mark.parametrize("size", [0, 1, 9, 10])
 def test_up_to_ten_pairs_will_do(size: int) -> None:
-    assert validation.metadata({str(n): n for n in range(size)}) is None
+    assert rules.metadata({str(n): n for n in range(size)}) is None
 
 
 def test_json_is_told_from_what_is_not() -> None:
@@ -68,21 +69,21 @@ def test_json_is_told_from_what_is_not() -> None:
     for _ in range(32):
         deep = [deep]
     good = {"a": [None, True, 1, 1.5, Decimal("2.5"), "é💸", ("t",), {}], "deep": deep, "big": 2**70}
-    assert validation.json_object({**good, "deep": deep[0]}) is None
-    assert validation.json_object(good) == "is nested more than 32 deep"
-    assert validation.json_object([good]) == "must be a mapping, not list"
-    assert validation.json_problem({"a": {"b": [{1: "c"}]}}) == "a.b.0 must have text keys throughout"
-    assert validation.json_problem("\udfff") == "holds a lone surrogate, which is not text"
-    assert validation.json_problem(complex(1)) == "is a complex, which JSON cannot carry"
-    assert validation.json_problem({"a\n": [object()]}) == "'a\\n'.0 is an object, which JSON cannot carry"
-    assert validation.json_problem([float("inf")]) == "0 is a number that is not finite"
+    assert rules.json_object({**good, "deep": deep[0]}) is None
+    assert rules.json_object(good) == "is nested more than 32 deep"
+    assert rules.json_object([good]) == "must be a mapping, not list"
+    assert rules.json_problem({"a": {"b": [{1: "c"}]}}) == "a.b.0 must have text keys throughout"
+    assert rules.json_problem("\udfff") == "holds a lone surrogate, which is not text"
+    assert rules.json_problem(complex(1)) == "is a complex, which JSON cannot carry"
+    assert rules.json_problem({"a\n": [object()]}) == "'a\\n'.0 is an object, which JSON cannot carry"
+    assert rules.json_problem([float("inf")]) == "0 is a number that is not finite"
 
 
 def test_a_query_holds_plain_values_and_lists_of_them() -> None:
-    assert validation.query({"a": 1, "b": ["c", None], "d": True, "e": Decimal("1.5")}) is None
-    assert validation.query("a=b") == "must be a mapping, not str"
+    assert rules.query({"a": 1, "b": ["c", None], "d": True, "e": Decimal("1.5")}) is None
+    assert rules.query("a=b") == "must be a mapping, not str"
     for nested in ({"a": {}}, {"a": [[]]}, {"a": [{}]}):
-        assert validation.query(nested) == "holds a nested value, which a query cannot carry"
+        assert rules.query(nested) == "holds a nested value, which a query cannot carry"
 
 
 def test_a_mapping_in_a_nested_place_is_passed_on_as_it_is() -> None:
@@ -111,21 +112,21 @@ def test_the_future_begins_after_now() -> None:
 
 
 def test_a_lock_is_to_one_thing() -> None:
-    assert validation.not_both("BJ", None) is None
-    assert validation.not_both(None, {"number": "1"}) is None
-    assert validation.not_both("BJ", {"number": "1"}) == "takes a country_code or a phone, not both"
+    assert rules.not_both("BJ", None) is None
+    assert rules.not_both(None, {"number": "1"}) is None
+    assert rules.not_both("BJ", {"number": "1"}) == "takes a country_code or a phone, not both"
     nested = validation.Nested(params.CheckoutRestriction)
     assert nested({"country_code": "BJ"}) is None
-    assert nested({"country_code": "BJ", "phone": "1"}) == validation.not_both("BJ", "1")
+    assert nested({"country_code": "BJ", "phone": "1"}) == rules.not_both("BJ", "1")
     assert nested(CustomerInput()) == "must be CheckoutRestriction or a mapping, not CustomerInput"
 
 
 def test_values_are_described_and_never_shown() -> None:
-    assert validation.described("secret") == "text of 6 characters"
-    assert validation.described(None) == "nothing"
-    assert validation.kind(5) == "int"
-    assert validation.is_unicode("é💸")
-    assert not validation.is_unicode("\ud800")
+    assert rules.described("secret") == "text of 6 characters"
+    assert rules.described(None) == "nothing"
+    assert rules.kind(5) == "int"
+    assert rules.is_unicode("é💸")
+    assert not rules.is_unicode("\ud800")
 
 
 @pytest.mark.parametrize(
