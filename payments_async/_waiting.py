@@ -67,13 +67,25 @@ class Waiting:
         ids, just_read = {"checkout_id": wait.target.id}, not isinstance(checkout, Checkout)
         if not isinstance(checkout, Checkout):
             checkout = await self._read(wait, CHECKOUTS_RETRIEVE, ids, None)
-        payment = checkout.payment
-        if payment is None or payment.id is None or payment.is_final:
+        unseen = 0
+        while (payment := checkout.payment) is None or payment.id is None:
+            if payment is not None and payment.is_final:
+                return checkout
+            await self._rest(wait, unseen)
+            unseen, just_read = unseen + 1, True
+            checkout = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout)
+        if payment.is_final:
             return checkout
         watch = _watch(payment.id, payment.created_at, _is_final)
         listed = await self._until(wait, self._sweeps().intents, watch, checkout, just_read=just_read)
         fresh = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout)
         return _with_listed(fresh, listed)
+
+    async def _rest(self, wait: _Wait, unchanged: int) -> None:
+        """Until the record may be read again, or the wait's time is over."""
+        runtime = self._pipeline.runtime
+        rest = _polling.interval(unchanged, 0, runtime.random())
+        await runtime.sleep(max(min(rest, wait.until - runtime.monotonic()), 0.0))
 
     async def attempt(
         self, payment_intent_id: str, attempt_id: str | None, deadline: float

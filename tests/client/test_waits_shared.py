@@ -100,11 +100,6 @@ async def test_two_waits_for_one_record_both_end_with_it(connect: Connect, sandb
     assert [end.is_successful for end in ends] == [True, True]
 
 
-async def test_a_checkout_without_a_payment_is_given_back_as_it_is(connect: Connect) -> None:
-    played = play(connect, answer(200, {"data": {"checkout": {"id": "cs_1"}, "payment": None}}))
-    assert (await played.client.checkouts.wait("cs_1")).payment is None
-
-
 async def test_a_checkout_takes_the_status_only_the_list_knows(connect: Connect) -> None:
     checkout = {"checkout": {"id": "cs_1"}, "payment": {"id": "pi_1"}}
     listed = {"id": "pi_1", "status": "failed"}
