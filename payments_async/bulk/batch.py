@@ -9,18 +9,16 @@ Each row is paid at most once, whatever dies and whenever; none is lost, and wha
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable
-from decimal import Decimal
 from typing import TYPE_CHECKING, Self
 
 from ..client import AsyncPayments
-from ..params import Money, decimal_if_readable
-from . import _placing, _status_file
-from ._closing import StopRules
-from ._report import BatchReport, Progress, progress_of, report_of
+from ..params import Money
+from . import _options, _placing
+from ._report import BatchReport, Progress, report_of
 from ._service import Service
+from ._session import Session
 from ._stopping import Stopping
 from .errors import BulkError
 
@@ -29,47 +27,45 @@ if TYPE_CHECKING:
     from ._loading import ImportReport, Input
     from .ledger import Ledger
 
-_log = logging.getLogger("payments_async")
-_STATUS_EVERY = 1.0
-
 
 class PayoutBatch:
     """One batch and its ledger, which remembers every row: `async with PayoutBatch.open(path, client)`."""
 
-    def __init__(self, path: str | os.PathLike[str], client: AsyncPayments, *, create: bool = True) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], client: AsyncPayments | None = None, *, create: bool = True
+    ) -> None:
         """Use `open`."""
-        self._path, self._create = os.fspath(path), create
-        self._service = Service(client)
-        self._opened: Ledger | None = None
+        self._session = Session(path, client, create=create)
         self._stopping: Stopping | None = None
-        self._written = -_STATUS_EVERY
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], client: AsyncPayments, *, create: bool = True) -> Self:
+    def open(
+        cls, path: str | os.PathLike[str], client: AsyncPayments | None = None, *, create: bool = True
+    ) -> Self:
         """A batch whose ledger is opened, and locked, by `async with`.
 
         Args:
             path: the ledger: a file on a local disk, made (mode 0600) when it is not there.
-            client: pays; its rate limits pace the batch, behind interactive calls. It stays open.
-            create: whether a missing ledger is made.
+            client: pays; its rate limits pace the batch, behind interactive calls. It stays open. Without
+                one the batch is there to be looked at: what needs the service raises BulkError.
+            create: whether a missing ledger is made; never without a client.
         """
         return cls(path, client, create=create)
 
     async def __aenter__(self) -> Self:
-        from .ledger import Ledger
-
-        clock = self._service.moment
-        self._opened = await Ledger.open(self._path, clock=clock, create=self._create)
+        await self._session.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._ledger.close()
+        await self._session.close()
 
     @property
     def _ledger(self) -> Ledger:
-        if self._opened is None:
-            raise BulkError("the batch is not open: use it as `async with PayoutBatch.open(path, client)`")
-        return self._opened
+        return self._session.ledger
+
+    @property
+    def _service(self) -> Service:
+        return self._session.service
 
     async def load(
         self,
@@ -148,18 +144,18 @@ class PayoutBatch:
 
         if self._stopping is not None:
             raise BulkError("this batch is being run already")
-        amount = decimal_if_readable(max_amount)
-        rules = StopRules(amount, max_rows, max_failure_rate)
-        _check(rules, concurrency)
+        rules = _options.stop_rules(max_amount, max_rows, max_failure_rate, concurrency)
         pace = Pace(concurrency=concurrency, rules=rules, patience=patience, drain=drain)
         stopping = self._stopping = Stopping(self._service.runtime)
         try:
             await _placing.require_place(self._ledger, self._service)
-            engine = Engine(self._ledger, self._service, pace, stopping, lambda: self._committed(on_progress))
+            engine = Engine(
+                self._ledger, self._service, pace, stopping, lambda: self._session.committed(on_progress)
+            )
             await engine.run()
         finally:
             self._stopping = None
-            self._tell(running=False)
+            self._session.tell(running=False)
         return report_of(self._ledger.header, self._ledger.totals, stopping.reason)
 
     def stop(self, reason: str = "stopped") -> None:
@@ -182,34 +178,3 @@ class PayoutBatch:
         from ._certificate import certify
 
         return await certify(self._ledger, self._service)
-
-    def _committed(self, on_progress: Callable[[Progress], object] | None) -> None:
-        now = self._service.runtime.monotonic()
-        if now - self._written >= _STATUS_EVERY:
-            self._written = now
-            self._tell(running=True)
-        if on_progress is not None:
-            try:
-                on_progress(progress_of(self._ledger.header, self._ledger.totals))
-            except Exception as error:
-                _log.warning("on_progress raised %s; the run goes on", type(error).__name__)
-
-    def _tell(self, *, running: bool) -> None:
-        """Rewrite the status file beside the ledger."""
-        ledger = self._ledger
-        said = _status_file.report(
-            ledger.totals,
-            batch_id=ledger.header.binding.batch_id,
-            pid=os.getpid(),
-            at=self._service.moment().wall,
-            running=running,
-        )
-        _status_file.StatusFile.of(ledger.path).write(said)
-
-
-def _check(rules: StopRules, concurrency: int) -> None:
-    """Raise BulkError for an option that cannot be used."""
-    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-        raise BulkError("concurrency must be a whole number, 1 or more")
-    if rules.max_amount is not None and not isinstance(rules.max_amount, Decimal):
-        raise BulkError("max_amount must be exact: a Decimal, a whole number or decimal text")

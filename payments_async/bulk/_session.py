@@ -1,0 +1,88 @@
+"""What an open batch stands on: its ledger, the service it pays at, and who is told how far it has come."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from .._runtime import SYSTEM
+from ..client import AsyncPayments
+from . import _status_file
+from ._ages import Moment
+from ._report import Progress, progress_of
+from ._service import Service
+from .errors import BulkError
+
+if TYPE_CHECKING:
+    from .ledger import Ledger
+
+_log = logging.getLogger("payments_async")
+_STATUS_EVERY: Final = 1.0
+OnProgress = Callable[[Progress], object]
+
+
+class Session:
+    """One batch, between opening and closing."""
+
+    def __init__(self, path: str | os.PathLike[str], client: AsyncPayments | None, *, create: bool) -> None:
+        self._path, self._create = os.fspath(path), create and client is not None
+        self._service = None if client is None else Service(client)
+        self._looking = None if client is not None else SYSTEM.token(8).hex()
+        self._ledger: Ledger | None = None
+        self._written = -_STATUS_EVERY
+
+    async def open(self) -> None:
+        """Open and lock the ledger. Raises LedgerError."""
+        from .ledger import Ledger
+
+        self._ledger = await Ledger.open(self._path, clock=self.moment, create=self._create)
+
+    async def close(self) -> None:
+        """Close the ledger."""
+        await self.ledger.close()
+
+    @property
+    def ledger(self) -> Ledger:
+        """The open ledger. Raises BulkError."""
+        if self._ledger is None:
+            raise BulkError("the batch is not open: use it as `async with PayoutBatch.open(path, client)`")
+        return self._ledger
+
+    @property
+    def service(self) -> Service:
+        """The service through the client. Raises BulkError for a batch that was opened to look only."""
+        if self._service is None:
+            raise BulkError("this batch was opened without a client, to look only: open it with one")
+        return self._service
+
+    def moment(self) -> Moment:
+        """Now: on the client's clocks, or without one on this machine's."""
+        if self._looking is None:
+            return self.service.moment()
+        return Moment(SYSTEM.now().timestamp(), SYSTEM.monotonic(), self._looking)
+
+    def committed(self, on_progress: OnProgress | None) -> None:
+        """Something was recorded: tell whoever looks on, but let nobody break the run."""
+        now = self.service.runtime.monotonic()
+        if now - self._written >= _STATUS_EVERY:
+            self._written = now
+            self.tell(running=True)
+        if on_progress is not None:
+            try:
+                on_progress(progress_of(self.ledger.header, self.ledger.totals))
+            except Exception as error:
+                _log.warning("on_progress raised %s; the run goes on", type(error).__name__)
+
+    def tell(self, *, running: bool) -> None:
+        """Rewrite the status file beside the ledger."""
+        ledger = self.ledger
+        said = _status_file.report(
+            ledger.totals,
+            batch_id=ledger.header.binding.batch_id,
+            pid=os.getpid(),
+            at=self.moment().wall,
+            running=running,
+        )
+        _status_file.StatusFile.of(ledger.path).write(said)

@@ -1,0 +1,42 @@
+"""A batch opened without a client: it can be looked at, and asks nothing of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from payments_async.bulk import BulkError, PayoutBatch, RowState
+from payments_async.bulk.ledger_errors import LedgerMissing
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import in_process, items, paid, steady_ledgers
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+async def test_without_a_client_a_batch_shows_where_it_stands_and_pays_nothing(tmp_path: Path) -> None:
+    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+    async with in_process(service) as client:
+        await paid(tmp_path / "l", client, items(3), max_rows=2)
+    asked = len(service.requests)
+    async with PayoutBatch.open(tmp_path / "l") as batch:
+        assert batch.status().counts[RowState.CREATED] == 2
+        with pytest.raises(BulkError, match="without a client"):
+            await batch.load(items(3))
+        with pytest.raises(BulkError, match="without a client"):
+            await batch.run()
+        with pytest.raises(BulkError, match="without a client"):
+            await batch.certify()
+        batch.stop()
+    assert len(service.requests) == asked
+
+
+async def test_without_a_client_no_ledger_is_made(tmp_path: Path) -> None:
+    with pytest.raises(LedgerMissing):
+        await PayoutBatch.open(tmp_path / "l", create=True).__aenter__()
+    assert list(tmp_path.iterdir()) == []
