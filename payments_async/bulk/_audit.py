@@ -46,7 +46,7 @@ class Auditor:
     async def audit(self) -> Audit:
         """Read the list from its newest payout to its oldest, then the ledger's created rows.
 
-        Raises PaymentsError when the list cannot be read to its end.
+        Raises PaymentsError when the list cannot be read to its end, or not whole.
         """
         async for page in self._pages():
             by_reference = {payout.reference: payout for payout in page if payout.reference is not None}
@@ -60,12 +60,16 @@ class Auditor:
     async def _pages(self) -> AsyncIterator[Sequence[Payout]]:
         cursor: str | None = None
         gone: set[str | None] = set()
+        unread = 0
         while cursor not in gone:
             gone.add(cursor)
             page = await self._service.page(cursor, size=_PAGE)
             yield page.items
-            cursor = page.next_cursor
+            cursor, unread = page.next_cursor, unread + len(page.unread)
             if cursor is None and not page.pagination.has_more_pages:
+                if unread:  # any of them may be what the list seems to be without
+                    told = f"{unread} of the list's payouts could not be read"
+                    raise SearchIncomplete(told, pages=len(gone), cursor=None)
                 return
         raise SearchIncomplete(
             "the list does not come to an end: a cursor repeats", pages=len(gone), cursor=cursor

@@ -98,10 +98,15 @@ class Service:
         await self.page()
 
     async def page(
-        self, cursor: str | None = None, *, size: int = 1, filters: Mapping[str, str | date] | None = None
+        self,
+        cursor: str | None = None,
+        *,
+        size: int = 1,
+        filters: Mapping[str, str | date] | None = None,
+        deadline: float | None = None,
     ) -> Page[Payout]:
-        """One page of the list, newest first. Raises PaymentsError."""
-        asked = dict(filters or {})
+        """One page of the list, newest first; `deadline` in seconds. Raises PaymentsError."""
+        asked: dict[str, object] = {**(filters or {}), **({} if deadline is None else {"deadline": deadline})}
         page = await self._client.payouts.list(page_size=size, cursor=cursor, **asked)  # type: ignore[arg-type] # mypy takes the mapping for any of the arguments
         assert page.response is not None  # it came over the line
         self._hear(page.response.headers)
@@ -113,9 +118,9 @@ class Service:
         """{reference: its payout} of those the list shows, and whether it was read to its end.
 
         It is not read on once all are found. Raises one of `FATAL`; after any other failure the walk has
-        not come to its end.
+        not come to its end, nor has one that met an item it could not read.
         """
-        wanted, found = set(references), dict[str, Payout]()
+        wanted, found, unread = set(references), dict[str, Payout](), False
         cursor: str | None = None
         seen: set[str | None] = set()
         while cursor not in seen:
@@ -127,9 +132,11 @@ class Service:
             except PaymentsError:
                 break
             found.update((p.reference, p) for p in page if p.reference is not None and p.reference in wanted)
-            cursor = page.next_cursor
-            if len(found) == len(wanted) or (cursor is None and not page.pagination.has_more_pages):
+            cursor, unread = page.next_cursor, unread or bool(page.unread)
+            if len(found) == len(wanted):
                 return found, True
+            if cursor is None and not page.pagination.has_more_pages:
+                return found, not unread
         return found, False
 
     def _hear(self, headers: Mapping[str, str]) -> None:
