@@ -59,3 +59,6 @@ KEY_TRUSTED_FOR: Final = 23 * 3600.0
 
 # An abandoned request is taken to be dead after this long. Seconds.
 ABANDONED_AFTER: Final = 15 * 60.0
+
+# Until this long after a payout was made, a list that does not show it proves nothing. Seconds.
+LIST_SETTLES: Final = 15 * 60.0

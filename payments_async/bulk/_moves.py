@@ -46,13 +46,20 @@ def _intended(row: LedgerRow, known: Known, entry: int) -> LedgerRow:
 
 
 def recorded(row: LedgerRow, outcome: Outcome, entry: int) -> LedgerRow | None:
-    """What was learned of a row, added to what was known; None when it was known already, or more was."""
-    if _states.merge(row.known, outcome.known) != outcome.known:
+    """What was learned of a row, added to what was known; None when that adds nothing.
+
+    The facts go with the account that is believed: an outcome that is overruled leaves none.
+    """
+    known = _states.merge(row.known, outcome.known)
+    facts = _facts(row, outcome) if _is_account(outcome.known, known) else {}
+    if known == row.known and all(getattr(row, name) == value for name, value in facts.items()):
         return None
-    facts = _facts(row, outcome)
-    if outcome.known == row.known and facts == {name: getattr(row, name) for name in facts}:
-        return None
-    return attrs.evolve(row, **facts, known=outcome.known, changed_in=entry)
+    return attrs.evolve(row, **facts, known=known, changed_in=entry)
+
+
+def _is_account(known: Known, merged: Known) -> bool:
+    """Whether this is the account that was believed; the other may have counted later intents."""
+    return known == merged or attrs.evolve(known, intents=merged.intents) == merged
 
 
 def _facts(row: LedgerRow, outcome: Outcome) -> dict[str, Any]:

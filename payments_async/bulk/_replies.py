@@ -17,6 +17,7 @@ from ..errors import (
     ResponseMismatch,
 )
 from ..models import Payout
+from ..models._response import is_replayed
 from ._attempts import Record, Reply
 
 _LONGEST: Final = 500
@@ -58,7 +59,7 @@ def failed(error: PaymentsError, reference: str) -> Posted:
     reply = Reply(
         attempt.status,
         sent=attempt.verdict != "not_sent",
-        replayed=headers_of(error).get("x-idempotent-replayed", "").strip().lower() == "true",
+        replayed=is_replayed(headers_of(error)),
         record=record,
         payout_id=payout_id,
         untrusted=isinstance(cause, APIConnectionError) and cause.kind == "tls" and error.effect == "none",

@@ -13,14 +13,11 @@ from typing import Final
 
 import attrs
 
-from .._gaps import ABANDONED_AFTER
+from .._gaps import ABANDONED_AFTER, LIST_SETTLES
 from ._ages import INTENT_LIFETIME, Age, key_is_trusted
 from ._safeguards import ALL, Safeguards
 from ._states import RowState
 from ._witness import Witness
-
-LIST_SETTLES: Final = 900.0
-"""Seconds after which a list is taken to show a payout; until then its silence rejects nothing."""
 
 
 class Action(StrEnum):

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async._gaps import ABANDONED_AFTER, KEY_TRUSTED_FOR
+from payments_async._gaps import ABANDONED_AFTER, KEY_TRUSTED_FOR, LIST_SETTLES
 from payments_async.bulk._ages import INTENT_LIFETIME, Age
 from payments_async.bulk._rules import (
-    LIST_SETTLES,
     Action,
     Finding,
     Hindrance,
