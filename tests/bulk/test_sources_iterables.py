@@ -12,7 +12,7 @@ import pytest
 
 from payments_async import CustomerInput, Instrument, PayoutRequest
 from payments_async.bulk.errors import SourceUnreadable
-from payments_async.bulk.sources import IterableSource, Row, RowFault, open_source
+from payments_async.bulk.sources import IterableSource, Row, RowFault, Source, open_source
 from tests.support.payout_files import PHONE, csv_file, split
 
 REQUEST = PayoutRequest(
@@ -41,7 +41,8 @@ async def test_an_async_iterable_gives_the_same_as_a_list() -> None:
     async def cursor() -> AsyncIterator[PayoutRequest]:
         yield REQUEST
 
-    awaited, listed = IterableSource(cursor()), IterableSource([REQUEST])
+    awaited: Source = IterableSource(cursor())
+    listed: Source = IterableSource([REQUEST])
     assert await items_of(awaited) == await items_of(listed)
     assert awaited.fingerprint() == listed.fingerprint()
     assert awaited.stat() is None

@@ -66,7 +66,12 @@ class JumpingRuntime:
 
     async def sleep(self, seconds: float) -> None:
         done = asyncio.get_running_loop().create_future()
-        timer = self.call_later(seconds, lambda: done.done() or done.set_result(None))
+
+        def wake() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        timer = self.call_later(seconds, wake)
         try:
             await done
         finally:
