@@ -1,0 +1,141 @@
+"""What does a row cost, and does memory stay flat? `python -m benchmarks.bulk_million [ROWS ...]`
+
+A file is imported, paid without rate limits at a stub, certified against the stub's list and exported, each
+size in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from benchmarks import bulk_rows
+from benchmarks.bulk_pay import PHASES
+from benchmarks.bulk_service import Service, serving
+
+ROWS = (10_000, 100_000, 1_000_000)
+_BYTES_A_ROW = 3_000
+"""Of disk, more or less: the file, the ledger and its log, the stub's bodies, an export."""
+_GROWTH = 64
+"""MiB over an idle client that no phase may exceed, whatever the number of rows."""
+MIB = 1 << 20
+
+
+def measure(rows: int, wished: argparse.Namespace) -> dict[str, Any]:
+    """One size; everything in a temporary folder. Raises SystemExit when the disk is too small for it."""
+    with tempfile.TemporaryDirectory(prefix="bulk-million-", dir=wished.folder) as folder:
+        if shutil.disk_usage(folder).free < 2 * rows * _BYTES_A_ROW:
+            raise SystemExit(
+                f"{rows:,} rows take {rows * _BYTES_A_ROW / 1e9:.1f} GB of disk: name a --folder"
+            )
+        file = Path(folder, "payouts.csv")
+        bulk_rows.write(file, rows)
+        with serving("bulk_stub", str(Path(folder, "bodies"))) as stub:
+            phases = _paid(file, stub, wished)
+            return {
+                "rows": rows,
+                "phases": phases,
+                "ledger_bytes": _size(Path(folder), "payouts.ledger*"),
+                "exact": _exact(rows, phases, stub.account()),
+            }
+
+
+def _paid(file: Path, stub: Service, wished: argparse.Namespace) -> dict[str, Any]:
+    """What the paying process tells of its phases."""
+    options = ["--lifted", "--concurrency", str(wished.concurrency), "--phases", *wished.phases]
+    options += ["--uvloop"] if wished.uvloop else []
+    command = [sys.executable, "-m", "benchmarks.bulk_pay", str(file), str(file.with_suffix(".ledger"))]
+    done = subprocess.run(
+        [*command, *options],
+        env={**os.environ, **stub.variables},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return {line["phase"]: line for line in map(json.loads, done.stdout.splitlines())}
+
+
+def _size(folder: Path, pattern: str) -> int:
+    return sum(path.stat().st_size for path in folder.glob(pattern))
+
+
+def _exact(rows: int, phases: Mapping[str, Any], account: Mapping[str, Any]) -> bool:
+    """Whether each row was created exactly once, and stub, input and certificate agree to the cent."""
+    expected = bulk_rows.totals(rows)
+    booked = {currency: Decimal(amount) for currency, amount in account["sums"].items()}
+    once = account["payouts"] == rows and not account["duplicates"] and phases["run"]["exit_code"] == 0
+    if "certify" not in phases:
+        return bool(once and booked == expected)
+    certificate = phases["certify"]["certificate"]
+    created = {currency: Decimal(sums["CREATED"]) for currency, sums in certificate["sums"].items()}
+    return bool(once and certificate["clean"] and booked == created == expected)
+
+
+def table(f: Mapping[str, Any]) -> str:
+    """The figures of one size as rows of a Markdown table."""
+    idle = f["phases"]["idle"]["peak"]
+    lines = []
+    for name in PHASES:
+        phase = f["phases"].get(name)
+        if phase is not None:
+            cpu, wall = phase["user"] + phase["system"], phase["wall"]
+            lines.append(
+                f"| {f['rows']:,} | {name} | {wall:.1f} s | {f['rows'] / wall:,.0f} | "
+                f"{cpu / f['rows'] * 1e6:.0f} µs | {(phase['peak'] - idle) / MIB:.0f} MiB | "
+                f"{phase['load']:.1f} |"
+            )
+    return "\n".join(lines)
+
+
+def missed(f: Mapping[str, Any]) -> list[str]:
+    """The targets that one size misses."""
+    phases = f["phases"]
+    grown = max(phase["peak"] for phase in phases.values() if "peak" in phase) - phases["idle"]["peak"]
+    targets = {
+        "each row paid exactly once, exact to the cent": f["exact"],
+        f"no more than {_GROWTH} MiB over an idle client": grown <= _GROWTH * MIB,
+    }
+    return [f"{f['rows']:,} rows: {target}" for target, reached in targets.items() if not reached]
+
+
+HEADER = (
+    "| rows | phase | wall | rows a second | CPU a row | peak over idle | load |\n"
+    "| --- | --- | --- | --- | --- | --- | --- |"
+)
+
+
+def main() -> None:
+    """Every size, smallest first."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bulk_million", description=__doc__)
+    parser.add_argument(
+        "rows", nargs="*", type=int, default=ROWS, help="sizes; 10⁴, 10⁵ and 10⁶ unless given"
+    )
+    parser.add_argument("--phases", nargs="+", choices=PHASES, default=PHASES)
+    parser.add_argument("--concurrency", type=int, default=64)
+    parser.add_argument("--uvloop", action="store_true")
+    parser.add_argument("--folder", help="where the temporary folder is made")
+    parser.add_argument("--json", action="store_true", help="the figures as JSON lines instead of a table")
+    parser.add_argument("--check", action="store_true", help="exit 1 when a target is missed")
+    wished = parser.parse_args()
+    misses = []
+    if not wished.json:
+        print(HEADER, flush=True)
+    for rows in sorted(wished.rows):
+        f = measure(rows, wished)
+        print(json.dumps(f) if wished.json else table(f), flush=True)
+        misses += missed(f)
+    print("missed: " + "; ".join(misses) if misses else "no target missed", file=sys.stderr)
+    sys.exit(1 if wished.check and misses else 0)
+
+
+if __name__ == "__main__":
+    main()
