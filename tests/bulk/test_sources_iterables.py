@@ -23,7 +23,7 @@ REQUEST = PayoutRequest(
 )
 
 
-async def items_of(source: IterableSource) -> list[Row | RowFault]:
+async def items_of(source: Source) -> list[Row | RowFault]:
     """Everything a source gives."""
     return [item async for item in source.rows()]
 
