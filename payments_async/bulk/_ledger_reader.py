@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Select
+from sqlalchemy import ColumnElement, Executable, Select, and_, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from . import _check, _opening, _store
 from ._ages import Moment
 from ._commit import Standing
 from ._handle import Handle, open_handle
-from ._records import Binding, CheckReport, Header, LedgerRow, Totals
-from ._schema import FOLLOWED, ROWS
+from ._learning import UNSUCCESSFUL
+from ._records import Awaited, Binding, CheckReport, Ends, Header, LedgerRow, Totals
+from ._schema import ENTRIES, FOLLOWED, ROWS
 from ._states import RowState
 from ._store import Stored
 from .ledger_errors import LedgerDamaged, LedgerMissing
 
 _PAGE = 500
 _ORDER = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
+_ENDED = and_(ROWS.c.state == RowState.CREATED, ROWS.c.final)
+_FAILED = and_(_ENDED, or_(ROWS.c.failure_code.is_not(None), ROWS.c.service_status.in_(UNSUCCESSFUL)))
 
 
 class LedgerReader:
@@ -110,6 +114,11 @@ class LedgerReader:
             self.path, self.header.binding, binding, {name for name, may in allowed.items() if may}
         )
 
+    async def first(self) -> LedgerRow:
+        """The row with the lowest number. Raises LedgerMissing before the import."""
+        self.header  # noqa: B018 - a ledger with a header has rows
+        return (await self._found(_store.reading(limit=1)))[0].row
+
     async def row(self, row_key: str) -> LedgerRow | None:
         """The row with this key."""
         return await self._one(ROWS.c.row_key == row_key)
@@ -154,6 +163,39 @@ class LedgerReader:
         async for row in self._pages(FOLLOWED):
             yield row
 
+    async def failed(self) -> AsyncIterator[LedgerRow]:
+        """CREATED rows whose payouts are over and did not arrive, as far as the ledger knows."""
+        async for row in self._pages(_FAILED):
+            yield row
+
+    async def numbered(self, numbers: Iterable[int]) -> dict[int, LedgerRow]:
+        """{number: the row with it}, without those that are not there."""
+        found = await self._handle.transact(lambda db: _store.numbered(db, numbers))
+        return {number: each.row for number, each in found.items()}
+
+    async def awaited(self) -> Awaited:
+        """How many CREATED rows have payouts that are not final, and since when."""
+        entries = select(ROWS.c.first_intent).where(FOLLOWED)
+        begun = select(func.min(ENTRIES.c.server), func.count() == func.count(ENTRIES.c.server))
+        rows, *_ = await self._first(select(func.count()).where(FOLLOWED))
+        since, known = await self._first(begun.where(ENTRIES.c.number.in_(entries)))
+        return Awaited(rows, since if known else None)
+
+    async def ends(self) -> Ends:
+        """How the payouts of CREATED rows have ended, as far as the ledger knows. One pass over its rows."""
+        counts = select(ROWS.c.service_status, func.count()).where(_ENDED)
+        finals = await self._handle.transact(lambda db: _all(db, counts.group_by(ROWS.c.service_status)))
+        failed, *_ = await self._first(select(func.count()).where(_FAILED))
+        return Ends({str(status): rows for status, rows in finals}, failed)
+
+    async def latest_generation(self) -> int:
+        """How often the most retried row was begun anew."""
+        (found,) = await self._first(select(func.max(ROWS.c.generation)))
+        return found or 0
+
+    async def _first(self, statement: Executable) -> Sequence[Any]:
+        return (await self._handle.transact(lambda db: _all(db, statement)))[0]
+
     async def _pages(self, *conditions: ColumnElement[bool]) -> AsyncIterator[LedgerRow]:
         last, more = -1, True
         while more:
@@ -174,3 +216,7 @@ class LedgerReader:
             return await self._handle.transact(lambda db: _check.everything(db, standing))
         except LedgerDamaged as error:
             return CheckReport(0, 0, "", error.findings)  # so damaged that it could not be read through
+
+
+async def _all(db: AsyncConnection, statement: Executable) -> list[Sequence[Any]]:
+    return list(await db.execute(statement))

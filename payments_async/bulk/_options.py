@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 
 from ..params import Money, decimal_if_readable
@@ -19,3 +20,9 @@ def stop_rules(
     if rules.max_amount is not None and not isinstance(rules.max_amount, Decimal):
         raise BulkError("max_amount must be exact: a Decimal, a whole number or decimal text")
     return rules
+
+
+def require_seconds(name: str, value: object) -> None:
+    """Raise BulkError for anything but a positive number of seconds."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise BulkError(f"{name} must be a positive number of seconds")

@@ -41,7 +41,7 @@ class Header:
     rows: int
     """How many rows were imported."""
     totals: Mapping[str, Decimal]
-    """{currency: sum of the imported amounts, major units}."""
+    """{currency: sum of the rows' amounts, major units}: as imported, or as accepted edits left them."""
 
 
 @attrs.frozen
@@ -144,6 +144,25 @@ class Claim:
 
 Totals = Mapping[tuple[RowState, str], tuple[int, Decimal]]
 """{(state, currency): (its rows, the sum of their amounts in major units)}."""
+
+
+@attrs.frozen
+class Awaited:
+    """Created rows whose payouts are not final."""
+
+    rows: int
+    since: float | None
+    """When the first of them was begun, by the service's clock; None when that is not known of all."""
+
+
+@attrs.frozen
+class Ends:
+    """How the payouts of created rows have ended."""
+
+    finals: Mapping[str, int]
+    """{final status, as the service calls it: rows}."""
+    failed: int
+    """Those among them that did not arrive."""
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ import attrs
 
 from . import _closing
 from ._closing import Tally
-from ._records import Header, Totals
+from ._records import Ends, Header, Totals
 from ._states import RowState
 
 
@@ -37,9 +37,22 @@ class BatchReport(Progress):
     balanced: bool
     """Whether every row, and every amount, is in exactly one class."""
     exit_code: int
-    """0 every row created · 1 complete otherwise · 3 rows in doubt · 75 stopped, can be resumed."""
+    """0 every row created · 1 complete otherwise · 3 rows in doubt · 75 stopped, can be resumed.
+
+    When the payouts were followed, 0 says that each of them arrived, 1 that some failed, and 75 also that
+    some are not final yet.
+    """
     stopped: str | None = None
     """Why the run ended early; None when it did not."""
+    finals: Mapping[str, int] = attrs.field(factory=dict)
+    """{final status, as the service calls it: created rows whose payouts have ended so}, as last read."""
+    failed: int = 0
+    """Created rows whose payouts are final and did not arrive: `retry_failed` is for these."""
+
+    @property
+    def awaited(self) -> int:
+        """Created rows whose payouts are not known to be final."""
+        return self.counts[RowState.CREATED] - sum(self.finals.values())
 
 
 def sums_of(totals: Totals) -> dict[str, dict[RowState, Decimal]]:
@@ -60,10 +73,17 @@ def progress_of(header: Header, totals: Totals) -> Progress:
     return Progress(_counts(Tally.of(totals)), sums_of(totals), header.rows)
 
 
-def report_of(header: Header, totals: Totals, stopped: str | None = None) -> BatchReport:
-    """The report that a ledger gives."""
-    tally = Tally.of(totals)
-    return BatchReport(
+def report_of(
+    header: Header,
+    totals: Totals,
+    stopped: str | None = None,
+    *,
+    ends: Ends | None = None,
+    followed: bool = False,
+) -> BatchReport:
+    """The report that a ledger gives. `followed`: the exit code is for how the payouts ended, too."""
+    tally, ends = Tally.of(totals), ends or Ends({}, 0)
+    report = BatchReport(
         _counts(tally),
         sums_of(totals),
         header.rows,
@@ -73,4 +93,15 @@ def report_of(header: Header, totals: Totals, stopped: str | None = None) -> Bat
         _closing.balances(tally, header.rows, header.totals),
         _closing.exit_code(tally),
         stopped,
+        ends.finals,
+        ends.failed,
     )
+    return attrs.evolve(report, exit_code=_followed_code(report)) if followed else report
+
+
+def _followed_code(report: BatchReport) -> int:
+    if not report.complete:
+        return report.exit_code
+    if report.awaited:
+        return _closing.STOPPED
+    return _closing.SOME_REFUSED if report.failed else report.exit_code

@@ -10,21 +10,22 @@ Each row is paid at most once, whatever dies and whenever; none is lost, and wha
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Self
 
 from ..client import AsyncPayments
 from ..params import Money
-from . import _options, _placing
-from ._report import BatchReport, Progress, report_of
+from . import _options
+from ._report import BatchReport, Progress
 from ._service import Service
 from ._session import Session
-from ._stopping import Stopping
-from .errors import BulkError
+from ._work import Work
 
 if TYPE_CHECKING:
     from ._certificate import Certificate
-    from ._loading import ImportReport, Input
+    from ._import_report import ImportReport
+    from ._loading import Input
+    from ._retrying import RetryReport
     from .ledger import Ledger
 
 
@@ -36,7 +37,7 @@ class PayoutBatch:
     ) -> None:
         """Use `open`."""
         self._session = Session(path, client, create=create)
-        self._stopping: Stopping | None = None
+        self._work = Work(self._session)
 
     @classmethod
     def open(
@@ -54,6 +55,7 @@ class PayoutBatch:
 
     async def __aenter__(self) -> Self:
         await self._session.open()
+        await self._work.count_ends()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -119,6 +121,7 @@ class PayoutBatch:
         concurrency: int = 64,
         patience: float = 3600.0,
         drain: float = 30.0,
+        wait_final: float | None = None,
     ) -> BatchReport:
         """Pay: rows that an earlier run left unfinished first, then new ones, then what is in doubt.
 
@@ -133,6 +136,7 @@ class PayoutBatch:
             concurrency: rows under way at a time.
             patience: seconds to wait at the end for rows in doubt of which only time can tell.
             drain: seconds that rows under way are given after `stop`.
+            wait_final: then `follow` the payouts for so many seconds; None to leave that for later.
 
         Raises:
             LedgerOfAnotherKey: the key was replaced, and the new one does not see the ledger's payouts.
@@ -140,35 +144,85 @@ class PayoutBatch:
             OutcomesUnrecorded: the ledger cannot record what was learned; the next run learns it again.
             LedgerError: see `bulk.ledger_errors`.
         """
-        from ._engine import Engine, Pace
+        from ._engine import Pace
 
-        if self._stopping is not None:
-            raise BulkError("this batch is being run already")
         rules = _options.stop_rules(max_amount, max_rows, max_failure_rate, concurrency)
+        if wait_final is not None:
+            _options.require_seconds("wait_final", wait_final)
         pace = Pace(concurrency=concurrency, rules=rules, patience=patience, drain=drain)
-        stopping = self._stopping = Stopping(self._service.runtime)
-        try:
-            await _placing.require_place(self._ledger, self._service)
-            engine = Engine(
-                self._ledger, self._service, pace, stopping, lambda: self._session.committed(on_progress)
-            )
-            await engine.run()
-        finally:
-            self._stopping = None
-            self._session.tell(running=False)
-        return report_of(self._ledger.header, self._ledger.totals, stopping.reason)
+        return await self._work.run(pace, wait_final, on_progress)
+
+    async def follow(
+        self, seconds: float, on_progress: Callable[[Progress], object] | None = None
+    ) -> BatchReport:
+        """Mirror the service's statuses of created payouts in the ledger, until all are final or time is up.
+
+        However many there are, the list is walked for all of them together, never more often than every
+        five seconds (Limits, Polling guidance). Stopped, cancelled or killed, it can be called again: what
+        is final in the ledger is not asked about again. The report's `failed` are for `retry_failed`; its
+        `stopped` says why not all are final, if so.
+
+        Args:
+            seconds: at most so long.
+            on_progress: called after each page of the list; it cannot break the following.
+
+        Raises:
+            LedgerOfAnotherKey: the key was replaced, and the new one does not see the ledger's payouts.
+            LedgerMismatch: begun in another environment or at another address.
+            LedgerError: see `bulk.ledger_errors`.
+            PaymentsError: a replaced key could not be checked.
+        """
+        _options.require_seconds("seconds", seconds)
+        return await self._work.follow(seconds, on_progress)
+
+    async def reconcile(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
+        """Learn what the service's list shows of the batch, and certify it. Sends no payout.
+
+        Rows in flight or in doubt whose payout the list shows are settled: created, or in conflict. Others
+        stay as they are. Statuses are mirrored, the ledger is checked and compared with the list row by row.
+
+        Args:
+            on_progress: called after each page of the list; it cannot break the work.
+
+        Raises:
+            LedgerMismatch: see `run`.
+            LedgerError: see `bulk.ledger_errors`.
+            PaymentsError: the list cannot be read to its end, or not whole; what was learned is recorded.
+        """
+        return await self._work.reconcile(on_progress)
+
+    async def retry_failed(
+        self, *, rows: Collection[int] | None = None, dry_run: bool = False
+    ) -> RetryReport:
+        """Make rows new again whose payouts have finally failed; the next `run` pays them.
+
+        Each payout is read from the service now, and its row is begun anew only when that reading says that
+        it is over and did not arrive. The new payout has a reference of its own: the old one's with `~g1`,
+        then `~g2` and so on (Endpoints, POST /payouts: a reference is used once). Rows in doubt are never
+        begun anew.
+
+        Args:
+            rows: only these, by number; None for all that are known to have failed.
+            dry_run: only say which.
+
+        Raises:
+            BulkError: a row that was asked for is not there, or was not created; nothing was changed.
+            LedgerMismatch: see `run`.
+            LedgerError: see `bulk.ledger_errors`.
+            PaymentsError: the list cannot be read to its end; rows that were begun anew until then stay so.
+        """
+        return await self._work.retry_failed(rows, dry_run=dry_run)
 
     def stop(self, reason: str = "stopped") -> None:
-        """End the run under way: rows under way are finished, no new ones taken. It can be run again.
+        """End what is under way. A run finishes its rows and takes no new ones; it can be run again.
 
         To be called on the run's own event loop, by a signal handler for instance.
         """
-        if self._stopping is not None:
-            self._stopping.drain(reason)
+        self._work.stop(reason)
 
     def status(self) -> BatchReport:
         """Where the batch stands, as of the last commit. Raises LedgerMissing before anything was loaded."""
-        return report_of(self._ledger.header, self._ledger.totals)
+        return self._work.report()
 
     async def certify(self) -> Certificate:
         """Compare the ledger with the service's list and with itself, row by row, and say what was found.

@@ -1,0 +1,128 @@
+"""Rows whose payouts have finally failed, made ready to be paid anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from decimal import Decimal
+
+import attrs
+
+from ..models import Payout
+from ._generations import next_generation
+from ._learning import has_failed, hindrance_to_retry
+from ._mirror import Bits, Mirror, Shown
+from ._records import NewRow
+from ._service import Service
+from ._states import RowState
+from ._totals import EXACT
+from ._walk import pages
+from .errors import BulkError
+from .ledger import Ledger
+
+
+@attrs.frozen
+class LeftRow:
+    """A row that is not paid anew."""
+
+    number: int
+    reason: str
+    """Why, without account data."""
+
+
+@attrs.frozen
+class RetryReport:
+    """Which rows will be paid anew by the next `run`."""
+
+    batch_id: str
+    rows: tuple[int, ...]
+    """Their numbers, in rising order."""
+    totals: Mapping[str, Decimal]
+    """{currency: the sum of their amounts, major units}."""
+    left: tuple[LeftRow, ...]
+    """Rows that were asked for, or taken to have failed, and are left as they are."""
+    dry_run: bool = False
+    """Whether this is only what would have been done."""
+
+
+class Retrier:
+    """Reads each failed payout again at the service, page by page, and begins its row anew at once."""
+
+    def __init__(
+        self, ledger: Ledger, service: Service, rows: Collection[int] | None, *, dry_run: bool = False
+    ) -> None:
+        self._ledger, self._service, self._dry_run = ledger, service, dry_run
+        self._wanted = None if rows is None else frozenset(rows)
+        self._mirror = Mirror(ledger)
+        self._judged = Bits()
+        self._retried: list[int] = []
+        self._left: list[LeftRow] = []
+        self._totals: dict[str, Decimal] = {}
+
+    async def retry(self, on_commit: Callable[[], object]) -> RetryReport:
+        """Walk the list once. Raises BulkError for rows that can never be asked for, and PaymentsError."""
+        await self._check()
+        async for page in pages(self._service):
+            await self._take(page)
+            on_commit()
+        await self._note_unseen()
+        return RetryReport(
+            self._ledger.header.binding.batch_id,
+            tuple(sorted(self._retried)),
+            self._totals,
+            tuple(sorted(self._left, key=lambda left: left.number)),
+            self._dry_run,
+        )
+
+    async def _check(self) -> None:
+        """Raise BulkError, before anything is changed, when rows that were asked for are not created."""
+        found = await self._ledger.numbered(self._wanted or ())
+        for number in sorted(self._wanted or ()):
+            row = found.get(number)
+            if row is None:
+                raise BulkError(f"row {number} is not in the batch; nothing was changed")
+            if row.state is not RowState.CREATED:
+                told = f"row {number} is {row.state}, and only a created row's payout can have failed"
+                raise BulkError(f"{told}; nothing was changed")
+
+    async def _take(self, page: Sequence[Payout]) -> None:
+        anew = []
+        for shown in await self._mirror.take(page):
+            if self._is_candidate(shown) and self._judged.add(shown.row.number):
+                new = self._judged_row(shown)
+                if new is not None:
+                    anew.append((shown.row, new))
+        if anew and not self._dry_run:
+            await self._ledger.next_generation(new for _, new in anew)
+        for row, _ in anew:
+            self._retried.append(row.number)
+            total = self._totals.get(row.currency, Decimal(0))
+            self._totals[row.currency] = EXACT.add(total, row.amount)
+
+    def _is_candidate(self, shown: Shown) -> bool:
+        if self._wanted is not None:
+            return shown.row.number in self._wanted
+        return has_failed(shown.before) or has_failed(shown.row)
+
+    def _judged_row(self, shown: Shown) -> NewRow | None:
+        """What replaces a row, given what the service says of its payout now; None when it is left."""
+        reason = hindrance_to_retry(shown.row, shown.payout)
+        if reason is None:
+            try:
+                return next_generation(shown.row, self._ledger.header.binding)
+            except ValueError as error:
+                reason = str(error)
+        self._left.append(LeftRow(shown.row.number, reason))
+        return None
+
+    async def _note_unseen(self) -> None:
+        """Leave the rows that the list does not show: their payouts could not be read again."""
+        if self._wanted is not None:
+            missing = [number for number in self._wanted if number not in self._judged]
+            self._left.extend(LeftRow(number, _UNSEEN) for number in missing)
+            return
+        async for row in self._ledger.failed():
+            if row.number not in self._judged:
+                self._left.append(LeftRow(row.number, _UNSEEN))
+
+
+_UNSEEN = "the list does not show its payout"

@@ -1,0 +1,116 @@
+"""What is done with an open batch at the service, one thing at a time: pay, follow, reconcile, retry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from . import _placing
+from ._records import Ends
+from ._report import BatchReport, report_of
+from ._session import OnProgress, Session
+from ._stopping import Stopping
+from .errors import BulkError
+
+if TYPE_CHECKING:
+    from ._certificate import Certificate
+    from ._engine import Pace
+    from ._follow import Rhythm
+    from ._retrying import RetryReport
+
+
+class Work:
+    """The work on one batch."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._stopping: Stopping | None = None
+        self._rhythm: Rhythm | None = None
+        self._ends: Ends | None = None
+
+    def stop(self, reason: str) -> None:
+        """End what is under way."""
+        if self._stopping is not None:
+            self._stopping.drain(reason)
+
+    def report(self, stopped: str | None = None, *, followed: bool = False) -> BatchReport:
+        """Where the batch stands, with its payouts' ends as they were last counted."""
+        ledger = self._session.ledger
+        return report_of(ledger.header, ledger.totals, stopped, ends=self._ends, followed=followed)
+
+    async def count_ends(self) -> None:
+        """Count how the payouts have ended, for the reports to come."""
+        ledger = self._session.ledger
+        self._ends = None if ledger.is_empty else await ledger.ends()
+
+    async def run(self, pace: Pace, wait_final: float | None, on_progress: OnProgress | None) -> BatchReport:
+        """Pay, and then follow for so many seconds, unless the run was stopped."""
+        from ._engine import Engine
+
+        session = self._session
+        with self._under_way() as stopping:
+            await _placing.require_place(session.ledger, session.service)
+            engine = Engine(session.ledger, session.service, pace, stopping, self._telling(on_progress))
+            await engine.run()
+            follows = wait_final is not None and not stopping.draining
+            if wait_final is not None and follows:
+                await self._follow(wait_final, stopping, on_progress)
+            await self.count_ends()
+        return self.report(stopping.reason, followed=wait_final is not None)
+
+    async def follow(self, seconds: float, on_progress: OnProgress | None) -> BatchReport:
+        """Mirror the payouts' statuses for so many seconds."""
+        session = self._session
+        with self._under_way() as stopping:
+            await _placing.require_place(session.ledger, session.service)
+            await self._follow(seconds, stopping, on_progress)
+            await self.count_ends()
+        return self.report(stopping.reason, followed=True)
+
+    async def _follow(self, seconds: float, stopping: Stopping, on_progress: OnProgress | None) -> None:
+        from ._follow import Follower, Rhythm
+
+        session = self._session
+        rhythm = self._rhythm = self._rhythm or Rhythm(session.service.runtime)
+        follower = Follower(session.ledger, session.service, stopping, rhythm, self._telling(on_progress))
+        await follower.follow(seconds)
+
+    async def reconcile(self, on_progress: OnProgress | None) -> Certificate:
+        """Learn from the list, then certify."""
+        from ._reconciling import reconcile
+
+        session = self._session
+        with self._under_way():
+            await _placing.require_place(session.ledger, session.service)
+            certificate = await reconcile(session.ledger, session.service, self._telling(on_progress))
+            await self.count_ends()
+        return certificate
+
+    async def retry_failed(self, rows: Collection[int] | None, *, dry_run: bool) -> RetryReport:
+        """Begin rows anew whose payouts have failed."""
+        from ._retrying import Retrier
+
+        session = self._session
+        with self._under_way():
+            await _placing.require_place(session.ledger, session.service)
+            retrier = Retrier(session.ledger, session.service, rows, dry_run=dry_run)
+            report = await retrier.retry(self._telling(None))
+            await self.count_ends()
+        return report
+
+    def _telling(self, on_progress: OnProgress | None) -> Callable[[], object]:
+        return lambda: self._session.committed(on_progress)
+
+    @contextmanager
+    def _under_way(self) -> Iterator[Stopping]:
+        """The one piece of work that is under way. Raises BulkError while there is another."""
+        if self._stopping is not None:
+            raise BulkError("this batch is being run already, or worked on otherwise: wait for that, or stop it")
+        runtime = self._session.service.runtime
+        self._stopping = Stopping(runtime)
+        try:
+            yield self._stopping
+        finally:
+            self._stopping = None
+            self._session.tell(running=False)
