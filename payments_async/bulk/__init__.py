@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._audit import Audit as Audit
     from ._certificate import Certificate as Certificate
-    from ._loading import ImportReport as ImportReport
+    from ._differences import InputDifference as InputDifference
+    from ._import_report import ImportReport as ImportReport
     from ._outcomes import OutcomesUnrecorded as OutcomesUnrecorded
     from ._records import CheckReport as CheckReport
     from ._report import BatchReport as BatchReport
@@ -35,19 +36,22 @@ if TYPE_CHECKING:
     from .errors import BulkError as BulkError
     from .errors import SourceErrors as SourceErrors
     from .errors import SourceUnreadable as SourceUnreadable
+    from .ledger_errors import InputPaidElsewhere as InputPaidElsewhere
     from .ledger_errors import LedgerError as LedgerError
+    from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
 
 _HOMES = {
     "_audit": ("Audit",),
     "_certificate": ("Certificate",),
-    "_loading": ("ImportReport",),
+    "_differences": ("InputDifference",),
+    "_import_report": ("ImportReport",),
     "_outcomes": ("OutcomesUnrecorded",),
     "_records": ("CheckReport",),
     "_report": ("BatchReport", "Progress"),
     "_states": ("RowState",),
     "batch": ("PayoutBatch",),
     "errors": ("BulkError", "SourceErrors", "SourceUnreadable"),
-    "ledger_errors": ("LedgerError",),
+    "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -33,7 +33,7 @@ class Tally:
         counts: dict[RowState, int] = {}
         for (state, _), (number, _sum) in rows.items():
             counts[state] = counts.get(state, 0) + number
-        return cls(counts, {key: total for key, (_, total) in rows.items()})
+        return cls(counts, {key: total for key, (number, total) in rows.items() if number})
 
     def count(self, *states: RowState) -> int:
         """Rows in any of these states."""

@@ -51,8 +51,9 @@ async def commit(
 
 
 async def rebind(db: AsyncConnection, before: Standing, binding: Binding, at: Moment) -> Standing:
-    """Write down another binding, with an entry that says so."""
-    header = attrs.evolve(before.header, binding=binding)
+    """Write down another binding, with an entry that says so, and the sums that corrections have changed."""
+    totals = _totals.by_currency(before.totals)
+    header = attrs.evolve(before.header, binding=binding, totals=totals)
     facts, digest = _store.facts(header), before.head.rows_digest
     entry = _chain.linked(before.head, binding.batch_id, at, "header", facts, digest)
     await _store.append(db, entry)

@@ -119,6 +119,11 @@ class LedgerReader:
         self.header  # noqa: B018 - a ledger with a header has rows
         return (await self._found(_store.reading(limit=1)))[0].row
 
+    async def first(self) -> LedgerRow:
+        """The row with the lowest number. Raises LedgerMissing before the import."""
+        self.header  # noqa: B018 - a ledger with a header has rows
+        return (await self._found(_store.reading(limit=1)))[0].row
+
     async def row(self, row_key: str) -> LedgerRow | None:
         """The row with this key."""
         return await self._one(ROWS.c.row_key == row_key)

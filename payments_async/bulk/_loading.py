@@ -4,60 +4,45 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
-from contextlib import nullcontext
-from decimal import Decimal
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from contextlib import aclosing
+from typing import Final
 
 import attrs
 
+from . import _edits
 from ._closing import Place
+from ._import_report import ImportReport
+from ._reading import Reading
 from ._records import Binding, NewRow
-from ._rows_in import Naming, checked
+from ._rows_in import Naming
+from ._siblings import paid_elsewhere
 from .errors import SourceUnreadable
 from .ledger import Ledger
-from .sources import FaultCollector, Item, IterableSource, RejectsFile, Row, RowFault, Source, open_source
+from .sources import Item, IterableSource, Source, open_source
 
 Input = Source | str | os.PathLike[str] | Iterable[Item] | AsyncIterable[Item]
 """A source, a file's path, or payouts themselves."""
 
-
-@attrs.frozen
-class ImportReport:
-    """What a batch's input came to."""
-
-    batch_id: str
-    rows: int
-    """Rows of the batch."""
-    totals: Mapping[str, Decimal]
-    """{currency: the sum of their amounts, major units}."""
-    is_new: bool
-    """Whether they were imported now; False when the ledger had them already."""
-    skipped: int
-    """Rows left out because of faults, when they were read now."""
-    warnings: tuple[str, ...]
-    """The first of what is allowed and yet worth a look."""
+_NO_FILE: Final = "{}"
 
 
 @attrs.frozen(kw_only=True)
 class Wishes:
-    """How an input is to be read."""
+    """How an input is to be read, and what may be done with it."""
 
-    batch_id: str | None
-    prefix: str
-    proofs: bool
-    skip_invalid: bool
-    rejects: str | os.PathLike[str] | None
+    batch_id: str | None = None
+    prefix: str = ""
+    proofs: bool = True
+    skip_invalid: bool = False
+    rejects: str | os.PathLike[str] | None = None
+    accept_edits: bool = False
+    pay_again: bool = False
 
-
-@attrs.define
-class _Reading:
-    fingerprint: str = ""
-    rows: int = 0
-    skipped: int = 0
-    warnings: list[str] = attrs.field(factory=list)
-
-
-_WARNINGS = 20
+    def reading(self, source: Source, *, rejects: bool = True) -> Reading:
+        """A reading of a source."""
+        path = self.rejects if rejects else None
+        return Reading(source, prefix=self.prefix, proofs=self.proofs, rejects=path)
 
 
 def source_of(given: Input, *, strict_amounts: bool) -> Source:
@@ -75,6 +60,11 @@ def stat_of(source: Source) -> str:
     return json.dumps({} if stat is None else attrs.asdict(stat), separators=(",", ":"))
 
 
+def same_file(recorded: Binding, stat: str) -> bool:
+    """Whether a file is the one that was read into the ledger, by what can be seen of it."""
+    return stat not in (_NO_FILE, "") and stat == recorded.input_stat
+
+
 async def load(ledger: Ledger, place: Place, source: Source, wishes: Wishes) -> ImportReport:
     """Import a source, or see that it is what the ledger was begun with.
 
@@ -83,16 +73,39 @@ async def load(ledger: Ledger, place: Place, source: Source, wishes: Wishes) -> 
     stat = stat_of(source)
     if not ledger.is_empty:
         return await _known(ledger, place, source, wishes, stat)
-    reading = await _read(source, wishes)
+    reading = await read(source, wishes)
     batch_id = wishes.batch_id or reading.fingerprint
     binding = Binding(batch_id, place.environment, place.base_url, place.key, reading.fingerprint, stat)
+    warnings = [*_paid_again(ledger, binding, wishes), *reading.warnings]
     naming = Naming(place.environment, batch_id, wishes.prefix, wishes.proofs)
     header = await ledger.import_rows(binding, _rows(source, naming, reading.fingerprint))
-    told = tuple(reading.warnings)
-    return ImportReport(batch_id, header.rows, dict(header.totals), True, reading.skipped, told)
+    totals, skipped = dict(header.totals), reading.faults.rows
+    return ImportReport(batch_id, header.rows, totals, True, skipped, tuple(warnings))
 
 
-async def _known(ledger: Ledger, place: Place, source: Source, wishes: Wishes, stat: str) -> ImportReport:
+async def read(source: Source, wishes: Wishes) -> Reading:
+    """Every row once. Raises SourceErrors with all faults together, unless they are to be skipped."""
+    reading = wishes.reading(source)
+    await reading.through()
+    if not wishes.skip_invalid and (error := reading.error):
+        raise error
+    if not reading.good:
+        raise SourceUnreadable(source.name, "has no row that can be paid")
+    return reading
+
+
+def _paid_again(ledger: Ledger, binding: Binding, wishes: Wishes) -> list[str]:
+    """The warning that an input is another batch too. Raises InputPaidElsewhere unless that is wished."""
+    elsewhere = paid_elsewhere(ledger.path, binding)
+    if elsewhere is None:
+        return []
+    if not wishes.pay_again:
+        raise elsewhere
+    return [f"{elsewhere.problem}: it is paid again on purpose"]
+
+
+def require_place(ledger: Ledger, place: Place, wishes: Wishes) -> Binding:
+    """See that a ledger is of the batch that is meant, and belongs here. Raises LedgerMismatch."""
     recorded = ledger.header.binding
     given = attrs.evolve(
         recorded,
@@ -101,44 +114,47 @@ async def _known(ledger: Ledger, place: Place, source: Source, wishes: Wishes, s
         base_url=place.base_url,
     )
     ledger.require(given)
-    if stat == "{}" or stat != recorded.input_stat:
-        reading = await _read(source, attrs.evolve(wishes, skip_invalid=True, rejects=None))
-        ledger.require(attrs.evolve(given, input_hash=reading.fingerprint))
+    return given
+
+
+async def _known(ledger: Ledger, place: Place, source: Source, wishes: Wishes, stat: str) -> ImportReport:
+    given = require_place(ledger, place, wishes)
+    if not same_file(given, stat):
+        reading = wishes.reading(source, rejects=False)
+        await reading.through()
+        if reading.fingerprint != given.input_hash:
+            edited = attrs.evolve(given, input_hash=reading.fingerprint, input_stat=stat)
+            return await _edited(ledger, source, wishes, edited)
     header = ledger.header
-    return ImportReport(recorded.batch_id, header.rows, dict(header.totals), False, 0, ())
+    return ImportReport(given.batch_id, header.rows, dict(header.totals), False, 0, ())
 
 
-async def _read(source: Source, wishes: Wishes) -> _Reading:
-    """Every row once. Raises SourceErrors with all faults together, unless they are to be skipped."""
-    reading, faults = _Reading(), FaultCollector(source)
-    rejects = RejectsFile(wishes.rejects, source) if wishes.rejects is not None else None
-    with rejects or nullcontext():
-        async for item in checked(source, prefix=wishes.prefix, proofs=wishes.proofs):
-            if isinstance(item, RowFault):
-                faults.add(item)
-                if rejects is not None:
-                    rejects.add(item)
-            else:
-                reading.rows += 1
-                _note_warnings(reading, item)
-    if not wishes.skip_invalid and (error := faults.error()):
-        raise error
-    if not reading.rows:
-        raise SourceUnreadable(source.name, "has no row that can be paid")
-    reading.fingerprint, reading.skipped = source.fingerprint(), faults.rows
-    return reading
-
-
-def _note_warnings(reading: _Reading, row: Row) -> None:
-    if row.warnings and len(reading.warnings) < _WARNINGS:
-        where = f"row {row.number}" if row.line is None else f"line {row.line}"
-        reading.warnings.extend(f"{where}, {warning}" for warning in row.warnings)
+async def _edited(ledger: Ledger, source: Source, wishes: Wishes, binding: Binding) -> ImportReport:
+    naming = await _edits.naming_of(ledger, wishes.prefix)
+    again = _paid_again(ledger, binding, wishes) if wishes.accept_edits else []
+    reading = attrs.evolve(wishes, proofs=naming.proofs).reading(source, rejects=wishes.skip_invalid)
+    made = await _edits.taken_over(
+        ledger, reading, naming, binding, accept=wishes.accept_edits, skip=wishes.skip_invalid
+    )
+    header, changed = ledger.header, made.corrected + made.cancelled
+    same = [] if changed else ["the input was written anew; its rows are the same as before"]
+    return ImportReport(
+        binding.batch_id,
+        header.rows,
+        dict(header.totals),
+        False,
+        reading.faults.rows,
+        (*again, *same, *reading.warnings),
+        made.corrected,
+        made.cancelled,
+    )
 
 
 async def _rows(source: Source, naming: Naming, fingerprint: str) -> AsyncIterator[NewRow]:
     """The rows without a fault, of the very input that was read before. Raises SourceUnreadable."""
-    async for item in checked(source, prefix=naming.prefix, proofs=naming.proofs):
-        if isinstance(item, Row):
-            yield naming.new_row(item)
-    if source.fingerprint() != fingerprint:
+    reading = Reading(source, prefix=naming.prefix, proofs=naming.proofs)
+    async with aclosing(reading.rows()) as rows:
+        async for row in rows:
+            yield naming.new_row(row)
+    if reading.fingerprint != fingerprint:
         raise SourceUnreadable(source.name, "changed while it was read: read it again")

@@ -9,7 +9,7 @@ import attrs
 
 from .. import _codec
 from ._identifiers import PROOF_KEY, Identity, body_hash, reference_problem
-from ._records import NewRow
+from ._records import LedgerRow, NewRow
 from .sources import Row, RowFault, Source, SourceItem
 
 _PAIRS: Final = 9
@@ -31,7 +31,30 @@ class Naming:
         identity = Identity(
             self.environment, self.batch_id, row.row_key, given=row.reference, prefix=self.prefix
         )
-        request, pairs = attrs.evolve(row.request, reference=identity.reference()), row.request.metadata
+        return self._made(row, identity, identity.reference())
+
+    def correction(self, row: Row, stored: LedgerRow) -> NewRow:
+        """Everything that is sent for a row of the ledger once it says what `row` does: same reference."""
+        known = stored.known
+        identity = Identity(
+            self.environment, self.batch_id, stored.row_key, generation=known.generation, epoch=known.epoch
+        )
+        return attrs.evolve(
+            self._made(row, identity, stored.reference), number=stored.number, line=stored.line
+        )
+
+    def keeps_reference(self, row: Row, stored: LedgerRow) -> bool:
+        """Whether a row asks for the reference that it has in the ledger, made with whatever prefix."""
+        generation = stored.known.generation
+        identity = Identity(self.environment, self.batch_id, row.row_key, generation, given=row.reference)
+        try:
+            wanted = identity.reference()
+        except ValueError:  # too long with its generation: no row has it
+            return False
+        return stored.reference == wanted or (row.reference is None and stored.reference.endswith(wanted))
+
+    def _made(self, row: Row, identity: Identity, reference: str) -> NewRow:
+        request, pairs = attrs.evolve(row.request, reference=reference), row.request.metadata
         body = _codec.encode(request)
         if self.proofs:
             proof = identity.proof(body_hash(body))
@@ -41,7 +64,7 @@ class Naming:
             number=row.number,
             line=row.line,
             row_key=row.row_key,
-            reference=identity.reference(),
+            reference=reference,
             amount=request.amount,  # type: ignore[arg-type] # a source's amounts are Decimal
             currency=request.currency,
             method=request.method,

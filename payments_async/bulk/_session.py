@@ -80,7 +80,7 @@ class Session:
         ledger = self.ledger
         said = _status_file.report(
             ledger.totals,
-            batch_id=ledger.header.binding.batch_id,
+            ledger.header.binding,
             pid=os.getpid(),
             at=self.moment().wall,
             running=running,

@@ -9,15 +9,21 @@ from typing import Any, Final
 
 import attrs
 
-from ._records import Totals
+from ._records import Binding, Totals
 from ._states import RowState
 from ._totals import as_text
 
+SUFFIX: Final = ".status.json"
 _VERSION: Final = 1
+_LONGEST: Final = 1 << 20
+"""Characters that are read: a longer file is somebody else's."""
 
 
-def report(totals: Totals, *, batch_id: str, pid: int, at: float, running: bool) -> dict[str, Any]:
-    """What the file says: counts and sums by state and currency, never a row. Times in seconds since 1970."""
+def report(totals: Totals, binding: Binding, *, pid: int, at: float, running: bool) -> dict[str, Any]:
+    """What the file says: counts and sums by state and currency, never a row. Times in seconds since 1970.
+
+    The batch and its input are named, so that a later import beside it can tell that it was paid already.
+    """
     rows = dict.fromkeys(RowState, 0)
     amounts: dict[str, dict[str, str]] = {}
     for (state, currency), (number, amount) in sorted(totals.items()):
@@ -25,7 +31,9 @@ def report(totals: Totals, *, batch_id: str, pid: int, at: float, running: bool)
         amounts.setdefault(currency, {})[state] = as_text(amount)
     return {
         "version": _VERSION,
-        "batch_id": batch_id,
+        "batch_id": binding.batch_id,
+        "environment": binding.environment,
+        "input_hash": binding.input_hash,
         "pid": pid,
         "at": at,
         "running": running,
@@ -43,7 +51,7 @@ class StatusFile:
     @classmethod
     def of(cls, ledger: str) -> StatusFile:
         """The status file of the ledger at this path."""
-        return cls(f"{ledger}.status.json")
+        return cls(ledger + SUFFIX)
 
     def write(self, said: dict[str, Any]) -> bool:
         """Replace what it says. False when it cannot be written: a run goes on without it."""
@@ -63,7 +71,7 @@ class StatusFile:
         """What it says; None when it is missing or unreadable."""
         try:
             with open(self.path, encoding="utf-8") as file:
-                said = json.load(file)
-        except (OSError, ValueError):
+                said = json.loads(file.read(_LONGEST))
+        except (OSError, ValueError, RecursionError):
             return None
         return said if isinstance(said, dict) and said.get("version") == _VERSION else None

@@ -50,10 +50,11 @@ def moved(totals: Totals, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> Tot
 
 
 def by_currency(totals: Totals) -> dict[str, Decimal]:
-    """{currency: the sum over all states}."""
+    """{currency: the sum over all states}, without currencies that no row has any more."""
     sums: dict[str, Decimal] = {}
-    for (_, currency), (_, amount) in totals.items():
-        sums[currency] = EXACT.add(sums.get(currency, Decimal(0)), amount)
+    for (_, currency), (rows, amount) in totals.items():
+        if rows:
+            sums[currency] = EXACT.add(sums.get(currency, Decimal(0)), amount)
     return sums
 
 

@@ -15,7 +15,7 @@ Importing this imports SQLAlchemy, which takes half a second: do it where a ledg
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Collection, Iterable
+from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Iterable
 from functools import partial
 from typing import Concatenate, ParamSpec
 
@@ -36,6 +36,8 @@ from ._store import Stored
 from .ledger_errors import LedgerDuplicates, LedgerRefused
 
 P = ParamSpec("P")
+Edit = Callable[[AsyncConnection, Standing, Moment], Awaitable[Standing]]
+"""Commits on top of a standing, all at one moment, and what stands after the last of them."""
 
 
 class Ledger(LedgerReader):
@@ -73,6 +75,19 @@ class Ledger(LedgerReader):
             self._will_stand(await _commit.rebind(db, self._standing_now, binding, at))
 
         await self._handle.transact(work, Purpose.OUTCOME)
+
+    async def edit(self, work: Edit, *, dry: bool = False) -> None:
+        """Carry out commits as one transaction: all of them, or none. `dry`: `work` makes none.
+
+        Whatever `work` raises passes through, and nothing was changed. A cancelled edit is rolled back and
+        the ledger unusable until it is opened again.
+        """
+        at = self._clock()
+
+        async def edited(db: AsyncConnection) -> None:
+            self._will_stand(await work(db, self._standing_now, at))
+
+        await self._handle.transact(edited, Purpose.READ if dry else Purpose.IMPORT)
 
     async def claim(self, limit: int) -> Claim:
         """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is on the disk.

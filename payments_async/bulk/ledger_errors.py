@@ -12,7 +12,8 @@ BulkError
    ├─ LedgerMismatch               begun for something else; .recorded .given
    │  ├─ LedgerOfAnotherBatch          LedgerOfAnotherEnvironment
    │  ├─ LedgerOfAnotherAddress        LedgerOfAnotherKey
-   │  └─ LedgerOfAnotherInput
+   │  └─ LedgerOfAnotherInput          .differences .total
+   ├─ InputPaidElsewhere           the same input is another batch in a ledger beside it; .batch_id .ledger
    ├─ LedgerDuplicates             two rows of the input with one key or reference; .duplicates
    ├─ LedgerRefused                a row's state does not allow the change; .number .reason
    ├─ LedgerFull                   the disk is full, nothing was recorded
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING, ClassVar
 from .errors import BulkError
 
 if TYPE_CHECKING:
+    from ._differences import InputDifference
     from ._records import Duplicate
 
 _TOLD = 5
@@ -110,8 +112,9 @@ class LedgerMismatch(LedgerError):
 
     subject: ClassVar[str] = "batch"
 
-    def __init__(self, path: str, *, recorded: str, given: str) -> None:
-        super().__init__(path, f"its {self.subject} is {recorded}, and this run's is {given}")
+    def __init__(self, path: str, *, recorded: str, given: str, told: Sequence[str] = ()) -> None:
+        problem = f"its {self.subject} is {recorded}, and this run's is {given}"
+        super().__init__(path, "; ".join([problem, *told]))
         self.recorded = recorded
         """What the ledger was begun with."""
         self.given = given
@@ -146,10 +149,56 @@ class LedgerOfAnotherKey(LedgerMismatch):
 
 
 class LedgerOfAnotherInput(LedgerMismatch):
-    """The input was edited since it was read into the ledger; hashes are shown."""
+    """The input was edited since it was read into the ledger: `.differences`, `.total`. Nothing was changed.
+
+    Hashes are shown, and of the rows where they are and which fields differ, never a value.
+    """
 
     subject = "input"
-    way_out = "give the input as it was, or a changed one a batch of its own"
+    way_out = (
+        "give the input as it was, accept the edits (accept_edits=True), which may change rows that are new "
+        "or rejected and call off new ones, or give what is new a batch of its own"
+    )
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        recorded: str,
+        given: str,
+        differences: Sequence[InputDifference] = (),
+        total: int = 0,
+    ) -> None:
+        told = [str(difference) for difference in differences]
+        rest = [f"and {total - len(told)} more"] if total > len(told) else []
+        super().__init__(path, recorded=recorded, given=given, told=[*told, *rest])
+        self.differences: tuple[InputDifference, ...] = tuple(differences)
+        """The first rows that differ; with `accept_edits`, the first whose edits cannot be accepted."""
+        self.total = total
+        """How many such rows there are in all."""
+
+
+class InputPaidElsewhere(LedgerError):
+    """A ledger beside this one has the same input as another batch: `.batch_id`, `.ledger`.
+
+    Its rows have other references there, so that the service would take them for other payouts.
+    """
+
+    way_out = (
+        "go on with that ledger or give its batch id, or, to pay the same rows a second time on purpose, "
+        "pay_again=True"
+    )
+
+    def __init__(self, path: str, *, batch_id: str, ledger: str) -> None:
+        super().__init__(
+            path,
+            f"{ledger}, beside it, has the same input as batch {batch_id}; under another batch id the "
+            "references differ, and rows could be paid again",
+        )
+        self.batch_id = batch_id
+        """The other batch."""
+        self.ledger = ledger
+        """The name of the other ledger's file, in the same folder."""
 
 
 class LedgerDuplicates(LedgerError):

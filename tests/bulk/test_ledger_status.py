@@ -13,6 +13,7 @@ from payments_async.bulk._records import Totals
 from payments_async.bulk._states import RowState
 from payments_async.bulk._status_file import StatusFile, report
 from payments_async.bulk._totals import EXACT, Sums, as_text, by_currency, disagreements
+from tests.support.ledgers import BINDING
 
 TOTALS: Totals = {
     (RowState.NEW, "XOF"): (2, Decimal("20.20")),
@@ -22,10 +23,12 @@ TOTALS: Totals = {
 
 
 def test_the_report_counts_every_state_and_sums_every_currency() -> None:
-    said = report(TOTALS, batch_id="b", pid=7, at=5.5, running=True)
+    said = report(TOTALS, BINDING, pid=7, at=5.5, running=True)
     assert said == {
         "version": 1,
-        "batch_id": "b",
+        "batch_id": "batch-1",
+        "environment": "sandbox",
+        "input_hash": "input-1",
         "pid": 7,
         "at": 5.5,
         "running": True,
@@ -39,10 +42,10 @@ def test_what_is_written_is_read_and_the_owners_alone(tmp_path: Path) -> None:
     assert status.read() is None
     before = os.umask(0)
     try:
-        assert status.write(report(TOTALS, batch_id="b", pid=7, at=5.5, running=True))
+        assert status.write(report(TOTALS, BINDING, pid=7, at=5.5, running=True))
     finally:
         os.umask(before)
-    assert status.read() == report(TOTALS, batch_id="b", pid=7, at=5.5, running=True)
+    assert status.read() == report(TOTALS, BINDING, pid=7, at=5.5, running=True)
     assert os.listdir(tmp_path) == ["ledger.status.json"]
     assert (tmp_path / "ledger.status.json").stat().st_mode & 0o777 == 0o600
 

@@ -15,9 +15,10 @@ def _told(value: Any) -> Any:
     return {f"${type(value).__name__}": str(value)}
 
 
-_canonical = json.JSONEncoder(
+canonical = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), check_circular=False, default=_told
 ).encode
+"""A value as JSON text that differs whenever the value, or its type, does."""
 
 
 class Fingerprint:
@@ -35,7 +36,7 @@ class Fingerprint:
     def add(self, row: object) -> str:
         """Count one row in. Gives its line; of a value nested too deep for one, the line `null`."""
         try:
-            line = _canonical(row)
+            line = canonical(row)
         except RecursionError:
             line = "null"
         self._waiting.append(line)

@@ -1,0 +1,37 @@
+"""What an input came to: imported now, known already, or only looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from ._differences import InputDifference
+
+
+@attrs.frozen
+class ImportReport:
+    """What a batch's input came to."""
+
+    batch_id: str
+    rows: int
+    """Rows of the batch."""
+    totals: Mapping[str, Decimal]
+    """{currency: the sum of their amounts, major units}."""
+    is_new: bool
+    """Whether they were imported now, or would be by `load`; False when the ledger has them already."""
+    skipped: int
+    """Rows left out because of faults, when they were read now."""
+    warnings: tuple[str, ...]
+    """The first of what is allowed and yet worth a look."""
+    corrected: int = 0
+    """Rows that were given another body, because edits were accepted."""
+    cancelled: int = 0
+    """Rows that were called off, because edits were accepted."""
+    differences: tuple[InputDifference, ...] = ()
+    """Of a preview: the first rows that the ledger has otherwise."""
+    differing: int = 0
+    """How many such rows there are in all."""
