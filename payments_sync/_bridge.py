@@ -114,8 +114,7 @@ class Bridge:
         Raises:
             ConfigurationError: called on the loop itself, which would wait for itself for ever.
         """
-        if _get_running_loop() is not None:
-            _beware()
+        self._refuse_own_loop()
         return self._ride(self._line(), Hop(func, args, kwargs))
 
     def iterate(
@@ -129,8 +128,7 @@ class Bridge:
             ConfigurationError: the client was closed, or the process forked, in the middle: the
                 generator's end cannot be told from its being cut off.
         """
-        if _get_running_loop() is not None:
-            _beware()
+        self._refuse_own_loop()
         line, items = self._line(), func(*args, **kwargs)
         try:
             while not isinstance(item := self.call(_next, items), _End):
@@ -149,8 +147,7 @@ class Bridge:
         Raises:
             ConfigurationError: called on the loop itself.
         """
-        if _get_running_loop() is not None:
-            _beware()
+        self._refuse_own_loop()
         with _exchange.lock:
             lease, self._lease = self._lease, None
         if lease is None or lease.line.closed:  # never used, or a parent process's
@@ -160,13 +157,18 @@ class Bridge:
         finally:
             lease.end()
 
+    def _refuse_own_loop(self) -> None:
+        """Raise ConfigurationError on the bridge's own loop; warn once on another one."""
+        if _get_running_loop() is not None:
+            _beware()
+
     def _ride(self, line: Line, hop: Hop[T]) -> T:
         try:
             while not line.post(hop):
                 line = self._line()
             hop.wait()
         except BaseException as stopped:
-            _stop(hop, line, stopped)
+            hop.abandon(line, stopped)
             raise
         return hop.result()
 
@@ -178,18 +180,6 @@ class Bridge:
                 if lease is None or lease.line.closed:
                     lease = self._lease = _Lease(self, _exchange, self._close)
         return lease.line
-
-
-def _stop(hop: Hop[Any], line: Line, stopped: BaseException) -> None:
-    """Cancel an interrupted call, and say on the exception what became of it. Twice Ctrl-C: wait no more."""
-    try:
-        line.cancel(hop)
-        ended = hop.wait_briefly()
-    except BaseException as again:
-        line.cancel(hop)
-        hop.account(again, ended=False)
-        raise
-    hop.account(stopped, ended=ended)
 
 
 class _End:
@@ -208,8 +198,13 @@ async def _new_line() -> Line:
 
 
 def _forgotten(exchange: Exchange, line: Line, close: Close) -> None:
-    """Called by the garbage collector, in any thread, in the middle of anything: no lock, no waiting."""
-    line.post(Hop(_farewell, (exchange, close), {}))
+    """Called by the garbage collector, in any thread, in the middle of anything: no lock, no waiting.
+
+    In a forked child nothing runs: what is to be closed is the parent's, and kept.
+    """
+    farewell = Hop(_farewell, (exchange, close), {})
+    if not line.post(farewell):
+        _INHERITED.append(farewell)
 
 
 async def _farewell(exchange: Exchange, close: Close) -> None:
@@ -232,7 +227,7 @@ def _beware() -> None:
         warnings.warn(
             "a Payments client blocks the event loop that runs in this thread; await AsyncPayments instead",
             RuntimeWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -242,7 +237,7 @@ def _after_fork() -> None:
     _exchange = Exchange()
 
 
-_INHERITED: Final[list[Exchange]] = []
+_INHERITED: Final[list[object]] = []
 """Kept for as long as a forked child lives, so that nothing of its parent's is finalized in it."""
 _exchange = Exchange()
 _warned = False

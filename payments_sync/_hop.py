@@ -6,16 +6,19 @@ import asyncio
 from _thread import allocate_lock
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import copy_context
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from payments_async.errors import OutcomeUnknown, PaymentsError
+
+if TYPE_CHECKING:
+    from ._line import Line
 
 T = TypeVar("T")
 
 GRACE: Final = 2.0
 """Seconds that an interrupted caller waits for its call to come to an end."""
 
-_PATIENCE: Final = 0.2
+PATIENCE: Final = 0.2
 """Seconds a wait lasts at a time. A signal that arrives just before a wait begins is seen only when it ends,
 as is every one on Windows, and `_thread.interrupt_main` everywhere."""
 
@@ -66,12 +69,26 @@ class Hop(Generic[T]):
 
     def wait(self) -> None:
         """Block until it has ended."""
-        while not self._done.acquire(timeout=_PATIENCE):
+        while not self._done.acquire(timeout=PATIENCE):
             pass
 
     def wait_briefly(self) -> bool:
         """Block until it has ended, for `GRACE` seconds at most; whether it has."""
         return self._done.acquire(timeout=GRACE)
+
+    def abandon(self, line: Line, stopped: BaseException) -> None:
+        """The wait for it was interrupted: cancel it, and say on the exception what became of it.
+
+        Twice Ctrl-C: wait no more.
+        """
+        try:
+            line.cancel(self)
+            ended = self.wait_briefly()
+        except BaseException as again:
+            line.cancel(self)
+            self.account(again, ended=False)
+            raise
+        self.account(stopped, ended=ended)
 
     def result(self) -> T:
         """What came of it; raises what it raised. Once only: an error is not kept."""

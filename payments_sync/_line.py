@@ -48,10 +48,16 @@ class Line:
 
     def cancel(self, hop: Hop[Any]) -> None:
         """End a hop, wherever it is; without a loop it runs nowhere."""
-        try:
-            self.loop.call_soon_threadsafe(hop.cancel)
-        except RuntimeError:
+        if not self.tell(hop.cancel):
             hop.cancel()
+
+    def tell(self, order: Callable[[], object]) -> bool:
+        """Have the loop carry out a plain function, after whatever was posted before. False: it is gone."""
+        try:
+            self.loop.call_soon_threadsafe(order)
+        except RuntimeError:
+            return False
+        return True
 
     async def cancel_others(self) -> None:
         """End every hop but the one that runs this."""
