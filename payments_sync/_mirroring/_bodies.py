@@ -1,0 +1,107 @@
+"""The statements that hand a call to the asynchronous twin."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def is_entered(owner: ast.ClassDef) -> bool:
+    """Whether it is one that is open between `__aenter__` and `__aexit__`, and at no other time."""
+    names = [getattr(node, "name", None) for node in owner.body]
+    return "__aenter__" in names and "aclose" not in names
+
+
+def forwarding(owner: ast.ClassDef, method: Function) -> Iterator[str]:
+    """The statements that hand a call to the twin."""
+    ours = _entered if is_entered(owner) else _assembled
+    twin, given = f"self._async.{method.name}", list(_given(method.args))
+    own = list(ours(owner, method, twin, given))
+    return iter(own or _plainly(owner, method, twin, given))
+
+
+def _plainly(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
+    returns = ast.unparse(method.returns) if method.returns else ""
+    if isinstance(method, ast.FunctionDef):
+        yield _call(f"return {twin}", given)
+    elif [getattr(node, "name", None) for node in owner.body].count(method.name) > 1:
+        yield "# a ParamSpec does not hold overloads"
+        yield _call("return self._bridge.call", [f"lambda: {_call(twin, given)}"])
+    else:
+        way = "iterate" if returns.startswith("AsyncIterator") else "call"
+        yield _call(f"return self._bridge.{way}", [twin, *given])
+
+
+def _assembled(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
+    """What is particular to a client: how it is made, closed, and made again with other options."""
+    if method.name == "__init__":
+        yield "api_key = hidden(api_key)"
+        yield _call(f"twin = {owner.name}", given)
+        yield "self._assemble(twin, Bridge(twin.aclose))"
+    elif method.name == "aclose":
+        yield "self._bridge.close()"
+    elif isinstance(method, ast.FunctionDef) and method.returns and ast.unparse(method.returns) == "Self":
+        yield _call(f"twin = {twin}", given)
+        yield "sibling = object.__new__(type(self))"
+        yield "sibling._assemble(twin, self._bridge)"
+        yield "return sibling"
+
+
+def _entered(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
+    """What is particular to one that stands on a client, and is open for a while.
+
+    What it is fed is read in the caller's thread. What has a time to `drain` is stopped, not cut, when it is
+    interrupted. What gives nothing is an order to whatever runs, so it is carried out on the loop.
+    """
+    arguments = [*method.args.args, *method.args.kwonlyargs][1:]
+    if method.name == "__init__":
+        clients = [each.arg for each in arguments if "AsyncPayments" in ast.unparse(each.annotation or each)]
+        passed = [_twin_of(name, "_async") if name in clients else name for name in given]
+        yield _call(f"twin = Async{owner.name}", passed)
+        bridges = [_twin_of(name, "_bridge") for name in clients]
+        yield _call("self._async, self._bridge = twin, BatchBridge", ["twin", *bridges])
+    elif method.name == "__aenter__":
+        yield "self._bridge.open()"
+        yield "return self"
+    elif method.name == "__aexit__":
+        yield "self._bridge.close()"
+    elif isinstance(method, ast.FunctionDef):
+        if method.returns and ast.unparse(method.returns) == "None":
+            yield _call("self._bridge.tell", [twin, *given])
+    elif "drain" in [each.arg for each in arguments]:
+        yield _call("return self._bridge.drained", ["drain", twin, *given])
+    elif arguments and ast.unparse(arguments[0].annotation or arguments[0]) == "Input":
+        yield _call("return self._bridge.fed", [twin, *given])
+
+
+def _twin_of(name: str, what: str) -> str:
+    return f"None if {name} is None else {name}.{what}"
+
+
+def _call(function: str, arguments: Sequence[str]) -> str:
+    """A call, on one line or with a line for each argument."""
+    line = f"{function}({', '.join(arguments)})"
+    return line if len(line) <= 100 else f"{function}(\n    " + ",\n    ".join(arguments) + ",\n)"
+
+
+def _given(arguments: ast.arguments) -> Iterator[str]:
+    """A signature's own arguments, passed on."""
+    yield from (argument.arg for argument in [*arguments.posonlyargs, *arguments.args][1:])
+    yield from (f"{argument.arg}={argument.arg}" for argument in arguments.kwonlyargs)
+    if arguments.kwarg:
+        yield f"**{arguments.kwarg.arg}"
+
+
+def assembly(twin: str, method: Function) -> Iterator[str]:
+    """The client's resources: each assignment of an `Async` class, with the text under it."""
+    yield f"    def _assemble(self, twin: {twin}, bridge: Bridge) -> None:"
+    yield "        self._async, self._bridge = twin, bridge"
+    for node, below in zip(method.body, [*method.body[1:], None], strict=True):
+        found = re.fullmatch(r"self\.(\w+): Async(\w+) = Async\2\(\w+\)", ast.unparse(node))
+        if found and isinstance(below, ast.Expr):
+            name, cls = found.groups()
+            yield f"        self.{name}: {cls} = {cls}(twin.{name}, bridge)"
+            yield f'        """{ast.literal_eval(below.value)}"""'

@@ -1,0 +1,33 @@
+"""What is said otherwise in the blocking world."""
+
+from __future__ import annotations
+
+import re
+
+SOURCE, TARGET = "payments_async", "payments_sync"
+
+_WORDS = {
+    r"\basync (def|with|for)\b": r"\1",
+    r"\bawait ": "",
+    r"\bAsyncIterator\b": "Iterator",
+    r"\bAsync([A-Z]\w*)": r"\1",
+    r"\baclose\b": "close",
+    r"\b__a(enter|exit)__": r"__\1__",
+    r"\bon the run's own event loop\b": "from any thread",
+}
+
+
+class Unmirrored(Exception):
+    """Something that has no twin, or a twin of nothing; the message says where."""
+
+
+def blocking(text: str) -> str:
+    """Text of the source in the words of the blocking world."""
+    for pattern, word in _WORDS.items():
+        text = re.sub(pattern, word, text)
+    return text
+
+
+def header(path: str) -> str:
+    """The first line of what is written."""
+    return f"# From {path}; change that, then run: python {TARGET}/_mirror.py"

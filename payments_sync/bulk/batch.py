@@ -1,0 +1,225 @@
+# From payments_async/bulk/batch.py; change that, then run: python payments_sync/_mirror.py
+"""A batch of payouts: load an input, run it, and run it again after whatever happened.
+
+    with PayoutBatch.open("june.ledger", client) as batch:
+        batch.load("june.csv")
+        report = batch.run()
+
+Each row is paid at most once, whatever dies and whenever; none is lost, and what nobody can tell is shown.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Self
+
+from payments_async.bulk._report import BatchReport, Progress
+from payments_async.bulk.batch import PayoutBatch as AsyncPayoutBatch
+from payments_async.params import Money
+
+from .._batching import BatchBridge
+from ..client import Payments
+
+if TYPE_CHECKING:
+    from payments_async.bulk._certificate import Certificate
+    from payments_async.bulk._import_report import ImportReport
+    from payments_async.bulk._loading import Input
+    from payments_async.bulk._retrying import RetryReport
+
+
+class PayoutBatch:
+    """One batch and its ledger, which remembers every row: `with PayoutBatch.open(path, client)`."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], client: Payments | None = None, *, create: bool = True
+    ) -> None:
+        """Use `open`."""
+        twin = AsyncPayoutBatch(path, None if client is None else client._async, create=create)
+        self._async, self._bridge = twin, BatchBridge(twin, None if client is None else client._bridge)
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], client: Payments | None = None, *, create: bool = True
+    ) -> Self:
+        """A batch whose ledger is opened, and locked, by `with`.
+
+        Args:
+            path: the ledger: a file on a local disk, made (mode 0600) when it is not there.
+            client: pays; its rate limits pace the batch, behind interactive calls. It stays open. Without
+                one the batch is there to be looked at: what needs the service raises BulkError.
+            create: whether a missing ledger is made; never without a client.
+        """
+        return cls(path, client, create=create)
+
+    def __enter__(self) -> Self:
+        self._bridge.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bridge.close()
+
+    def load(
+        self,
+        source: Input,
+        *,
+        batch_id: str | None = None,
+        reference_prefix: str = "",
+        proofs: bool = True,
+        skip_invalid: bool = False,
+        rejects: str | os.PathLike[str] | None = None,
+        strict_amounts: bool = False,
+    ) -> ImportReport:
+        """Import the rows to pay; of an input that the ledger has already, see that it is the same.
+
+        Args:
+            source: a file (.csv, .jsonl, .ndjson, .parquet), a source of `bulk.sources`, or payouts
+                (`PayoutRequest` or `(row_key, PayoutRequest)`) that can be read twice, such as a list.
+            batch_id: names the batch; else it is the hash of the input. Every row's reference is made of it,
+                so that the same batch is never paid twice, not even from another ledger.
+            reference_prefix: in front of every reference that is made.
+            proofs: mark each payout with one metadata pair that shows whose it is; rows keep nine.
+            skip_invalid: leave rows with faults out, instead of refusing the input.
+            rejects: where to write the rows with faults, to be corrected (mode 0600).
+            strict_amounts: refuse amounts of more than 15 significant digits.
+
+        Raises:
+            SourceErrors: rows are at fault, all told together; nothing was imported.
+            SourceUnreadable: the input cannot be read.
+            LedgerOfAnotherInput: the ledger was begun with another input, or this one was edited.
+            LedgerError: see `bulk.ledger_errors`.
+        """
+        return self._bridge.fed(
+            self._async.load,
+            source,
+            batch_id=batch_id,
+            reference_prefix=reference_prefix,
+            proofs=proofs,
+            skip_invalid=skip_invalid,
+            rejects=rejects,
+            strict_amounts=strict_amounts,
+        )
+
+    def run(
+        self,
+        on_progress: Callable[[Progress], object] | None = None,
+        *,
+        max_amount: Money | None = None,
+        max_rows: int | None = None,
+        max_failure_rate: float | None = None,
+        concurrency: int = 64,
+        patience: float = 3600.0,
+        drain: float = 30.0,
+        wait_final: float | None = None,
+    ) -> BatchReport:
+        """Pay: rows that an earlier run left unfinished first, then new ones, then what is in doubt.
+
+        Cancelled or killed, it can be run again at any time; nothing is paid twice (Endpoints,
+        POST /payouts).
+
+        Args:
+            on_progress: called after each commit; it cannot break the run.
+            max_amount: take no row that would bring a currency over this, in major units.
+            max_rows: take no more rows than this, those of earlier runs included.
+            max_failure_rate: 0 to 1; take no more rows once more than this share has failed.
+            concurrency: rows under way at a time.
+            patience: seconds to wait at the end for rows in doubt of which only time can tell.
+            drain: seconds that rows under way are given after `stop`.
+            wait_final: then `follow` the payouts for so many seconds; None to leave that for later.
+
+        Raises:
+            LedgerOfAnotherKey: the key was replaced, and the new one does not see the ledger's payouts.
+            LedgerMismatch: begun in another environment or at another address.
+            OutcomesUnrecorded: the ledger cannot record what was learned; the next run learns it again.
+            LedgerError: see `bulk.ledger_errors`.
+        """
+        return self._bridge.drained(
+            drain,
+            self._async.run,
+            on_progress,
+            max_amount=max_amount,
+            max_rows=max_rows,
+            max_failure_rate=max_failure_rate,
+            concurrency=concurrency,
+            patience=patience,
+            drain=drain,
+            wait_final=wait_final,
+        )
+
+    def follow(
+        self, seconds: float, on_progress: Callable[[Progress], object] | None = None
+    ) -> BatchReport:
+        """Mirror the service's statuses of created payouts in the ledger, until all are final or time is up.
+
+        However many there are, the list is walked for all of them together, never more often than every
+        five seconds (Limits, Polling guidance). Stopped, cancelled or killed, it can be called again: what
+        is final in the ledger is not asked about again. The report's `failed` are for `retry_failed`; its
+        `stopped` says why not all are final, if so.
+
+        Args:
+            seconds: at most so long.
+            on_progress: called after each page of the list; it cannot break the following.
+
+        Raises:
+            LedgerOfAnotherKey: the key was replaced, and the new one does not see the ledger's payouts.
+            LedgerMismatch: begun in another environment or at another address.
+            LedgerError: see `bulk.ledger_errors`.
+            PaymentsError: a replaced key could not be checked.
+        """
+        return self._bridge.call(self._async.follow, seconds, on_progress)
+
+    def reconcile(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
+        """Learn what the service's list shows of the batch, and certify it. Sends no payout.
+
+        Rows in flight or in doubt whose payout the list shows are settled: created, or in conflict. Others
+        stay as they are. Statuses are mirrored, the ledger is checked and compared with the list row by row.
+
+        Args:
+            on_progress: called after each page of the list; it cannot break the work.
+
+        Raises:
+            LedgerMismatch: see `run`.
+            LedgerError: see `bulk.ledger_errors`.
+            PaymentsError: the list cannot be read to its end, or not whole; what was learned is recorded.
+        """
+        return self._bridge.call(self._async.reconcile, on_progress)
+
+    def retry_failed(
+        self, *, rows: Collection[int] | None = None, dry_run: bool = False
+    ) -> RetryReport:
+        """Make rows new again whose payouts have finally failed; the next `run` pays them.
+
+        Each payout is read from the service now, and its row is begun anew only when that reading says that
+        it is over and did not arrive. The new payout has a reference of its own: the old one's with `~g1`,
+        then `~g2` and so on (Endpoints, POST /payouts: a reference is used once). Rows in doubt are never
+        begun anew.
+
+        Args:
+            rows: only these, by number; None for all that are known to have failed.
+            dry_run: only say which.
+
+        Raises:
+            BulkError: a row that was asked for is not there, or was not created; nothing was changed.
+            LedgerMismatch: see `run`.
+            LedgerError: see `bulk.ledger_errors`.
+            PaymentsError: the list cannot be read to its end; rows that were begun anew until then stay so.
+        """
+        return self._bridge.call(self._async.retry_failed, rows=rows, dry_run=dry_run)
+
+    def stop(self, reason: str = "stopped") -> None:
+        """End what is under way. A run finishes its rows and takes no new ones; it can be run again.
+
+        To be called from any thread, by a signal handler for instance.
+        """
+        self._bridge.tell(self._async.stop, reason)
+
+    def status(self) -> BatchReport:
+        """Where the batch stands, as of the last commit. Raises LedgerMissing before anything was loaded."""
+        return self._async.status()
+
+    def certify(self) -> Certificate:
+        """Compare the ledger with the service's list and with itself, row by row, and say what was found.
+
+        Raises PaymentsError when the list cannot be read to its end.
+        """
+        return self._bridge.call(self._async.certify)
