@@ -118,13 +118,13 @@ class PayoutBatch:
         POST /payouts).
 
         Args:
-            on_progress: called after each commit; it cannot break the run.
+            on_progress: called after each commit, on the event loop's thread; it cannot break the run.
             max_amount: take no row that would bring a currency over this, in major units.
             max_rows: take no more rows than this, those of earlier runs included.
             max_failure_rate: 0 to 1; take no more rows once more than this share has failed.
             concurrency: rows under way at a time.
             patience: seconds to wait at the end for rows in doubt of which only time can tell.
-            drain: seconds that rows under way are given after `stop`.
+            drain: seconds that rows under way are given after `stop`, or Ctrl-C in a blocking program.
             wait_final: then `follow` the payouts for so many seconds; None to leave that for later.
 
         Raises:
