@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from . import _chain, _sqlite, _store, _totals
+from . import _chain, _journal, _sqlite, _store, _totals
 from ._chain import Entry
 from ._commit import Standing
 from ._identifiers import body_hash
@@ -30,7 +30,7 @@ async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[Standing, li
 
     Reads the same little whatever the ledger's size. Raises Unreadable.
     """
-    told = await _store.header(db)
+    told = await _journal.header(db)
     if told is None:
         return None
     header, told_in, (number, digest) = told
@@ -38,7 +38,7 @@ async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[Standing, li
     found = await _segment(db, header, last.number)
     if (last.number, last.hash) != (number, digest):
         found.append(f"the chain ends with entry {last.number}, not with the one that the header names")
-    totals = await _store.totals(db)
+    totals = await _journal.totals(db)
     if sum(rows for rows, _ in totals.values()) != header.rows:
         found.append("the totals do not count as many rows as were imported")
     found += await _header_findings(db, header, told_in)
@@ -48,7 +48,7 @@ async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[Standing, li
 
 async def _last_entry(db: AsyncConnection) -> Entry:
     last = select(func.max(ENTRIES.c.number)).scalar_subquery()
-    found = await _store.entries(db, ENTRIES.c.number == last, limit=1)
+    found = await _journal.entries(db, ENTRIES.c.number == last, limit=1)
     if not found:
         raise Unreadable("the chain is empty")
     return found[0]
@@ -56,7 +56,7 @@ async def _last_entry(db: AsyncConnection) -> Entry:
 
 async def _segment(db: AsyncConnection, header: Header, last: int) -> list[str]:
     start = max(1, last - _SEGMENT)
-    entries = await _store.entries(
+    entries = await _journal.entries(
         db, ENTRIES.c.number >= start, ENTRIES.c.number <= last, limit=_SEGMENT + 1
     )
     if start == 1:
@@ -65,8 +65,8 @@ async def _segment(db: AsyncConnection, header: Header, last: int) -> list[str]:
 
 
 async def _header_findings(db: AsyncConnection, header: Header, told_in: int) -> list[str]:
-    told = await _store.entries(db, ENTRIES.c.number == told_in, limit=1)
-    same = told and told[0].changes == _store.facts(header)
+    told = await _journal.entries(db, ENTRIES.c.number == told_in, limit=1)
+    same = told and told[0].changes == _journal.facts(header)
     return [] if same else ["the header is not as it was written"]
 
 
@@ -96,7 +96,7 @@ async def _mark_findings(db: AsyncConnection, header: Header, last: int, mark: H
             f"it ends with entry {last}, and entry {mark.entry} was committed: "
             "its -wal file was removed or cut short, or an older copy was put in its place"
         ]
-    (same,) = await _store.entries(db, ENTRIES.c.number == mark.entry, limit=1) or (None,)
+    (same,) = await _journal.entries(db, ENTRIES.c.number == mark.entry, limit=1) or (None,)
     if same is None or same.hash.hex() != mark.head:
         return [f"entry {mark.entry} of the chain is another than the one that was committed"]
     return []
@@ -133,7 +133,9 @@ async def everything(db: AsyncConnection, expected: Standing) -> CheckReport:
 async def _whole_chain(db: AsyncConnection, batch_id: str, found: _Findings) -> int:
     previous: Entry | None = None
     count = 0
-    while page := await _store.entries(db, ENTRIES.c.number > (previous.number if previous else 0), limit=64):
+    while page := await _journal.entries(
+        db, ENTRIES.c.number > (previous.number if previous else 0), limit=64
+    ):
         found.add(*_chain.breaks(previous, page, batch_id))
         previous = page[-1]
         count += len(page)

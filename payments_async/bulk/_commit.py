@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import attrs
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from . import _chain, _store, _totals
+from . import _chain, _journal, _store, _totals
 from ._ages import Moment
 from ._chain import Entry
 from ._records import Binding, Header, LedgerRow, Totals
@@ -42,11 +42,10 @@ async def commit(
     changes = [(stored.row, after) for stored, after in planned]
     rows = tuple(after for _, after in planned)
     moved = _totals.moved(before.totals, changes)
-    await _store.set_totals(db, moved, before.totals)
+    await _journal.set_totals(db, moved, before.totals)
     digest = _chain.moved(head.rows_digest, (stored.digest for stored, _ in planned), added)
     entry = _chain.linked(head, before.header.binding.batch_id, at, kind, _chain.told(rows), digest)
-    await _store.append(db, entry)
-    await _store.set_head(db, entry)
+    await _journal.append(db, entry)
     return Standing(before.header, entry, {**before.totals, **moved}), rows
 
 
@@ -54,8 +53,8 @@ async def rebind(db: AsyncConnection, before: Standing, binding: Binding, at: Mo
     """Write down another binding, with an entry that says so, and the sums that corrections have changed."""
     totals = _totals.by_currency(before.totals)
     header = attrs.evolve(before.header, binding=binding, totals=totals)
-    facts, digest = _store.facts(header), before.head.rows_digest
+    facts, digest = _journal.facts(header), before.head.rows_digest
     entry = _chain.linked(before.head, binding.batch_id, at, "header", facts, digest)
-    await _store.append(db, entry)
-    await _store.set_header(db, header, entry, fresh=False)
+    await _journal.append(db, entry)
+    await _journal.set_header(db, header, entry, fresh=False)
     return Standing(header, entry, before.totals)

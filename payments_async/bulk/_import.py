@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateIndex
 
-from . import _moves, _store
+from . import _journal, _moves, _store
 from ._ages import Moment
 from ._chain import linked, moved, row_digest
 from ._commit import Standing
@@ -75,10 +75,10 @@ async def load(
     await _index(db)
     amounts = by_currency(loaded.sums.totals)
     header = Header(binding, at.wall, client_version, SCHEMA, loaded.rows, amounts)
-    entry = linked(None, binding.batch_id, at, "import", _store.facts(header), loaded.digest)
-    await _store.set_header(db, header, entry, fresh=True)
-    await _store.set_totals(db, loaded.sums.totals, {})
-    await _store.append(db, entry)
+    entry = linked(None, binding.batch_id, at, "import", _journal.facts(header), loaded.digest)
+    await _journal.set_header(db, header, entry, fresh=True)
+    await _journal.set_totals(db, loaded.sums.totals, {})
+    await _journal.append(db, entry)
     return Standing(header, entry, loaded.sums.totals)
 
 

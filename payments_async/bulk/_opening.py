@@ -9,7 +9,7 @@ from sqlalchemy import inspect
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateTable
 
-from . import _check, _sqlite, _store
+from . import _check, _journal, _sqlite
 from ._commit import Standing
 from ._lock import HighWater
 from ._records import Binding
@@ -36,12 +36,12 @@ async def opened(db: AsyncConnection, path: str, mark: HighWater | None) -> Stan
         for table in TABLES:  # without their indexes: these come after the rows
             await db.execute(CreateTable(table))
         return None
-    form = await _store.schema(db)
+    form = await _journal.schema(db)
     if form is not None and form > SCHEMA:
         raise LedgerNewer(path, found=form, known=SCHEMA)
     ended = await _check.end(db, mark)
     if ended is None:
-        if await _store.entries(db, limit=1):
+        if await _journal.entries(db, limit=1):
             raise LedgerDamaged(path, ["the header is missing"])
         return None
     standing, findings = ended

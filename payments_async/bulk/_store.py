@@ -1,27 +1,24 @@
-"""Values to table rows and back, and the statements that move them. One path for every database."""
+"""Rows to table rows and back, and the statements that move them. One path for every database."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-import attrs
-from sqlalchemy import ColumnElement, Row, Select, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Select, bindparam, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from . import _sqlite
 from ._ages import Moment
-from ._chain import Entry, row_digest
-from ._records import Binding, Header, LedgerRow, Totals
-from ._schema import ENTRIES, HEADER, ROWS, TOTALS
+from ._chain import row_digest
+from ._records import LedgerRow
+from ._schema import ENTRIES, ROWS
+from ._sqlite import Many, execute_many
 from ._states import Known, RowState, rank
 from ._totals import as_text
 
 _READ: Final = select(ROWS)
-_BINDING: Final = tuple(field.name for field in attrs.fields(Binding))
 
 
 class Stored(NamedTuple):
@@ -48,6 +45,9 @@ def readable(what: str) -> Iterator[None]:
     raise Unreadable(found)
 
 
+_STATES: Final = {state.value: state for state in RowState}
+
+
 def stored(values: Sequence[Any]) -> Stored:
     """A row as the table has it."""
     return Stored(_row_of(values), values[26], values[27])
@@ -55,69 +55,50 @@ def stored(values: Sequence[Any]) -> Stored:
 
 def _row_of(values: Sequence[Any]) -> LedgerRow:
     generation, revision, epoch, intents, cleared = map(int, values[12:17])
-    known = Known(RowState(values[11]), generation, revision, epoch, intents, cleared, values[17])
+    known = Known(_STATES[values[11]], generation, revision, epoch, intents, cleared, values[17])
     before_body, after_body = (*values[:4], Decimal(values[4]), *values[5:7]), values[8:11]
-    return LedgerRow(*(*before_body, _blob(values[7]), *after_body, known, *values[18:26]))
+    return LedgerRow(*(*before_body, blob(values[7]), *after_body, known, *values[18:26]))
 
 
-def _blob(value: object) -> bytes:
+def blob(value: object) -> bytes:
+    """The value, if it is one that can be kept as bytes. Raises TypeError."""
     if not isinstance(value, bytes):  # damage can turn one into a number, of which bytes() would make zeros
         raise TypeError("not a blob")
     return value
 
 
-def _values_of(row: LedgerRow) -> dict[str, Any]:
+def _standing(row: LedgerRow, digest: bytes) -> tuple[Any, ...]:
+    """The values that any change may change: the last columns, in their order."""
     known = row.known
-    return {
-        "number": row.number,
-        "line": row.line,
-        "row_key": row.row_key,
-        "reference": row.reference,
-        "amount": as_text(row.amount),
-        "currency": row.currency,
-        "method": row.method,
-        "body": row.body,
-        "body_hash": row.body_hash,
-        "idempotency_key": row.idempotency_key,
-        "metadata": row.metadata,
-        "state": known.state,
-        "generation": known.generation,
-        "revision": known.revision,
-        "epoch": known.epoch,
-        "intents": known.intents,
-        "cleared": known.cleared,
-        "payout_id": known.payout_id,
-        "service_status": row.service_status,
-        "final": row.final,
-        "failure_code": row.failure_code,
-        "failure_message": row.failure_message,
-        "first_intent": row.first_intent,
-        "key_intent": row.key_intent,
-        "last_intent": row.last_intent,
-        "changed_in": row.changed_in,
-        "rank": rank(known),
-    }
+    return (
+        *(known.state.value, known.generation, known.revision, known.epoch, known.intents, known.cleared),
+        *(known.payout_id, row.service_status, row.final, row.failure_code, row.failure_message),
+        *(row.first_intent, row.key_intent, row.last_intent, row.changed_in, rank(known), digest),
+    )
 
 
-_ADD: Final = insert(ROWS)
-_IDENTITY: Final = ("number", "line", "row_key")
-_CONTENT: Final = ("reference", "amount", "currency", "method", "body", "body_hash", "metadata")
+def _content(row: LedgerRow) -> tuple[Any, ...]:
+    """The values that are sent, in the order of their columns."""
+    return (
+        *(row.reference, as_text(row.amount), row.currency, row.method, row.body, row.body_hash),
+        *(row.idempotency_key, row.metadata),
+    )
 
 
-def _update(without: Sequence[str]) -> Any:
-    changed: dict[str, Any] = {
-        column.name: bindparam(column.name) for column in ROWS.c if column.name not in without
-    }
+_COLUMNS: Final = tuple(ROWS.c.keys())
+_CONTENT, _STANDING = _COLUMNS[3:11], _COLUMNS[11:]
+_SAME: Final = ("row_number", "rank_before")
+
+
+def _update(columns: Sequence[str]) -> Many:
     same = (ROWS.c.number == bindparam("row_number")) & (ROWS.c.rank == bindparam("rank_before"))
-    return update(ROWS).where(same).values(changed)
+    values: dict[str, Any] = {name: bindparam(name) for name in columns}
+    return Many(update(ROWS).where(same).values(values), (*columns, *_SAME))
 
 
-_TOTAL: Final[dict[str, Any]] = {"rows": bindparam("rows"), "amount": bindparam("amount")}
-_AT: Final[dict[str, Any]] = {"state": bindparam("of_state"), "currency": bindparam("of_currency")}
-_SET_TOTAL: Final = update(TOTALS).where(*(TOTALS.c[name] == at for name, at in _AT.items())).values(_TOTAL)
-_ADD_TOTAL: Final = insert(TOTALS).values({**_AT, **_TOTAL})
-_MOVE: Final = _update((*_IDENTITY, *_CONTENT))
-_REPLACE: Final = _update(_IDENTITY)
+_ADD: Final = Many(insert(ROWS), _COLUMNS)
+_MOVE: Final = _update(("idempotency_key", *_STANDING))
+_REPLACE: Final = _update((*_CONTENT, *_STANDING))
 
 
 def reading(*conditions: ColumnElement[bool], limit: int | None = None) -> Select[Any]:
@@ -146,8 +127,10 @@ def _groups(numbers: Sequence[int], size: int = 500) -> Iterator[Sequence[int]]:
 
 async def add(db: AsyncConnection, new: Sequence[tuple[LedgerRow, bytes]]) -> None:
     """Insert rows with their digests."""
-    values = [{**_values_of(row), "digest": digest} for row, digest in new]
-    await _sqlite.execute_many(db, _ADD, values)
+    values = [
+        (row.number, row.line, row.row_key, *_content(row), *_standing(row, digest)) for row, digest in new
+    ]
+    await execute_many(db, _ADD, values)
 
 
 async def replace(db: AsyncConnection, changes: Sequence[tuple[Stored, LedgerRow]]) -> list[bytes] | None:
@@ -156,104 +139,16 @@ async def replace(db: AsyncConnection, changes: Sequence[tuple[Stored, LedgerRow
     Compare and set on the rank: None when a row is no longer what the first of its pair says.
     """
     digests = [row_digest(after) for _, after in changes]
+    content = any(after.state is RowState.NEW for _, after in changes)  # corrected, or begun anew
     values = [
-        {**_values_of(after), "digest": digest, "row_number": after.number, "rank_before": before.rank}
+        (
+            *(_content(after) if content else (after.idempotency_key,)),
+            *(*_standing(after, digest), after.number, before.rank),
+        )
         for (before, after), digest in zip(changes, digests, strict=True)
     ]
-    content = any(after.state is RowState.NEW for _, after in changes)  # corrected, or begun anew
-    found = await _sqlite.execute_many(db, _REPLACE if content else _MOVE, values)
+    found = await execute_many(db, _REPLACE if content else _MOVE, values)
     return digests if found == len(changes) else None
-
-
-async def totals(db: AsyncConnection) -> Totals:
-    """The kept totals. Raises Unreadable."""
-    with readable("a total"):
-        found = await db.execute(select(TOTALS))
-        return {(RowState(state), code): (rows, Decimal(amount)) for state, code, rows, amount in found}
-
-
-async def set_totals(db: AsyncConnection, changed: Totals, kept: Totals) -> None:
-    """Keep the `changed` totals in place of those in `kept`, or beside them."""
-    for statement, places in (
-        (_SET_TOTAL, changed.keys() & kept.keys()),
-        (_ADD_TOTAL, changed.keys() - kept.keys()),
-    ):
-        values = [
-            {"of_state": place[0], "of_currency": place[1], "rows": rows, "amount": as_text(amount)}
-            for place in places
-            for rows, amount in (changed[place],)
-        ]
-        if values:
-            await _sqlite.execute_many(db, statement, values)
-
-
-def facts(header: Header) -> str:
-    """What the chain says of a header: JSON text."""
-    said = attrs.asdict(header)
-    return json.dumps({**said, "totals": _amounts(header.totals)}, separators=(",", ":"), sort_keys=True)
-
-
-def _amounts(totals: Mapping[str, Decimal]) -> dict[str, str]:
-    return {currency: as_text(amount) for currency, amount in sorted(totals.items())}
-
-
-async def set_header(db: AsyncConnection, header: Header, told: Entry, *, fresh: bool) -> None:
-    """Write the header down, with the entry that carries its facts."""
-    values = {
-        **attrs.asdict(header.binding),
-        "schema": header.schema,
-        "created_at": header.created_at,
-        "client_version": header.client_version,
-        "rows": header.rows,
-        "totals": json.dumps(_amounts(header.totals)),
-        "told_in": told.number,
-        "head": told.number,
-        "head_hash": told.hash,
-    }
-    await db.execute(insert(HEADER).values(id=1, **values) if fresh else update(HEADER).values(values))
-
-
-async def header(db: AsyncConnection) -> tuple[Header, int, tuple[int, bytes]] | None:
-    """The header, the entry that carries its facts, and the chain's head; None before the import."""
-    found: Row[Any] | None = (await db.execute(select(HEADER))).one_or_none()
-    if found is None:
-        return None
-    binding = Binding(*(getattr(found, name) for name in _BINDING))
-    with readable("the header"):
-        amounts = {currency: Decimal(text) for currency, text in json.loads(found.totals).items()}
-        read = Header(
-            binding, float(found.created_at), found.client_version, found.schema, int(found.rows), amounts
-        )
-        return read, int(found.told_in), (int(found.head), _blob(found.head_hash))
-
-
-async def schema(db: AsyncConnection) -> int | None:
-    """The number of the ledger's form; None before the import."""
-    return (await db.execute(select(HEADER.c.schema))).scalar_one_or_none()
-
-
-async def entries(db: AsyncConnection, *conditions: ColumnElement[bool], limit: int) -> list[Entry]:
-    """Entries of the chain, the first ones that meet the conditions."""
-    statement = select(ENTRIES).where(*conditions).order_by(ENTRIES.c.number).limit(limit)
-    with readable("the chain"):
-        return [_entry_of(values) for values in await db.execute(statement)]
-
-
-def _entry_of(values: Sequence[Any]) -> Entry:
-    number, wall, monotonic, session, server, kind, rows_digest, digest, changes = values
-    at = Moment(float(wall), float(monotonic), session, None if server is None else float(server))
-    return Entry(int(number), at, kind, changes, _blob(rows_digest), _blob(digest))
-
-
-async def append(db: AsyncConnection, entry: Entry) -> None:
-    """Add an entry to the chain."""
-    values = {**attrs.asdict(entry, filter=lambda field, _: field.name != "at"), **attrs.asdict(entry.at)}
-    await db.execute(insert(ENTRIES).values(values))
-
-
-async def set_head(db: AsyncConnection, entry: Entry) -> None:
-    """Note the chain's last entry in the header."""
-    await db.execute(update(HEADER).values(head=entry.number, head_hash=entry.hash))
 
 
 async def moments(db: AsyncConnection, numbers: Iterable[int]) -> dict[int, Moment]:
