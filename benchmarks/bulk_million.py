@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -20,7 +18,7 @@ from typing import Any
 
 from benchmarks import bulk_rows
 from benchmarks.bulk_pay import PHASES
-from benchmarks.bulk_service import Service, serving
+from benchmarks.bulk_service import Service, serving, started, unwind_on_sigterm
 
 ROWS = (10_000, 100_000, 1_000_000)
 _BYTES_A_ROW = 3_000
@@ -54,14 +52,11 @@ def _paid(file: Path, stub: Service, wished: argparse.Namespace) -> dict[str, An
     options = ["--lifted", "--concurrency", str(wished.concurrency), "--phases", *wished.phases]
     options += ["--uvloop"] if wished.uvloop else []
     command = [sys.executable, "-m", "benchmarks.bulk_pay", str(file), str(file.with_suffix(".ledger"))]
-    done = subprocess.run(
-        [*command, *options],
-        env={**os.environ, **stub.variables},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return {line["phase"]: line for line in map(json.loads, done.stdout.splitlines())}
+    with started([*command, *options], stub.variables) as process:
+        out, _ = process.communicate()
+    if process.returncode:
+        raise SystemExit(f"the paying process ended with {process.returncode}")
+    return {line["phase"]: line for line in map(json.loads, out.splitlines())}
 
 
 def _size(folder: Path, pattern: str) -> int:
@@ -91,7 +86,7 @@ def table(f: Mapping[str, Any]) -> str:
             lines.append(
                 f"| {f['rows']:,} | {name} | {wall:.1f} s | {f['rows'] / wall:,.0f} | "
                 f"{cpu / f['rows'] * 1e6:.0f} µs | {(phase['peak'] - idle) / MIB:.0f} MiB | "
-                f"{phase['load']:.1f} |"
+                f"{phase['waited'] / wall:.0%} | {phase['load']:.1f} |"
             )
     return "\n".join(lines)
 
@@ -108,8 +103,8 @@ def missed(f: Mapping[str, Any]) -> list[str]:
 
 
 HEADER = (
-    "| rows | phase | wall | rows a second | CPU a row | peak over idle | load |\n"
-    "| --- | --- | --- | --- | --- | --- | --- |"
+    "| rows | phase | wall | rows a second | CPU a row | peak over idle | no core free | load |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- |"
 )
 
 
@@ -126,6 +121,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="the figures as JSON lines instead of a table")
     parser.add_argument("--check", action="store_true", help="exit 1 when a target is missed")
     wished = parser.parse_args()
+    unwind_on_sigterm()
     misses = []
     if not wished.json:
         print(HEADER, flush=True)

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bulk_watch import forget_peak, memory, peak_memory
+from benchmarks.bulk_watch import forget_peak, memory, peak_memory, waited
 from payments_async import AsyncPayments, RateLimits, events
 from payments_async.bulk import PayoutBatch
 
@@ -69,7 +69,7 @@ def _measured(told: dict[str, Any]) -> Iterator[None]:
     """Adds to `told` what happens inside: wall and CPU seconds, the peak of memory, the load."""
     gc.collect()
     forget_peak()
-    began, cpu = time.time(), os.times()
+    began, cpu, delayed = time.time(), os.times(), waited(os.getpid())
     yield
     used = os.times()
     told |= {
@@ -77,6 +77,7 @@ def _measured(told: dict[str, Any]) -> Iterator[None]:
         "wall": time.time() - began,
         "user": used.user - cpu.user,
         "system": used.system - cpu.system,
+        "waited": waited(os.getpid()) - delayed,
         "peak": peak_memory(os.getpid()),
         "load": os.getloadavg()[0],
     }

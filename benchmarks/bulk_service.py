@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 
 class Service:
@@ -35,9 +37,27 @@ class Service:
 @contextmanager
 def serving(module: str, *arguments: str) -> Iterator[Service]:
     """A server of this folder in a process of its own, which ends with the block."""
-    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with started([sys.executable, "-m", f"benchmarks.{module}", *arguments], {}) as process:
+        yield Service(process)
+
+
+@contextmanager
+def started(command: Sequence[str], variables: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """A process whose pipes are ours; it does not outlive the block."""
+    environment = {**os.environ, **variables}
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
-            yield Service(process)
+            yield process
         finally:
-            process.terminate()
+            process.kill()
+
+
+def unwind_on_sigterm() -> None:
+    """Let SIGTERM end this process as Ctrl-C does: its folders are removed, and its processes end."""
+
+    def leave(*_: object) -> NoReturn:
+        sys.exit(143)
+
+    signal.signal(signal.SIGTERM, leave)

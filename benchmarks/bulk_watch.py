@@ -27,6 +27,8 @@ class Sample:
     system: float
     threads: dict[str, float]
     """CPU of each thread, user and system: the one with the event loop, and all others."""
+    waited: float
+    """How long the thread with the event loop was ready and had no core: other work took them."""
 
     @property
     def cpu(self) -> float:
@@ -42,6 +44,7 @@ class Usage:
     user: float
     system: float
     threads: dict[str, float]
+    waited: float
 
     @property
     def share(self) -> float:
@@ -76,6 +79,11 @@ def _times(path: Path) -> tuple[float, float]:
     return int(fields[11]) * _TICK, int(fields[12]) * _TICK
 
 
+def waited(pid: int) -> float:
+    """Seconds that a process's first thread was ready to run and had no core to run on."""
+    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[1]) / 1e9
+
+
 def sample(pid: int) -> Sample:
     """A process now. Raises OSError or IndexError when it has ended."""
     at = time.time()
@@ -85,7 +93,7 @@ def sample(pid: int) -> Sample:
         used, in_kernel = _times(task / "stat")
         label = "loop" if int(task.name) == pid else "other threads"
         threads[label] = threads.get(label, 0.0) + used + in_kernel
-    return Sample(at, user, system, threads)
+    return Sample(at, user, system, threads, waited(pid))
 
 
 class Watch:
@@ -125,9 +133,11 @@ class Watch:
         last = len(times) - 1
         first = self._samples[max(0, bisect_left(times, start) - 1)]
         final = self._samples[min(last, bisect_left(times, end))]
-        threads = {name: used - first.threads.get(name, 0.0) for name, used in sorted(final.threads.items())}
-        return Usage(final.at - first.at, final.user - first.user, final.system - first.system, threads)
-
-    def whole(self) -> Usage:
-        """All that was seen."""
-        return self.between(0.0, float("inf"))
+        threads = {name: used - first.threads.get(name, 0.0) for name, used in final.threads.items()}
+        return Usage(
+            final.at - first.at,
+            final.user - first.user,
+            final.system - first.system,
+            threads,
+            final.waited - first.waited,
+        )
