@@ -23,6 +23,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._arguments import LoadOptions as LoadOptions
+    from ._arguments import ReadingOptions as ReadingOptions
     from ._audit import Audit as Audit
     from ._certificate import Certificate as Certificate
     from ._differences import InputDifference as InputDifference
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from ._records import CheckReport as CheckReport
     from ._report import BatchReport as BatchReport
     from ._report import Progress as Progress
+    from ._retrying import LeftRow as LeftRow
+    from ._retrying import RetryReport as RetryReport
     from ._states import RowState as RowState
     from .batch import PayoutBatch as PayoutBatch
     from .errors import BulkError as BulkError
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
 
 _HOMES = {
+    "_arguments": ("LoadOptions", "ReadingOptions"),
     "_audit": ("Audit",),
     "_certificate": ("Certificate",),
     "_differences": ("InputDifference",),
@@ -48,6 +53,7 @@ _HOMES = {
     "_outcomes": ("OutcomesUnrecorded",),
     "_records": ("CheckReport",),
     "_report": ("BatchReport", "Progress"),
+    "_retrying": ("LeftRow", "RetryReport"),
     "_states": ("RowState",),
     "batch": ("PayoutBatch",),
     "errors": ("BulkError", "SourceErrors", "SourceUnreadable"),

@@ -32,17 +32,18 @@ class Wishes:
     """How an input is to be read, and what may be done with it."""
 
     batch_id: str | None = None
-    prefix: str = ""
+    reference_prefix: str = ""
     proofs: bool = True
     skip_invalid: bool = False
     rejects: str | os.PathLike[str] | None = None
+    strict_amounts: bool = False
     accept_edits: bool = False
     pay_again: bool = False
 
     def reading(self, source: Source, *, rejects: bool = True) -> Reading:
         """A reading of a source."""
         path = self.rejects if rejects else None
-        return Reading(source, prefix=self.prefix, proofs=self.proofs, rejects=path)
+        return Reading(source, prefix=self.reference_prefix, proofs=self.proofs, rejects=path)
 
 
 def source_of(given: Input, *, strict_amounts: bool) -> Source:
@@ -77,7 +78,7 @@ async def load(ledger: Ledger, place: Place, source: Source, wishes: Wishes) -> 
     batch_id = wishes.batch_id or reading.fingerprint
     binding = Binding(batch_id, place.environment, place.base_url, place.key, reading.fingerprint, stat)
     warnings = [*_paid_again(ledger, binding, wishes), *reading.warnings]
-    naming = Naming(place.environment, batch_id, wishes.prefix, wishes.proofs)
+    naming = Naming(place.environment, batch_id, wishes.reference_prefix, wishes.proofs)
     header = await ledger.import_rows(binding, _rows(source, naming, reading.fingerprint))
     totals, skipped = dict(header.totals), reading.faults.rows
     return ImportReport(batch_id, header.rows, totals, True, skipped, tuple(warnings))
@@ -130,7 +131,7 @@ async def _known(ledger: Ledger, place: Place, source: Source, wishes: Wishes, s
 
 
 async def _edited(ledger: Ledger, source: Source, wishes: Wishes, binding: Binding) -> ImportReport:
-    naming = await _edits.naming_of(ledger, wishes.prefix)
+    naming = await _edits.naming_of(ledger, wishes.reference_prefix)
     again = _paid_again(ledger, binding, wishes) if wishes.accept_edits else []
     reading = attrs.evolve(wishes, proofs=naming.proofs).reading(source, rejects=wishes.skip_invalid)
     made = await _edits.taken_over(

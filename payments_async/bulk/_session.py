@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from .._runtime import SYSTEM
 from ..client import AsyncPayments
 from . import _status_file
 from ._ages import Moment
+from ._closing import Place
 from ._report import Progress, progress_of
 from ._service import Service
 from .errors import BulkError
@@ -43,6 +46,24 @@ class Session:
         """Close the ledger."""
         await self.ledger.close()
 
+    @asynccontextmanager
+    async def look(self) -> AsyncIterator[Ledger | None]:
+        """The ledger when it holds a batch, opened for the meantime when it is not open; None otherwise."""
+        if self._ledger is not None:
+            yield None if self._ledger.is_empty else self._ledger
+            return
+        async with contextlib.AsyncExitStack() as stack:
+            yield await self._opened(stack)
+
+    async def _opened(self, stack: contextlib.AsyncExitStack) -> Ledger | None:
+        from .ledger import Ledger
+        from .ledger_errors import LedgerMissing
+
+        try:
+            return await stack.enter_async_context(await Ledger.open(self._path, clock=self.moment))
+        except LedgerMissing:  # there is none, or its import did not end
+            return None
+
     @property
     def ledger(self) -> Ledger:
         """The open ledger. Raises BulkError."""
@@ -56,6 +77,16 @@ class Session:
         if self._service is None:
             raise BulkError("this batch was opened without a client, to look only: open it with one")
         return self._service
+
+    @property
+    def path(self) -> str:
+        """Where the ledger is, or would be."""
+        return self._path if self._ledger is None else self._ledger.path
+
+    @property
+    def place(self) -> Place | None:
+        """Where the client pays; None without one."""
+        return None if self._service is None else self._service.place
 
     def moment(self) -> Moment:
         """Now: on the client's clocks, or without one on this machine's."""

@@ -15,11 +15,12 @@ def paid_elsewhere(ledger: str, binding: Binding) -> InputPaidElsewhere | None:
     """What another ledger in the folder of `ledger` says of the same input; None when none does.
 
     Only the status files are read; those that cannot be, or are something else, say nothing. The same
-    batch id gives the same references, which the service pays once, and another environment other money.
+    batch id gives the same references, which the service pays once; another environment pays no money of
+    this one's (`""`: any environment).
     """
     for path, said in _told_beside(ledger):
         same = said.get("input_hash") == binding.input_hash
-        here = said.get("environment", binding.environment) == binding.environment
+        here = not binding.environment or said.get("environment") in (None, binding.environment)
         other = said.get("batch_id")
         if same and here and isinstance(other, str) and other != binding.batch_id:
             name = os.path.basename(path).removesuffix(SUFFIX)

@@ -29,6 +29,11 @@ class Work:
         self._rhythm: Rhythm | None = None
         self._ends: Ends | None = None
 
+    @property
+    def under_way(self) -> bool:
+        """Whether something is being done."""
+        return self._stopping is not None
+
     def stop(self, reason: str) -> None:
         """End what is under way."""
         if self._stopping is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from ..client import AsyncPayments
 from ..params import Money
@@ -22,9 +22,11 @@ from ._session import Session
 from ._work import Work
 
 if TYPE_CHECKING:
+    from ._arguments import LoadOptions, ReadingOptions
     from ._certificate import Certificate
     from ._import_report import ImportReport
     from ._loading import Input
+    from ._records import CheckReport
     from ._retrying import RetryReport
     from .ledger import Ledger
 
@@ -69,47 +71,49 @@ class PayoutBatch:
     def _service(self) -> Service:
         return self._session.service
 
-    async def load(
-        self,
-        source: Input,
-        *,
-        batch_id: str | None = None,
-        reference_prefix: str = "",
-        proofs: bool = True,
-        skip_invalid: bool = False,
-        rejects: str | os.PathLike[str] | None = None,
-        strict_amounts: bool = False,
-    ) -> ImportReport:
+    async def load(self, source: Input, **options: Unpack[LoadOptions]) -> ImportReport:
         """Import the rows to pay; of an input that the ledger has already, see that it is the same.
 
         Args:
             source: a file (.csv, .jsonl, .ndjson, .parquet), a source of `bulk.sources`, or payouts
                 (`PayoutRequest` or `(row_key, PayoutRequest)`) that can be read twice, such as a list.
-            batch_id: names the batch; else it is the hash of the input. Every row's reference is made of it,
-                so that the same batch is never paid twice, not even from another ledger.
-            reference_prefix: in front of every reference that is made.
-            proofs: mark each payout with one metadata pair that shows whose it is; rows keep nine.
-            skip_invalid: leave rows with faults out, instead of refusing the input.
-            rejects: where to write the rows with faults, to be corrected (mode 0600).
-            strict_amounts: refuse amounts of more than 15 significant digits.
+            options: `batch_id`, `reference_prefix`, `proofs`, `skip_invalid`, `rejects`, `strict_amounts`,
+                `accept_edits`, `pay_again`: see `bulk.LoadOptions`.
 
         Raises:
             SourceErrors: rows are at fault, all told together; nothing was imported.
             SourceUnreadable: the input cannot be read.
-            LedgerOfAnotherInput: the ledger was begun with another input, or this one was edited.
+            LedgerOfAnotherInput: the input was edited since, or is another; it names the rows.
+            InputPaidElsewhere: a ledger beside this one has the same input as another batch.
             LedgerError: see `bulk.ledger_errors`.
         """
         from . import _loading
 
-        wishes = _loading.Wishes(
-            batch_id=batch_id,
-            prefix=reference_prefix,
-            proofs=proofs,
-            skip_invalid=skip_invalid,
-            rejects=rejects,
-        )
-        rows = _loading.source_of(source, strict_amounts=strict_amounts)
-        return await _loading.load(self._ledger, self._service.place, rows, wishes)
+        wishes = _loading.Wishes(**options)
+        rows = _loading.source_of(source, strict_amounts=wishes.strict_amounts)
+        report = await _loading.load(self._ledger, self._service.place, rows, wishes)
+        self._session.tell(running=self._work.under_way)
+        return report
+
+    async def preview(self, source: Input, **options: Unpack[ReadingOptions]) -> ImportReport:
+        """What `load` would come to: reads and checks every row, imports none, sends none.
+
+        It can be called before the batch is opened, and then makes no ledger: nothing is written but the
+        `rejects` file when asked. Rows that a ledger has otherwise are in the report's `.differences`.
+
+        Args:
+            source: as for `load`.
+            options: `batch_id`, `reference_prefix`, `proofs`, `skip_invalid`, `rejects`, `strict_amounts`:
+                see `bulk.ReadingOptions`.
+
+        Raises what `load` does, but for LedgerOfAnotherInput and InputPaidElsewhere, which are told.
+        """
+        from . import _loading, _preview
+
+        wishes = _loading.Wishes(**options)
+        rows = _loading.source_of(source, strict_amounts=wishes.strict_amounts)
+        async with self._session.look() as ledger:
+            return await _preview.preview(self._session.path, ledger, self._session.place, rows, wishes)
 
     async def run(
         self,
@@ -219,6 +223,13 @@ class PayoutBatch:
         To be called on the run's own event loop, by a signal handler for instance.
         """
         self._work.stop(reason)
+
+    async def check(self) -> CheckReport:
+        """Read all of the ledger and see whether it adds up: its structure, its chain, every row and sum.
+
+        A few seconds for 100,000 rows; the service is not asked. What is wrong is in `.findings`.
+        """
+        return await self._ledger.check()
 
     def status(self) -> BatchReport:
         """Where the batch stands, as of the last commit. Raises LedgerMissing before anything was loaded."""

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from payments_async.bulk import LedgerError as LedgerError
     from payments_async.bulk import LedgerOfAnotherInput as LedgerOfAnotherInput
     from payments_async.bulk import LeftRow as LeftRow
+    from payments_async.bulk import LoadOptions as LoadOptions
     from payments_async.bulk import OutcomesUnrecorded as OutcomesUnrecorded
     from payments_async.bulk import Progress as Progress
+    from payments_async.bulk import ReadingOptions as ReadingOptions
     from payments_async.bulk import RetryReport as RetryReport
     from payments_async.bulk import RowState as RowState
     from payments_async.bulk import SourceErrors as SourceErrors
@@ -50,8 +52,10 @@ _HOME = {
     "LedgerError": "payments_async.bulk",
     "LedgerOfAnotherInput": "payments_async.bulk",
     "LeftRow": "payments_async.bulk",
+    "LoadOptions": "payments_async.bulk",
     "OutcomesUnrecorded": "payments_async.bulk",
     "Progress": "payments_async.bulk",
+    "ReadingOptions": "payments_async.bulk",
     "RetryReport": "payments_async.bulk",
     "RowState": "payments_async.bulk",
     "SourceErrors": "payments_async.bulk",

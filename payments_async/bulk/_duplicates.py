@@ -1,0 +1,59 @@
+"""Rows of an input that share a key or a reference, found without a ledger: eight bytes are kept of each."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from contextlib import aclosing
+from typing import Final
+
+from ._reading import Reading
+from ._records import Duplicate
+from .sources import Row
+
+_TOLD: Final = 100
+_BITS: Final = (1 << 64) - 1
+_Name = tuple[str, str]
+
+
+class Names:
+    """What must be unique in a batch, as it goes by."""
+
+    def __init__(self) -> None:
+        self._seen: array[int] = array("Q")
+
+    def add(self, row: Row) -> None:
+        """Note a row's own names. What the batch makes for a row is unique with its key."""
+        self._seen.extend(hash(name) & _BITS for name in _names(row))
+
+    def suspects(self) -> set[int]:
+        """Hashes that occurred more than once, a hundred at most."""
+        found: set[int] = set()
+        before = None
+        for each in sorted(self._seen):
+            if each == before and len(found) < _TOLD:
+                found.add(each)
+            before = each
+        return found
+
+
+def _names(row: Row) -> Iterator[_Name]:
+    yield "row_key", row.row_key
+    if row.reference is not None:
+        yield "reference", row.reference
+
+
+async def duplicates(reading: Reading, suspects: set[int]) -> list[Duplicate]:
+    """The first two rows of each name that is there twice, by reading the input once more."""
+    first: dict[_Name, Row] = {}
+    found: dict[_Name, Duplicate] = {}
+    async with aclosing(reading.rows()) as rows:
+        async for row in rows:
+            for name in _names(row):
+                if hash(name) & _BITS not in suspects or name in found:
+                    continue
+                one = first.setdefault(name, row)
+                if one is not row:
+                    numbers, lines = (one.number, row.number), (one.line, row.line)
+                    found[name] = Duplicate(name[0], name[1], numbers, lines)
+    return [*found.values()]

@@ -1,0 +1,84 @@
+"""What an input would come to: every row read and checked, nothing imported, nothing sent."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+import attrs
+
+from . import _edits
+from ._closing import Place
+from ._duplicates import Names, duplicates
+from ._import_report import ImportReport
+from ._loading import Wishes, require_place, same_file, stat_of
+from ._reading import Reading
+from ._records import Binding
+from ._siblings import paid_elsewhere
+from .errors import SourceUnreadable
+from .ledger import Ledger
+from .ledger_errors import LedgerDuplicates
+from .sources import Source
+
+
+async def preview(
+    path: str, ledger: Ledger | None, place: Place | None, source: Source, wishes: Wishes
+) -> ImportReport:
+    """The report that `load` would give for the ledger at `path`; `ledger` is it, when it holds a batch.
+
+    Rows that the ledger has otherwise are told in the report. Raises as `load` does otherwise.
+    """
+    stat = stat_of(source)
+    if ledger is not None:
+        recorded = ledger.header.binding
+        here = place or Place(recorded.environment, recorded.base_url, recorded.key_fingerprint)
+        return await _beside(ledger, require_place(ledger, here, wishes), source, wishes, stat)
+    reading = await _read(path, source, wishes)
+    batch_id = wishes.batch_id or reading.fingerprint
+    here = place or Place("", "", "")
+    binding = Binding(batch_id, here.environment, here.base_url, here.key, reading.fingerprint, stat)
+    elsewhere = paid_elsewhere(path, binding)
+    told = [] if elsewhere is None else [elsewhere.problem]
+    warnings = (*told, *reading.warnings)
+    return ImportReport(batch_id, reading.good, reading.totals, True, reading.faults.rows, warnings)
+
+
+async def _read(path: str, source: Source, wishes: Wishes) -> Reading:
+    """Every row once, and again where names may be there twice. Raises what an import would."""
+    reading, names = wishes.reading(source), Names()
+    async with aclosing(reading.rows()) as rows:
+        async for row in rows:
+            names.add(row)
+    if not wishes.skip_invalid and (error := reading.error):
+        raise error
+    if not reading.good:
+        raise SourceUnreadable(source.name, "has no row that can be paid")
+    if suspects := names.suspects():
+        found = await duplicates(wishes.reading(source, rejects=False), suspects)
+        if found:
+            raise LedgerDuplicates(path, found, total=len(found))
+    return reading
+
+
+async def _beside(
+    ledger: Ledger, binding: Binding, source: Source, wishes: Wishes, stat: str
+) -> ImportReport:
+    header = ledger.header
+    known = ImportReport(binding.batch_id, header.rows, dict(header.totals), False, 0, ())
+    if same_file(binding, stat):
+        return known
+    reading = wishes.reading(source)
+    await reading.through()
+    if reading.fingerprint == binding.input_hash:
+        return known
+    if not wishes.skip_invalid and (error := reading.error):
+        raise error
+    naming = await _edits.naming_of(ledger, wishes.reference_prefix)
+    again = attrs.evolve(wishes, proofs=naming.proofs).reading(source, rejects=False)
+    found = await _edits.compared(ledger, again, naming)
+    return attrs.evolve(
+        known,
+        skipped=reading.faults.rows,
+        warnings=tuple(reading.warnings),
+        differences=tuple(found.told),
+        differing=found.total,
+    )
