@@ -1,0 +1,266 @@
+"""Created payouts followed until they are final: what it costs, when it ends, what it tells."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async.bulk import BulkError, PayoutBatch, RowState
+from payments_async.bulk._follow import Rhythm
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import items, ledger_rows, over_socket, paid, runtime_of, steady_ledgers
+from tests.support.jumping import JumpingRuntime
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Iterator[Sandbox]:
+    """A sandbox on a socket, without limits, on a clock that is moved along."""
+    with Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off()) as sandbox:
+        yield sandbox
+
+
+def lists(service: Sandbox) -> int:
+    """How many pages of the list were asked for."""
+    return sum(request.operation == "payouts.list" for request in service.requests)
+
+
+def ends(service: Sandbox, words: str, number: int | None = None) -> None:
+    """Decide how payouts end: all, or that of one row."""
+    fields: dict[str, Any] = {} if number is None else {"description": f"row {number}"}
+    service.on("payouts.create", **fields).outcome(words)
+
+
+async def test_a_run_can_wait_until_every_payout_has_arrived(service: Sandbox, tmp_path: Path) -> None:
+    async with over_socket(service) as client:
+        report = await paid(tmp_path / "l", client, items(3), wait_final=60.0)
+    assert (report.exit_code, report.stopped) == (0, None)
+    assert (report.finals, report.failed, report.awaited) == ({"completed": 3}, 0, 0)
+
+
+async def test_a_payout_that_failed_is_told_and_the_exit_code_says_so(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    ends(service, "fail:RECIPIENT_ERROR", 2)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        plain = await batch.run()
+        assert (plain.exit_code, plain.failed, plain.awaited) == (0, 0, 3)
+        report = await batch.follow(60.0)
+        assert (report.exit_code, report.failed, report.complete) == (1, 1, True)
+        assert report.finals == {"completed": 2, "failed": 1}
+        row = (await ledger_rows(batch))[1]
+        assert (row.state, row.service_status, row.failure_code) == (
+            RowState.CREATED,
+            "failed",
+            "RECIPIENT_ERROR",
+        )
+    async with PayoutBatch.open(tmp_path / "l") as batch:
+        assert batch.status().failed == 1
+
+
+async def test_many_payouts_share_the_pages_of_one_list(service: Sandbox, tmp_path: Path) -> None:
+    ends(service, "complete after=600s")
+    async with over_socket(service) as client:
+        report = await paid(tmp_path / "l", client, items(250), wait_final=900.0)
+        waited = sum(runtime_of(client).slept)
+    assert report.finals == {"completed": 250}
+    assert lists(service) < 60  # of three pages each, at growing intervals
+    assert 600 <= waited < 720
+
+
+async def test_a_walk_ends_with_the_last_payout_that_is_awaited(service: Sandbox, tmp_path: Path) -> None:
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(250))
+        await batch.run(max_rows=249)
+        await batch.follow(60.0)
+        ends(service, "complete after=20s")
+        await batch.run()
+        before = lists(service)
+        report = await batch.follow(60.0)
+        assert report.exit_code == 0
+    assert lists(service) - before < 8  # the newest page alone, each time
+
+
+async def test_the_time_is_kept_and_said_to_be_over(service: Sandbox, tmp_path: Path) -> None:
+    ends(service, "hang", 1)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        report = await batch.run(wait_final=100.0)
+        assert sum(runtime_of(client).slept) <= 102.0
+        assert (report.exit_code, report.awaited, report.complete) == (75, 1, True)
+        assert "1 payouts are not final yet" in str(report.stopped)
+        service.settle(service.books.payouts(status="processing")[0].id)
+        assert (await batch.follow(100.0)).exit_code == 0
+
+
+async def test_the_list_is_never_walked_more_often_than_every_five_seconds(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    ends(service, "hang")
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(1))
+        await batch.run()
+        before, began = lists(service), runtime_of(client).monotonic()
+        for _ in range(12):
+            await batch.follow(2.5)
+        seconds = runtime_of(client).monotonic() - began
+        assert lists(service) - before <= 1 + seconds / 5.0
+
+
+async def test_lists_that_fail_are_read_again_and_cost_nothing_but_time(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    ends(service, "complete after=30s")
+    client = over_socket(service, max_retries=0)
+    async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(250))
+        await batch.run()
+        rule = service.on("payouts.list")
+        for place, word in enumerate(("http:503", "reset", "lost_response", "http:400", "bad_json")):
+            rule.respond(word, times=2, after=3 * place + 1)
+        report = await batch.follow(3600.0)
+        assert not service.unused_rules
+    assert (report.exit_code, report.finals) == (0, {"completed": 250})
+
+
+async def test_a_list_that_cannot_be_read_for_long_is_begun_anew_and_told_at_the_end(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    client = over_socket(service, max_retries=0)
+    async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.run()
+        service.on("payouts.list").respond("http:503", times=None)
+        report = await batch.follow(600.0)
+        assert (report.exit_code, report.awaited) == (75, 2)
+        assert "the latest reading failed" in str(report.stopped)
+        assert "503" in str(report.stopped)
+
+
+async def test_a_key_that_is_refused_ends_the_following_at_once(service: Sandbox, tmp_path: Path) -> None:
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.run()
+        before = lists(service)
+        service.on("payouts.list").respond("http:401", times=None)
+        report = await batch.follow(600.0)
+    assert (report.exit_code, lists(service) - before) == (75, 1)
+    assert "401" in str(report.stopped)
+
+
+async def test_following_goes_on_after_a_restart_with_what_is_not_final(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    ends(service, "complete after=900s", 1)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(5))
+        await batch.run()
+        walks = 0
+
+        def cancel(_: Any) -> None:
+            nonlocal walks
+            walks += len(service.books.payouts(status="completed")) == 4
+            if walks == 2:
+                following.cancel()
+
+        following = asyncio.ensure_future(batch.follow(3600.0, cancel))
+        with pytest.raises(asyncio.CancelledError):
+            await following
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        assert batch.status().finals == {"completed": 4}
+        assert (await batch._ledger.awaited()).rows == 1
+        report = await batch.follow(3600.0)
+    assert (report.exit_code, report.finals) == (0, {"completed": 5})
+
+
+async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox, tmp_path: Path) -> None:
+    ends(service, "complete after=300s")
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        calls = 0
+
+        def on_progress(_: Any) -> None:
+            nonlocal calls
+            calls += lists(service) > 2
+            if calls == 1:
+                batch.stop("enough")
+
+        report = await batch.run(on_progress, wait_final=3600.0)
+        assert (report.stopped, report.exit_code, report.awaited) == ("enough", 75, 2)
+        assert (await batch.follow(3600.0)).exit_code == 0
+
+
+async def test_a_run_that_was_stopped_is_not_followed(service: Sandbox, tmp_path: Path) -> None:
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        report = await batch.run(lambda _: batch.stop("enough"), wait_final=60.0)
+    assert report.stopped == "enough"
+    assert report.finals == {}
+
+
+async def test_what_had_ended_is_not_forgotten_and_its_change_is_told(
+    service: Sandbox, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ends(service, "hang", 2)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.run(wait_final=20.0)
+        _reopen(service, 0)
+        with caplog.at_level(logging.WARNING, "payments_async"):
+            await batch.follow(60.0)
+        first, _ = await ledger_rows(batch)
+        assert (first.service_status, first.final) == ("completed", True)
+        assert caplog.text.count("had ended as completed, and the list shows pending") == 1
+        certificate = await batch.reconcile()
+        assert not certificate.is_clean
+        assert certificate.audit.differing == 1
+        assert "row 1" in certificate.audit.findings[0]
+
+
+def _reopen(service: Sandbox, place: int) -> None:
+    """The service takes back that a payout has ended."""
+    payout = service._core.world.tenants[service.api_key].payouts[place]
+    payout.status, payout.completed_at = "pending", None
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("inf"), float("nan"), True, "60"])
+async def test_a_time_that_is_none_is_refused_before_anything_is_sent(
+    service: Sandbox, tmp_path: Path, seconds: Any
+) -> None:
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(1))
+        with pytest.raises(BulkError, match="positive number of seconds"):
+            await batch.follow(seconds)
+        with pytest.raises(BulkError, match="wait_final"):
+            await batch.run(wait_final=seconds)
+    assert service.requests == []
+
+
+def test_the_rhythm_grows_while_nothing_changes_and_with_the_pages() -> None:
+    runtime = JumpingRuntime()
+    rhythm = Rhythm(runtime)
+    far = 1e9
+    assert rhythm.rest(far) == 0.0
+    rests = []
+    for _ in range(12):
+        rhythm.note_walk(1, news=False)
+        rests.append(rhythm.rest(far) or 0.0)
+    assert 5.0 <= rests[0] <= 9.0
+    assert 60.0 <= rests[-1] <= 72.0
+    rhythm.note_walk(10_000, news=True)
+    assert 6_000.0 <= (rhythm.rest(far) or 0.0) <= 7_200.0
+    assert rhythm.rest(5_999.0) is None
+    assert rhythm.rest(6_001.0) == pytest.approx(6_001.0)
+    runtime.advance(7_200.0)
+    assert rhythm.rest(far) == 0.0

@@ -1,0 +1,179 @@
+"""Reconciling: what the list can settle is settled, statuses are mirrored, and nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async import Instrument
+from payments_async.bulk import BulkError, PayoutBatch, RowState
+from payments_async.bulk._identifiers import PROOF_KEY
+from payments_async.bulk.ledger_errors import LedgerOfAnotherKey
+from payments_async.errors import PaymentsError
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import (
+    alter,
+    in_process,
+    item,
+    items,
+    ledger_rows,
+    over_socket,
+    paid,
+    runtime_of,
+    steady_ledgers,
+)
+from tests.support.spoiled import spoiling
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Iterator[Sandbox]:
+    """A sandbox on a socket, without limits, on a clock that is moved along."""
+    with Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off()) as sandbox:
+        yield sandbox
+
+
+def sent(service: Sandbox) -> int:
+    """How many creations have arrived."""
+    return sum(request.operation == "payouts.create" for request in service.requests)
+
+
+async def states(batch: PayoutBatch) -> list[RowState]:
+    """Where each row stands."""
+    return [row.state for row in await ledger_rows(batch)]
+
+
+async def create(service: Sandbox, reference: str, **changes: Any) -> None:
+    """Somebody else's payout."""
+    fields: dict[str, Any] = {
+        "amount": Decimal("7.01"),
+        "currency": "XOF",
+        "method": "mtn_bj",
+        "instrument": Instrument.phone("+22990112233", "BJ"),
+    }
+    async with in_process(service, seed=len(reference)) as client:
+        await client.payouts.create(reference=reference, **{**fields, **changes})
+
+
+async def test_rows_left_in_flight_are_settled_by_the_list_and_the_others_stay(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    rows = [item(1), item(2), item(3, reference="theirs"), item(4, reference="odd"), item(5)]
+    for number in (1, 3, 4):
+        service.on("payouts.create", description=f"row {number}").respond("lost_response", times=None)
+    service.on("payouts.create", description="row 2").respond("lost_request", times=None)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await create(service, "theirs")
+        await create(service, "odd", metadata={PROOF_KEY: "9.unknown"})
+        await batch.load(rows)
+        await batch.run(patience=0.1, drain=1.0, max_rows=4)
+        before, posts = await states(batch), sent(service)
+        assert set(before[:4]) <= {RowState.IN_FLIGHT, RowState.IN_DOUBT, RowState.CONFLICT, RowState.CREATED}
+        service.clear_rules()
+        runtime_of(client).advance(60.0)
+        service.advance(60.0)
+        certificate = await batch.reconcile()
+        first, second, third, fourth, fifth = await ledger_rows(batch)
+        assert first.state is RowState.CREATED
+        assert (first.service_status, first.final) == ("completed", True)
+        assert second.state in (RowState.IN_FLIGHT, RowState.IN_DOUBT)
+        assert third.state is RowState.CONFLICT
+        assert third.failure_code == "reference of another payout"
+        assert fourth.state in (RowState.IN_FLIGHT, RowState.IN_DOUBT)
+        assert fifth.state is RowState.NEW
+        assert sent(service) == posts
+        assert not certificate.is_clean
+        assert certificate.check.findings == ()
+        assert certificate.audit.seen == 1
+        assert (await batch.run()).counts[RowState.CREATED] == 3
+
+
+async def test_what_a_killed_run_left_is_settled(service: Sandbox, tmp_path: Path) -> None:
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        await batch.run(max_rows=1)
+        claim = await batch._ledger.claim(2)  # their intent is on the disk, and then the run dies
+        assert claim.rows[0].reference is not None
+        await batch._service.greet()
+        await batch._service.post(claim.rows[0], 60.0)
+        certificate = await batch.reconcile()
+        assert await states(batch) == [RowState.CREATED, RowState.CREATED, RowState.IN_FLIGHT]
+        assert certificate.audit.seen == 2
+        assert certificate.report.exit_code == 75
+        assert (await batch.run()).exit_code == 0
+    assert len(service.books.payouts()) == 3
+
+
+async def test_statuses_are_mirrored_and_a_clean_batch_is_certified(service: Sandbox, tmp_path: Path) -> None:
+    service.on("payouts.create", description="row 7").outcome("fail:RECIPIENT_ERROR")
+    told = []
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(150))
+        await batch.run()
+        service.advance(60.0)
+        certificate = await batch.reconcile(told.append)
+        assert certificate.is_clean
+        assert certificate.audit.seen == 150
+        assert batch.status().finals == {"completed": 149, "failed": 1}
+        assert batch.status().failed == 1
+    assert len(told) == 2
+
+
+async def test_a_list_that_cannot_be_read_to_its_end_certifies_nothing_and_costs_nothing(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    client = over_socket(service, max_retries=0)
+    async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(150))
+        await batch.run()
+        service.advance(60.0)
+        service.on("payouts.list").respond("http:503", after=1)
+        with pytest.raises(PaymentsError):
+            await batch.reconcile()
+        assert batch._ledger.totals[RowState.CREATED, "XOF"][0] == 150
+        assert (await batch._ledger.ends()).finals == {"completed": 100}
+        assert (await batch.reconcile()).is_clean
+
+
+async def test_a_list_with_an_item_that_cannot_be_read_certifies_nothing(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        await batch.run()
+        alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
+        with pytest.raises(PaymentsError, match="could not be read"):
+            await batch.reconcile()
+
+
+async def test_the_ledger_of_another_project_is_not_reconciled(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client:
+        await paid(tmp_path / "l", client, items(2))
+    client = in_process(service, api_key=service.new_key())
+    async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        with pytest.raises(LedgerOfAnotherKey):
+            await batch.reconcile()
+
+
+async def test_a_batch_is_not_reconciled_while_it_is_run(service: Sandbox, tmp_path: Path) -> None:
+    refused: list[BulkError] = []
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+
+        def meanwhile(_: Any) -> None:
+            for work in (batch.reconcile(), batch.follow(1.0), batch.retry_failed()):
+                with pytest.raises(BulkError, match="being run already") as caught:
+                    work.send(None)
+                refused.append(caught.value)
+
+        assert (await batch.run(meanwhile)).exit_code == 0
+    assert len(refused) >= 3

@@ -1,0 +1,24 @@
+"""Lists that show a payout in a form that cannot be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+
+def spoiling(reference: str) -> Callable[[Any, Any], Any]:
+    """For `batches.alter`: the payout with this reference has metadata that are no pairs."""
+
+    def spoil(flight: Any, answer: Any) -> Any:
+        if flight.method != "GET":
+            return answer
+        page = json.loads(answer.body)
+        for item in page["data"]:
+            if item["reference"] == reference:
+                item["metadata"] = ["no", "pairs"]
+        return attrs.evolve(answer, body=json.dumps(page).encode())
+
+    return spoil
