@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
@@ -14,6 +14,9 @@ from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.canary import CANARY_KEY
 from tests.support.surfaces import make_client
 from tests.support.watched import WatchedSandbox
+
+if TYPE_CHECKING:
+    from tests.support.desks import Desk
 
 pytest_plugins = ["pytester", "tests.canary_plugin", "tests.facts_plugin"]
 
@@ -67,6 +70,14 @@ def watched(gap_profile: str) -> Iterator[WatchedSandbox]:
     """A sandbox of the test's own that keeps every request as it arrived, bodies included."""
     with WatchedSandbox(profile=gap_profile) as sandbox:
         yield sandbox
+
+
+@pytest.fixture
+def desk(surface: str) -> Desk:
+    """Where batches of the surface under test are worked on."""
+    from tests.support.desks import Desk  # imports SQLAlchemy, which takes a while
+
+    return Desk(surface)
 
 
 @pytest_asyncio.fixture

@@ -13,7 +13,7 @@ import pytest
 
 import payments_async.bulk as bulk
 from payments_async import Instrument, PayoutRequest
-from payments_async.bulk import BulkError, PayoutBatch, RowState, SourceErrors, SourceUnreadable
+from payments_async.bulk import BulkError, RowState, SourceErrors, SourceUnreadable
 from payments_async.bulk.ledger_errors import (
     LedgerDuplicates,
     LedgerMissing,
@@ -22,7 +22,8 @@ from payments_async.bulk.ledger_errors import (
 )
 from payments_async.bulk.sources import CsvSource
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import in_process, item, items, ledger_rows, steady_ledgers
+from tests.support.batches import item, items, steady_ledgers
+from tests.support.desks import Desk
 from tests.support.payout_files import PHONE, csv_file
 
 
@@ -38,9 +39,9 @@ def service() -> Sandbox:
     return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
-async def test_a_file_is_imported_once_and_known_again(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_file_is_imported_once_and_known_again(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
     path = csv_file(tmp_path, PHONE, PHONE)
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         first = await batch.load(path)
         again = await batch.load(path)
         assert (first.rows, first.is_new, first.totals) == (2, True, {"XOF": Decimal("100.20")})
@@ -50,9 +51,9 @@ async def test_a_file_is_imported_once_and_known_again(service: Sandbox, tmp_pat
         assert (await batch.run()).counts[RowState.CREATED] == 2
 
 
-async def test_an_edited_input_is_refused(service: Sandbox, tmp_path: Path) -> None:
+async def test_an_edited_input_is_refused(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
     path = csv_file(tmp_path, PHONE)
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(path)
         path.write_text(path.read_text().replace("50.10", "50.11"))
         with pytest.raises(LedgerOfAnotherInput):
@@ -61,15 +62,17 @@ async def test_an_edited_input_is_refused(service: Sandbox, tmp_path: Path) -> N
             await batch.load(items(1))
 
 
-async def test_another_batch_id_is_another_batch(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+async def test_another_batch_id_is_another_batch(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         assert (await batch.load(items(2), batch_id="june")).batch_id == "june"
         with pytest.raises(LedgerOfAnotherBatch):
             await batch.load(items(2), batch_id="july")
         assert not (await batch.load(items(2))).is_new
 
 
-async def test_all_faults_are_told_together_and_nothing_is_imported(service: Sandbox, tmp_path: Path) -> None:
+async def test_all_faults_are_told_together_and_nothing_is_imported(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
     rows = [
         item(1, reference="x" * 192),
         item(2, metadata={str(number): number for number in range(10)}),
@@ -77,7 +80,7 @@ async def test_all_faults_are_told_together_and_nothing_is_imported(service: San
         item(4, reference="invoice~g2"),
         item(5),
     ]
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         with pytest.raises(SourceErrors) as caught:
             await batch.load(rows)
         assert caught.value.rows == 4
@@ -89,17 +92,19 @@ async def test_all_faults_are_told_together_and_nothing_is_imported(service: San
         assert (await batch.run()).exit_code == 0
 
 
-async def test_ten_pairs_of_metadata_are_allowed_without_proofs(service: Sandbox, tmp_path: Path) -> None:
+async def test_ten_pairs_of_metadata_are_allowed_without_proofs(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
     rows = [item(1, metadata={str(number): number for number in range(10)})]
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         assert (await batch.load(rows, proofs=False)).rows == 1
-        (row,) = await ledger_rows(batch)
+        (row,) = await desk.rows(batch)
         assert len(json.loads(row.body)["metadata"]) == 10
         assert json.loads(row.metadata or "") == rows[0][1].metadata
 
 
-async def test_an_input_without_a_good_row_is_refused(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+async def test_an_input_without_a_good_row_is_refused(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         with pytest.raises(SourceUnreadable, match="no row that can be paid"):
             await batch.load([])
         with pytest.raises(SourceUnreadable, match="read before"):
@@ -107,7 +112,7 @@ async def test_an_input_without_a_good_row_is_refused(service: Sandbox, tmp_path
 
 
 async def test_a_file_that_changes_between_its_two_readings_is_not_imported(
-    service: Sandbox, tmp_path: Path
+    desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     class Shifting(CsvSource):
         def fingerprint(self) -> str:
@@ -115,50 +120,52 @@ async def test_a_file_that_changes_between_its_two_readings_is_not_imported(
             return super().fingerprint()
 
     source = Shifting(csv_file(tmp_path, PHONE))
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         with pytest.raises(SourceUnreadable, match="changed while it was read"):
             await batch.load(source)
         with pytest.raises(LedgerMissing):
             batch.status()
 
 
-async def test_duplicate_references_are_refused(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+async def test_duplicate_references_are_refused(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         with pytest.raises(LedgerDuplicates):
             await batch.load([item(1, reference="r"), item(2, reference="r")])
 
 
-async def test_references_are_the_operators_or_made_with_the_prefix(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+async def test_references_are_the_operators_or_made_with_the_prefix(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load([item(1, reference="invoice-7"), item(2)], reference_prefix="june-")
-        own, made = await ledger_rows(batch)
+        own, made = await desk.rows(batch)
     assert own.reference == "invoice-7"
     assert made.reference.startswith("june-")
     assert "+22990112233" not in repr((own, made))
 
 
-async def test_many_digits_are_warned_about_or_refused(service: Sandbox, tmp_path: Path) -> None:
+async def test_many_digits_are_warned_about_or_refused(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
     rows = [item(1, amount=Decimal("1234567890123456.78")), item(2)]
     path = csv_file(tmp_path, {**PHONE, "amount": "1234567890123456.78"})
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         with pytest.raises(SourceErrors):
             await batch.load(path, strict_amounts=True)
         assert (await batch.load(path)).warnings[0].startswith("line 2, amount")
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "m", client) as batch:
+    async with desk.client(service) as client, desk.open(tmp_path / "m", client) as batch:
         assert (await batch.load(rows)).warnings[0].startswith("row 1, amount")
 
 
-async def test_a_batch_is_used_within_its_context(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client:
-        batch = PayoutBatch.open(tmp_path / "l", client)
+async def test_a_batch_is_used_within_its_context(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    async with desk.client(service) as client:
+        batch = desk.open(tmp_path / "l", client)
         with pytest.raises(BulkError, match="async with"):
             batch.status()
         with pytest.raises(LedgerMissing):
-            await PayoutBatch.open(tmp_path / "l", client, create=False).__aenter__()
+            await desk.open(tmp_path / "l", client, create=False).__aenter__()
 
 
-async def test_a_batch_without_rows_cannot_run(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+async def test_a_batch_without_rows_cannot_run(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         with pytest.raises(LedgerMissing):
             await batch.run()
 
@@ -171,7 +178,7 @@ def test_public_names_are_there_and_no_others() -> None:
         bulk.Nonsense  # noqa: B018 - reading it is the test
 
 
-async def test_payouts_themselves_are_rows_too(service: Sandbox, tmp_path: Path) -> None:
+async def test_payouts_themselves_are_rows_too(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
     phone = Instrument.phone("+22990112233", "BJ")
     request = PayoutRequest(amount=5, currency="XOF", method="mtn_bj", instrument=phone)
 
@@ -182,6 +189,6 @@ async def test_payouts_themselves_are_rows_too(service: Sandbox, tmp_path: Path)
         def __aiter__(self) -> Any:
             return given()
 
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         assert (await batch.load(Twice())).totals == {"XOF": Decimal(5)}
         assert (await batch.run()).exit_code == 0

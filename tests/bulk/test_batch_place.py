@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 
 import payments_async.bulk as bulk
-from payments_async import AsyncPayments
-from payments_async.bulk import PayoutBatch
 from payments_async.bulk.ledger_errors import (
     LedgerOfAnotherAddress,
     LedgerOfAnotherEnvironment,
     LedgerOfAnotherKey,
 )
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import in_process, items, paid, steady_ledgers
+from tests.support.batches import items, steady_ledgers
+from tests.support.desks import Desk
 
 
 @pytest.fixture(autouse=True)
@@ -42,15 +41,17 @@ def test_public_names_are_there_and_no_others() -> None:
         bulk.Nonsense  # noqa: B018 - reading it is the test
 
 
-async def test_the_ledger_stays_with_its_environment_and_address(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+async def test_the_ledger_stays_with_its_environment_and_address(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(items(2))
     clients = [
-        (AsyncPayments("sk_live_x", base_url="https://localhost/v1"), LedgerOfAnotherEnvironment),
-        (AsyncPayments(service.api_key, base_url="http://localhost:9/v1"), LedgerOfAnotherAddress),
+        (desk.other_client("sk_live_x", base_url="https://localhost/v1"), LedgerOfAnotherEnvironment),
+        (desk.other_client(service.api_key, base_url="http://localhost:9/v1"), LedgerOfAnotherAddress),
     ]
     for other, error in clients:
-        async with other, PayoutBatch.open(tmp_path / "l", other) as batch:
+        async with other, desk.open(tmp_path / "l", other) as batch:
             with pytest.raises(error):
                 await batch.run()
             with pytest.raises(error):
@@ -58,51 +59,57 @@ async def test_the_ledger_stays_with_its_environment_and_address(service: Sandbo
     assert service.books.payouts() == []
 
 
-async def test_another_key_goes_on_before_anything_was_sent(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+async def test_another_key_goes_on_before_anything_was_sent(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(items(2))
-    async with in_process(service, api_key=service.new_key()) as client:
-        assert (await paid(tmp_path / "l", client, items(2))).exit_code == 0
+    async with desk.client(service, api_key=service.new_key()) as client:
+        assert (await desk.paid(tmp_path / "l", client, items(2))).exit_code == 0
 
 
-async def test_a_replaced_key_goes_on_once_it_sees_the_ledgers_payouts(tmp_path: Path) -> None:
+async def test_a_replaced_key_goes_on_once_it_sees_the_ledgers_payouts(desk: Desk, tmp_path: Path) -> None:
     from tests.support.watched import WatchedSandbox
 
     service = WatchedSandbox(limits=SandboxLimits.off())
     service.admit("sk_sandbox_rotated")
-    async with in_process(service) as client:
-        await paid(tmp_path / "l", client, items(5), max_rows=2)
-    async with in_process(service, api_key=service.new_key()) as client:
+    async with desk.client(service) as client:
+        await desk.paid(tmp_path / "l", client, items(5), max_rows=2)
+    async with desk.client(service, api_key=service.new_key()) as client:
         with pytest.raises(LedgerOfAnotherKey):
-            await paid(tmp_path / "l", client, items(5))
-    async with in_process(service, api_key="sk_sandbox_rotated") as client:
-        report = await paid(tmp_path / "l", client, items(5))
+            await desk.paid(tmp_path / "l", client, items(5))
+    async with desk.client(service, api_key="sk_sandbox_rotated") as client:
+        report = await desk.paid(tmp_path / "l", client, items(5))
     assert report.exit_code == 0
     assert len({entry.id for entry in service.books.payouts()}) == 5
 
 
 async def test_another_key_is_refused_while_nothing_can_prove_its_project(
-    service: Sandbox, tmp_path: Path
+    desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     service.on("payouts.create").respond("http:401", times=None)
-    async with in_process(service) as client:
-        await paid(tmp_path / "l", client, items(2))
-    async with in_process(service, api_key=service.new_key()) as client:
+    async with desk.client(service) as client:
+        await desk.paid(tmp_path / "l", client, items(2))
+    async with desk.client(service, api_key=service.new_key()) as client:
         with pytest.raises(LedgerOfAnotherKey):
-            await paid(tmp_path / "l", client, items(2))
+            await desk.paid(tmp_path / "l", client, items(2))
 
 
-async def test_the_status_file_says_how_far_the_run_came(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client:
-        await paid(tmp_path / "l", client, items(3))
+async def test_the_status_file_says_how_far_the_run_came(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    async with desk.client(service) as client:
+        await desk.paid(tmp_path / "l", client, items(3))
     said = json.loads((tmp_path / "l.status.json").read_text())
     assert (said["running"], said["rows"]["CREATED"]) == (False, 3)
     assert said["amounts"]["XOF"]["CREATED"] == "6.03"
 
 
-async def test_the_certificate_tells_what_the_list_shows_otherwise(service: Sandbox, tmp_path: Path) -> None:
+async def test_the_certificate_tells_what_the_list_shows_otherwise(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
     rows = items(150)
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(rows)
         await batch.run()
         certificate = await batch.certify()
@@ -118,11 +125,11 @@ async def test_the_certificate_tells_what_the_list_shows_otherwise(service: Sand
 
 
 async def test_a_row_that_was_never_sent_and_yet_is_in_the_list_is_told(
-    service: Sandbox, tmp_path: Path
+    desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
-    async with in_process(service) as client:
-        await paid(tmp_path / "a", client, items(2))
-        async with PayoutBatch.open(tmp_path / "b", client) as batch:
+    async with desk.client(service) as client:
+        await desk.paid(tmp_path / "a", client, items(2))
+        async with desk.open(tmp_path / "b", client) as batch:
             await batch.load(items(2))
             certificate = await batch.certify()
     assert certificate.audit.differing == 2

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.bulk import BulkError, PayoutBatch, RowState
+from payments_async.bulk import BulkError, RowState
 from payments_async.bulk.ledger_errors import LedgerMissing
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import in_process, items, paid, steady_ledgers
+from tests.support.batches import items, steady_ledgers
+from tests.support.desks import Desk
 
 
 @pytest.fixture(autouse=True)
@@ -19,12 +20,14 @@ def _steady() -> Iterator[None]:
         yield
 
 
-async def test_without_a_client_a_batch_shows_where_it_stands_and_pays_nothing(tmp_path: Path) -> None:
+async def test_without_a_client_a_batch_shows_where_it_stands_and_pays_nothing(
+    desk: Desk, tmp_path: Path
+) -> None:
     service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
-    async with in_process(service) as client:
-        await paid(tmp_path / "l", client, items(3), max_rows=2)
+    async with desk.client(service) as client:
+        await desk.paid(tmp_path / "l", client, items(3), max_rows=2)
     asked = len(service.requests)
-    async with PayoutBatch.open(tmp_path / "l") as batch:
+    async with desk.open(tmp_path / "l") as batch:
         assert batch.status().counts[RowState.CREATED] == 2
         with pytest.raises(BulkError, match="without a client"):
             await batch.load(items(3))
@@ -36,9 +39,9 @@ async def test_without_a_client_a_batch_shows_where_it_stands_and_pays_nothing(t
     assert len(service.requests) == asked
 
 
-async def test_without_a_client_no_ledger_is_made(tmp_path: Path) -> None:
+async def test_without_a_client_no_ledger_is_made(desk: Desk, tmp_path: Path) -> None:
     with pytest.raises(LedgerMissing):
-        await PayoutBatch.open(tmp_path / "l", create=True).__aenter__()
+        await desk.open(tmp_path / "l", create=True).__aenter__()
     assert _names(tmp_path) == []
 
 

@@ -123,10 +123,15 @@ def over_socket(sandbox: Sandbox, seed: int = 0, **options: Any) -> AsyncPayment
 
 def in_process(sandbox: Sandbox, seed: int = 0, api_key: str | None = None, **options: Any) -> AsyncPayments:
     """A client that calls the sandbox, hanging and slow answers included."""
+    return AsyncPayments(**calling(sandbox, seed, api_key, **options))
+
+
+def calling(sandbox: Sandbox, seed: int = 0, api_key: str | None = None, **options: Any) -> dict[str, Any]:
+    """The options of such a client, of either surface."""
     runtime = options.pop("runtime", None) or SteadyRuntime(seed, on_jump=sandbox.advance)
     transport = Dated(InProcessTransport(sandbox, runtime=runtime), sandbox)
-    key = api_key or sandbox.api_key
-    return AsyncPayments(key, base_url=IN_PROCESS, transport=transport, runtime=runtime, **options)
+    found = {"api_key": api_key or sandbox.api_key, "base_url": IN_PROCESS}
+    return {**found, "transport": transport, "runtime": runtime, **options}
 
 
 def runtime_of(client: AsyncPayments) -> Any:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import payments_async
+from payments_async.bulk import PayoutBatch
 from payments_async.client import AsyncPayments
 from payments_async.resources.checkouts import AsyncCheckouts
 from payments_async.resources.methods import AsyncMethods
@@ -52,6 +54,13 @@ class Awaitable:
     async def aclose(self) -> None:
         await asyncio.to_thread(self._blocking.close)
 
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self._blocking.__enter__)
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await asyncio.to_thread(self._blocking.__exit__, *raised)
+
 
 def _on_a_thread(method: Callable[..., Any]) -> Callable[..., Any]:
     async def call(*args: Any, **kwargs: Any) -> Any:
@@ -71,6 +80,16 @@ def _generator(method: Callable[..., Any]) -> Callable[..., AsyncIterator[Any]]:
             await asyncio.to_thread(items.close)
 
     return walk
+
+
+def make_batch(surface: str, path: Path, client: Any = None, **options: Any) -> Any:
+    """A batch of that surface, on a client of it, to be awaited in any case."""
+    if surface == "async":
+        return PayoutBatch.open(path, client, **options)
+    from payments_sync import bulk
+
+    blocking = bulk.PayoutBatch.open(path, client and client._blocking, **options)
+    return Awaitable(blocking, PayoutBatch)
 
 
 def make_client(surface: str, *args: Any, **options: Any) -> Any:
