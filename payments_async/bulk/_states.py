@@ -76,7 +76,8 @@ In doubt stands above rejected: of two accounts of the same requests the doubtfu
 _RANKS: Final = {state: place for place, state in enumerate(_ORDER)}
 _SETTLED: Final = {_S.CONFLICT: 1, _S.CREATED: 2}
 """What stays true whatever is tried later, because a reference is used up for ever."""
-_BITS: Final = (("generation", 12), ("intents", 24), ("revision", 16))
+_BITS: Final = {"generation": 12, "intents": 24, "revision": 16}
+_FEWEST_BITS: Final = min(_BITS.values())
 
 
 class IllegalTransition(ValueError):
@@ -144,7 +145,8 @@ def intend(
 
 def confirm(known: Known, payout_id: str) -> Known:
     """A payout of this row exists. Raises IllegalTransition."""
-    return attrs.evolve(known, state=_changed(known, Change.CONFIRM), payout_id=payout_id)
+    state, counts = _changed(known, Change.CONFIRM), (known.epoch, known.intents, known.cleared)
+    return Known(state, known.generation, known.revision, *counts, payout_id)
 
 
 def refuse(known: Known) -> Known:
@@ -196,15 +198,18 @@ def rank(known: Known) -> int:
     The generation counts first, then whether the row is settled, then intents, revision and state. Raises
     OverflowError for counters that no batch reaches.
     """
-    value = 0
-    for name, bits in _BITS:
+    generation, intents, revision = known.generation, known.intents, known.revision
+    if (generation | intents | revision) >> _FEWEST_BITS:  # negative ones too
+        _refuse_overflow(known)
+    settled, state = _SETTLED.get(known.state, 0), _RANKS[known.state]
+    return (((generation << 2 | settled) << 24 | intents) << 16 | revision) << 3 | state
+
+
+def _refuse_overflow(known: Known) -> None:
+    for name, bits in _BITS.items():
         count = getattr(known, name)
         if not 0 <= count < 1 << bits:
             raise OverflowError(f"{name} is {count}, outside what a ledger can hold")
-        value = value << bits | count
-        if name == "generation":
-            value = value << 2 | _SETTLED.get(known.state, 0)
-    return value << 3 | _RANKS[known.state]
 
 
 def merge(known: Known, other: Known, safeguards: Safeguards = ALL) -> Known:
