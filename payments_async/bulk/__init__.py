@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ._audit import Audit as Audit
     from ._certificate import Certificate as Certificate
     from ._differences import InputDifference as InputDifference
+    from ._export import ExportReport as ExportReport
     from ._import_report import ImportReport as ImportReport
     from ._outcomes import OutcomesUnrecorded as OutcomesUnrecorded
     from ._records import CheckReport as CheckReport
@@ -49,6 +50,7 @@ _HOMES = {
     "_audit": ("Audit",),
     "_certificate": ("Certificate",),
     "_differences": ("InputDifference",),
+    "_export": ("ExportReport",),
     "_import_report": ("ImportReport",),
     "_outcomes": ("OutcomesUnrecorded",),
     "_records": ("CheckReport",),

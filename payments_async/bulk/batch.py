@@ -24,10 +24,12 @@ from ._work import Work
 if TYPE_CHECKING:
     from ._arguments import LoadOptions, ReadingOptions
     from ._certificate import Certificate
+    from ._export import ExportReport
     from ._import_report import ImportReport
     from ._loading import Input
     from ._records import CheckReport
     from ._retrying import RetryReport
+    from ._states import RowState
     from .ledger import Ledger
 
 
@@ -223,6 +225,30 @@ class PayoutBatch:
         To be called on the run's own event loop, by a signal handler for instance.
         """
         self._work.stop(reason)
+
+    async def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        states: Collection[RowState] | None = None,
+        accounts: bool = False,
+    ) -> ExportReport:
+        """Write the rows and what became of each to a file, which appears once it is whole (mode 0600).
+
+        Args:
+            path: ends in .csv, .json, .jsonl or .parquet. Amounts are exact text; what a spreadsheet would
+                take for a formula has an apostrophe in front.
+            states: only rows in these; None for all.
+            accounts: with the instruments' and customers' data, which are masked otherwise.
+
+        Raises:
+            BulkError: another ending, or the path is the ledger's or the input's own.
+            ImportError: Parquet's extra is not installed.
+            OSError: the file cannot be written.
+        """
+        from ._export import export
+
+        return await export(self._ledger, path, states, accounts=accounts)
 
     async def check(self) -> CheckReport:
         """Read all of the ledger and see whether it adds up: its structure, its chain, every row and sum.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from payments_async.bulk import BulkError as BulkError
     from payments_async.bulk import Certificate as Certificate
     from payments_async.bulk import CheckReport as CheckReport
+    from payments_async.bulk import ExportReport as ExportReport
     from payments_async.bulk import ImportReport as ImportReport
     from payments_async.bulk import InputDifference as InputDifference
     from payments_async.bulk import InputPaidElsewhere as InputPaidElsewhere
@@ -46,6 +47,7 @@ _HOME = {
     "BulkError": "payments_async.bulk",
     "Certificate": "payments_async.bulk",
     "CheckReport": "payments_async.bulk",
+    "ExportReport": "payments_async.bulk",
     "ImportReport": "payments_async.bulk",
     "InputDifference": "payments_async.bulk",
     "InputPaidElsewhere": "payments_async.bulk",

@@ -24,10 +24,12 @@ from ..client import Payments
 if TYPE_CHECKING:
     from payments_async.bulk._arguments import LoadOptions, ReadingOptions
     from payments_async.bulk._certificate import Certificate
+    from payments_async.bulk._export import ExportReport
     from payments_async.bulk._import_report import ImportReport
     from payments_async.bulk._loading import Input
     from payments_async.bulk._records import CheckReport
     from payments_async.bulk._retrying import RetryReport
+    from payments_async.bulk._states import RowState
 
 
 class PayoutBatch:
@@ -206,6 +208,28 @@ class PayoutBatch:
         To be called from any thread, by a signal handler for instance.
         """
         self._bridge.tell(self._async.stop, reason)
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        states: Collection[RowState] | None = None,
+        accounts: bool = False,
+    ) -> ExportReport:
+        """Write the rows and what became of each to a file, which appears once it is whole (mode 0600).
+
+        Args:
+            path: ends in .csv, .json, .jsonl or .parquet. Amounts are exact text; what a spreadsheet would
+                take for a formula has an apostrophe in front.
+            states: only rows in these; None for all.
+            accounts: with the instruments' and customers' data, which are masked otherwise.
+
+        Raises:
+            BulkError: another ending, or the path is the ledger's or the input's own.
+            ImportError: Parquet's extra is not installed.
+            OSError: the file cannot be written.
+        """
+        return self._bridge.call(self._async.export, path, states=states, accounts=accounts)
 
     def check(self) -> CheckReport:
         """Read all of the ledger and see whether it adds up: its structure, its chain, every row and sum.

@@ -1,0 +1,100 @@
+"""A ledger's rows in a file: read a page at a time, written beside the file's place, put there when whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import aclosing
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from . import _export_rows
+from ._export_forms import NESTED, Form, form_of
+from ._loading import same_file, stat_of
+from ._records import LedgerRow
+from ._states import RowState
+from ._totals import Sums, by_currency
+from ._whole_file import WholeFile
+from .errors import BulkError, SourceUnreadable
+from .ledger import Ledger
+from .sources import open_source
+
+_PAGE: Final = 4000
+_MOST_NAMES: Final = 200
+"""Metadata names that get columns of their own; more of them share one column."""
+_COMPANIONS: Final = ("", ".lock", ".status.json", ".ballast", "-wal", "-shm", "-journal")
+
+
+@attrs.frozen
+class ExportReport:
+    """What an export wrote."""
+
+    path: str
+    rows: int
+    totals: Mapping[str, Decimal]
+    """{currency: the sum of the written rows' amounts, major units}."""
+
+
+async def export(
+    ledger: Ledger, path: str | os.PathLike[str], states: Collection[RowState] | None, *, accounts: bool
+) -> ExportReport:
+    """Write rows to a file. Raises BulkError, LedgerError, ImportError or OSError; then no file appears."""
+    target = Path(path)
+    kind, wanted = form_of(target), None if states is None else frozenset(map(RowState, states))
+    _refuse_own_files(ledger, target)
+    names = set() if kind in NESTED else await _names(ledger, wanted)
+    sums, rows = Sums(), 0
+    with WholeFile(target) as whole:
+        form: Form = kind(whole.file, _export_rows.columns(names))
+        async with aclosing(_pages(ledger, wanted)) as pages:
+            async for page in pages:
+                form.write([_export_rows.record(row, accounts=accounts) for row in page])
+                rows += len(page)
+                for row in page:
+                    sums.add(row.state, row.currency, row.amount)
+        form.end()
+    return ExportReport(str(target), rows, by_currency(sums.totals))
+
+
+async def _pages(ledger: Ledger, wanted: frozenset[RowState] | None) -> AsyncGenerator[list[LedgerRow], None]:
+    page: list[LedgerRow] = []
+    async for row in ledger.rows():
+        if wanted is None or row.state in wanted:
+            page.append(row)
+        if len(page) == _PAGE:
+            yield page
+            page = []
+    if page:
+        yield page
+
+
+async def _names(ledger: Ledger, wanted: frozenset[RowState] | None) -> set[str] | None:
+    """The metadata names of the rows; None when they are too many for columns."""
+    found: set[str] = set()
+    async with aclosing(_pages(ledger, wanted)) as pages:
+        async for page in pages:
+            found.update(name for row in page for name in _export_rows.pairs(row))
+            if len(found) > _MOST_NAMES:
+                return None
+    return found
+
+
+def _refuse_own_files(ledger: Ledger, target: Path) -> None:
+    """An export must not take the place of the ledger, of a file beside it, or of what was paid."""
+    place = os.path.realpath(target)
+    if place in {os.path.realpath(ledger.path + ending) for ending in _COMPANIONS}:
+        raise BulkError(f"{target}: is the ledger's own file; choose another path")
+    if place == ledger.path.removesuffix(".ledger") or _is_input(ledger, target):
+        raise BulkError(f"{target}: is the batch's input; choose another path")
+
+
+def _is_input(ledger: Ledger, target: Path) -> bool:
+    if not target.is_file():
+        return False
+    try:
+        return same_file(ledger.header.binding, stat_of(open_source(target)))
+    except (SourceUnreadable, ImportError):  # no kind of file that is read
+        return False
