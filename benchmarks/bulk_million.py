@@ -38,7 +38,7 @@ def measure(rows: int, wished: argparse.Namespace) -> dict[str, Any]:
         file = Path(folder, "payouts.csv")
         bulk_rows.write(file, rows)
         with serving("bulk_stub", str(Path(folder, "bodies"))) as stub:
-            phases = _paid(file, stub, wished)
+            phases = _paid(rows, file, stub, wished)
             return {
                 "rows": rows,
                 "phases": phases,
@@ -47,16 +47,21 @@ def measure(rows: int, wished: argparse.Namespace) -> dict[str, Any]:
             }
 
 
-def _paid(file: Path, stub: Service, wished: argparse.Namespace) -> dict[str, Any]:
+def _paid(rows: int, file: Path, stub: Service, wished: argparse.Namespace) -> dict[str, Any]:
     """What the paying process tells of its phases."""
     options = ["--lifted", "--concurrency", str(wished.concurrency), "--phases", *wished.phases]
     options += ["--uvloop"] if wished.uvloop else []
     command = [sys.executable, "-m", "benchmarks.bulk_pay", str(file), str(file.with_suffix(".ledger"))]
+    phases: dict[str, Any] = {}
     with started([*command, *options], stub.variables) as process:
-        out, _ = process.communicate()
+        assert process.stdout is not None
+        for phase in map(json.loads, process.stdout):
+            phases[phase["phase"]] = phase
+            if not wished.json and phase["phase"] in PHASES:
+                print(row(rows, phase, phases["idle"]["peak"]), flush=True)
     if process.returncode:
         raise SystemExit(f"the paying process ended with {process.returncode}")
-    return {line["phase"]: line for line in map(json.loads, out.splitlines())}
+    return phases
 
 
 def _size(folder: Path, pattern: str) -> int:
@@ -75,20 +80,13 @@ def _exact(rows: int, phases: Mapping[str, Any], account: Mapping[str, Any]) -> 
     return bool(once and certificate["clean"] and booked == created == expected)
 
 
-def table(f: Mapping[str, Any]) -> str:
-    """The figures of one size as rows of a Markdown table."""
-    idle = f["phases"]["idle"]["peak"]
-    lines = []
-    for name in PHASES:
-        phase = f["phases"].get(name)
-        if phase is not None:
-            cpu, wall = phase["user"] + phase["system"], phase["wall"]
-            lines.append(
-                f"| {f['rows']:,} | {name} | {wall:.1f} s | {f['rows'] / wall:,.0f} | "
-                f"{cpu / f['rows'] * 1e6:.0f} µs | {(phase['peak'] - idle) / MIB:.0f} MiB | "
-                f"{phase['waited'] / wall:.0%} | {phase['load']:.1f} |"
-            )
-    return "\n".join(lines)
+def row(rows: int, phase: Mapping[str, Any], idle: int) -> str:
+    """One phase as a row of a Markdown table; `idle` is what an idle client takes, bytes."""
+    cpu, wall = phase["user"] + phase["system"], phase["wall"]
+    return (
+        f"| {rows:,} | {phase['phase']} | {wall:.1f} s | {rows / wall:,.0f} | {cpu / rows * 1e6:.0f} µs "
+        f"| {(phase['peak'] - idle) / MIB:.0f} MiB | {phase['waited'] / wall:.0%} | {phase['load']:.1f} |"
+    )
 
 
 def missed(f: Mapping[str, Any]) -> list[str]:
@@ -127,7 +125,8 @@ def main() -> None:
         print(HEADER, flush=True)
     for rows in sorted(wished.rows):
         f = measure(rows, wished)
-        print(json.dumps(f) if wished.json else table(f), flush=True)
+        if wished.json:
+            print(json.dumps(f), flush=True)
         misses += missed(f)
     print("missed: " + "; ".join(misses) if misses else "no target missed", file=sys.stderr)
     sys.exit(1 if wished.check and misses else 0)
