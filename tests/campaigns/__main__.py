@@ -5,7 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 
-CAMPAIGNS = (("hostile", "100000"), ("pacing", "60"), ("pacing", "600"), ("waits", "10000"))
+CAMPAIGNS = (
+    ("hostile", "100000"),
+    ("pacing", "60"),
+    ("pacing", "600"),
+    ("waits", "10000"),
+    ("kills", "20000", "50"),
+    ("deletions", "2000", "10"),
+    ("two_ledgers", "2000", "10"),
+    ("first_send", "1000000", "6"),
+)
 
 failed = False
 for name, *size in CAMPAIGNS:

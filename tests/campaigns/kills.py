@@ -1,0 +1,171 @@
+"""A real run, killed with SIGKILL again and again, over a line that fails in every way the sandbox knows.
+
+    python -m tests.campaigns.kills 20000 50 [--seed 1] [--share 0.02]
+
+Each process pays the batch over TCP and is killed 50 to 600 ms after its first creation arrived; in between,
+a share of all requests is disturbed. A batch that is complete before all kills were had is followed by
+another one in the same books. The sandbox's books alone decide: each row exactly once but for those that the
+service refused, sums equal to the cent, a clean certificate, the right exit code. Exits 1 on a breach.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import attrs
+
+from tests.support.disturbed import PASSING, REFUSING, DisturbedSandbox
+from tests.support.processes import Batch, End, breaches, certificate_of, killed, run_to_the_end, started
+
+WINDOW = (0.05, 0.6)
+"""Seconds from the first creation to the kill."""
+GREETING = 8.0
+"""Seconds after which a process that has sent nothing is killed all the same."""
+
+
+@attrs.define
+class Killer:
+    """Starts processes and kills them."""
+
+    sandbox: DisturbedSandbox
+    chance: random.Random
+    window: tuple[float, float] = WINDOW
+    kills: int = 0
+    """Of processes that had sent something."""
+    early: int = 0
+    """Kills of processes that had sent nothing yet."""
+    codes: Counter[int] = attrs.field(factory=Counter)
+    """Exit codes of processes that ended by themselves."""
+    problems: list[str] = attrs.field(factory=list)
+
+    def start(self, batch: Batch) -> End:
+        """One more process, killed unless it ends before that."""
+        self.sandbox.expect()
+        with started(self.sandbox, batch) as process:
+            sent = self._wait(process)
+            time.sleep(self.chance.uniform(*self.window))
+            end = killed(process)
+        if end.killed:
+            self.kills += sent
+            self.early += not sent
+        else:
+            self.codes[end.code] += 1
+        if end.problem:
+            self.problems.append(end.problem)
+        return end
+
+    def _wait(self, process: subprocess.Popen[str]) -> bool:
+        """Whether a creation arrived; returns when the process has ended, too."""
+        until = time.monotonic() + GREETING
+        while time.monotonic() < until and process.poll() is None:
+            if self.sandbox.arrived.wait(0.05):
+                return True
+        return self.sandbox.arrived.is_set()
+
+
+@attrs.define
+class Report:
+    """What a campaign came to."""
+
+    batches: int = 0
+    rows: int = 0
+    kills: int = 0
+    early: int = 0
+    refused: int = 0
+    creations: int = 0
+    """Requests to create a payout."""
+    codes: Counter[int] = attrs.field(factory=Counter)
+    faults: Counter[str] = attrs.field(factory=Counter)
+    problems: list[str] = attrs.field(factory=list)
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{count} {word}" for word, count in sorted(self.faults.items()))
+        return (
+            f"{self.rows} rows in {self.batches} batches, {self.kills} kills after a first send and "
+            f"{self.early} before one, {sum(self.codes.values())} ends without a kill "
+            f"({dict(sorted(self.codes.items()))}); {self.creations} creations asked for, "
+            f"{self.refused} rows refused, {self.faults.total()} faults: {kinds}"
+        )
+
+
+def run(
+    folder: Path,
+    rows: int,
+    kills: int,
+    *,
+    seed: int = 1,
+    share: float = 0.02,
+    words: Sequence[str] = PASSING + REFUSING,
+    halting: float = 0.04,
+    window: tuple[float, float] = WINDOW,
+    relentless: bool = True,
+) -> Report:
+    """Pay batches until so many processes were killed, and, `relentless`, until no row is left.
+
+    Of all requests a `share` is disturbed by one of `words`; of these, a share stops the run (`halting`).
+    """
+    report = Report()
+    with DisturbedSandbox(seed, share=share, words=words, halting=halting) as sandbox:
+        killer = Killer(sandbox, random.Random(seed), window, problems=report.problems)
+        while killer.kills < kills and not report.problems:
+            batch = Batch.write(folder, rows, report.batches)
+            kill_on = partial(_kill_on, killer, batch, kills, relentless=relentless)
+            _pay(killer, batch, report, kill_on)
+    report.kills, report.early = killer.kills, killer.early
+    report.codes, report.faults, report.creations = killer.codes, sandbox.faults, sandbox.creations
+    return report
+
+
+def _pay(killer: Killer, batch: Batch, report: Report, kill_on: Callable[[], bool]) -> None:
+    """One batch to its end, under kills at first."""
+    sandbox, share = killer.sandbox, killer.sandbox.share
+    end = killer.start(batch)
+    while not (end.complete or report.problems) and kill_on():
+        end = killer.start(batch)
+    codes = run_to_the_end(sandbox, batch)  # once more, even when it was complete
+    killer.codes.update(codes)
+    sandbox.share = 0.0
+    certificate = certificate_of(sandbox, batch)
+    sandbox.share = share
+    entries = batch.entries(sandbox)
+    found = breaches(batch, entries, certificate, codes[-1], sandbox.refused)
+    report.problems += [f"batch {report.batches}: {problem}" for problem in found]
+    report.batches += 1
+    report.rows += len(batch.rows)
+    report.refused += len(batch.rows) - len(entries)
+
+
+def _kill_on(killer: Killer, batch: Batch, kills: int, *, relentless: bool) -> bool:
+    """Whether the batch's processes are still to be killed."""
+    if killer.kills < kills or not relentless:
+        return killer.kills < kills
+    paid = {(entry.currency, entry.amount) for entry in batch.entries(killer.sandbox)}
+    return bool(batch.rows - paid - killer.sandbox.refused)
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.kills")
+    parser.add_argument("rows", type=int, help="rows of a batch")
+    parser.add_argument("kills", type=int, help="kills after a first send, at least")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--share", type=float, default=0.02, help="of all requests that are disturbed")
+    options = parser.parse_args()
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        found = run(Path(folder), options.rows, options.kills, seed=options.seed, share=options.share)
+    print(f"{found}; {time.perf_counter() - began:.0f} s, {len(found.problems)} breaches")
+    print("\n".join(found.problems))
+    raise SystemExit(1 if found.problems else 0)
+
+
+if __name__ == "__main__":
+    main()
