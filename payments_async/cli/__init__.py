@@ -5,6 +5,7 @@
     _exit        the exit codes
     _show        lines, progress and tables for people; JSON lines for programs
     demo         a payment and a thousand payouts, checked against the books
+    payouts      a file of payouts, each row paid at most once
     sandbox      the simulated service until Ctrl-C, or around one command
 
 A command is a module or package, added to `_app.COMMANDS`.

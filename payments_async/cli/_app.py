@@ -12,11 +12,12 @@ from cyclopts import App, CycloptsError
 
 from .._version import __version__
 from ..errors import PaymentsError
-from ._exit import Exit, exit_of
+from ._exit import Ended, Exit, exit_of
 from .demo import demo
+from .payouts import payouts
 from .sandbox import sandbox
 
-COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, sandbox)
+COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, payouts, sandbox)
 """Each gives its exit code; its docstring is its help. An `App` has commands of its own."""
 
 EXIT_CODES = (
@@ -49,6 +50,8 @@ def run(argv: Sequence[str]) -> int:
         sys.stdout.flush()  # what cannot be written fails here, where it is told
     except CycloptsError:  # cyclopts has told what is wrong
         return Exit.USAGE
+    except Ended as end:
+        return _told(end.text, end.code)
     except PaymentsError as error:
         return _told(f"{type(error).__name__}: {error}", exit_of(error))
     except ImportError as missing:

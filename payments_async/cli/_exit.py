@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from ..bulk.errors import BulkError
 from ..errors import ConfigurationError, PaymentsError
 
 
@@ -23,8 +24,17 @@ class Exit(IntEnum):
     """Ctrl-C, the shell's own number for it."""
 
 
+class Ended(Exception):
+    """A command ends here: `text` is told on stderr, `code` is its exit code."""
+
+    def __init__(self, text: str, code: Exit) -> None:
+        super().__init__(text)
+        self.text = text
+        self.code = code
+
+
 def exit_of(error: PaymentsError) -> Exit:
     """The exit code for an error that ends a command."""
     if error.effect == "unknown":
         return Exit.OUTCOME_UNKNOWN
-    return Exit.USAGE if isinstance(error, ConfigurationError) else Exit.REFUSED
+    return Exit.USAGE if isinstance(error, ConfigurationError | BulkError) else Exit.REFUSED

@@ -1,0 +1,234 @@
+"""`payments payouts`: pay a file of payouts, each row at most once, and see where it stands.
+
+running     `run`, from the file to the certificate
+loading     the file into the ledger, or for a dry run looked at only
+looking     `status` and `check`: the ledger alone, no key
+settling    `reconcile` and `retry-failed`: what the service says of it
+confirming  a live key's total, typed back
+working     the loop, the client, failures as messages
+signals     SIGTERM and Ctrl-C: in order first, then at once
+board       the bar, or a JSON line a second
+figures totals advice failures options table    pure: what is counted, confirmed, told, taken, shown
+reading beside certifying              the watched input, files beside the ledger, the certificate
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from cyclopts import App, Parameter
+
+from .._show import Json
+from .options import Amount, Concurrency, Duration, Flag, Path, RowNumbers, Rows, Share, Totals, Url
+
+payouts: Final = App(
+    name="payouts", help="Pay a file of payouts, each row at most once, and see where it stands."
+)
+
+
+@payouts.command
+def run(
+    file: Annotated[str, Parameter(metavar="FILE")],
+    /,
+    *,
+    ledger: Path | None = None,
+    batch_id: Annotated[str | None, Parameter(metavar="ID")] = None,
+    base_url: Url = None,
+    dry_run: Flag = False,
+    skip_invalid: Flag = False,
+    rejects: Path | None = None,
+    strict_amounts: Flag = False,
+    accept_edits: Flag = False,
+    pay_again: Flag = False,
+    confirm_total: Totals = None,
+    max_amount: Amount = None,
+    max_rows: Rows = None,
+    max_failure_rate: Share = None,
+    concurrency: Concurrency = 64,
+    patience: Duration = 3600.0,
+    drain: Duration = 30.0,
+    wait_final: Duration | None = None,
+    json: Json = False,
+) -> int:
+    """Pay the rows of FILE (.csv, .jsonl, .ndjson, .parquet). The same command starts and resumes.
+
+    Each row is paid at most once, whatever dies and whenever: stop it, kill it, run it again. The API key
+    comes from PAYMENTS_API_KEY. A live key asks for the total to be typed back before the first payout.
+
+    Exit codes: 0 every row created, 1 complete with rows refused, 2 nothing was sent, 3 rows in doubt,
+    75 stopped, and the same command goes on.
+
+    Parameters
+    ----------
+    file
+        The payouts. Columns: `amount`, `currency`, `method`, `instrument.*`, and as you like `row_key`,
+        `reference`, `description`, `webhook_url`, `customer.*`, `metadata.*`, `gateway_options`.
+    ledger
+        What remembers every row; FILE.ledger unless given. On a local disk.
+    batch_id
+        Names the batch; else it is the hash of the input.
+    base_url
+        The service's address; PAYMENTS_BASE_URL unless given.
+    dry_run
+        Read and check every row, and send nothing.
+    skip_invalid
+        Pay the rows without faults; else one fault refuses the whole file.
+    rejects
+        Where to write the rows with faults.
+    strict_amounts
+        Refuse amounts of more than 15 digits, which are otherwise warned about.
+    accept_edits
+        The file was edited since: take the corrected rows that were not paid yet.
+    pay_again
+        The same rows were paid under another batch id: pay them once more.
+    confirm_total
+        The total to pay, such as "XOF 1200.50", for each currency; takes the place of typing it.
+    max_amount
+        Take no row that would bring a currency over this.
+    max_rows
+        Take no more rows than this, earlier runs included.
+    max_failure_rate
+        Take no more rows once more than this share failed: 0.05, or 5%.
+    concurrency
+        Rows under way at a time.
+    patience
+        How long to wait at the end for rows in doubt: 90, 90s, 15m, 2h.
+    drain
+        How long rows under way are given after SIGTERM or Ctrl-C.
+    wait_final
+        How long to follow the created payouts until they are final.
+    json
+        JSON lines instead of text; also without a terminal.
+    """
+    from .loading import Order
+    from .running import pay  # brings the client and SQLAlchemy along
+    from .working import perform
+
+    order = Order(
+        file=file,
+        ledger=ledger or f"{file}.ledger",
+        base_url=base_url,
+        confirm_total=confirm_total or (),
+        strict_amounts=strict_amounts,
+        dry_run=dry_run,
+        accept_edits=accept_edits,
+        pay_again=pay_again,
+        reading={"batch_id": batch_id, "skip_invalid": skip_invalid, "rejects": rejects},
+        pace={
+            "max_amount": max_amount,
+            "max_rows": max_rows,
+            "max_failure_rate": max_failure_rate,
+            "concurrency": concurrency,
+            "patience": patience,
+            "drain": drain,
+            "wait_final": wait_final,
+        },
+    )
+    return perform(lambda stage: pay(order, stage), as_json=json, lines=True)
+
+
+@payouts.command
+def status(ledger: Path, /, *, json: Json = False) -> int:
+    """Where a batch stands, while it is run or after. Needs no key.
+
+    Parameters
+    ----------
+    ledger
+        The batch's ledger.
+    json
+        One JSON object instead of text.
+    """
+    from .looking import status
+    from .working import perform
+
+    return perform(lambda stage: status(ledger, stage), as_json=json)
+
+
+@payouts.command
+def check(ledger: Path, /, *, json: Json = False) -> int:
+    """Read all of a ledger, and see whether it is as it was written. Needs no key; exit code 1 if it is not.
+
+    Parameters
+    ----------
+    ledger
+        The batch's ledger.
+    json
+        One JSON object instead of text.
+    """
+    from .looking import check
+    from .working import perform
+
+    return perform(lambda stage: check(ledger, stage), as_json=json)
+
+
+@payouts.command
+def reconcile(
+    ledger: Path,
+    /,
+    *,
+    certificate: Path | None = None,
+    base_url: Url = None,
+    json: Json = False,
+) -> int:
+    """Learn from the service's list what became of a batch, and certify it. Sends no payout.
+
+    Settles rows in doubt that the list shows, notes how payouts have ended, checks the ledger and compares
+    it with the list row by row. The key comes from PAYMENTS_API_KEY.
+
+    Exit codes: as for `run`; 1 also when the list and the ledger do not agree.
+
+    Parameters
+    ----------
+    ledger
+        The batch's ledger.
+    certificate
+        Where to write what was found; LEDGER.certificate.json unless given.
+    base_url
+        The service's address; PAYMENTS_BASE_URL unless given.
+    json
+        JSON lines instead of text; also without a terminal.
+    """
+    from .settling import reconcile
+    from .working import perform
+
+    return perform(lambda stage: reconcile(ledger, certificate, base_url, stage), as_json=json, lines=True)
+
+
+@payouts.command
+def retry_failed(
+    ledger: Path,
+    /,
+    *,
+    row: RowNumbers = None,
+    dry_run: Flag = False,
+    confirm_total: Totals = None,
+    base_url: Url = None,
+    json: Json = False,
+) -> int:
+    """Make rows new again whose payouts failed for good; the next `run` pays them. Sends no payout.
+
+    Each payout is read from the service first: only one that is over and did not arrive is begun anew. A
+    live key asks for the total of these rows to be typed back.
+
+    Parameters
+    ----------
+    ledger
+        The batch's ledger.
+    row
+        Only this row, by its number; repeat it for more.
+    dry_run
+        Only say which.
+    confirm_total
+        The total to pay anew, such as "XOF 1200.50", for each currency; takes the place of typing it.
+    base_url
+        The service's address; PAYMENTS_BASE_URL unless given.
+    json
+        One JSON object instead of text.
+    """
+    from .settling import Retry, retry_failed
+    from .working import perform
+
+    wanted = Retry(
+        ledger=ledger, base_url=base_url, rows=row, dry_run=dry_run, confirm_total=confirm_total or ()
+    )
+    return perform(lambda stage: retry_failed(wanted, stage), as_json=json)

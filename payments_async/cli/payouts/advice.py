@@ -1,0 +1,94 @@
+"""What to do next, for each way a command ends. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from .figures import Figures
+
+_GOES_ON = "The same `run` command goes on where it stopped; nothing is paid twice."
+_LIMITED = "With that limit raised, the same command goes on where it stopped; nothing is paid twice."
+
+
+def after_run(
+    figures: Figures,
+    code: int,
+    stopped: str | None,
+    ledger: str,
+    *,
+    failed: int = 0,
+    clean: bool | None = None,
+) -> str:
+    """The sentences at the end of work that ended with this exit code; empty when all is well.
+
+    `clean`: whether the service's list agrees with the ledger, where they were compared.
+    """
+    if code == 75:
+        goes_on = _LIMITED if stopped and "--max-" in stopped else _GOES_ON
+        parts = [_stopped(stopped), _unsure(figures.counts["in_flight"]), goes_on]
+    elif code == 3:
+        parts = [doubtful(figures.counts["in_doubt"], ledger)]
+    elif code == 1:
+        parts = [refused(figures.counts, ledger), _failed(failed, ledger), _disagreeing(clean, ledger)]
+    else:
+        parts = [_failed(failed, ledger)]
+    return " ".join(part for part in parts if part)
+
+
+def doubtful(rows: int, ledger: str) -> str:
+    """Rows of which the service has not said what became of them."""
+    return (
+        f"{counted(rows, 'row')} in doubt: wait 15 minutes and run `{command('reconcile', ledger)}`, "
+        "or the same command again; do not pay them by other means before that."
+    )
+
+
+def refused(counts: Mapping[str, int], ledger: str) -> str:
+    """Rows that the service did not take."""
+    told = []
+    if counts["rejected"]:
+        told.append(f"{counted(counts['rejected'], 'row')} rejected")
+    if counts["conflict"]:
+        told.append(f"{counted(counts['conflict'], 'row')} in conflict with payouts that exist already")
+    if not told:
+        gone = counts["cancelled"]
+        return f"{counted(gone, 'row')} cancelled; every other row was created." if gone else ""
+    states = " ".join(f"--state {state}" for state in ("rejected", "conflict") if counts[state])
+    mend = " Mend the rejected rows in the file and run it with --accept-edits." * bool(counts["rejected"])
+    return f"{' and '.join(told)}: see why with `{command('export', ledger, 'refused.csv')} {states}`.{mend}"
+
+
+def command(name: str, *paths: str) -> str:
+    """A command line of this family, ready for a shell."""
+    return f"payments payouts {name} {shlex.join(paths)}"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _stopped(reason: str | None) -> str:
+    return f"Stopped: {reason.rstrip('.')}." if reason else "Not finished."
+
+
+def _failed(rows: int, ledger: str) -> str:
+    if not rows:
+        return ""
+    again = command("retry-failed", ledger)
+    told = f"{counted(rows, 'payout')} failed for good"
+    return f"{told}: `{again}` makes their rows new, and the next run pays them."
+
+
+def _disagreeing(clean: bool | None, ledger: str) -> str:
+    if clean is not False:
+        return ""
+    return (
+        "The service's list and the ledger do not agree: read the certificate's findings, and in 15 minutes "
+        f"run `{command('reconcile', ledger)}`; a list may lag."
+    )
+
+
+def _unsure(rows: int) -> str:
+    return f"{counted(rows, 'row')} under way will be asked about first." if rows else ""

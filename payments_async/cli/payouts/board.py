@@ -1,0 +1,154 @@
+"""How far a run has come: a bar with figures on a terminal, a JSON line a second anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+import attrs
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from ..._runtime import SYSTEM
+from .._show import INDENT, Show
+from .advice import counted
+from .figures import Figures, Speed, told_duration
+from .totals import grouped
+
+_EVERY: Final = 1.0
+_LEFT: Final = INDENT + 4
+
+
+class Board(Protocol):
+    """Where the progress of a run is shown."""
+
+    def read(self, rows: int) -> None:
+        """So many rows of the input were read."""
+
+    def show(self, figures: Figures, at: float) -> None:
+        """So far it had come at this time, in seconds."""
+
+    def note(self, text: str) -> None:
+        """Something the onlooker should know at once."""
+
+
+@attrs.define
+class Lines:
+    """JSON lines: at most one a second, and whatever is said last."""
+
+    _show: Show
+    _speed: Speed = attrs.field(factory=Speed)
+    _told: float | None = None
+
+    def read(self, rows: int) -> None:
+        """A line, unless there was one within the last second."""
+        if self._is_time(SYSTEM.monotonic()):
+            self._show.step("Reading", "", rows=rows)
+
+    def show(self, figures: Figures, at: float) -> None:
+        """The same."""
+        self._speed.saw(at, figures.done)
+        if self._is_time(at):
+            left = self._speed.seconds_left(figures.rows - figures.done)
+            self._show.step(
+                "Progress",
+                "",
+                **figures.facts(),
+                per_second=round(self._speed.per_second, 1),
+                seconds_left=None if left is None else round(left),
+            )
+
+    def note(self, text: str) -> None:
+        """A line of its own."""
+        self._show.step("Note", text, told=text)
+
+    def _is_time(self, at: float) -> bool:
+        if self._told is not None and at - self._told < _EVERY:
+            return False
+        self._told = at
+        return True
+
+
+@attrs.define
+class Bar:
+    """A bar and up to a few lines of figures, drawn over and over in place."""
+
+    _name: str
+    _figures: Figures | None = None
+    _speed: Speed = attrs.field(factory=Speed)
+    _read: int = 0
+    _note: str = ""
+
+    def read(self, rows: int) -> None:
+        """Keep it for the next drawing."""
+        self._read = rows
+
+    def show(self, figures: Figures, at: float) -> None:
+        """Keep it for the next drawing."""
+        self._speed.saw(at, figures.done)
+        self._figures = figures
+
+    def note(self, text: str) -> None:
+        """A line under the figures."""
+        self._note = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        figures = self._figures
+        if figures is None:
+            told = counted(self._read, "row") if self._read else "…"
+            yield Text(f"  · {self._name:<{INDENT}}{told}", "dim")
+            return
+        yield self._bar(figures, options.max_width)
+        pad = " " * _LEFT
+        for line in filter(None, (self._rows(figures), self._pace(figures), *_money(figures))):
+            yield Text(pad + line, "dim", no_wrap=True, overflow="ellipsis")
+        if self._note:
+            yield Text(pad + self._note, "bold yellow")
+
+    def _bar(self, figures: Figures, width: int) -> Table:
+        told = f"{figures.done:,} of {figures.rows:,}"
+        share = f"{figures.done * 100 // max(figures.rows, 1)} %"
+        room = max(width - _LEFT - len(told) - len(share) - 5, 10)
+        grid = Table.grid(padding=(0, 1))
+        bar = ProgressBar(
+            figures.rows, figures.done, width=min(room, 60), complete_style="cyan", finished_style="cyan"
+        )
+        grid.add_row(f"  · {self._name:<{INDENT - 1}}", bar, told, f"[dim]{share}[/]")
+        return grid
+
+    def _rows(self, figures: Figures) -> str:
+        told = [f"{figures.counts['created']:,} created", f"{figures.counts['in_doubt']:,} in doubt"]
+        told += [f"{figures.counts[s]:,} {s}" for s in ("rejected", "conflict") if figures.counts[s]]
+        return " · ".join(told)
+
+    def _pace(self, figures: Figures) -> str:
+        speed = self._speed.per_second
+        if not speed:
+            return ""
+        left = self._speed.seconds_left(figures.rows - figures.done)
+        told = [f"{speed:,.0f} a second", f"{speed * 60:,.0f} a minute"]
+        return " · ".join([*told, *([f"{told_duration(left)} left"] if left else [])])
+
+
+def _money(figures: Figures) -> Iterator[str]:
+    totals = figures.totals()
+    moved = {currency: grouped(figures.sum_of(currency, "created")) for currency in totals}
+    wide = max((len(amount) for amount in moved.values()), default=0)
+    wide_total = max((len(grouped(total)) for total in totals.values()), default=0)
+    for currency, total in totals.items():
+        yield f"{currency} {moved[currency]:>{wide}} of {grouped(total):>{wide_total}}"
+
+
+@contextmanager
+def board_on(console: Console, show: Show, name: str, *, as_json: bool) -> Iterator[Board]:
+    """A bar on a terminal, which goes away at the end; else lines."""
+    if as_json or not console.is_terminal:
+        yield Lines(show)
+        return
+    bar = Bar(name)
+    with Live(bar, console=console, refresh_per_second=8, transient=True):
+        yield bar

@@ -1,0 +1,104 @@
+"""Rows and money of a batch, as every command tells them. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+import attrs
+
+from .totals import plain
+
+STATES: Final = ("created", "rejected", "conflict", "in_doubt", "in_flight", "new", "cancelled")
+"""What a row can be, in the order of tables."""
+
+_OPEN: Final = ("new", "in_flight", "in_doubt")
+_WINDOW: Final = 15.0
+
+
+@attrs.frozen
+class Figures:
+    """Counts and exact sums by state."""
+
+    rows: int
+    counts: Mapping[str, int]
+    """{state: its rows}, every state of `STATES`."""
+    sums: Mapping[str, Mapping[str, Decimal]]
+    """{currency: {state: the sum of its rows, major units}}."""
+
+    @classmethod
+    def of(cls, counts: Mapping[Any, int], sums: Mapping[str, Mapping[Any, Any]]) -> Figures:
+        """From what a batch's progress or its status file says."""
+        told = {str(state).lower(): number for state, number in counts.items()}
+        every = {state: told.get(state, 0) for state in STATES}
+        money = {
+            currency: {str(state).lower(): Decimal(amount) for state, amount in by_state.items()}
+            for currency, by_state in sorted(sums.items())
+        }
+        return cls(sum(every.values()), every, money)
+
+    @property
+    def done(self) -> int:
+        """Rows of which nothing is left to do."""
+        return self.rows - sum(self.counts[state] for state in _OPEN)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether no row was ever begun."""
+        return self.rows == self.counts["new"] + self.counts["cancelled"]
+
+    def sum_of(self, currency: str, *states: str) -> Decimal:
+        """What the rows in these states come to, major units."""
+        return sum((self.sums[currency].get(state, Decimal(0)) for state in states), Decimal(0))
+
+    def totals(self) -> dict[str, Decimal]:
+        """{currency: what is to be paid in all}: every row but the cancelled ones."""
+        wanted = [state for state in STATES if state != "cancelled"]
+        return {currency: self.sum_of(currency, *wanted) for currency in self.sums}
+
+    def facts(self) -> dict[str, Any]:
+        """For programs; amounts are text."""
+        sums = {
+            currency: {state: plain(amount) for state, amount in by_state.items()}
+            for currency, by_state in self.sums.items()
+        }
+        return {"rows": self.rows, "done": self.done, **self.counts, "sums": sums}
+
+
+@attrs.define
+class Speed:
+    """How fast rows are done: over the last 15 seconds."""
+
+    _seen: deque[tuple[float, int]] = attrs.field(factory=deque)
+
+    def saw(self, at: float, done: int) -> None:
+        """So many rows were done at this time, in seconds."""
+        self._seen.append((at, done))
+        while len(self._seen) > 2 and at - self._seen[1][0] >= _WINDOW:
+            self._seen.popleft()
+
+    @property
+    def per_second(self) -> float:
+        """Rows a second; 0 when it cannot be told yet."""
+        if len(self._seen) < 2:
+            return 0.0
+        (began, before), (at, done) = self._seen[0], self._seen[-1]
+        return (done - before) / (at - began) if at > began else 0.0
+
+    def seconds_left(self, rows: int) -> float | None:
+        """Seconds until so many more rows are done; None when it cannot be told."""
+        return rows / self.per_second if self.per_second > 0 else None
+
+
+def told_duration(seconds: float) -> str:
+    """`42 s`, `3 min 20 s`, `2 h 05 min`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s".replace(".0 s", " s")
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"

@@ -1,0 +1,101 @@
+"""The input into the ledger, or looked at only, and what is told of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+import attrs
+
+from ...bulk import ImportReport, LoadOptions, PayoutBatch
+from .._exit import Exit
+from .advice import counted
+from .board import board_on
+from .confirming import is_live
+from .reading import Watched, readable
+from .totals import flags, grouped, plain
+from .working import Stage, paying
+
+_SHOWN = 20
+
+
+@attrs.frozen(kw_only=True)
+class Order:
+    """What `payments payouts run` was asked for."""
+
+    file: str
+    ledger: str
+    base_url: str | None
+    confirm_total: Sequence[str]
+    strict_amounts: bool
+    dry_run: bool
+    accept_edits: bool
+    pay_again: bool
+    reading: dict[str, Any]
+    """Options of `PayoutBatch.load` and `preview`."""
+    pace: dict[str, Any]
+    """Options of `PayoutBatch.run`."""
+
+
+async def load(batch: PayoutBatch, order: Order, stage: Stage) -> None:
+    """Import the file, or see that the ledger has it. Raises BulkError."""
+    options: LoadOptions = {"accept_edits": order.accept_edits, "pay_again": order.pay_again}
+    with board_on(stage.console, stage.show, "Reading", as_json=stage.as_json) as board:
+        source = Watched(readable(order.file, strict_amounts=order.strict_amounts), board.read)
+        report = await batch.load(source, **order.reading, **options)
+    _tell("Loaded", _came_to(report), report, order, stage)
+
+
+async def preview(order: Order, stage: Stage) -> Exit:
+    """Check every row, change nothing, send nothing. A key is used when there is one."""
+    async with AsyncExitStack() as stack:
+        has_key = bool(os.environ.get("PAYMENTS_API_KEY"))
+        client = await stack.enter_async_context(paying(order.base_url)) if has_key else None
+        stage.show.heading(order.file, "a dry run: nothing is sent or recorded")
+        with board_on(stage.console, stage.show, "Reading", as_json=stage.as_json) as board:
+            source = Watched(readable(order.file, strict_amounts=order.strict_amounts), board.read)
+            report = await PayoutBatch.open(order.ledger, client).preview(source, **order.reading)
+    _tell("Checked", _came_to(report), report, order, stage)
+    if not stage.as_json:
+        for difference in report.differences[:_SHOWN]:
+            stage.show.step("Edited", str(difference), good=difference.is_acceptable)
+        if report.differing > len(report.differences[:_SHOWN]):
+            stage.show.step("Edited", f"and {report.differing - _SHOWN:,} more rows", good=False)
+        if not has_key or is_live(os.environ["PAYMENTS_API_KEY"]):
+            stage.show.step("Confirm", f"a live key wants {flags(report.totals)}")
+    return Exit.REFUSED if report.differing else Exit.DONE
+
+
+def _came_to(report: ImportReport) -> str:
+    told = [f"{counted(report.rows, 'payout')}, {_money(report)}"]
+    told += [] if report.is_new else ["the ledger has them already"]
+    told += [f"{counted(report.skipped, 'row')} with faults left out"] if report.skipped else []
+    told += [f"{counted(report.corrected, 'row')} corrected"] if report.corrected else []
+    told += [f"{counted(report.cancelled, 'row')} called off"] if report.cancelled else []
+    return "; ".join(told)
+
+
+def _money(report: ImportReport) -> str:
+    return ", ".join(f"{currency} {grouped(total)}" for currency, total in sorted(report.totals.items()))
+
+
+def _tell(name: str, text: str, report: ImportReport, order: Order, stage: Stage) -> None:
+    stage.show.step(
+        name,
+        text,
+        ledger=order.ledger,
+        batch_id=report.batch_id,
+        rows=report.rows,
+        totals={currency: plain(total) for currency, total in sorted(report.totals.items())},
+        is_new=report.is_new,
+        skipped=report.skipped,
+        corrected=report.corrected,
+        cancelled=report.cancelled,
+        differing=report.differing,
+        differences=[str(difference) for difference in report.differences],
+        warnings=list(report.warnings),
+    )
+    for warning in () if stage.as_json else report.warnings:
+        stage.show.step("Warning", warning, good=False)

@@ -1,0 +1,90 @@
+"""`payments payouts status` and `check`: the ledger alone, without the service or its key."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.text import Text
+
+from ..._runtime import SYSTEM
+from ...bulk import PayoutBatch
+from ...bulk.ledger_errors import LedgerDamaged, LedgerLocked
+from .._exit import Ended, Exit
+from . import advice, beside
+from .certifying import waiting
+from .figures import Figures, told_duration
+from .table import standing
+from .working import Stage, figures_of, result, title_of
+
+_SHOWN = 20
+
+
+async def status(ledger: str, stage: Stage) -> Exit:
+    """Where the batch stands: from the ledger, or from what a run that holds it says every second."""
+    try:
+        async with PayoutBatch.open(ledger) as batch:
+            report = batch.status()
+    except LedgerLocked as locked:
+        return _running(ledger, locked, stage)
+    figures = figures_of(report)
+    state = (
+        "complete" if report.complete else "nothing was sent yet" if figures.is_untouched else "not complete"
+    )
+    stage.show.heading(ledger, title_of(report.batch_id))
+    stage.show.step("Batch", f"{state}; no run is under way", good=True, running=False, **result(report))
+    stage.show.picture(standing(figures))
+    todo = advice.after_run(figures, report.exit_code, None, ledger, failed=report.failed)
+    if todo and not figures.is_untouched:
+        stage.show.picture(Text(todo))
+    return Exit.DONE
+
+
+def _running(ledger: str, locked: LedgerLocked, stage: Stage) -> Exit:
+    said = beside.status_said(ledger)
+    holder = "another process" if locked.pid is None else f"process {locked.pid}"
+    if not said:
+        raise Ended(
+            f"{ledger} is in use by {holder}, which has told no figures yet; ask again", Exit.RESUMABLE
+        )
+    figures, age = Figures.of(said["rows"], said["amounts"]), _age(said)
+    stage.show.heading(ledger, title_of(str(said["batch_id"])))
+    told = f"{holder} works on it; figures of {told_duration(age)} ago"
+    if is_old := locked.since is not None and said["at"] < locked.since.timestamp():
+        told += ", from before it began"
+    facts: dict[str, Any] = {
+        "running": True,
+        "pid": locked.pid,
+        "age": round(age, 1),
+        "before_this_run": is_old,
+    }
+    stage.show.step("Running", told, batch_id=said["batch_id"], **facts, **figures.facts())
+    stage.show.picture(standing(figures))
+    return Exit.DONE
+
+
+def _age(said: dict[str, Any]) -> float:
+    return max((SYSTEM.now() - datetime.fromtimestamp(said["at"], UTC)).total_seconds(), 0.0)
+
+
+async def check(ledger: str, stage: Stage) -> Exit:
+    """Read all of the ledger, and see whether it is as it was written."""
+    try:
+        async with PayoutBatch.open(ledger) as batch:
+            with waiting("Reading the whole ledger", stage):
+                report = await batch.check()
+    except LedgerDamaged as damaged:
+        raise Ended(str(damaged), Exit.REFUSED) from None
+    stage.show.heading(ledger)
+    told = f"{advice.counted(report.rows, 'row')}, {report.entries:,} entries"
+    facts: dict[str, Any] = {"rows": report.rows, "entries": report.entries, "head": report.head}
+    if not report.findings:
+        stage.show.step("Check", f"{told}: as it was written", findings=[], **facts)
+        stage.show.step("Head", report.head) if not stage.as_json else None
+        return Exit.DONE
+    stage.show.step(
+        "Check", f"{told}: NOT as it was written", good=False, findings=list(report.findings), **facts
+    )
+    for finding in () if stage.as_json else report.findings[:_SHOWN]:
+        stage.show.step("Finding", finding, good=False)
+    raise Ended(f"{ledger}: not as it was written; {LedgerDamaged.way_out}", Exit.REFUSED)

@@ -1,0 +1,124 @@
+"""`payments payouts run`: from the file to the certificate."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+
+import attrs
+
+from ..._runtime import SYSTEM
+from ...bulk import BatchReport, PayoutBatch, Progress
+from .._exit import Exit
+from . import advice, beside
+from .board import Board, board_on
+from .certifying import Certified, certify
+from .confirming import Asking, confirm, is_live, terminal
+from .figures import Figures, told_duration
+from .loading import Order, load, preview
+from .reading import readable
+from .table import standing
+from .totals import Confirmation, grouped
+from .working import Stage, figures_of, paying, recorded, result
+
+
+async def pay(order: Order, stage: Stage) -> Exit:
+    """Load, confirm, pay, certify. Raises Ended or PaymentsError before anything is sent."""
+    readable(order.file, strict_amounts=order.strict_amounts)
+    if order.dry_run:
+        return await preview(order, stage)
+    async with paying(order.base_url) as client, PayoutBatch.open(order.ledger, client) as batch:
+        stage.show.heading(order.file, f"ledger {order.ledger}")
+        await load(batch, order, stage)
+        _confirm(batch, order, stage)
+        return await _pay(batch, order, stage)
+
+
+def _confirm(batch: PayoutBatch, order: Order, stage: Stage) -> None:
+    figures = figures_of(batch.status())
+    said = beside.status_said(order.ledger).get("input_hash")
+    wanted = Confirmation(batch.status().batch_id, str(said or ""), figures.totals())
+    live = is_live(os.environ.get("PAYMENTS_API_KEY", ""))
+    asking = Asking(order.confirm_total, live, stage.interrupts.asking, terminal())
+    how = confirm(wanted, figures.rows - figures.counts["cancelled"], order.ledger, asking)
+    if how:
+        money = ", ".join(f"{currency} {grouped(total)}" for currency, total in sorted(wanted.totals.items()))
+        stage.show.step("Confirmed", f"{money}, {how}", how=how)
+
+
+async def _pay(batch: PayoutBatch, order: Order, stage: Stage) -> Exit:
+    began, before = SYSTEM.monotonic(), figures_of(batch.status())
+    try:
+        report = await recorded(order.ledger, _run(batch, order, stage))
+    except asyncio.CancelledError:
+        if not stage.interrupts.caught():
+            raise
+        report = attrs.evolve(batch.status(), stopped=f"{stage.interrupts.reason}, twice")
+        return _tell_end(report, Certified(None, None), Exit.RESUMABLE, order, stage)
+    _tell_paid(before, figures_of(report), SYSTEM.monotonic() - began, stage)
+    code = Exit(report.exit_code)
+    if not report.complete:
+        return _tell_end(report, Certified(None, None), code, order, stage)
+    certified = await certify(batch, order.ledger, stage)
+    return _tell_end(report, certified, certified.code_for(code), order, stage)
+
+
+async def _run(batch: PayoutBatch, order: Order, stage: Stage) -> BatchReport:
+    with board_on(stage.console, stage.show, "Paying", as_json=stage.as_json) as board:
+        board.show(figures_of(batch.status()), SYSTEM.monotonic())
+
+        def drain(reason: str) -> None:
+            seconds = told_duration(order.pace["drain"])
+            board.note(f"{reason}: finishing what is under way, {seconds} at most; once more cuts it off")
+            batch.stop(f"{reason}")
+
+        with stage.interrupts.draining(drain):
+            return await batch.run(_noting_the_end(board, order), **order.pace)
+
+
+def _noting_the_end(board: Board, order: Order) -> Callable[[Progress], None]:
+    """Shows progress, and says what is waited for once every row is decided."""
+    noted = order.pace["wait_final"] is None
+
+    def show(progress: Progress) -> None:
+        nonlocal noted
+        figures = figures_of(progress)
+        board.show(figures, SYSTEM.monotonic())
+        if not noted and figures.done == figures.rows:
+            noted = True
+            seconds = told_duration(order.pace["wait_final"])
+            board.note(f"all sent; following the payouts until they are final, {seconds} at most")
+
+    return show
+
+
+def _tell_paid(before: Figures, after: Figures, seconds: float, stage: Stage) -> None:
+    rows = after.done - before.done
+    if rows and not stage.as_json:
+        rate = rows / seconds if seconds else 0.0
+        stage.show.step(
+            "Sent", f"{advice.counted(rows, 'row')} in {told_duration(seconds)}, {rate:,.0f} a second"
+        )
+
+
+def _tell_end(report: BatchReport, certified: Certified, code: Exit, order: Order, stage: Stage) -> Exit:
+    figures, clean = figures_of(report), None if code is Exit(report.exit_code) else certified.is_clean
+    todo = advice.after_run(figures, code, report.stopped, order.ledger, failed=report.failed, clean=clean)
+    _tell_finals(report, stage)
+    stage.show.picture(standing(figures))
+    if stage.as_json:
+        facts = {**result(report), "exit_code": int(code), "certificate": certified.path, "next": todo}
+        stage.show.step("Finished", "", good=code is Exit.DONE, **facts)
+    if todo:
+        print(f"payments: {todo}", file=sys.stderr)
+    return code
+
+
+def _tell_finals(report: BatchReport, stage: Stage) -> None:
+    """How the created payouts ended, when that was asked about."""
+    if report.finals and not stage.as_json:
+        told = [f"{number:,} {status}" for status, number in sorted(report.finals.items())]
+        told += [f"{report.awaited:,} not final yet"] if report.awaited else []
+        stage.show.step("Final", " · ".join(told), good=not report.failed)

@@ -1,0 +1,97 @@
+"""`payments payouts reconcile` and `retry-failed`: learn from the service; begin failed rows anew."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Sequence
+
+import attrs
+
+from ...bulk import PayoutBatch, RetryReport
+from .._exit import Exit
+from . import advice, beside
+from .board import board_on
+from .certifying import keep, waiting
+from .confirming import Asking, confirm_once, is_live, terminal
+from .table import standing
+from .totals import grouped, plain
+from .working import Stage, figures_of, paying, recorded, result, title_of, watching
+
+_SHOWN = 20
+
+
+@attrs.frozen(kw_only=True)
+class Retry:
+    """What `payments payouts retry-failed` was asked for."""
+
+    ledger: str
+    base_url: str | None
+    rows: Collection[int] | None
+    dry_run: bool
+    confirm_total: Sequence[str]
+
+
+async def reconcile(ledger: str, path: str | None, base_url: str | None, stage: Stage) -> Exit:
+    """Settle what the list shows, write the certificate. Raises Ended or PaymentsError."""
+    async with paying(base_url) as client, PayoutBatch.open(ledger, client, create=False) as batch:
+        stage.show.heading(ledger, title_of(batch.status().batch_id))
+        with board_on(stage.console, stage.show, "Checking", as_json=stage.as_json) as board:
+            certificate = await recorded(ledger, batch.reconcile(watching(board)))
+        report = certificate.report
+        written = keep(certificate, path or beside.certificate_of(ledger), stage)
+    figures, code = figures_of(report), Exit(report.exit_code)
+    if code is Exit.DONE and not certificate.is_clean:
+        code = Exit.REFUSED
+    stage.show.picture(standing(figures))
+    todo = advice.after_run(figures, code, None, ledger, failed=report.failed, clean=certificate.is_clean)
+    if stage.as_json:
+        facts = {**result(report), "exit_code": int(code), "certificate": written, "next": todo}
+        stage.show.step("Finished", "", good=code is Exit.DONE, **facts)
+    if todo:
+        print(f"payments: {todo}", file=sys.stderr)
+    return code
+
+
+async def retry_failed(wanted: Retry, stage: Stage) -> Exit:
+    """Find the failed payouts, have their total confirmed, begin their rows anew."""
+    async with (
+        paying(wanted.base_url) as client,
+        PayoutBatch.open(wanted.ledger, client, create=False) as batch,
+    ):
+        stage.show.heading(wanted.ledger, title_of(batch.status().batch_id))
+        with waiting("Reading the failed payouts at the service", stage):
+            found = await batch.retry_failed(rows=wanted.rows, dry_run=True)
+        if not found.rows or wanted.dry_run:
+            return _tell(found, stage)
+        live = is_live(os.environ.get("PAYMENTS_API_KEY", ""))
+        asking = Asking(wanted.confirm_total, live, stage.interrupts.asking, terminal())
+        confirm_once(found.totals, len(found.rows), asking)
+        with waiting("Beginning their rows anew", stage):
+            done = await recorded(wanted.ledger, batch.retry_failed(rows=found.rows))
+    return _tell(done, stage)
+
+
+def _tell(report: RetryReport, stage: Stage) -> Exit:
+    money = ", ".join(f"{currency} {grouped(total)}" for currency, total in sorted(report.totals.items()))
+    rows = advice.counted(len(report.rows), "row")
+    if not report.rows:
+        text = "no payout has finally failed: nothing to pay anew"
+    elif report.dry_run:
+        text = f"{rows}, {money}, would be paid anew; nothing was changed"
+    else:
+        text = f"{rows}, {money}: the next `payments payouts run` pays them"
+    stage.show.step(
+        "Retry",
+        text,
+        batch_id=report.batch_id,
+        rows=list(report.rows),
+        totals={currency: plain(total) for currency, total in report.totals.items()},
+        left=[attrs.asdict(left) for left in report.left],
+        dry_run=report.dry_run,
+    )
+    for left in () if stage.as_json else report.left[:_SHOWN]:
+        stage.show.step("Left", f"row {left.number}: {left.reason}", good=False)
+    if len(report.left) > _SHOWN and not stage.as_json:
+        stage.show.step("Left", f"and {len(report.left) - _SHOWN:,} more", good=False)
+    return Exit.DONE

@@ -1,0 +1,90 @@
+"""The total of a batch, typed back: what is confirmed, how it compares, what is remembered of it. Pure.
+
+A live key pays real money, so somebody says first how much. What was confirmed is kept beside the ledger:
+the same batch, resumed, is not asked about again; other rows, or another total, are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Final
+
+import attrs
+
+from .options import amount_of
+
+Money = Mapping[str, Decimal]
+"""{currency: sum, major units}."""
+
+_TYPED: Final = re.compile(r"\s*([A-Za-z]{3,10})\s+(\S+)\s*")
+
+
+def plain(amount: Decimal) -> str:
+    """Plain digits, never an exponent: `10.10`."""
+    return format(amount, "f")
+
+
+def grouped(amount: Decimal) -> str:
+    """For people: `1,200.50`."""
+    return format(amount, ",f")
+
+
+def parsed(texts: Iterable[str]) -> dict[str, Decimal]:
+    """{currency: amount} of texts such as `XOF 1200.50`. Raises ValueError."""
+    found: dict[str, Decimal] = {}
+    for text in texts:
+        typed = _TYPED.fullmatch(text)
+        if typed is None:
+            raise ValueError(f'{text!r} is not a currency and an amount, such as "XOF 1200.50"')
+        currency, amount = typed[1].upper(), amount_of(typed[2])
+        if currency in found:
+            raise ValueError(f"{currency} is given twice")
+        found[currency] = amount
+    return found
+
+
+def difference(given: Money, totals: Money) -> str | None:
+    """How what was confirmed differs from the batch's total; None when it is equal to the last digit."""
+    for currency in sorted({*given, *totals}):
+        if currency not in totals:
+            return f"{currency} was confirmed, and the batch has no {currency}"
+        if currency not in given:
+            return f"the batch has {currency} {plain(totals[currency])}, which was not confirmed"
+        if given[currency] != totals[currency]:
+            return (
+                f"{currency} {plain(given[currency])} was confirmed, "
+                f"and the batch comes to {currency} {plain(totals[currency])}"
+            )
+    return None
+
+
+def flags(totals: Money) -> str:
+    """The options that confirm these totals."""
+    told = (f"{currency} {plain(amount)}" for currency, amount in sorted(totals.items()))
+    return " ".join(f"--confirm-total {shlex.quote(one)}" for one in told)
+
+
+@attrs.frozen
+class Confirmation:
+    """What somebody agreed to pay."""
+
+    batch_id: str
+    input_hash: str
+    totals: Money
+
+    def to_json(self) -> str:
+        """As JSON text."""
+        said = {"version": 1, **attrs.asdict(self)}
+        said["totals"] = {currency: plain(amount) for currency, amount in sorted(self.totals.items())}
+        return json.dumps(said)
+
+    def is_said_by(self, text: str) -> bool:
+        """Whether `text` is the JSON of this very confirmation."""
+        try:
+            return bool(json.loads(text) == json.loads(self.to_json()))
+        except ValueError:
+            return False

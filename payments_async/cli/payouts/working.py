@@ -1,0 +1,160 @@
+"""What every command of the family stands on: a loop, a client, errors that end as one message."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from typing import Any, Final, TypeVar
+
+import attrs
+from rich.console import Console
+
+from ..._runtime import SYSTEM
+from ...bulk import BatchReport, OutcomesUnrecorded, Progress
+from ...bulk.errors import BulkError
+from ...bulk.ledger_errors import LedgerBroken, LedgerDamaged, LedgerFull, LedgerGone, LedgerReadOnly
+from ...client import AsyncPayments
+from .._exit import Ended, Exit
+from .._show import JsonLines, Show, Terminal
+from . import beside
+from .board import Board
+from .failures import told
+from .figures import Figures
+from .signals import Interrupts, listening
+
+R = TypeVar("R")
+_LONG: Final = 40
+_APP: Final = "payouts-cli"
+_FAILED: Final = (LedgerBroken, LedgerDamaged, LedgerFull, LedgerGone, LedgerReadOnly)
+"""With payouts under way, these leave open what the ledger knows."""
+
+
+@attrs.frozen
+class Stage:
+    """Where a command speaks, and what can stop it."""
+
+    console: Console
+    show: Show
+    as_json: bool
+    interrupts: Interrupts
+
+
+def perform(
+    work: Callable[[Stage], Coroutine[Any, Any, Exit]], *, as_json: bool, lines: bool = False
+) -> Exit:
+    """Do the work on an event loop of its own, uvloop's when it is installed.
+
+    `lines`: JSON lines not only when asked for, but wherever there is no terminal.
+
+    Raises Ended, and PaymentsError for what ends it with a message of its own.
+    """
+    _require_extra()
+    console = Console(highlight=False)
+    as_json = as_json or (lines and not console.is_terminal)
+    show: Show = JsonLines() if as_json else Terminal(console)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_stopped_in_order(work, console, show, as_json=as_json))
+
+
+async def _stopped_in_order(
+    work: Callable[[Stage], Awaitable[Exit]], console: Console, show: Show, *, as_json: bool
+) -> Exit:
+    with listening() as interrupts:
+        try:
+            return await work(Stage(console, show, as_json, interrupts))
+        except asyncio.CancelledError:
+            if not interrupts.caught():
+                raise
+        except BulkError as error:
+            raise Ended(told(error), Exit.USAGE) from error
+    raise Ended(f"stopped by {interrupts.reason}; the same command goes on where it stopped", Exit.RESUMABLE)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if find_spec("uvloop") is None:
+        return None
+    import uvloop
+
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def _require_extra() -> None:
+    for library in ("sqlalchemy", "aiosqlite"):
+        if find_spec(library) is None:
+            raise Ended(f"payouts need {library}: pip install 'payments-sdk[bulk]'", Exit.USAGE)
+
+
+@asynccontextmanager
+async def paying(base_url: str | None) -> AsyncIterator[AsyncPayments]:
+    """A client with the key of PAYMENTS_API_KEY. Raises Ended or ConfigurationError."""
+    if not os.environ.get("PAYMENTS_API_KEY"):
+        missing = "no API key: set PAYMENTS_API_KEY to the project's secret key (sk_live_… or sk_sandbox_…)"
+        raise Ended(missing, Exit.USAGE)
+    if not (base_url or os.environ.get("PAYMENTS_BASE_URL")):
+        missing = "no base URL: pass --base-url or set PAYMENTS_BASE_URL to the address that ends in /v1"
+        raise Ended(missing, Exit.USAGE)
+    async with AsyncPayments(base_url=base_url, app_info=_APP) as client:
+        yield client
+
+
+async def recorded(ledger: str, running: Awaitable[R]) -> R:
+    """What works on the service and the ledger, with the ledger's failures told as what they mean.
+
+    Raises Ended when the ledger failed with payouts under way.
+    """
+    try:
+        return await running
+    except OutcomesUnrecorded as error:
+        raise Ended(f"{error}. {_kept(ledger, error)}", _code_of(error)) from error
+    except _FAILED as error:
+        raise Ended(told(error), Exit.OUTCOME_UNKNOWN) from error
+
+
+def _code_of(error: OutcomesUnrecorded) -> Exit:
+    """A full disk is soon mended; a ledger that failed otherwise is looked at first."""
+    return Exit.RESUMABLE if isinstance(error.__cause__, LedgerFull) else Exit.OUTCOME_UNKNOWN
+
+
+def _kept(ledger: str, error: OutcomesUnrecorded) -> str:
+    path = beside.unrecorded_of(ledger)
+    try:
+        beside.write(path, error.to_json())
+    except OSError:
+        print(error.to_json(), flush=True)
+        return "They are on the standard output, as JSON"
+    return f"They are in {path}, as JSON"
+
+
+def figures_of(progress: Progress) -> Figures:
+    """The figures of a batch's progress or report."""
+    return Figures.of(progress.counts, progress.sums)
+
+
+def watching(board: Board) -> Callable[[Progress], None]:
+    """An `on_progress` that shows it."""
+    return lambda progress: board.show(figures_of(progress), SYSTEM.monotonic())
+
+
+def title_of(batch_id: str) -> str:
+    """The batch for people: a hash by its beginning."""
+    return f"batch {batch_id[:12]}…" if len(batch_id) > _LONG else f"batch {batch_id}"
+
+
+def result(report: BatchReport) -> dict[str, Any]:
+    """A report's facts for programs."""
+    facts = figures_of(report).facts()
+    return {
+        "batch_id": report.batch_id,
+        **facts,
+        "complete": report.complete,
+        "balanced": report.balanced,
+        "stopped": report.stopped,
+        "finals": dict(report.finals),
+        "failed": report.failed,
+        "awaited": report.awaited,
+        "exit_code": report.exit_code,
+    }
