@@ -1,0 +1,102 @@
+"""What a listed payout teaches of its row, in the forms that a service may use."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from payments_async.bulk._learning import contradiction, failure_of, has_failed, mirrored, settled, status_of
+from payments_async.bulk._records import LedgerRow
+from payments_async.bulk._states import Known, RowState
+from payments_async.models import Failure, FailureCode, Payout
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def row(state: RowState = RowState.CREATED, **changes: Any) -> LedgerRow:
+    """A row without proof, with a payout of the id `po_1` if it is created."""
+    known = Known(state, intents=1, payout_id="po_1" if state is RowState.CREATED else "")
+    body = b'{"amount":1.01,"currency":"XOF","method":"m","instrument":{"phone_number":"+1"}}'
+    fields: dict[str, Any] = {"known": known, "body": body, "body_hash": "", "idempotency_key": "k"}
+    fields |= {"number": 1, "line": None, "row_key": "1", "reference": "r", "metadata": None}
+    fields |= {"amount": Decimal("1.01"), "currency": "XOF", "method": "m"}
+    return LedgerRow(**{**fields, **changes})
+
+
+def payout(**fields: Any) -> Payout:
+    """A payout of the row's id."""
+    return Payout(id="po_1", reference="r", **fields)
+
+
+@pytest.mark.parametrize(
+    ("shown", "status", "failure"),
+    [
+        (payout(status="pending"), "pending", None),
+        (payout(status="completed"), "completed", None),
+        (payout(status="failed"), "failed", "failed"),
+        (payout(status="reversed"), "reversed", "reversed"),
+        (payout(completed_at=AT), "completed", None),
+        (payout(failed_at=AT), "failed", "failed"),
+        (payout(status="bounced", failed_at=AT), "bounced", "bounced"),
+        (payout(status="settled", completed_at=AT), "settled", None),
+        (payout(), None, None),
+        (payout(status="failed", failure=Failure(code=FailureCode(value="NO_FUNDS"))), "failed", "NO_FUNDS"),
+        (payout(status="failed", failure=Failure()), "failed", "failed"),
+        (payout(status="failed", failure=Failure(code=FailureCode(value="of +229 90"))), "failed", "failed"),
+    ],
+)
+def test_status_and_failure_are_read_from_statuses_and_timestamps(
+    shown: Payout, status: str | None, failure: str | None
+) -> None:
+    assert (status_of(shown), failure_of(shown)) == (status, failure)
+    outcome = mirrored(row(), shown)
+    if status is None:
+        assert outcome is None
+    else:
+        assert outcome is not None
+        learned = (outcome.service_status, outcome.final, outcome.failure_code)
+        assert learned == (status, shown.is_final, failure)
+
+
+def test_nothing_new_is_no_outcome() -> None:
+    known = row(service_status="failed", final=True, failure_code="failed")
+    assert mirrored(known, payout(status="failed")) is None
+    assert mirrored(row(service_status="pending"), payout(status="pending")) is None
+    assert mirrored(row(RowState.IN_FLIGHT), payout(status="pending")) is None
+    assert mirrored(row(), Payout(id="po_2", reference="r", status="completed")) is None
+
+
+def test_a_failure_that_was_recorded_without_its_reason_gets_it() -> None:
+    told = row(service_status="bounced", final=True)
+    assert not has_failed(told)
+    outcome = mirrored(told, payout(status="bounced", failed_at=AT))
+    assert outcome is not None
+    assert outcome.failure_code == "bounced"
+
+
+def test_what_has_ended_is_contradicted_by_any_other_end() -> None:
+    ended = row(service_status="completed", final=True)
+    assert contradiction(ended, payout(status="completed")) is None
+    assert contradiction(row(), payout(status="completed")) is None
+    assert contradiction(ended, Payout(id="po_2", status="failed")) is None
+    for status in ("pending", "reversed", "failed"):
+        assert f"the list shows {status}" in str(contradiction(ended, payout(status=status)))
+        assert mirrored(ended, payout(status=status)) is None
+
+
+def test_failed_is_what_is_over_and_did_not_arrive() -> None:
+    assert has_failed(row(service_status="failed", final=True))
+    assert has_failed(row(service_status="bounced", final=True, failure_code="bounced"))
+    assert not has_failed(row(service_status="completed", final=True))
+    assert not has_failed(row(service_status="failed"))
+    assert not has_failed(row(RowState.REJECTED, failure_code="HTTP 422"))
+
+
+def test_only_doubt_is_settled_and_not_by_a_payout_without_an_id() -> None:
+    assert settled(row(), payout()) is None
+    assert settled(row(RowState.NEW), payout()) is None
+    assert settled(row(RowState.IN_DOUBT), Payout(reference="r")) is None
+    assert settled(row(RowState.IN_DOUBT), payout()) is None  # too little is shown to tell

@@ -1,0 +1,288 @@
+"""Payouts that have finally failed, paid anew: only those, only once each, and with all else still true."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from payments_async.bulk import BulkError, PayoutBatch, RowState
+from payments_async.bulk._identifiers import PROOF_KEY, Proof
+from payments_async.errors import PaymentsError
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import alter, item, items, ledger_rows, over_socket, runtime_of, steady_ledgers
+from tests.support.spoiled import spoiling
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Iterator[Sandbox]:
+    """A sandbox on a socket, without limits, on a clock that is moved along."""
+    with Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off()) as sandbox:
+        yield sandbox
+
+
+def fails(service: Sandbox, *numbers: int, times: int | None = 1) -> None:
+    """The next payouts of these rows fail."""
+    for number in numbers:
+        rule = service.on("payouts.create", description=f"row {number}")
+        rule.outcome("fail:RECIPIENT_ERROR", times=times)
+
+
+def pay_out(service: Sandbox, place: int, status: str = "completed") -> None:
+    """The service shows a payout in another status than it had ended in."""
+    payout = service._core.world.tenants[service.api_key].payouts[place]
+    payout.status, payout.failed_at = status, None
+    payout.completed_at = payout.created_at if status == "completed" else None
+
+
+async def test_a_failed_payout_is_paid_anew_twice_and_everything_stays_true(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    fails(service, 2, times=2)
+    rows = [item(1), item(2, reference="salary-2", metadata={"team": "north"}), item(3)]
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(rows)
+        for generation in (1, 2):
+            assert (await batch.run(wait_final=60.0)).failed == 1
+            report = await batch.retry_failed()
+            assert (report.rows, report.left, report.totals) == ((2,), (), {"XOF": Decimal("2.01")})
+            row = (await ledger_rows(batch))[1]
+            assert (row.state, row.reference) == (RowState.NEW, f"salary-2~g{generation}")
+            assert (row.service_status, row.final, row.failure_code) == (None, False, None)
+            assert batch.status().failed == 0
+            between = await batch.reconcile()
+            assert (between.audit.findings, between.check.findings) == ((), ())
+        final = await batch.run(wait_final=60.0)
+        assert (final.exit_code, final.finals) == (0, {"completed": 3})
+        certificate = await batch.reconcile()
+        assert certificate.is_clean
+        assert (await batch.load(rows)).is_new is False
+    entries = [entry for entry in service.books.payouts() if "salary-2" in str(entry.reference)]
+    assert [(entry.reference, entry.status) for entry in entries] == [
+        ("salary-2", "failed"),
+        ("salary-2~g1", "failed"),
+        ("salary-2~g2", "completed"),
+    ]
+    assert len(service.books.payouts()) == 5
+
+
+async def test_the_new_request_is_the_old_one_but_for_its_names(service: Sandbox, tmp_path: Path) -> None:
+    fails(service, 1, 2, 3)
+    rows = [item(1, metadata={"a": 1}), item(2), item(3, amount=Decimal("3.10"), description="row 3")]
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(rows)
+        await batch.run(wait_final=60.0)
+        before = await ledger_rows(batch)
+        assert (await batch.retry_failed()).rows == (1, 2, 3)
+        after = await ledger_rows(batch)
+        certificate = await batch.certify()
+        assert certificate.check.findings == ()
+    for old, new in zip(before, after, strict=True):
+        was, now = json.loads(old.body), json.loads(new.body)
+        assert now["reference"] == new.reference == f"{old.reference}~g1"
+        first, second = Proof.read(was["metadata"].pop(PROOF_KEY)), Proof.read(now["metadata"].pop(PROOF_KEY))
+        assert first is not None
+        assert second is not None
+        assert (first.batch, first.row, first.generation) == (second.batch, second.row, 0)
+        assert second.generation == 1
+        assert {**was, "reference": new.reference} == now
+        assert new.idempotency_key != old.idempotency_key
+        assert (new.row_key, new.line, new.metadata) == (old.row_key, old.line, old.metadata)
+
+
+async def test_without_proofs_there_is_none_in_the_new_request(service: Sandbox, tmp_path: Path) -> None:
+    fails(service, 1)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(1), proofs=False)
+        await batch.run(wait_final=60.0)
+        assert (await batch.retry_failed()).rows == (1,)
+        (row,) = await ledger_rows(batch)
+        assert "metadata" not in json.loads(row.body)
+        assert (await batch.run(wait_final=60.0)).exit_code == 0
+        assert (await batch.certify()).is_clean
+
+
+async def test_a_payout_that_failed_unseen_is_found_by_the_retry_itself(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    fails(service, 2)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(150))
+        await batch.run()
+        service.advance(60.0)
+        assert (await batch.retry_failed()).rows == (2,)
+        assert (await batch.run(wait_final=60.0)).finals == {"completed": 150}
+
+
+async def test_a_payout_that_completes_between_listing_and_retrying_is_not_paid_anew(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    fails(service, 1, 2, 3)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        assert (await batch.run(wait_final=60.0)).failed == 3
+        pay_out(service, 0)
+        pay_out(service, 1, "processing")
+        report = await batch.retry_failed()
+        assert report.rows == (3,)
+        assert [(left.number, left.reason) for left in report.left] == [
+            (1, "its payout is completed"),
+            (2, "its payout is processing"),
+        ]
+        await batch.run(wait_final=60.0)
+    assert len(service.books.payouts()) == 4
+
+
+async def test_a_failed_payout_that_comes_to_life_after_its_retry_is_told(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    fails(service, 1, times=2)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.run(wait_final=60.0)
+        await batch.retry_failed()
+        await batch.run(wait_final=60.0)
+        await batch.retry_failed()
+        await batch.run(wait_final=60.0)
+        assert (await batch.reconcile()).is_clean
+        places = [entry.status for entry in service.books.payouts()]
+        pay_out(service, places.index("failed"))
+        certificate = await batch.reconcile()
+    assert not certificate.is_clean
+    assert certificate.audit.differing == 1
+    assert "row 1" in certificate.audit.findings[0]
+    assert "was asked for anew, and the list shows completed" in certificate.audit.findings[0]
+
+
+async def test_rows_can_be_named_and_others_are_left_alone(service: Sandbox, tmp_path: Path) -> None:
+    fails(service, 1, 2, 3)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(4))
+        await batch.run(wait_final=60.0)
+        report = await batch.retry_failed(rows=[4, 2])
+        assert report.rows == (2,)
+        assert [(left.number, left.reason) for left in report.left] == [(4, "its payout is completed")]
+        assert (await batch.retry_failed(rows=())).rows == ()
+        assert batch.status().failed == 2
+
+
+async def test_a_dry_run_only_says_which(service: Sandbox, tmp_path: Path) -> None:
+    fails(service, 1)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.run(wait_final=60.0)
+        report = await batch.retry_failed(dry_run=True)
+        assert (report.rows, report.dry_run) == ((1,), True)
+        assert batch.status().failed == 1
+        assert (await batch.run()).complete
+
+
+async def test_rows_that_cannot_have_failed_are_refused_before_anything_is_changed(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    fails(service, 1)
+    service.on("payouts.create", description="row 2").respond("http:409", times=None)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.run(patience=1.0)
+        service.advance(60.0)
+        asked = len(service.requests)
+        for rows, why in (([1, 2], "row 2 is IN_DOUBT"), ([1, 99], "row 99 is not in the batch")):
+            with pytest.raises(BulkError, match=why):
+                await batch.retry_failed(rows=rows)
+        assert len(service.requests) == asked
+        assert (await batch.retry_failed()).rows == (1,)
+        assert [row.state for row in await ledger_rows(batch)] == [RowState.NEW, RowState.IN_DOUBT]
+
+
+async def test_what_the_list_does_not_show_or_shows_otherwise_is_left(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    fails(service, 1, 2, 3, 4)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(4))
+        await batch.run(wait_final=60.0)
+        tenant = service._core.world.tenants[service.api_key]
+        places = {payout.description: payout for payout in tenant.payouts}
+        places["row 2"].amount = Decimal("77")
+        tenant.payouts.remove(places["row 3"])
+        places["row 4"].id = "po_another"
+        alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
+        for rows in (None, [1, 2, 3, 4]):
+            report = await batch.retry_failed(rows=rows)
+            assert report.rows == ()
+            assert [(left.number, left.reason) for left in report.left] == [
+                (1, "the list does not show its payout"),
+                (2, "the list shows its payout differently"),
+                (3, "the list does not show its payout"),
+                (4, "the list shows po_another under its reference, which is not the row's payout"),
+            ]
+        assert batch.status().failed == 4
+
+
+async def test_a_reference_without_room_for_another_end_is_told(service: Sandbox, tmp_path: Path) -> None:
+    fails(service, 1)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load([item(1, reference="r" * 190)])
+        await batch.run(wait_final=60.0)
+        report = await batch.retry_failed()
+    assert report.rows == ()
+    assert "193 characters" in report.left[0].reason
+
+
+async def test_a_list_that_fails_midway_leaves_each_row_retried_once_or_not_yet(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    fails(service, 1, 150)
+    client = over_socket(service, max_retries=0)
+    async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(150))
+        await batch.run(wait_final=60.0, concurrency=1)
+        service.on("payouts.list").respond("http:503", after=1)
+        with pytest.raises(PaymentsError):
+            await batch.retry_failed()
+        assert [row.number for row in await ledger_rows(batch) if row.known.generation] == [150]
+        assert (await batch.retry_failed()).rows == (1,)
+        assert (await batch.run(wait_final=60.0)).finals == {"completed": 150}
+    assert len(service.books.payouts()) == 152
+
+
+async def test_a_row_in_doubt_of_a_later_generation_is_settled_as_any_other(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    fails(service, 1)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(1))
+        await batch.run(wait_final=60.0)
+        await batch.retry_failed()
+        service.on("payouts.create").respond("lost_response").respond("http:409", times=1, after=1)
+        report = await batch.run(wait_final=60.0)
+        assert (report.exit_code, report.finals) == (0, {"completed": 1})
+        runtime_of(client).advance(60.0)
+        assert (await batch.reconcile()).is_clean
+    assert len(service.books.payouts()) == 2
+
+
+async def test_a_row_cannot_be_retried_from_two_ledgers_to_two_payouts(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    fails(service, 1)
+    async with over_socket(service) as client:
+        for name in ("a", "b"):
+            async with PayoutBatch.open(tmp_path / name, client) as batch:
+                await batch.load(items(1), batch_id="june")
+                await batch.run(wait_final=60.0)
+        for name in ("a", "b"):
+            async with PayoutBatch.open(tmp_path / name, client) as batch:
+                await batch.retry_failed()
+                await batch.run(wait_final=60.0)
+    assert [entry.status for entry in service.books.payouts()] == ["failed", "completed"]
