@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from payments_async.bulk import PayoutBatch
 
 LIFTED = RateLimits(writes=10**8, reads=10**8, burst=10**8)
 """The gate is passed as always; it only never makes anybody wait."""
+LOOPS = ("uvloop", "asyncio") if find_spec("uvloop") else ("asyncio",)
+"""The event loops there are; the first is the one that the command takes."""
 PHASES = ("load", "run", "certify", "csv", "parquet")
 
 Phase = Callable[[PayoutBatch, argparse.Namespace], Awaitable[dict[str, Any]]]
@@ -119,14 +122,19 @@ def main() -> None:
     parser.add_argument("--phases", nargs="+", choices=PHASES, default=["load", "run", "certify"])
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--lifted", action="store_true", help="without rate limits")
-    parser.add_argument("--uvloop", action="store_true")
+    parser.add_argument("--loop", choices=LOOPS, default=LOOPS[0])
     wished = parser.parse_args()
-    if wished.uvloop:
-        import uvloop
+    with asyncio.Runner(loop_factory=_factory(wished.loop)) as runner:
+        runner.run(pay(wished))
 
-        uvloop.run(pay(wished))
-    else:
-        asyncio.run(pay(wished))
+
+def _factory(loop: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if loop == "asyncio":
+        return None
+    import uvloop
+
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
 
 
 if __name__ == "__main__":
