@@ -27,9 +27,13 @@ LIFTED = RateLimits(writes=10**8, reads=10**8, burst=10**8)
 """The gate is passed as always; it only never makes anybody wait."""
 LOOPS = ("uvloop", "asyncio") if find_spec("uvloop") else ("asyncio",)
 """The event loops there are; the first is the one that the command takes."""
-PHASES = ("load", "run", "certify", "csv", "parquet")
+PHASES = ("preview", "load", "run", "certify", "csv", "parquet")
 
 Phase = Callable[[PayoutBatch, argparse.Namespace], Awaitable[dict[str, Any]]]
+
+
+async def _preview(batch: PayoutBatch, wished: argparse.Namespace) -> dict[str, Any]:
+    return {"rows": (await batch.preview(wished.file)).rows}
 
 
 async def _load(batch: PayoutBatch, wished: argparse.Namespace) -> dict[str, Any]:
@@ -59,6 +63,7 @@ def _exporting(ending: str) -> Phase:
 
 
 _DO: dict[str, Phase] = {
+    "preview": _preview,
     "load": _load,
     "run": _run,
     "certify": _certify,
