@@ -58,8 +58,8 @@ class Work:
             await _placing.require_place(session.ledger, session.service)
             engine = Engine(session.ledger, session.service, pace, stopping, self._telling(on_progress))
             await engine.run()
-            follows = wait_final is not None and not stopping.draining
-            if wait_final is not None and follows:
+            stopping.on_drain = bool  # the engine has nothing left to drain
+            if wait_final is not None and not stopping.draining:
                 await self._follow(wait_final, stopping, on_progress)
             await self.count_ends()
         return self.report(stopping.reason, followed=wait_final is not None)
@@ -111,7 +111,9 @@ class Work:
     def _under_way(self) -> Iterator[Stopping]:
         """The one piece of work that is under way. Raises BulkError while there is another."""
         if self._stopping is not None:
-            raise BulkError("this batch is being run already, or worked on otherwise: wait for that, or stop it")
+            raise BulkError(
+                "this batch is being run already, or worked on otherwise: wait for that, or stop it"
+            )
         runtime = self._session.service.runtime
         self._stopping = Stopping(runtime)
         try:

@@ -201,6 +201,18 @@ async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox,
         assert (await batch.follow(3600.0)).exit_code == 0
 
 
+async def test_stop_wakes_a_following_that_rests(service: Sandbox, tmp_path: Path) -> None:
+    ends(service, "hang")
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(1))
+        await batch.run()
+        began = runtime_of(client).monotonic()
+        runtime_of(client).call_later(100.0, lambda: batch.stop("enough"))
+        report = await batch.follow(3600.0)
+        assert report.stopped == "enough"
+        assert runtime_of(client).monotonic() - began == pytest.approx(100.0)
+
+
 async def test_a_run_that_was_stopped_is_not_followed(service: Sandbox, tmp_path: Path) -> None:
     async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(3))

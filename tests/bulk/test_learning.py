@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from payments_async.bulk._learning import contradiction, failure_of, has_failed, mirrored, settled, status_of
+from payments_async.bulk._mirror import Mirror
 from payments_async.bulk._records import LedgerRow
 from payments_async.bulk._states import Known, RowState
-from payments_async.models import Failure, FailureCode, Payout
+from payments_async.models import Amount, Failure, FailureCode, Method, Payout
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -100,3 +101,17 @@ def test_only_doubt_is_settled_and_not_by_a_payout_without_an_id() -> None:
     assert settled(row(RowState.NEW), payout()) is None
     assert settled(row(RowState.IN_DOUBT), Payout(reference="r")) is None
     assert settled(row(RowState.IN_DOUBT), payout()) is None  # too little is shown to tell
+
+
+def test_another_amount_under_the_reference_is_a_contradiction_of_the_row() -> None:
+    other = payout(amount=Amount(value=Decimal("2"), currency="XOF"), method=Method(value="m"))
+    outcome = settled(row(RowState.IN_DOUBT), other)
+    assert outcome is not None
+    assert outcome.known.state is RowState.CONFLICT
+
+
+def test_findings_are_counted_in_full_and_told_up_to_a_hundred() -> None:
+    mirror = Mirror(ledger=None)  # type: ignore[arg-type] # it is not asked
+    for number in range(120):
+        mirror.note(f"row {number}")
+    assert (mirror.contradictions, len(mirror.findings)) == (120, 100)

@@ -13,7 +13,7 @@ from payments_async import Instrument
 from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.bulk._identifiers import PROOF_KEY
 from payments_async.bulk.ledger_errors import LedgerOfAnotherKey
-from payments_async.errors import PaymentsError
+from payments_async.errors import PaymentsError, SearchIncomplete
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import (
     alter,
@@ -26,7 +26,7 @@ from tests.support.batches import (
     runtime_of,
     steady_ledgers,
 )
-from tests.support.spoiled import spoiling
+from tests.support.spoiled import circling, spoiling
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +115,7 @@ async def test_what_a_killed_run_left_is_settled(service: Sandbox, tmp_path: Pat
 
 async def test_statuses_are_mirrored_and_a_clean_batch_is_certified(service: Sandbox, tmp_path: Path) -> None:
     service.on("payouts.create", description="row 7").outcome("fail:RECIPIENT_ERROR")
-    told = []
+    told: list[Any] = []
     async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(150))
         await batch.run()
@@ -152,6 +152,15 @@ async def test_a_list_with_an_item_that_cannot_be_read_certifies_nothing(
         await batch.run()
         alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
         with pytest.raises(PaymentsError, match="could not be read"):
+            await batch.reconcile()
+
+
+async def test_a_list_that_goes_in_circles_certifies_nothing(service: Sandbox, tmp_path: Path) -> None:
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        await batch.run()
+        alter(batch._service._client, circling())
+        with pytest.raises(SearchIncomplete, match="a cursor repeats"):
             await batch.reconcile()
 
 

@@ -1,4 +1,4 @@
-"""Lists that show a payout in a form that cannot be read."""
+"""Lists that show a payout in a form that cannot be read, or never end."""
 
 from __future__ import annotations
 
@@ -22,3 +22,17 @@ def spoiling(reference: str) -> Callable[[Any, Any], Any]:
         return attrs.evolve(answer, body=json.dumps(page).encode())
 
     return spoil
+
+
+def circling() -> Callable[[Any, Any], Any]:
+    """For `batches.alter`: every page is the first one, and says that the same one follows it."""
+    pages: list[Any] = []
+
+    def circle(flight: Any, answer: Any) -> Any:
+        if flight.method == "GET" and not pages:
+            page = json.loads(answer.body)
+            page["pagination"] |= {"next_cursor": "again", "has_more_pages": True}
+            pages.append(attrs.evolve(answer, body=json.dumps(page).encode()))
+        return pages[0]
+
+    return circle
