@@ -21,8 +21,11 @@ CLASSES = {
     "resources.methods": ("AsyncMethods", "Methods"),
     "resources.payment_intents": ("AsyncPaymentIntents", "PaymentIntents"),
     "resources.payouts": ("AsyncPayouts", "Payouts"),
+    "bulk.batch": ("PayoutBatch", "PayoutBatch"),
 }
 SHARED = ("arguments", "errors", "events", "models", "params")
+SHARED_IN_BULK = ("bulk.errors", "bulk.ledger_errors", "bulk.sources")
+MADE_BY_HAND = {"client", "bulk.batch"}
 RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"}
 
 
@@ -39,10 +42,14 @@ def test_a_shared_name_is_the_same_object(name: str) -> None:
 
 
 @pytest.mark.parametrize("module", SHARED)
+def test_a_shared_module_is_loaded_when_it_is_used(module: str) -> None:
+    assert payments_sync.__getattr__(module) is importlib.import_module(f"payments_sync.{module}")
+
+
+@pytest.mark.parametrize("module", [*SHARED, *SHARED_IN_BULK])
 def test_a_shared_module_shows_the_same_objects(module: str) -> None:
     theirs = importlib.import_module(f"payments_async.{module}")
     ours = importlib.import_module(f"payments_sync.{module}")
-    assert payments_sync.__getattr__(module) is ours
     names = [name for name in vars(ours) if not name.startswith("_")]
     assert names
     assert all(getattr(ours, name) is getattr(theirs, name) for name in names)
@@ -63,8 +70,31 @@ def test_importing_the_package_loads_neither_aiohttp_nor_anyio() -> None:
     assert subprocess.check_output([sys.executable, "-c", script], text=True, timeout=30) == "set()\n"
 
 
+def test_bulk_shows_the_same_names_of_which_only_the_batch_is_its_own() -> None:
+    asynchronous = importlib.import_module("payments_async.bulk")
+    blocking = importlib.import_module("payments_sync.bulk")
+    assert sorted(asynchronous.__all__) == sorted(blocking.__all__)
+    assert set(dir(blocking)) >= set(blocking.__all__)
+    other = [name for name in blocking.__all__ if getattr(blocking, name) is not getattr(asynchronous, name)]
+    assert other == ["PayoutBatch"]
+    assert blocking.PayoutBatch.__module__ == "payments_sync.bulk.batch"
+    with pytest.raises(AttributeError, match="no attribute 'AsyncPayments'"):
+        blocking.AsyncPayments  # noqa: B018 - the point
+
+
+@pytest.mark.parametrize(
+    ("package", "left_out"),
+    [("payments_sync", "payments_sync.bulk"), ("payments_sync.client", "payments_async.bulk")]
+    + [(f"payments_sync.bulk{module}", "sqlalchemy") for module in ("", ".batch", ".errors", ".sources")],
+)
+def test_an_import_loads_no_more_than_is_needed(package: str, left_out: str) -> None:
+    script = f"import sys, {package}; print({left_out!r} in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", script], text=True, timeout=30) == "False\n"
+
+
 def public(cls: type[Any]) -> dict[str, Any]:
-    found = {name: value for name, value in inspect.getmembers(cls) if inspect.isfunction(value)}
+    members = inspect.getmembers(cls, lambda value: inspect.isfunction(value) or inspect.ismethod(value))
+    found = dict(members)
     special = {"__init__", "__repr__", *RENAMED, *RENAMED.values()}
     return {name: value for name, value in found.items() if name in special or not name.startswith("_")}
 
@@ -89,12 +119,11 @@ def test_every_method_has_a_twin_and_every_twin_a_method(module: str) -> None:
 def test_a_twin_has_the_same_signature_and_blocks(module: str, name: str) -> None:
     asynchronous, blocking = (public(cls) for cls in pair(module))
     twin = blocking[RENAMED.get(name, name)]
-    if (module, name) != ("client", "__init__") and name == "__init__":
+    if module not in MADE_BY_HAND and name == "__init__":
         assert list(inspect.signature(twin).parameters) == ["self", "twin", "bridge"]
         return
     theirs, ours = inspect.signature(asynchronous[name]), inspect.signature(twin)
-    assert ours.parameters == theirs.parameters
-    assert ours.return_annotation == theirs.return_annotation.replace("AsyncIterator", "Iterator")
+    assert str(ours) == re.sub(r"\bAsync(Iterator|Payments)\b", r"\1", str(theirs))
     assert not inspect.iscoroutinefunction(twin)
     assert not inspect.isasyncgenfunction(twin)
 

@@ -1,0 +1,444 @@
+"""A blocking batch: its threads, Ctrl-C, closing, forks. What a batch does is tested in `tests/bulk`."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async._wire import Answer, Flight
+from payments_async.bulk import BulkError, RowState
+from payments_async.bulk._records import LedgerRow
+from payments_async.bulk.ledger_errors import LedgerMissing
+from payments_async.errors import ConfigurationError
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_sync import Payments, _batching
+from payments_sync._feeding import GROUP
+from payments_sync._hop import GRACE
+from payments_sync.bulk import PayoutBatch
+from tests.support.batches import Item, calling, item, items, ledger_rows, steady_ledgers
+from tests.sync.scenes import interrupt_main_thread, loop_threads, run
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, called in this process."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+@pytest.fixture
+def client(service: Sandbox) -> Iterator[Payments]:
+    with Payments(**calling(service)) as client:
+        yield client
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "l"
+
+
+class Ringing:
+    """A transport that calls `meanwhile` before one of its creations, and may then never send it."""
+
+    def __init__(self, transport: Any, at: int, meanwhile: Callable[[], object]) -> None:
+        self.transport, self.at, self.meanwhile = transport, at, meanwhile
+        self.hangs = False
+        self.seen = 0
+
+    async def send(self, flight: Flight) -> Answer:
+        self.seen += flight.method == "POST"
+        if flight.method == "POST" and self.seen == self.at:
+            self.meanwhile()
+            if self.hangs:
+                await _never()
+        answer: Answer = await self.transport.send(flight)
+        return answer
+
+    async def aclose(self) -> None:
+        await self.transport.aclose()
+
+
+async def _never() -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+def ring(client: Payments, at: int, meanwhile: Callable[[], object]) -> Ringing:
+    """Have something happen as the client is about to send the `at`-th payout of a batch yet to be opened."""
+    pipeline = client._async._pipeline
+    ringing = Ringing(pipeline.transport, at, meanwhile)
+    pipeline.transport = ringing
+    return ringing
+
+
+def rows_of(batch: PayoutBatch) -> list[LedgerRow]:
+    return batch._bridge.call(ledger_rows, batch._async)
+
+
+def paid_once(service: Sandbox, count: int) -> bool:
+    references = [entry.reference for entry in service.books.payouts()]
+    return len(references) == len(set(references)) == count
+
+
+def note(error: BaseException) -> str:
+    (text,) = error.__notes__
+    return text
+
+
+# Threads
+
+
+def test_progress_is_told_on_the_loops_thread_and_cannot_break_the_run(
+    client: Payments, ledger: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[str] = []
+
+    def on_progress(_: object) -> None:
+        told.append(threading.current_thread().name)
+        raise RuntimeError
+
+    with PayoutBatch.open(ledger, client) as batch:
+        batch.load(items(3))
+        assert batch.run(on_progress).exit_code == 0
+        assert batch.status().counts[RowState.CREATED] == 3
+    assert set(told) == {"payments-sync"}
+    assert "on_progress raised RuntimeError" in caplog.text
+
+
+def test_on_its_own_loop_a_batch_can_be_stopped_and_looked_at_but_not_waited_for(
+    client: Payments, service: Sandbox, ledger: Path
+) -> None:
+    refused: list[str] = []
+
+    with PayoutBatch.open(ledger, client) as batch:
+
+        def on_progress(_: object) -> None:
+            assert batch.status().rows == 200
+            calls: list[Callable[[], object]] = [
+                batch.run,
+                batch.certify,
+                lambda: batch.load(items(1)),
+                lambda: batch.__exit__(None, None, None),
+                PayoutBatch.open(ledger).__enter__,
+            ]
+            for call in calls:
+                with pytest.raises(ConfigurationError, match="own event loop") as caught:
+                    call()
+                refused.append(str(caught.value))
+            batch.stop("seen enough")
+
+        batch.load(items(200))
+        report = batch.run(on_progress, concurrency=1)
+        assert (report.stopped, report.exit_code) == ("seen enough", 75)
+        assert len(refused) >= 5
+        assert batch.run().exit_code == 0
+    assert paid_once(service, 200)
+
+
+def test_another_thread_stops_a_run(client: Payments, service: Sandbox, ledger: Path) -> None:
+    def elsewhere() -> None:
+        stopper = threading.Thread(target=batch.stop, args=("lunch",))
+        stopper.start()
+        stopper.join()
+
+    ring(client, 3, elsewhere)
+    with PayoutBatch.open(ledger, client) as batch:
+        batch.load(items(200))
+        report = batch.run(concurrency=1)
+        assert report.stopped == "lunch"
+        assert 3 <= report.counts[RowState.CREATED] < 200
+        batch.stop("nothing runs")
+        assert batch.run().exit_code == 0
+    batch.stop("nothing is open")
+    assert paid_once(service, 200)
+
+
+def test_closing_a_batch_ends_another_threads_run_in_order(
+    client: Payments, service: Sandbox, ledger: Path
+) -> None:
+    begun = threading.Event()
+    reports: list[Any] = []
+    ring(client, 3, begun.set)
+    with PayoutBatch.open(ledger, client) as batch:
+        batch.load(items(500))
+        running = threading.Thread(target=lambda: reports.append(batch.run(concurrency=1)))
+        running.start()
+        assert begun.wait(20.0)
+    running.join(20.0)
+    (report,) = reports
+    assert report.stopped == "the batch was closed"
+    assert report.counts.get(RowState.IN_FLIGHT, 0) == 0
+    with PayoutBatch.open(ledger, client) as batch:
+        assert batch.run().exit_code == 0
+    assert paid_once(service, 500)
+
+
+# Rows of the caller's own
+
+
+class Shop:
+    """Payouts that are read as they are asked for."""
+
+    def __init__(self, rows: Callable[[], Iterator[Item]]) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[Item]:
+        return self._rows()
+
+
+def test_rows_are_read_in_the_callers_thread_which_may_use_the_client_meanwhile(
+    client: Payments, service: Sandbox, ledger: Path
+) -> None:
+    threads: set[str] = set()
+
+    def rows() -> Iterator[Item]:
+        for row in items(2 * GROUP + 5):
+            threads.add(threading.current_thread().name)
+            if row[0] == "row-1":
+                client.payouts.list()
+            yield row
+
+    with PayoutBatch.open(ledger, client) as batch:
+        assert batch.load(Shop(rows)).rows == 2 * GROUP + 5
+        assert [row.row_key for row in rows_of(batch)] == [key for key, _ in items(2 * GROUP + 5)]
+        assert not batch.load(rows()).is_new  # a generator too, where it need be read only once
+    assert threads == {threading.main_thread().name}
+
+
+def test_what_an_iterable_raises_reaches_the_caller_and_nothing_is_imported(
+    client: Payments, ledger: Path
+) -> None:
+    def rows() -> Iterator[Item]:
+        yield item(1)
+        raise LookupError("the shop is closed")
+
+    with PayoutBatch.open(ledger, client) as batch:
+        with pytest.raises(LookupError, match="the shop is closed"):
+            batch.load(Shop(rows))
+        with pytest.raises(LedgerMissing):
+            batch.status()
+        assert batch.load(items(1)).is_new
+
+
+def test_ctrl_c_within_an_iterable_ends_the_loading(client: Payments, ledger: Path) -> None:
+    def rows() -> Iterator[Item]:
+        yield item(1)
+        raise KeyboardInterrupt
+
+    with PayoutBatch.open(ledger, client) as batch:
+        with pytest.raises(KeyboardInterrupt):
+            batch.load(Shop(rows))
+        with pytest.raises(LedgerMissing):
+            batch.status()
+
+
+# Ctrl-C
+
+
+def test_ctrl_c_stops_the_run_in_order(client: Payments, service: Sandbox, ledger: Path) -> None:
+    ring(client, 5, interrupt_main_thread)
+    with PayoutBatch.open(ledger, client) as batch:
+        batch.load(items(300))
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            batch.run(concurrency=1)
+    report = stopped.value.result  # type: ignore[attr-defined] # what the bridge adds
+    assert (report.stopped, report.exit_code) == ("interrupted", 75)
+    assert report.counts.get(RowState.IN_FLIGHT, 0) == 0
+    assert 5 <= report.counts[RowState.CREATED] < 300
+    assert note(stopped.value).startswith("The run was stopped in order, and its report is in .result.")
+    with PayoutBatch.open(ledger, client) as batch:
+        assert batch.run().exit_code == 0
+    assert paid_once(service, 300)
+
+
+def test_a_second_ctrl_c_cuts_the_run_off_and_the_next_one_goes_on(
+    sandbox: Sandbox, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = _batching._Works.stop
+
+    def stopped_and_pressed_again(works: _batching._Works, reason: str) -> None:
+        stop(works, reason)
+        if reason == "interrupted":
+            interrupt_main_thread()
+
+    monkeypatch.setattr(_batching._Works, "stop", stopped_and_pressed_again)
+    with Payments(sandbox.api_key, base_url=sandbox.base_url) as client:
+        ring(client, 2, interrupt_main_thread).hangs = True
+        with PayoutBatch.open(ledger, client) as batch:
+            batch.load(items(3))
+            with pytest.raises(KeyboardInterrupt) as stopped:
+                batch.run(concurrency=1)
+            assert "cut off" in note(stopped.value)
+            assert stopped.value.result is None  # type: ignore[attr-defined] # what the bridge adds
+            assert batch.status().counts[RowState.IN_FLIGHT] >= 1
+        with PayoutBatch.open(ledger, client) as batch:
+            assert batch.run().exit_code == 0
+    assert paid_once(sandbox, 3)
+
+
+def test_a_run_that_does_not_stop_is_cut_off(client: Payments, ledger: Path) -> None:
+    async def deaf() -> None:
+        interrupt_main_thread()
+        await _never()
+
+    with PayoutBatch.open(ledger, client) as batch:
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            batch._bridge.drained(-GRACE, deaf)
+        assert "cut off" in note(stopped.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(BulkError("no room"), "failed (no room)"), (ValueError("+22990112233"), "failed (ValueError)")],
+)
+def test_a_run_that_had_failed_when_it_was_interrupted_tells_why(
+    client: Payments, ledger: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+) -> None:
+    raised = threading.Event()
+
+    async def failing() -> None:
+        interrupt_main_thread()
+        raised.set()
+        raise error
+
+    with PayoutBatch.open(ledger, client) as batch:
+        hop = _batching._Run(failing, (), {}, lambda _: None, 1.0)
+        line = batch._bridge._line()
+        with pytest.raises(KeyboardInterrupt):
+            line.post(hop)
+            raised.wait(10.0)
+            threading.Event().wait(0.2)  # a signal that came just before a wait is seen after it
+        stopped = KeyboardInterrupt()
+        hop.abandon(line, stopped)
+    assert told in note(stopped)
+
+
+def test_a_run_that_was_interrupted_before_it_began_never_begins(client: Payments, ledger: Path) -> None:
+    ran: list[int] = []
+
+    async def begin() -> None:
+        ran.append(1)
+
+    with PayoutBatch.open(ledger, client) as batch:
+        run_ = _batching._Run(begin, (), {}, lambda _: None, 1.0)
+        stopped = KeyboardInterrupt()
+        run_.abandon(batch._bridge._line(), stopped)
+    assert (ran, "cut off" in note(stopped)) == ([], True)
+
+
+# Opening and closing
+
+
+def test_a_batch_outlives_the_closing_of_its_client(service: Sandbox, ledger: Path) -> None:
+    client = Payments(**calling(service))
+    with PayoutBatch.open(ledger, client) as batch:
+        batch.load(items(2))
+        client.close()
+        assert batch.run().exit_code == 0
+        client.close()
+        assert len(loop_threads()) == 1
+    assert loop_threads() == []
+    assert paid_once(service, 2)
+
+
+def test_a_batch_is_used_while_it_is_open(client: Payments, ledger: Path) -> None:
+    batch = PayoutBatch.open(ledger, client)
+    with pytest.raises(BulkError, match="with PayoutBatch"):
+        batch.load(items(1))
+    with batch:
+        batch.load(items(1))
+        with pytest.raises(BulkError, match="open already"):
+            batch.__enter__()
+        assert batch.run().exit_code == 0
+    with pytest.raises(BulkError, match="with PayoutBatch"):
+        batch.run()
+    batch.__exit__(None, None, None)
+    with batch:
+        assert batch.status().counts[RowState.CREATED] == 1
+
+
+def test_a_batch_that_cannot_be_opened_leaves_nothing_behind(ledger: Path) -> None:
+    with pytest.raises(LedgerMissing), PayoutBatch.open(ledger):
+        raise AssertionError("it was opened")
+    assert loop_threads() == []
+
+
+def test_a_forgotten_batch_gives_its_ledger_back(
+    client: Payments, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, close = threading.Event(), _batching._Works.close
+
+    async def noted(works: _batching._Works) -> None:
+        await close(works)
+        closed.set()
+
+    monkeypatch.setattr(_batching._Works, "close", noted)
+    batch = PayoutBatch.open(ledger, client)
+    batch.__enter__()
+    batch.load(items(1))
+    del batch
+    gc.collect()
+    assert closed.wait(20.0)
+    with PayoutBatch.open(ledger, client) as again:
+        assert again.run().exit_code == 0
+
+
+FORK = """
+import os, sys, tempfile
+from payments_async.bulk import BulkError, LedgerError
+from payments_async.sandbox import Sandbox
+from payments_sync import Payments
+from payments_sync.bulk import PayoutBatch
+from tests.support.batches import calling, items
+
+service = Sandbox()
+client = Payments(**calling(service))
+path = tempfile.mkdtemp() + "/l"
+with PayoutBatch.open(path, client) as batch:
+    batch.load(items(2))
+    pid = os.fork()
+    if pid == 0:
+        said = []
+        for call in (batch.run, batch.__enter__, PayoutBatch.open(path).__enter__):
+            try:
+                call()
+            except BulkError as error:
+                said.append(str(error))
+        batch.stop()
+        batch.__exit__(None, None, None)
+        print(["fork" in said[0], "fork" in said[1], "in use" in said[2] or "locked" in said[2]], flush=True)
+        del batch
+        sys.exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), batch.run().exit_code)
+client.close()
+"""
+
+LEFT_OPEN = """
+import tempfile
+from payments_async.sandbox import Sandbox
+from payments_sync import Payments
+from payments_sync.bulk import PayoutBatch
+from tests.support.batches import calling, items
+
+batch = PayoutBatch.open(tempfile.mkdtemp() + "/l", Payments(**calling(Sandbox())))
+batch.__enter__()
+print(batch.load(items(2)).rows)
+"""
+
+
+def test_a_forked_child_is_told_that_the_ledger_is_its_parents() -> None:
+    assert run(FORK) == "[True, True, True]\n0 0\n"
+
+
+def test_a_process_may_end_with_a_batch_open() -> None:
+    assert run(LEFT_OPEN) == "2\n"
