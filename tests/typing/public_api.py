@@ -24,10 +24,11 @@ from payments_async import (
     RefundAvailability,
     Requery,
 )
+from payments_async import bulk as async_bulk
 from payments_async import errors as async_errors
 from payments_async.errors import Effect, OutcomeUnknown, PaymentsError, UnprocessableError
 from payments_async.events import Event
-from payments_sync import Payments, errors
+from payments_sync import Payments, bulk, errors
 
 
 def told(event: Event) -> None:
@@ -94,6 +95,30 @@ def blocking() -> None:
         assert_type(client.checkouts.retrieve("cs_1"), Checkout)
         assert_type(client.request("GET", "/payouts/po_1", result=Payout), Payout)
         assert_type(client.with_options(max_retries=0), Payments)
+
+
+def progressed(progress: bulk.Progress) -> None:
+    assert_type(progress.counts.get(bulk.RowState.CREATED), int | None)
+
+
+async def batch_asynchronous(client: AsyncPayments) -> None:
+    async with async_bulk.PayoutBatch.open("june.ledger", client) as batch:
+        assert_type(batch, async_bulk.PayoutBatch)
+        assert_type(await batch.load("june.csv", skip_invalid=True), async_bulk.ImportReport)
+        assert_type(await batch.run(progressed, max_amount="10.50"), async_bulk.BatchReport)
+
+
+def batch_blocking(client: Payments) -> None:
+    with bulk.PayoutBatch.open("june.ledger", client) as batch:
+        assert_type(batch, bulk.PayoutBatch)
+        assert_type(batch.load("june.csv", skip_invalid=True), async_bulk.ImportReport)
+        assert_type(batch.run(progressed, max_amount="10.50", drain=5), async_bulk.BatchReport)
+        assert_type(batch.status(), bulk.BatchReport)
+        assert_type(batch.certify(), bulk.Certificate)
+        batch.stop("enough")
+    bulk.PayoutBatch.open("june.ledger", AsyncPayments())  # type: ignore[arg-type] # the other surface's
+    with bulk.PayoutBatch.open("june.ledger") as looking:
+        assert_type(looking.status(), async_bulk.BatchReport)
 
 
 def effect(error: PaymentsError) -> Effect:
