@@ -2,7 +2,7 @@
 
 running     `run`, from the file to the certificate
 loading     the file into the ledger, or for a dry run looked at only
-looking     `status` and `check`: the ledger alone, no key
+looking     `status`, `check` and `export`: the ledger alone, no key
 settling    `reconcile` and `retry-failed`: what the service says of it
 confirming  a live key's total, typed back
 working     the loop, the client, failures as messages
@@ -19,7 +19,7 @@ from typing import Annotated, Final
 from cyclopts import App, Parameter
 
 from .._show import Json
-from .options import Amount, Concurrency, Duration, Flag, Path, RowNumbers, Rows, Share, Totals, Url
+from .options import Amount, Concurrency, Duration, Flag, Path, RowNumbers, Rows, Share, States, Totals, Url
 
 payouts: Final = App(
     name="payouts", help="Pay a file of payouts, each row at most once, and see where it stands."
@@ -142,6 +142,39 @@ def status(ledger: Path, /, *, json: Json = False) -> int:
     from .working import perform
 
     return perform(lambda stage: status(ledger, stage), as_json=json)
+
+
+@payouts.command
+def export(
+    ledger: Path,
+    out: Path,
+    /,
+    *,
+    state: States = None,
+    accounts: Flag = False,
+    json: Json = False,
+) -> int:
+    """Write the rows of a ledger, and what became of each, to OUT (.csv, .json, .jsonl, .parquet).
+
+    Needs no key. The file is the owner's alone (mode 0600), and appears once it is whole.
+
+    Parameters
+    ----------
+    ledger
+        The batch's ledger.
+    out
+        The file to write.
+    state
+        Only rows in this state; repeat it for more.
+    accounts
+        With the recipients' names and account numbers, which are masked otherwise.
+    json
+        One JSON object instead of text.
+    """
+    from .looking import export
+    from .working import perform
+
+    return perform(lambda stage: export(ledger, out, state, stage, accounts=accounts), as_json=json)
 
 
 @payouts.command

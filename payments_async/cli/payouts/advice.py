@@ -19,21 +19,21 @@ def after_run(
     *,
     failed: int = 0,
     clean: bool | None = None,
-) -> str:
-    """The sentences at the end of work that ended with this exit code; empty when all is well.
+) -> list[str]:
+    """What to know and do at the end of work that ended with this exit code; empty when all is well.
 
     `clean`: whether the service's list agrees with the ledger, where they were compared.
     """
     if code == 75:
         goes_on = _LIMITED if stopped and "--max-" in stopped else _GOES_ON
-        parts = [_stopped(stopped), _unsure(figures.counts["in_flight"]), goes_on]
+        parts = [f"{_stopped(stopped)} {_unsure(figures.counts['in_flight'])}{goes_on}"]
     elif code == 3:
         parts = [doubtful(figures.counts["in_doubt"], ledger)]
     elif code == 1:
         parts = [refused(figures.counts, ledger), _failed(failed, ledger), _disagreeing(clean, ledger)]
     else:
         parts = [_failed(failed, ledger)]
-    return " ".join(part for part in parts if part)
+    return [part for part in parts if part]
 
 
 def doubtful(rows: int, ledger: str) -> str:
@@ -91,4 +91,4 @@ def _disagreeing(clean: bool | None, ledger: str) -> str:
 
 
 def _unsure(rows: int) -> str:
-    return f"{counted(rows, 'row')} under way will be asked about first." if rows else ""
+    return f"{counted(rows, 'row')} under way will be asked about first. " if rows else ""

@@ -1,20 +1,22 @@
-"""`payments payouts status` and `check`: the ledger alone, without the service or its key."""
+"""`payments payouts status`, `check` and `export`: the ledger alone, without the service or its key."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from rich.text import Text
 
 from ..._runtime import SYSTEM
-from ...bulk import PayoutBatch
+from ...bulk import PayoutBatch, RowState
 from ...bulk.ledger_errors import LedgerDamaged, LedgerLocked
 from .._exit import Ended, Exit
 from . import advice, beside
 from .certifying import waiting
 from .figures import Figures, told_duration
 from .table import standing
+from .totals import grouped, plain
 from .working import Stage, figures_of, result, title_of
 
 _SHOWN = 20
@@ -31,12 +33,18 @@ async def status(ledger: str, stage: Stage) -> Exit:
     state = (
         "complete" if report.complete else "nothing was sent yet" if figures.is_untouched else "not complete"
     )
-    stage.show.heading(ledger, title_of(report.batch_id))
-    stage.show.step("Batch", f"{state}; no run is under way", good=True, running=False, **result(report))
-    stage.show.picture(standing(figures))
     todo = advice.after_run(figures, report.exit_code, None, ledger, failed=report.failed)
-    if todo and not figures.is_untouched:
-        stage.show.picture(Text(todo))
+    stage.show.heading(ledger, title_of(report.batch_id))
+    stage.show.step(
+        "Batch",
+        f"{state}; no run is under way",
+        good=True,
+        running=False,
+        **result(report, report.exit_code, todo),
+    )
+    stage.show.picture(standing(figures))
+    for sentence in () if figures.is_untouched else todo:
+        stage.show.picture(Text(f"  {sentence}"))
     return Exit.DONE
 
 
@@ -88,3 +96,26 @@ async def check(ledger: str, stage: Stage) -> Exit:
     for finding in () if stage.as_json else report.findings[:_SHOWN]:
         stage.show.step("Finding", finding, good=False)
     raise Ended(f"{ledger}: not as it was written; {LedgerDamaged.way_out}", Exit.REFUSED)
+
+
+async def export(
+    ledger: str, path: str, states: Sequence[str] | None, stage: Stage, *, accounts: bool
+) -> Exit:
+    """Write the rows and what became of each. Raises Ended or BulkError; then no file appears."""
+    wanted = None if states is None else {RowState(state.upper().replace("-", "_")) for state in states}
+    async with PayoutBatch.open(ledger) as batch:
+        try:
+            with waiting("Writing the rows", stage):
+                report = await batch.export(path, states=wanted, accounts=accounts)
+        except OSError as error:
+            told = f"{path} cannot be written ({error.strerror}); make room or name another place"
+            raise Ended(told, Exit.USAGE) from None
+    stage.show.heading(ledger)
+    money = "".join(f", {currency} {grouped(total)}" for currency, total in sorted(report.totals.items()))
+    totals = {currency: plain(total) for currency, total in sorted(report.totals.items())}
+    hidden = "with account data" if accounts else "account data masked"
+    told = f"{advice.counted(report.rows, 'row')}{money}; {hidden}"
+    stage.show.step("Exported", told, path=report.path, rows=report.rows, totals=totals, accounts=accounts)
+    if not stage.as_json:
+        stage.show.step("Written", report.path)
+    return Exit.DONE

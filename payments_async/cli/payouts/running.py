@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable
 
 import attrs
@@ -21,7 +20,7 @@ from .loading import Order, load, preview
 from .reading import readable
 from .table import standing
 from .totals import Confirmation, grouped
-from .working import Stage, figures_of, paying, recorded, result
+from .working import Stage, figures_of, paying, recorded, result, tell_next
 
 
 async def pay(order: Order, stage: Stage) -> Exit:
@@ -109,10 +108,14 @@ def _tell_end(report: BatchReport, certified: Certified, code: Exit, order: Orde
     _tell_finals(report, stage)
     stage.show.picture(standing(figures))
     if stage.as_json:
-        facts = {**result(report), "exit_code": int(code), "certificate": certified.path, "next": todo}
+        facts = {
+            **result(report),
+            "exit_code": int(code),
+            "certificate": certified.path,
+            "next": " ".join(todo),
+        }
         stage.show.step("Finished", "", good=code is Exit.DONE, **facts)
-    if todo:
-        print(f"payments: {todo}", file=sys.stderr)
+    tell_next(todo)
     return code
 
 

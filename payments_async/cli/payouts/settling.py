@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Collection, Sequence
 
 import attrs
@@ -16,7 +15,7 @@ from .certifying import keep, waiting
 from .confirming import Asking, confirm_once, is_live, terminal
 from .table import standing
 from .totals import grouped, plain
-from .working import Stage, figures_of, paying, recorded, result, title_of, watching
+from .working import Stage, figures_of, paying, recorded, result, tell_next, title_of, watching
 
 _SHOWN = 20
 
@@ -38,7 +37,7 @@ async def reconcile(ledger: str, path: str | None, base_url: str | None, stage: 
         stage.show.heading(ledger, title_of(batch.status().batch_id))
         with board_on(stage.console, stage.show, "Checking", as_json=stage.as_json) as board:
             certificate = await recorded(ledger, batch.reconcile(watching(board)))
-        report = certificate.report
+        report = batch.status()
         written = keep(certificate, path or beside.certificate_of(ledger), stage)
     figures, code = figures_of(report), Exit(report.exit_code)
     if code is Exit.DONE and not certificate.is_clean:
@@ -46,10 +45,9 @@ async def reconcile(ledger: str, path: str | None, base_url: str | None, stage: 
     stage.show.picture(standing(figures))
     todo = advice.after_run(figures, code, None, ledger, failed=report.failed, clean=certificate.is_clean)
     if stage.as_json:
-        facts = {**result(report), "exit_code": int(code), "certificate": written, "next": todo}
+        facts = {**result(report, code, todo), "certificate": written}
         stage.show.step("Finished", "", good=code is Exit.DONE, **facts)
-    if todo:
-        print(f"payments: {todo}", file=sys.stderr)
+    tell_next(todo)
     return code
 
 

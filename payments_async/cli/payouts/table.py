@@ -36,7 +36,7 @@ def standing(figures: Figures) -> Padding:
     shown = [state for state in STATES if figures.counts[state] or state in _ALWAYS]
     for state in shown:
         sums = (figures.sum_of(currency, state) for currency in beside)
-        cells = (grouped(amount) if figures.counts[state] else "" for amount in sums)
+        cells = (grouped(amount) if amount else "" for amount in sums)
         name, style = _NAMES[state], _style(state, figures)
         table.add_row(name, f"{figures.counts[state]:,}", *cells, style=style, end_section=state == shown[-1])
     totals = (grouped(figures.sum_of(currency, *STATES)) for currency in beside)

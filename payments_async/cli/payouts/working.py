@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from typing import Any, Final, TypeVar
@@ -139,13 +140,19 @@ def watching(board: Board) -> Callable[[Progress], None]:
     return lambda progress: board.show(figures_of(progress), SYSTEM.monotonic())
 
 
+def tell_next(todo: Iterable[str]) -> None:
+    """What to know and do, on stderr: a line for each."""
+    for sentence in todo:
+        print(f"payments: {sentence}", file=sys.stderr)
+
+
 def title_of(batch_id: str) -> str:
     """The batch for people: a hash by its beginning."""
     return f"batch {batch_id[:12]}…" if len(batch_id) > _LONG else f"batch {batch_id}"
 
 
-def result(report: BatchReport) -> dict[str, Any]:
-    """A report's facts for programs."""
+def result(report: BatchReport, code: int, todo: Iterable[str]) -> dict[str, Any]:
+    """A report's facts for programs, with the exit code and what to do next."""
     facts = figures_of(report).facts()
     return {
         "batch_id": report.batch_id,
@@ -156,5 +163,6 @@ def result(report: BatchReport) -> dict[str, Any]:
         "finals": dict(report.finals),
         "failed": report.failed,
         "awaited": report.awaited,
-        "exit_code": report.exit_code,
+        "exit_code": int(code),
+        "next": " ".join(todo),
     }
