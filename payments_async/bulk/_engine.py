@@ -13,11 +13,12 @@ from .._runtime import Timer
 from ..errors import PaymentsError
 from ._ages import age
 from ._closing import StopRules, Tally, stop_reason
+from ._doubts import Doubt
 from ._outcomes import Recorder
 from ._records import Claim, LedgerRow, Resend
 from ._resolver import Resolver
 from ._rules import Action, at_start
-from ._sending import Doubt, Sender, same_bytes
+from ._sending import Sender, same_bytes
 from ._service import FATAL, Service
 from ._states import RowState
 from ._stopping import Stopping
@@ -55,7 +56,7 @@ class Engine:
     ) -> None:
         self._ledger, self._service, self._pace, self._stopping = ledger, service, pace, stopping
         self._recorder = Recorder(ledger, service.runtime)
-        self._resolver = Resolver(ledger, service, self._recorder)
+        self._resolver = Resolver(ledger, service, self._recorder, stopping)
         self._sender = Sender(ledger, service, self._recorder, stopping, self._resolver.add)
         self._recorder.on_commit = on_commit
         self._recorder.on_failure = lambda error: stopping.halt(str(error))
@@ -137,7 +138,7 @@ class Engine:
             if at_start(row.state, made, same_bytes=same_bytes(row)) is Action.SEND_AGAIN:
                 resends.append(Resend(row.number))
             else:
-                self._resolver.add(Doubt(row))
+                self._resolver.add(Doubt(row.number))
         return await self._intend(resends) or Claim((), self._service.moment())
 
     async def _intend(self, resends: Sequence[Resend]) -> Claim | None:
@@ -193,18 +194,20 @@ class Engine:
         if self._resolver.due is None or self._stopping.draining:
             return
         try:
-            claims = [await self._resolver.look()]
+            looked = await self._resolver.look()
         except FATAL as error:
             self._stopping.halt(str(error))
             return
-        except (LedgerFull, LedgerGone) as error:
-            self._stopping.drain(str(error))
-            return
+        async with aclosing(looked) as claims:
 
-        async def claim() -> Claim | None:
-            return claims.pop() if claims else None
+            async def claim() -> Claim | None:
+                try:
+                    return None if self._stopping.draining else await anext(claims, None)
+                except (LedgerFull, LedgerGone) as error:
+                    self._stopping.drain(str(error))
+                    return None
 
-        await self._work(claim)
+            await self._work(claim)
 
 
 def _taken(tally: Tally, row: LedgerRow) -> Tally:

@@ -2,109 +2,195 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from datetime import date
 from typing import Final
+
+import attrs
 
 from ..models import Payout
 from . import _states
 from ._ages import Moment, age, since_last_send, walk_start
+from ._doubts import LOOKS, Doubt, Doubts, Taken
 from ._evidence import testify
 from ._identifiers import Identity
+from ._mirror import Bits
 from ._outcomes import Recorder
 from ._records import Claim, LedgerRow, Outcome, Resend
-from ._rules import Finding, Resolution, Walk, after_walk
-from ._sending import LOOKS, Doubt
+from ._rules import WITNESSED, Finding, Resolution, Walk, after_walk
 from ._service import Service, day_of
+from ._states import RowState
+from ._stopping import Stopping
 from .ledger import Ledger
 
 _LOOK_AGAIN: Final = 60.0
 """Seconds before the second look; each further one waits longer by as much."""
-_GROUP: Final = 1000
+_GROUP: Final = 500
+_OPEN: Final = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
+_Filters = Mapping[str, str | date]
+
+
+@attrs.define
+class _Scope:
+    """Where the list can show the rows that are looked for."""
+
+    rows: int = 0
+    wanted: Bits = attrs.field(factory=Bits)
+    everywhere: bool = False
+    earliest: float | None = None
+    is_dated: bool = True
+    """Whether it is known of all rows from when on the list can show them."""
+    values: dict[str, set[str]] = attrs.field(factory=lambda: {"currency": set(), "method": set()})
+
+    def add(self, row: LedgerRow, doubt: Doubt, moments: Mapping[int, Moment]) -> None:
+        """Extend it to one more row."""
+        self.rows += 1
+        self.wanted.add(row.number)
+        self.everywhere |= doubt.everywhere
+        for name, values in self.values.items():
+            values.add(getattr(row, name))
+        start = walk_start(moments[row.first_intent or 0])
+        if start is None:
+            self.is_dated = False
+        else:
+            self.earliest = start if self.earliest is None else min(start, self.earliest)
+
+    def filters(self) -> _Filters:
+        """The narrowest part of the list that surely holds all payouts of these rows."""
+        if self.everywhere:
+            return {}
+        filters: dict[str, str | date] = {
+            name: next(iter(values)) for name, values in self.values.items() if len(values) == 1
+        }
+        if self.is_dated and self.earliest is not None:
+            filters["created_on_or_after"] = day_of(self.earliest)
+        return filters
+
+
+@attrs.frozen
+class _Walked:
+    """A walk that was made."""
+
+    at: Moment
+    """When it began."""
+    whole: bool
+    everywhere: bool
+    found: Bits
 
 
 class Resolver:
-    """Keeps the rows in doubt of one run."""
+    """Keeps the rows in doubt of one run. What is known of them is read from the ledger, page by page."""
 
-    def __init__(self, ledger: Ledger, service: Service, recorder: Recorder) -> None:
+    def __init__(self, ledger: Ledger, service: Service, recorder: Recorder, stopping: Stopping) -> None:
         self._ledger, self._service, self._recorder = ledger, service, recorder
-        self._doubts: list[Doubt] = []
+        self._stopping, self._doubts = stopping, Doubts()
 
     def add(self, doubt: Doubt) -> None:
         """Take a row."""
-        self._doubts.append(doubt)
+        self._doubts.add(doubt)
 
     @property
     def due(self) -> float | None:
         """When to look next, on the runtime's monotonic clock; None when nothing is in doubt."""
-        return min((doubt.due for doubt in self._doubts), default=None)
+        return self._doubts.due
 
     async def surface(self) -> None:
         """Leave what is still in doubt to the operator."""
-        doubts, self._doubts = self._doubts, []
-        for doubt in doubts:
-            await self._record(doubt.row, _states.doubt(doubt.row.known))
+        async for group in self._open(self._doubts.take()):
+            for row, _ in group:
+                await self._record(row, _states.doubt(row.known))
 
-    async def look(self) -> Claim:
+    async def look(self) -> AsyncGenerator[Claim, None]:
         """Walk the list for the rows that are due. Gives those to be sent under their next key, intended.
 
-        Raises one of `_service.FATAL`, when no reading can succeed; then nothing was decided.
+        The rows that it shows are settled on the way. Raises one of `_service.FATAL`, when no reading can
+        succeed. A run that drains breaks it off.
         """
         await self._recorder.flush()
-        now = self._service.runtime.monotonic()
-        due = [doubt for doubt in self._doubts if doubt.due <= now][:_GROUP]
-        moments = await self._ledger.moments(doubt.row for doubt in due)
-        began = [self._since_send(doubt.row, moments) for doubt in due]
-        everywhere = any(doubt.everywhere for doubt in due)
-        filters = {} if everywhere else _filters([doubt.row for doubt in due], moments)
-        found, whole = await self._service.search([doubt.row.reference for doubt in due], filters)
-        resends = []
-        for doubt, before in zip(due, began, strict=True):
-            payout = found.get(doubt.row.reference)
-            witness = None if payout is None else testify(doubt.row, payout)
-            resolution = after_walk(
-                Walk(witness, whole, not filters, before),
-                since_send=self._since_send(doubt.row, moments),
-                epoch=doubt.row.known.epoch,
-                exists=doubt.exists,
-                refused=doubt.refused,
-                looks_left=doubt.looks,
-            )
-            if resolution.finding is Finding.NEXT_EPOCH:
-                resends.append(self._next_epoch(doubt.row, resolution))
-                self._doubts.remove(doubt)
-            else:
-                doubt.everywhere |= not whole  # its filters may be what the service refuses
-                await self._act(doubt, resolution, payout)
-        return await self._ledger.resend(resends) if resends else Claim((), self._service.moment())
+        taken = self._doubts.take(self._service.runtime.monotonic())
+        scope = _Scope()
+        async for group in self._open(taken):
+            moments = await self._ledger.moments(row for row, _ in group)
+            for row, doubt in group:
+                scope.add(row, doubt, moments)
+        return self._absent(taken, await self._walk(scope))
 
-    def _since_send(self, row: LedgerRow, moments: Mapping[int, Moment]) -> float:
-        """Seconds that have surely passed since the row's last request."""
-        last = moments[row.last_intent or 0]
-        return since_last_send(age(last, self._service.moment(), self._service.started))
+    async def _open(self, taken: Taken) -> AsyncGenerator[list[tuple[LedgerRow, Doubt]], None]:
+        """The rows that are still in doubt, as the ledger has them."""
+        for doubts in taken.groups(_GROUP):
+            rows = await self._ledger.numbered(doubt.number for doubt in doubts)
+            yield [(row, doubt) for doubt in doubts if (row := rows[doubt.number]).state in _OPEN]
 
-    async def _act(self, doubt: Doubt, resolution: Resolution, payout: Payout | None) -> None:
-        row, now = doubt.row, self._service.runtime.monotonic()
-        match resolution.finding:
-            case Finding.LOOK_AGAIN:
-                doubt.looks -= 1
-                doubt.due = now + _LOOK_AGAIN * (LOOKS - doubt.looks)
-            case Finding.LOOK_EVERYWHERE:
-                doubt.everywhere = True
-            case Finding.WAIT:
-                doubt.due = now + resolution.wait
-            case finding:
-                self._doubts.remove(doubt)
-                await self._settle(row, finding, payout)
+    async def _walk(self, scope: _Scope) -> _Walked:
+        filters, at, found, left = scope.filters(), self._service.moment(), Bits(), scope.rows
+        whole = False
+        async for page in self._service.scan(filters):
+            payouts, whole = page
+            shown = {payout.reference: payout for payout in payouts if payout.reference is not None}
+            for row in await self._ledger.by_references(shown):
+                if row.number in scope.wanted and row.state in _OPEN and found.add(row.number):
+                    await self._settle(row, shown[row.reference])
+                    left -= 1
+            if not left or self._stopping.draining:
+                break
+        return _Walked(at, whole, not filters, found)
 
-    async def _settle(self, row: LedgerRow, finding: Finding, payout: Payout | None) -> None:
-        if finding is Finding.CONFIRM and payout is not None:
+    async def _settle(self, row: LedgerRow, payout: Payout) -> None:
+        """What the list shows under a row's reference decides."""
+        finding = WITNESSED[testify(row, payout)].finding
+        if finding is Finding.CONFIRM:
             made = _states.confirm(row.known, payout.id or "")
             await self._recorder.put(Outcome(row.number, made, payout.status, payout.is_final))
         elif finding is Finding.CONTRADICT:
             await self._record(row, _states.contradict(row.known), "reference of another payout")
         else:
             await self._record(row, _states.doubt(row.known))
+
+    async def _absent(self, taken: Taken, walked: _Walked) -> AsyncGenerator[Claim, None]:
+        """What follows for the rows that the walk has not shown."""
+        async for group in self._open(taken):
+            absent = [(row, doubt) for row, doubt in group if row.number not in walked.found]
+            moments = await self._ledger.moments(row for row, _ in absent)
+            resends = []
+            for row, doubt in absent:
+                resolution = self._resolution(row, doubt, walked, moments[row.last_intent or 0])
+                if resolution.finding is Finding.NEXT_EPOCH:
+                    resends.append(self._next_epoch(row, resolution))
+                else:
+                    # its filters may be what the service refuses
+                    await self._act(
+                        row, doubt._replace(everywhere=doubt.everywhere or not walked.whole), resolution
+                    )
+            if resends:
+                yield await self._ledger.resend(resends)
+
+    def _resolution(self, row: LedgerRow, doubt: Doubt, walked: _Walked, last: Moment) -> Resolution:
+        began, now = self._since_send(last, walked.at), self._since_send(last, self._service.moment())
+        return after_walk(
+            Walk(None, walked.whole, walked.everywhere, began),
+            since_send=now,
+            epoch=row.known.epoch,
+            exists=doubt.exists,
+            refused=doubt.refused,
+            looks_left=doubt.looks,
+        )
+
+    def _since_send(self, last: Moment, at: Moment) -> float:
+        """Seconds that had surely passed at that moment since a row's last request."""
+        return since_last_send(age(last, at, self._service.started))
+
+    async def _act(self, row: LedgerRow, doubt: Doubt, resolution: Resolution) -> None:
+        now = self._service.runtime.monotonic()
+        match resolution.finding:
+            case Finding.LOOK_AGAIN:
+                looks = doubt.looks - 1
+                self._doubts.add(doubt._replace(looks=looks), now + _LOOK_AGAIN * (LOOKS - looks))
+            case Finding.LOOK_EVERYWHERE:
+                self._doubts.add(doubt._replace(everywhere=True))
+            case Finding.WAIT:
+                self._doubts.add(doubt, now + resolution.wait)
+            case _:
+                await self._record(row, _states.doubt(row.known))
 
     async def _record(self, row: LedgerRow, known: _states.Known, code: str | None = None) -> None:
         await self._recorder.put(Outcome(row.number, known, failure_code=code))
@@ -115,17 +201,3 @@ class Resolver:
             binding.environment, binding.batch_id, row.row_key, known.generation, known.epoch + 1
         )
         return Resend(row.number, identity.idempotency_key(row.body_hash), absent=resolution.absent)
-
-
-def _filters(rows: Sequence[LedgerRow], moments: Mapping[int, Moment]) -> dict[str, str | date]:
-    """The narrowest part of the list that surely holds all payouts of these rows."""
-    filters: dict[str, str | date] = {}
-    starts = [walk_start(moments[row.first_intent or 0]) for row in rows]
-    known = [start for start in starts if start is not None]
-    if known and len(known) == len(starts):
-        filters["created_on_or_after"] = day_of(min(known))
-    for name in ("currency", "method"):
-        values = {getattr(row, name) for row in rows}
-        if len(values) == 1:
-            filters[name] = values.pop()
-    return filters

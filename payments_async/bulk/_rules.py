@@ -108,12 +108,13 @@ class Resolution:
     """Whether no request so far has made a payout."""
 
 
-_WITNESSED: Final = {
+WITNESSED: Final = {
     Witness.EQUAL: Resolution(Finding.CONFIRM),
     Witness.FOREIGN: Resolution(Finding.CONTRADICT),
     Witness.OTHER_BODY: Resolution(Finding.CONTRADICT),
     Witness.UNCLEAR: Resolution(Finding.SURFACE),
 }
+"""What follows when the list shows a payout under the row's reference, whatever else is the case."""
 _SURFACE: Final = Resolution(Finding.SURFACE)
 
 
@@ -133,7 +134,7 @@ def after_walk(
     doubt, so that only proven absence helps. `looks_left`: how many more walks this run affords the row.
     """
     if walk.witness is not None:
-        return _WITNESSED[walk.witness]
+        return WITNESSED[walk.witness]
     if not walk.whole and safeguards.absence_needs_whole_walk:
         return _look_again(looks_left)
     if exists and not walk.everywhere and safeguards.second_walk_is_unbounded:

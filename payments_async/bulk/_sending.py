@@ -13,6 +13,7 @@ from ..models import Verdict
 from . import _states
 from ._ages import INTENT_LIFETIME, Age, Moment, age
 from ._attempts import RULINGS, Kind, Step, after_attempt, attempt_verdict, kind_of, row_verdict
+from ._doubts import Doubt
 from ._identifiers import body_hash
 from ._outcomes import Recorder
 from ._records import LedgerRow, Outcome, Resend
@@ -33,24 +34,6 @@ _HALTS: Final = {
     Step.HALT_CREDENTIALS: "the service refused the key or this address",
     Step.HALT_ADDRESS: "something else than the service answered: check the base URL",
 }
-LOOKS: Final = 4
-
-
-@attrs.define(eq=False)
-class Doubt:
-    """A row of which only the list, or the next key, can tell."""
-
-    row: LedgerRow
-    exists: bool = False
-    """Whether its last request was answered 409."""
-    refused: bool = False
-    """Whether its last request was refused while an earlier one was in doubt."""
-    everywhere: bool = False
-    """Whether the next walk of the list has no filter."""
-    looks: int = LOOKS
-    """How many more walks this run affords it."""
-    due: float = 0.0
-    """When to look next, on the runtime's monotonic clock."""
 
 
 def same_bytes(row: LedgerRow) -> bool:
@@ -118,7 +101,7 @@ class Sender:
         """A new intent in place of one that is too old; None when the key is too old as well."""
         made = (await self._ledger.moments([row]))[row.key_intent or 0]
         if at_start(row.state, self._age(made)) is Action.RESOLVE:
-            await self._give_up(row, Doubt(row))
+            await self._give_up(row, Doubt(row.number))
             return None
         claim = await self._ledger.resend([Resend(row.number, absent=not doubt)])
         return claim.rows[0], claim.at
@@ -151,7 +134,9 @@ class Sender:
             )
         elif step is Step.RESOLVE:
             refused_now = kind_of(reply) is Kind.REFUSED
-            await self._give_up(row, Doubt(row, exists=reply.status == 409, refused=refused_now), posted)
+            await self._give_up(
+                row, Doubt(row.number, exists=reply.status == 409, refused=refused_now), posted
+            )
         elif step is Step.HOLD:
             self._stopping.drain(f"the service cannot be reached ({posted.code})")
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -117,12 +117,29 @@ class Service:
     ) -> tuple[dict[str, Payout], bool]:
         """{reference: its payout} of those the list shows, and whether it was read to its end.
 
-        It is not read on once all are found. Raises one of `FATAL`; after any other failure the walk has
-        not come to its end, nor has one that met an item it could not read.
+        It is not read on once all are found. Raises one of `FATAL`.
         """
-        wanted, found, unread = set(references), dict[str, Payout](), False
+        wanted, found, whole = set(references), dict[str, Payout](), False
+        async for page in self.scan(filters):
+            payouts, whole = page
+            found.update(
+                (p.reference, p) for p in payouts if p.reference is not None and p.reference in wanted
+            )
+            if len(found) == len(wanted):
+                return found, True
+        return found, whole
+
+    async def scan(
+        self, filters: Mapping[str, str | date] | None = None
+    ) -> AsyncGenerator[tuple[Sequence[Payout], bool], None]:
+        """Pages of the list, newest first; and of each, whether the list was read to its end with it.
+
+        Raises one of `FATAL`; any other failure ends the walk before its end. Nor has a walk come to its end
+        that met an item it could not read.
+        """
         cursor: str | None = None
         seen: set[str | None] = set()
+        unread = False
         while cursor not in seen:
             seen.add(cursor)
             try:
@@ -130,14 +147,13 @@ class Service:
             except FATAL:
                 raise
             except PaymentsError:
-                break
-            found.update((p.reference, p) for p in page if p.reference is not None and p.reference in wanted)
+                yield (), False
+                return
             cursor, unread = page.next_cursor, unread or bool(page.unread)
-            if len(found) == len(wanted):
-                return found, True
-            if cursor is None and not page.pagination.has_more_pages:
-                return found, not unread
-        return found, False
+            is_last = cursor is None and not page.pagination.has_more_pages
+            yield page.items, is_last and not unread
+            if is_last:
+                return
 
     def _hear(self, headers: Mapping[str, str]) -> None:
         said = _date(headers.get("date"))

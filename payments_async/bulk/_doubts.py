@@ -1,0 +1,70 @@
+"""Rows of which only the list, or the next key, can tell: eight bytes for each, by when to look next."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+LOOKS: Final = 4
+
+
+class Doubt(NamedTuple):
+    """What a run has learned of a row in doubt; the rest is in the ledger."""
+
+    number: int
+    """The row's."""
+    exists: bool = False
+    """Whether its last request was answered 409."""
+    refused: bool = False
+    """Whether its last request was refused while an earlier one was in doubt."""
+    everywhere: bool = False
+    """Whether the next walk of the list has no filter."""
+    looks: int = LOOKS
+    """How many more walks this run affords it, 0 to 7."""
+
+
+class Doubts:
+    """Rows in doubt by the second in which they are due. An outage may bring hundreds of thousands."""
+
+    def __init__(self) -> None:
+        self._due: dict[int, array[int]] = {}
+
+    def add(self, doubt: Doubt, due: float = 0.0) -> None:
+        """Take a row, to be looked for at `due` or up to a second later; at once unless told."""
+        self._due.setdefault(math.ceil(due), array("Q")).append(_packed(doubt))
+
+    @property
+    def due(self) -> float | None:
+        """When the next row is due; None when there is none."""
+        return min(self._due, default=None)
+
+    def take(self, until: float = math.inf) -> Taken:
+        """Take out those that are due by then."""
+        taken = array("Q")
+        for second in sorted(second for second in self._due if second <= until):
+            taken.extend(self._due.pop(second))
+        return Taken(taken)
+
+
+class Taken:
+    """Rows in doubt that are being looked for."""
+
+    def __init__(self, packed: array[int]) -> None:
+        self._packed = packed
+
+    def groups(self, size: int) -> Iterator[list[Doubt]]:
+        """All of them, so many at a time."""
+        for start in range(0, len(self._packed), size):
+            yield [_unpacked(each) for each in self._packed[start : start + size]]
+
+
+def _packed(doubt: Doubt) -> int:
+    flags = doubt.exists << 2 | doubt.refused << 1 | doubt.everywhere
+    return (doubt.number << 3 | doubt.looks) << 3 | flags
+
+
+def _unpacked(packed: int) -> Doubt:
+    exists, refused, everywhere = (bool(packed & bit) for bit in (4, 2, 1))
+    return Doubt(packed >> 6, exists, refused, everywhere, packed >> 3 & 7)

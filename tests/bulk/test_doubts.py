@@ -1,0 +1,145 @@
+"""Rows in doubt by the hundred thousand: eight bytes for each, one walk for all, pages of the ledger."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments_async._gaps import ABANDONED_AFTER, LIST_SETTLES
+from payments_async.bulk._ages import INTENT_LIFETIME, Moment
+from payments_async.bulk._doubts import Doubt, Doubts
+from payments_async.bulk._outcomes import Recorder
+from payments_async.bulk._records import Outcome
+from payments_async.bulk._resolver import Resolver
+from payments_async.bulk._states import RowState, doubt
+from payments_async.bulk._stopping import Stopping
+from payments_async.bulk.ledger import Ledger
+from payments_async.models import Amount, Payout
+from tests.support.jumping import JumpingRuntime
+from tests.support.ledgers import Clock, begun, created
+
+DOUBTS = st.builds(
+    Doubt,
+    st.integers(1, 2**40),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 4),
+)
+COUNT = 1_203
+
+
+@given(st.lists(st.tuples(DOUBTS, st.floats(0.0, 1e6))), st.floats(0.0, 1e6))
+def test_each_comes_back_as_it_was_once_it_is_due_and_within_a_second(
+    given_: list[tuple[Doubt, float]], now: float
+) -> None:
+    doubts = Doubts()
+    for each, due in given_:
+        doubts.add(each, due)
+    first = doubts.due
+    early = [each for group in doubts.take(now).groups(3) for each in group]
+    late = [each for group in doubts.take().groups(3) for each in group]
+    assert sorted(early + late) == sorted(each for each, _ in given_)
+    assert set(early) >= {each for each, due in given_ if due + 1 <= now}
+    assert set(late) >= {each for each, due in given_ if due > now}
+    assert (first is None) is (not given_)
+    assert doubts.due is None
+
+
+def test_two_hundred_thousand_of_them_take_two_megabytes() -> None:
+    doubts = Doubts()
+    tracemalloc.start()
+    for number in range(200_000):
+        doubts.add(Doubt(number + 1, refused=True), number % 600)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert used < 3 << 20
+
+
+class Listing:
+    """The service as the resolver meets it: a list of one page, and a clock an hour after the intents."""
+
+    def __init__(self, *payouts: Payout) -> None:
+        self.runtime = JumpingRuntime()
+        self.started = self.moment()
+        self.walks: list[Any] = []
+        self.on_page: Callable[[], object] = bool
+        self._payouts = payouts
+
+    def moment(self) -> Moment:
+        later = 1_800_000_000 + ABANDONED_AFTER + LIST_SETTLES + INTENT_LIFETIME + 3600
+        return Moment(later, later - 1_799_999_000, "first", later)
+
+    async def scan(self, filters: Any) -> AsyncGenerator[tuple[Sequence[Payout], bool], None]:
+        self.walks.append(filters)
+        yield self._payouts, False
+        self.on_page()
+        yield (), True
+
+
+async def doubtful(path: Path, listing: Any) -> tuple[Ledger, Resolver, Stopping, Recorder]:
+    """A ledger with many rows in doubt, and who resolves them."""
+    ledger, stopping = await begun(path, COUNT, Clock()), Stopping(listing.runtime)
+    recorder = Recorder(ledger, listing.runtime)
+    resolver = Resolver(ledger, listing, recorder, stopping)
+    claim = await ledger.claim(COUNT)
+    await ledger.record([Outcome(row.number, doubt(row.known)) for row in claim.rows])
+    for row in claim.rows:
+        resolver.add(Doubt(row.number))
+    return ledger, resolver, stopping, recorder
+
+
+async def test_one_walk_serves_all_rows_and_pages_of_them_are_sent_again(tmp_path: Path) -> None:
+    listing = Listing()
+    ledger, resolver, _, recorder = await doubtful(tmp_path / "ledger", listing)
+    asked: list[int] = []
+    numbered = ledger.numbered
+
+    async def counted(numbers: Any) -> Any:
+        asked.append(len(wanted := list(numbers)))
+        return await numbered(wanted)
+
+    ledger.numbered = counted  # type: ignore[method-assign] # counts what is read at once
+    claims = [len(claim.rows) async for claim in await resolver.look()]
+    assert (claims, max(asked), len(listing.walks)) == ([500, 500, 203], 500, 1)
+    assert set(listing.walks[0]) == {"created_on_or_after", "currency", "method"}
+    assert resolver.due is None
+    await recorder.close()
+    await ledger.close()
+
+
+async def test_what_was_decided_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    listing = Listing()
+    ledger, resolver, _, recorder = await doubtful(tmp_path / "ledger", listing)
+    row = await ledger.row("row-7")
+    assert row is not None
+    await ledger.record([created(row)])
+    numbers = [row.number async for claim in await resolver.look() for row in claim.rows]
+    assert len(numbers) == COUNT - 1
+    assert 7 not in numbers
+    await recorder.close()
+    await ledger.close()
+
+
+async def test_a_payout_that_two_pages_show_is_settled_once_and_a_drain_breaks_the_walk_off(
+    tmp_path: Path,
+) -> None:
+    payout = Payout(id="po_1", reference="reference-1", amount=Amount(value=Decimal(9), currency="XOF"))
+    listing = Listing(payout, payout)
+    ledger, resolver, stopping, recorder = await doubtful(tmp_path / "ledger", listing)
+    stopping.drain("enough")
+    listing.on_page = lambda: stopping.halt("a second page was read")
+    assert [claim async for claim in await resolver.look()] == []
+    assert stopping.reason == "enough"
+    assert not stopping.halted
+    await recorder.close()
+    states = Counter([row.state async for row in ledger.rows()])
+    assert states == {RowState.CONFLICT: 1, RowState.IN_DOUBT: COUNT - 1}
+    await ledger.close()
