@@ -108,12 +108,7 @@ def _tell_end(report: BatchReport, certified: Certified, code: Exit, order: Orde
     _tell_finals(report, stage)
     stage.show.picture(standing(figures))
     if stage.as_json:
-        facts = {
-            **result(report),
-            "exit_code": int(code),
-            "certificate": certified.path,
-            "next": " ".join(todo),
-        }
+        facts = {**result(report, code, todo), "certificate": certified.path}
         stage.show.step("Finished", "", good=code is Exit.DONE, **facts)
     tell_next(todo)
     return code
