@@ -46,17 +46,26 @@ async def export(
     kind, wanted = form_of(target), None if states is None else frozenset(map(RowState, states))
     _refuse_own_files(ledger, target)
     names = set() if kind in NESTED else await _names(ledger, wanted)
-    sums, rows = Sums(), 0
     with WholeFile(target) as whole:
-        form: Form = kind(whole.file, _export_rows.columns(names))
-        async with aclosing(_pages(ledger, wanted)) as pages:
-            async for page in pages:
-                form.write([_export_rows.record(row, accounts=accounts) for row in page])
-                rows += len(page)
-                for row in page:
-                    sums.add(row.state, row.currency, row.amount)
-        form.end()
+        form = kind(whole.file, _export_rows.columns(names))
+        try:
+            sums = await _written(ledger, form, wanted, accounts=accounts)
+            form.end()
+        except BaseException:
+            form.abandon()
+            raise
+    rows = sum(count for count, _ in sums.totals.values())
     return ExportReport(str(target), rows, by_currency(sums.totals))
+
+
+async def _written(ledger: Ledger, form: Form, wanted: frozenset[RowState] | None, *, accounts: bool) -> Sums:
+    sums = Sums()
+    async with aclosing(_pages(ledger, wanted)) as pages:
+        async for page in pages:
+            form.write([_export_rows.record(row, accounts=accounts) for row in page])
+            for row in page:
+                sums.add(row.state, row.currency, row.amount)
+    return sums
 
 
 async def _pages(ledger: Ledger, wanted: frozenset[RowState] | None) -> AsyncGenerator[list[LedgerRow], None]:

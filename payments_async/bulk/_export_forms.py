@@ -24,9 +24,13 @@ class Form(ABC):
     def write(self, records: Sequence[Record]) -> None:
         """Write the next records."""
 
-    @abstractmethod
     def end(self) -> None:
         """Write what comes after the last record."""
+        return
+
+    def abandon(self) -> None:
+        """Let go of a file that will not be whole."""
+        return
 
 
 class CsvForm(Form):
@@ -39,9 +43,6 @@ class CsvForm(Form):
     def write(self, records: Sequence[Record]) -> None:
         """Write the next records."""
         self._lines(flat(said, self._columns) for said in records)
-
-    def end(self) -> None:
-        """Nothing."""
 
     def _lines(self, lines: Iterable[Iterable[Any]]) -> None:
         text = io.StringIO(newline="")
@@ -61,9 +62,6 @@ class JsonLinesForm(Form):
     def write(self, records: Sequence[Record]) -> None:
         """Write the next records."""
         self._file.write("".join(f"{json_text(said)}\n" for said in records).encode())
-
-    def end(self) -> None:
-        """Nothing."""
 
 
 class JsonForm(Form):
@@ -104,6 +102,10 @@ class ParquetForm(Form):
     def end(self) -> None:
         """Write the footer."""
         self._writer.close()
+
+    def abandon(self) -> None:
+        """Keep the writer from closing itself when it is collected: its file is gone by then."""
+        self._writer.is_open = False
 
 
 def _type(pyarrow: Any, name: str) -> Any:

@@ -52,10 +52,10 @@ async def _read(path: str, source: Source, wishes: Wishes) -> Reading:
         raise error
     if not reading.good:
         raise SourceUnreadable(source.name, "has no row that can be paid")
-    if suspects := names.suspects():
-        found = await duplicates(wishes.reading(source, rejects=False), suspects)
-        if found:
-            raise LedgerDuplicates(path, found, total=len(found))
+    suspects = names.suspects()
+    found = await duplicates(wishes.reading(source, rejects=False), suspects) if suspects else []
+    if found:
+        raise LedgerDuplicates(path, found, total=len(found))
     return reading
 
 

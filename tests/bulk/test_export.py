@@ -1,0 +1,238 @@
+"""Exports: every row and what became of it, exact, masked unless asked, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from payments_async import CustomerInput, Instrument
+from payments_async.bulk import BulkError, PayoutBatch, RowState, _export
+from payments_async.bulk._export_rows import ACCOUNT_COLUMNS, FACTS
+from payments_async.bulk._records import LedgerRow
+from payments_async.bulk.ledger_errors import LedgerMissing
+from payments_async.bulk.sources.rejects import unescaped
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import item, items, steady_ledgers
+from tests.support.desks import Desk
+from tests.support.payout_files import PHONE, csv_file
+
+BANK = Instrument.bank_account("0123456789", "058", "NG", account_name="Awa Diallo")
+ROWS = [
+    item(1, amount=Decimal("1000000.10"), metadata={"cost": "=1+1", "n": Decimal("1.50"), "ok": True}),
+    item(2, instrument=BANK, customer=CustomerInput(email="awa@example.test", country="NG")),
+    item(3, currency="GHS", metadata={"cost": "'quoted", "nested": {"a": [1, None]}}),
+]
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+async def exported(
+    desk: Desk, service: Sandbox, folder: Path, name: str, rows: Any = ROWS, **options: Any
+) -> tuple[Path, list[LedgerRow], Any]:
+    """A batch that was paid, exported without a client: the file, the ledger's rows, the report."""
+    async with desk.client(service) as client:
+        await desk.paid(folder / "l", client, rows)
+    async with desk.open(folder / "l") as batch:
+        report = await batch.export(folder / name, **options)
+        return folder / name, await desk.rows(batch), report
+
+
+def cells(path: Path) -> list[dict[str, str]]:
+    """A CSV export as it was meant."""
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *lines = csv.reader(file)
+    return [dict(zip(header, map(unescaped, line), strict=True)) for line in lines]
+
+
+async def test_a_csv_says_of_each_row_what_became_of_it(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    service.on("payouts.create", description="row 3").respond("http:422")
+    path, rows, report = await exported(desk, service, tmp_path, "out.csv")
+    assert (report.path, report.rows) == (str(path), 3)
+    assert report.totals == {"XOF": Decimal("1000002.11"), "GHS": Decimal("3.01")}
+    one, two, three = cells(path)
+    assert [*one] == [
+        *FACTS,
+        *ACCOUNT_COLUMNS,
+        *(f"metadata.{name}" for name in ("cost", "n", "nested", "ok")),
+    ]
+    assert {name: one[name] for name in ("number", "line", "row_key", "state", "amount", "currency")} == {
+        "number": "1",
+        "line": "",
+        "row_key": "row-1",
+        "state": "CREATED",
+        "amount": "1000000.10",
+        "currency": "XOF",
+    }
+    assert (one["reference"], one["payout_id"]) == (rows[0].reference, rows[0].known.payout_id)
+    assert (one["status"], one["final"], one["generation"]) == (rows[0].service_status, "false", "0")
+    assert (one["metadata.cost"], one["metadata.n"], one["metadata.ok"]) == ("=1+1", "1.50", "true")
+    assert json.loads(three["metadata.nested"]) == {"a": [1, None]}
+    assert three["metadata.cost"] == "'quoted"
+    assert (three["state"], three["payout_id"], bool(three["failure_code"])) == ("REJECTED", "", True)
+    assert (two["instrument.account_number"], two["customer.email"]) == ("***", "***")
+    assert (two["instrument.bank_code"], two["customer.country"], one["customer.email"]) == ("058", "NG", "")
+
+
+async def test_no_cell_is_a_formula_and_each_reads_back(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    odd = ["=1", "+1", "-1", "@x", "\tx", "\rx", "'x", "x", 'a"b,c\nd']
+    rows = [item(n, metadata={"odd": text, f"={n}": "x"}) for n, text in enumerate(odd, 1)]
+    path, *_ = await exported(desk, service, tmp_path, "out.csv", rows, accounts=True)
+    with path.open(newline="") as file:
+        written = [cell for line in csv.reader(file) for cell in line]
+    assert not [cell for cell in written if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert [row["metadata.odd"] for row in cells(path)] == odd
+    assert {row["instrument.phone_number"] for row in cells(path)} == {"+22990112233"}
+
+
+@pytest.mark.parametrize("name", ["out.json", "out.jsonl", "out.ndjson", "out.parquet", "out.csv"])
+async def test_account_data_is_masked_unless_asked_for(
+    desk: Desk, service: Sandbox, tmp_path: Path, name: str
+) -> None:
+    path, *_ = await exported(desk, service, tmp_path, name)
+    secrets = (b"22990112233", b"0123456789", b"Awa Diallo", b"awa@example.test")
+    assert not [secret for secret in secrets if secret in path.read_bytes()]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    async with desk.open(tmp_path / "l") as batch:
+        await batch.export(path, accounts=True)
+    if name != "out.parquet":  # whose pages are compressed
+        assert [secret for secret in secrets if secret in path.read_bytes()] == [*secrets]
+
+
+@pytest.mark.parametrize("name", ["out.json", "out.jsonl"])
+async def test_json_holds_exact_text_and_nested_parts(
+    desk: Desk, service: Sandbox, tmp_path: Path, name: str
+) -> None:
+    path, rows, _ = await exported(desk, service, tmp_path, name, accounts=True)
+    text = path.read_text()
+    found = json.loads(text) if name == "out.json" else [json.loads(line) for line in text.splitlines()]
+    assert [(each["number"], each["amount"], each["reference"]) for each in found] == [
+        (row.number, str(row.amount), row.reference) for row in rows
+    ]
+    assert found[1]["instrument"]["account_number"] == "0123456789"
+    assert found[2]["metadata"] == {"cost": "'quoted", "nested": {"a": [1, None]}}
+    assert (found[0]["final"], found[0]["line"], found[0]["customer"]) == (False, None, {})
+
+
+async def test_parquet_has_types_and_exact_amounts(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    path, rows, _ = await exported(desk, service, tmp_path, "out.parquet", accounts=True)
+    table = pyarrow.parquet.read_table(path)
+    assert table.schema.field("amount").type == pyarrow.string()
+    assert table.schema.field("number").type == pyarrow.int64()
+    assert table.schema.field("final").type == pyarrow.bool_()
+    found = table.to_pylist()
+    assert [each["amount"] for each in found] == ["1000000.10", "2.01", "3.01"]
+    assert [each["payout_id"] for each in found] == [row.known.payout_id for row in rows]
+    assert found[1]["instrument.account_name"] == "Awa Diallo"
+    assert found[0]["metadata.cost"] == "=1+1"
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.json", "out.jsonl", "out.parquet"])
+async def test_only_rows_of_the_asked_states(desk: Desk, service: Sandbox, tmp_path: Path, name: str) -> None:
+    service.on("payouts.create", description="row 3").respond("http:422")
+    *_, report = await exported(desk, service, tmp_path, name, states=["REJECTED"])
+    assert (report.rows, report.totals) == (1, {"GHS": Decimal("3.01")})
+    async with desk.open(tmp_path / "l") as batch:
+        none = await batch.export(tmp_path / name, states={RowState.CONFLICT})
+        assert (none.rows, none.totals) == (0, {})
+        with pytest.raises(ValueError, match="NONSENSE"):
+            await batch.export(tmp_path / name, states=["NONSENSE"])
+    if name == "out.json":
+        assert json.loads((tmp_path / name).read_text()) == []
+
+
+async def test_many_pages_and_many_metadata_names(
+    desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_export, "_PAGE", 2)
+    monkeypatch.setattr(_export, "_MOST_NAMES", 3)
+    rows = [item(n, metadata={f"name {n}": "x"}) for n in range(1, 5)] + [item(5)]
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(rows)
+        for name in ("out.csv", "out.json", "out.parquet"):
+            assert (await batch.export(tmp_path / name)).rows == 5
+    found = cells(tmp_path / "out.csv")
+    assert [row["metadata"] for row in found] == [*(f'{{"name {n}":"x"}}' for n in range(1, 5)), ""]
+    assert [row["number"] for row in json.loads((tmp_path / "out.json").read_text())] == [1, 2, 3, 4, 5]
+    assert pyarrow.parquet.read_table(tmp_path / "out.parquet").num_rows == 5
+
+
+async def test_nothing_of_the_batchs_own_is_overwritten(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    source = csv_file(tmp_path, PHONE)
+    ledger = tmp_path / "june.csv.ledger"
+    async with desk.client(service) as client, desk.open(ledger, client) as batch:
+        await batch.load(source)
+        (tmp_path / "link.jsonl").symlink_to(ledger)
+        (tmp_path / "june.csv.ledger.status.json").touch()
+        for name in ("link.jsonl", "june.csv.ledger.status.json"):
+            with pytest.raises(BulkError, match="the ledger's own"):
+                await batch.export(tmp_path / name)
+        for name in (source.name, "june.csv"):
+            with pytest.raises(BulkError, match="the batch's input"):
+                await batch.export(tmp_path / name)
+        for name in ("out.txt", "out"):
+            with pytest.raises(BulkError, match=r"an export is \.csv"):
+                await batch.export(tmp_path / name)
+        for name in ("other.csv", "other.json"):
+            (tmp_path / name).write_text("an older one")
+            await batch.export(tmp_path / name)
+            assert "row_key" in (tmp_path / name).read_text()
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+async def test_a_broken_export_leaves_what_was_there(
+    desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise OSError("no room")
+
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.export(tmp_path / name)
+        before, seen = (tmp_path / name).read_bytes(), sorted(os.listdir(tmp_path))
+        (tmp_path / f"{name}.part").write_text("left by a killed export")
+        monkeypatch.setattr(_export._export_rows, "record", broken)
+        with pytest.raises(OSError, match="no room"):
+            await batch.export(tmp_path / name)
+        assert (tmp_path / name).read_bytes() == before
+        assert sorted(os.listdir(tmp_path)) == seen
+        with pytest.raises(OSError, match="nowhere"):
+            await batch.export(tmp_path / "nowhere" / name)
+
+
+async def test_parquet_without_its_extra_says_which(
+    desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        with pytest.raises(ImportError, match=r"payments-sdk\[parquet\]"):
+            await batch.export(tmp_path / "out.parquet")
+        assert not [name for name in os.listdir(tmp_path) if name.startswith("out")]
+
+
+async def test_a_batch_without_rows_has_nothing_to_export(tmp_path: Path) -> None:
+    with pytest.raises(LedgerMissing):
+        async with PayoutBatch.open(tmp_path / "l") as batch:
+            await batch.export(tmp_path / "out.csv")
+    assert os.listdir(tmp_path) == []

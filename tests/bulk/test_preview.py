@@ -1,0 +1,120 @@
+"""A preview tells what loading would come to, and leaves everything as it was."""
+
+from __future__ import annotations
+
+import os
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from payments_async.bulk import PayoutBatch, RowState, SourceErrors, SourceUnreadable
+from payments_async.bulk.ledger_errors import (
+    LedgerDuplicates,
+    LedgerOfAnotherAddress,
+    LedgerOfAnotherBatch,
+)
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import item, items
+from tests.support.desks import Desk
+from tests.support.payout_files import PHONE, csv_file
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+async def test_a_preview_reads_all_and_makes_nothing(service: Sandbox, tmp_path: Path) -> None:
+    path = csv_file(tmp_path, PHONE, {**PHONE, "currency": "GHS", "amount": "1234567890123456.78"})
+    report = await PayoutBatch.open(tmp_path / "l").preview(path)
+    assert (report.rows, report.is_new, report.skipped) == (2, True, 0)
+    assert report.totals == {"XOF": Decimal("50.10"), "GHS": Decimal("1234567890123456.78")}
+    assert report.warnings[0].startswith("line 3, amount")
+    assert os.listdir(tmp_path) == [path.name]
+    assert service.requests == []
+
+
+async def test_a_preview_is_what_loading_then_does(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        seen = await batch.preview(items(3), batch_id="june")
+        assert await batch.load(items(3), batch_id="june") == seen
+        known = await batch.preview(items(3))
+        assert (known.is_new, known.rows, known.differing) == (False, 3, 0)
+        assert await batch.load(items(3)) == known
+
+
+async def test_a_preview_of_an_edited_input_tells_what_differs(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    path = csv_file(tmp_path, PHONE, PHONE)
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(path)
+        assert not (await batch.preview(path)).is_new
+        csv_file(tmp_path, {**PHONE, "amount": "60.10"}, PHONE)
+        before, head = await desk.rows(batch), (await batch.check()).head
+        report = await batch.preview(path)
+        assert [(each.number, each.fields, each.state) for each in report.differences] == [
+            (1, ("amount",), RowState.NEW)
+        ]
+        assert (report.differing, report.is_new, report.totals) == (1, False, {"XOF": Decimal("100.20")})
+        assert (await desk.rows(batch), (await batch.check()).head) == (before, head)
+        csv_file(tmp_path, {**PHONE, "amount": "none"}, PHONE)
+        with pytest.raises(SourceErrors):
+            await batch.preview(path)
+        report = await batch.preview(path, skip_invalid=True, rejects=tmp_path / "rejects.csv")
+        assert [each.what for each in report.differences] == ["removed"]
+        assert (report.skipped, (tmp_path / "rejects.csv").exists()) == (1, True)
+
+
+async def test_a_preview_opens_a_ledger_for_itself(service: Sandbox, desk: Desk, tmp_path: Path) -> None:
+    async with desk.client(service) as client:
+        async with desk.open(tmp_path / "l", client) as batch:
+            await batch.load(items(2))
+        report = await PayoutBatch.open(tmp_path / "l").preview(items(1))
+        assert [each.what for each in report.differences] == ["removed"]
+        with pytest.raises(LedgerOfAnotherBatch):
+            await PayoutBatch.open(tmp_path / "l").preview(items(1), batch_id="other")
+        elsewhere = desk.other_client(service.api_key, "http://127.0.0.1:9/v1")
+        async with elsewhere, desk.open(tmp_path / "l", elsewhere) as batch:
+            with pytest.raises(LedgerOfAnotherAddress):
+                await batch.preview(items(2))
+
+
+async def test_a_preview_of_a_ledger_without_a_batch_is_of_a_new_one(
+    service: Sandbox, desk: Desk, tmp_path: Path
+) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client):
+        pass
+    assert (await PayoutBatch.open(tmp_path / "l").preview(items(2))).is_new
+
+
+async def test_all_faults_are_told_and_rejects_written(service: Sandbox, tmp_path: Path) -> None:
+    rows = [item(1, reference=" "), item(2, amount=0), item(3)]
+    batch = PayoutBatch.open(tmp_path / "l")
+    with pytest.raises(SourceErrors) as caught:
+        await batch.preview(rows)
+    assert caught.value.rows == 2
+    report = await batch.preview(rows, skip_invalid=True, rejects=tmp_path / "rejects.csv")
+    assert (report.rows, report.skipped) == (1, 2)
+    assert os.listdir(tmp_path) == ["rejects.csv"]
+    with pytest.raises(SourceUnreadable, match="no row"):
+        await batch.preview([])
+
+
+async def test_duplicates_are_found_without_a_ledger(tmp_path: Path) -> None:
+    rows = [item(1, reference="a"), item(2, reference="b"), item(3, reference="a"), item(2, reference="c")]
+    with pytest.raises(LedgerDuplicates) as caught:
+        await PayoutBatch.open(tmp_path / "l").preview([*rows, item(1, reference="a")])
+    found = {(each.column, each.rows) for each in caught.value.duplicates}
+    assert found == {("reference", (1, 3)), ("row_key", (2, 4)), ("row_key", (1, 5))}
+    assert caught.value.total == 3
+
+
+async def test_a_sibling_is_told_as_a_warning(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    async with desk.client(service) as client:
+        async with desk.open(tmp_path / "june", client) as batch:
+            await batch.load(items(2), batch_id="june")
+        report = await PayoutBatch.open(tmp_path / "l").preview(items(2))
+        assert "june" in report.warnings[0]
