@@ -15,6 +15,10 @@ _SHARE_OF = 300
 
 def main() -> int:
     """0 when the protocol held and the campaign could have told otherwise."""
+    if sys.argv[1:2] == ["code"]:
+        from .real.command import run  # the real engine: slower to import than the whole model is to play
+
+        return run(sys.argv[2:])
     parser = argparse.ArgumentParser("python -m tests.simulation", description="The bulk protocol, attacked.")
     parser.add_argument("schedules", nargs="?", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")

@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_UNWINDINGS = 50
 _HOST: contextvars.ContextVar[str] = contextvars.ContextVar("simulated host", default="")
 
 
@@ -25,6 +26,11 @@ def host_context(name: str) -> contextvars.Context:
     context = contextvars.copy_context()
     context.run(_HOST.set, name)
     return context
+
+
+def current_host() -> str:
+    """The host that runs this."""
+    return _HOST.get()
 
 
 class Deadlock(Exception):
@@ -170,8 +176,22 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def close(self) -> None:
         """Bury what was left behind, after the verdict: this is where dead coroutines are unwound."""
-        for task in self._tasks:
-            if not task.done():
-                coro = task.get_coro()
-                assert coro is not None
-                coro.close()
+        events._set_running_loop(self)
+        try:
+            for task in self._tasks:  # it may grow: real code starts tasks while it is unwound
+                if not task.done():
+                    _unwind(task)
+        finally:
+            events._set_running_loop(None)
+
+
+def _unwind(task: asyncio.Task[Any]) -> None:
+    """Close its coroutine; one that wants to wait while it cleans up is closed once more."""
+    coro = task.get_coro()
+    assert coro is not None
+    for _ in range(_UNWINDINGS):
+        try:
+            coro.close()
+        except Exception:  # the dead have nothing to say
+            continue
+        return

@@ -76,9 +76,9 @@ class Service:
         """Whether something bad of that probability happens now."""
         return not self.healthy and self._random() < probability * self._plan.weather
 
-    def later(self, delay: float, callback: Callable[..., object], *args: object) -> None:
+    def later(self, delay: float, callback: Callable[..., object], *args: object) -> asyncio.TimerHandle:
         """The service lives on, whoever dies."""
-        self._loop.call_later(delay, callback, *args, context=self._context)
+        return self._loop.call_later(delay, callback, *args, context=self._context)
 
     def now(self) -> float:
         """Its own clock."""

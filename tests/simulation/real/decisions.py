@@ -1,0 +1,40 @@
+"""What the real engine decides, counted where it asks the rules. Nothing is changed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest.mock import patch
+
+from payments_async.bulk import _resolver, _sending
+from payments_async.bulk._attempts import Reply, Step, after_attempt, kind_of
+from payments_async.bulk._evidence import testify
+from payments_async.bulk._rules import Resolution, after_walk
+from payments_async.bulk._witness import Witness
+
+
+@contextlib.contextmanager
+def counted(note: Callable[[str], None]) -> Iterator[None]:
+    """Note each answer, each payout found and each resolution while this lasts."""
+
+    def answered(reply: Reply, **facts: Any) -> Step:
+        note(f"answer: {kind_of(reply)}")
+        return after_attempt(reply, **facts)
+
+    def resolved(*args: Any, **facts: Any) -> Resolution:
+        resolution = after_walk(*args, **facts)
+        note(f"resolution: {resolution.finding}")
+        return resolution
+
+    def found(*args: Any) -> Witness:
+        witness = testify(*args)
+        note(f"found: {witness}")
+        return witness
+
+    with (
+        patch.object(_sending, "after_attempt", answered),
+        patch.object(_resolver, "after_walk", resolved),
+        patch.object(_resolver, "testify", found),
+    ):
+        yield

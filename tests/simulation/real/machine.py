@@ -1,0 +1,290 @@
+"""The computer under the processes: SQLite without threads, locks, a disk that fills up, sudden death.
+
+SQLite is the real one, on real files. Each call of aiosqlite runs at once or at a seeded later turn of the
+simulated loop, so that one thread does all and a seed fixes the order. When a process is killed, its files
+stay as they are on the disk, hot journals included, its connections go, and the kernel takes its locks back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import random
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest.mock import patch
+
+import aiosqlite
+import attrs
+from sqlalchemy import Pool, event
+
+from payments_async.bulk import _handle
+from payments_async.bulk._ledger_file import Ballast
+from payments_async.bulk._lock import LedgerLock
+
+from ..loop import SimulatedLoop, current_host
+
+_JOB = tuple[Any, Callable[[], Any]]
+_BALLAST = 4096
+_INTENTS = ("claim", "resend")
+
+
+@attrs.define(eq=False)
+class _Opened:
+    """One SQLite connection of one process."""
+
+    host: str
+    path: str
+    adapter: Any
+    raw: sqlite3.Connection | None = None
+    changes: int = 0
+    dead: bool = False
+
+
+class _NoThread:
+    """In place of aiosqlite's."""
+
+    daemon = True
+
+    def start(self) -> None:
+        """Nothing to start."""
+
+
+class Machine:
+    """All files and what has them open."""
+
+    def __init__(
+        self,
+        loop: SimulatedLoop,
+        seed: object,
+        note: Callable[[str], None],
+        committed: Callable[[str, sqlite3.Connection], None],
+    ) -> None:
+        """`committed` is called with the file and its connection after each commit that changed it."""
+        self._loop, self._note, self._committed = loop, note, committed
+        self._random = random.Random(f"{seed}:disk").random
+        self._opened: list[_Opened] = []
+        self._locks: list[tuple[str, LedgerLock]] = []
+        self._full: dict[str, bool] = {}
+        """Processes whose disk is full, and whether even the ballast will not help."""
+        self.healthy = False
+
+        self._taken: list[tuple[str, Any]] = []
+        """What SQLAlchemy's pools keep of each process's connections."""
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Put this machine under the real code."""
+        acquire, release, fill = LedgerLock.acquire.__func__, LedgerLock.release, Ballast._fill  # type: ignore[attr-defined] # a class method's function
+
+        def acquired(cls: Any, /, ledger: str, **facts: Any) -> LedgerLock:
+            lock: LedgerLock = acquire(cls, ledger, **facts)
+            self._locks.append((current_host(), lock))
+            return lock
+
+        def released(lock: LedgerLock) -> None:
+            if any(each is lock for _, each in self._locks):
+                self._locks = [(host, each) for host, each in self._locks if each is not lock]
+                release(lock)
+
+        def filled(ballast: Ballast) -> None:
+            if current_host() in self._full:
+                raise OSError(errno.ENOSPC, "full")
+            fill(ballast)
+
+        with (
+            patch.object(aiosqlite, "connect", self._connect),
+            patch.object(_handle, "BALLAST", _BALLAST),
+            patch.object(LedgerLock, "acquire", classmethod(acquired)),
+            patch.object(LedgerLock, "release", released),
+            patch.object(Ballast, "_fill", filled),
+        ):
+            event.listen(Pool, "checkout", self._take)
+            try:
+                yield
+            finally:
+                event.remove(Pool, "checkout", self._take)
+
+    def _take(self, _connection: object, record: Any, _proxy: object) -> None:
+        self._taken.append((current_host(), record))
+
+    def left_open(self, host: str) -> bool:
+        """Whether a process that has ended kept a lock or a connection."""
+        return any(each == host for each, _ in self._locks) or bool(self._of(host))
+
+    def kill(self, host: str) -> None:
+        """What the kernel does for a process that is no more."""
+        for opened in self._of(host):
+            files = [f"{opened.path}{end}" for end in ("", "-wal", "-journal")]
+            kept = {path: _content(path) for path in files}
+            opened.dead = True
+            if opened.raw is not None:
+                opened.raw.close()
+            opened.adapter._connection = None
+            for path, content in kept.items():
+                _restore(path, content)
+        for each, record in self._taken:
+            if each == host:
+                record.fairy_ref = None  # nobody is left to be told that it was not given back
+        for each, lock in self._locks:
+            if each == host:
+                os.close(lock._descriptor)
+        self._locks = [(each, lock) for each, lock in self._locks if each != host]
+
+    def _of(self, host: str) -> list[_Opened]:
+        return [
+            each for each in self._opened if each.host == host and not each.dead and each.adapter._running
+        ]
+
+    def _connect(self, database: str, *, iter_chunk_size: int = 64, **options: Any) -> Any:
+        def connector() -> sqlite3.Connection:
+            opened.raw = sqlite3.connect(database, **options)
+            return opened.raw
+
+        adapter = aiosqlite.Connection(connector, iter_chunk_size)
+        opened = _Opened(current_host(), database, adapter)
+        self._opened.append(opened)
+        adapter._tx = _Desk(self, opened)  # type: ignore[assignment] # put_nowait is all that is used
+        adapter._thread = _NoThread()  # type: ignore[assignment] # start is all that is used
+        return adapter
+
+    # What a commit meets
+
+    def delay(self) -> float:
+        """Seconds that a commit takes before it happens, or before its program is told."""
+        draw = self._random()
+        return 0.0 if draw < 0.5 else 2.0 * self._random() if draw > 0.99 else 0.02 * self._random()
+
+    def later(self, seconds: float, callback: Callable[[], None]) -> None:
+        """The disk goes on, unless its process dies."""
+        self._loop.call_later(seconds, callback)
+
+    def commit(self, opened: _Opened, function: Callable[[], Any]) -> Any:
+        """Commit, or fail in one of the ways a disk has."""
+        raw = opened.raw
+        assert raw is not None
+        if raw.total_changes == opened.changes:
+            return function()
+        kept, error = (True, None) if self.healthy else self._fate(opened, raw)
+        if kept:
+            function()
+            opened.changes = raw.total_changes
+            self._committed(opened.path, raw)
+        if error is not None:
+            raise error
+        return None
+
+    def _fate(self, opened: _Opened, raw: sqlite3.Connection) -> tuple[bool, Exception | None]:
+        """Whether it gets to the disk, and what SQLite says."""
+        draw, kind = self._random(), _kind(raw)
+        if kind is None:
+            return True, None
+        if draw < 0.006:
+            self._note("error of commit")
+            return draw < 0.003, _failed(sqlite3.SQLITE_IOERR, "disk I/O error")
+        if draw < 0.02:
+            self._full.setdefault(opened.host, draw < 0.009)
+        if opened.host not in self._full:
+            return True, None
+        if kind in _INTENTS:
+            self._note("disk full at intent")
+        elif os.path.exists(f"{opened.path}.ballast") or self._full[opened.host]:
+            self._note("disk full at outcome")
+        else:
+            self._note("the ballast made room")
+            return True, None
+        return False, _failed(sqlite3.SQLITE_FULL, "database or disk is full")
+
+
+class _Desk:
+    """Takes the calls of one connection, one after the other."""
+
+    def __init__(self, machine: Machine, opened: _Opened) -> None:
+        self._machine, self._opened = machine, opened
+        self._jobs: deque[_JOB] = deque()
+        self._busy = False
+
+    def put_nowait(self, job: _JOB) -> None:
+        """As aiosqlite hands it over."""
+        self._jobs.append(job)
+        if not self._busy:
+            self._work()
+
+    def _work(self) -> None:
+        self._busy = False
+        while self._jobs and not self._busy:
+            job = self._jobs.popleft()
+            delay = self._machine.delay() if _is_commit(job[1]) else 0.0
+            if delay and not self._opened.dead:
+                self._busy = True
+                self._machine.later(delay, lambda job=job: self._do(job))  # type: ignore[misc] # bound now
+            else:
+                self._do(job)
+
+    def _do(self, job: _JOB) -> None:
+        future, function = job
+        result, error = self._perform(function)
+        delay = self._machine.delay() if _is_commit(function) else 0.0
+        if delay and not self._opened.dead:
+            self._busy = True
+            self._machine.later(delay, lambda: self._tell(future, result, error, on=True))
+        else:
+            self._tell(future, result, error, on=self._busy)
+
+    def _perform(self, function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+        try:
+            if self._opened.dead:
+                raise sqlite3.ProgrammingError("the process is no more")
+            if _is_commit(function):
+                return self._machine.commit(self._opened, function), None
+            return function(), None
+        except Exception as error:
+            return None, error
+
+    def _tell(self, future: Any, result: Any, error: BaseException | None, *, on: bool) -> None:
+        if future is not None and not future.done():
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+        if on:
+            self._work()
+
+
+def _is_commit(function: Callable[[], Any]) -> bool:
+    return getattr(getattr(function, "func", None), "__name__", "") == "commit"
+
+
+def _kind(raw: sqlite3.Connection) -> str | None:
+    """What the transaction about to be committed is for; None before there is a ledger."""
+    try:
+        found = raw.execute("SELECT kind FROM entries ORDER BY number DESC LIMIT 1").fetchone()
+    except sqlite3.OperationalError:
+        return None
+    return None if found is None else str(found[0])
+
+
+def _failed(code: int, text: str) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError(text)
+    error.sqlite_errorcode = code
+    return error
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def _restore(path: str, content: bytes | None) -> None:
+    if content is None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+    else:
+        with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(content)

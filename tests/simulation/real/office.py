@@ -1,0 +1,150 @@
+"""The operator at the real ledgers: edits, calls rows off, asks for failed ones again, copies and deletes."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import attrs
+
+from payments_async import _codec
+from payments_async.bulk._ages import Moment
+from payments_async.bulk._identifiers import PROOF_KEY, Identity, body_hash
+from payments_async.bulk._records import LedgerRow, NewRow, Outcome
+from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger_errors import LedgerRefused
+
+from ..plan import Body, Plan, Run
+from ..service import EPOCH, Service
+from ..worker import BATCH
+from . import wire
+from .books import Book, Books
+from .process import Item
+
+
+class Office:
+    """Acts between runs."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        seed: object,
+        folder: Path,
+        books: Books,
+        service: Service,
+        note: Callable[[str], None],
+    ) -> None:
+        self._plan, self._chance = plan, random.Random(f"{seed}:operator")
+        self._folder, self._books, self._service, self._note = folder, books, service, note
+        self._file = {body.row: body for body in plan.bodies}
+        self.book = self.new_book()
+        self.others: list[Book] = []
+        """Deleted ledgers and those of other processes: what they say must be true all the same."""
+
+    @property
+    def items(self) -> list[Item]:
+        """The input as it is now."""
+        return [(row, wire.request_of(body)) for row, body in self._file.items()]
+
+    def new_book(self) -> Book:
+        """A ledger that is not there yet, in a folder of its own."""
+        number = len(list(self._folder.iterdir())) + 1
+        place = self._folder / str(number)
+        place.mkdir()
+        return self._books.add(Book(f"ledger {number}", str(place / "batch.ledger")))
+
+    def second_book(self) -> Book:
+        """For somebody who pays the same batch at the same time: a copy of the ledger, or a fresh one."""
+        fresh = self.new_book()
+        self.others.append(fresh)
+        if self._chance.random() < 0.5 or not os.path.exists(self.book.path):
+            self._note("second process, fresh ledger")
+            return fresh
+        self._note("second process, copied ledger")
+        copy = self._books.add(self.book.copy_to(fresh.name, fresh.path))
+        self.others[-1] = copy
+        for end in ("", "-wal", "-journal", ".lock"):
+            if os.path.exists(self.book.path + end):
+                shutil.copyfile(self.book.path + end, copy.path + end)
+                os.chmod(copy.path + end, 0o600)
+        return copy
+
+    async def prepare(self, run: Run, now: float) -> None:
+        """What happens before a run. Raises LedgerError."""
+        if run.delete:
+            self._note("ledger deleted")
+            self.others.append(self.book)
+            self.book = self.new_book()
+        if not self.book.rows:
+            return
+        asked = ((run.edit, self._edit), (run.cancel, self._cancel), (run.retry, self._retry))
+        if wishes := [wish for is_asked, wish in asked if is_asked]:
+            moment = Moment(EPOCH + now, now, f"office {now}")
+            async with await Ledger.open(self.book.path, clock=lambda: moment) as ledger:
+                for wish in wishes:
+                    await wish(ledger)
+
+    async def _edit(self, ledger: Ledger) -> None:
+        """Correct a row, in the file too; one under way keeps its body there as well."""
+        row = await self._any(ledger)
+        before = self._file[row.row_key]
+        body = Body(before.row, before.amount + Decimal("0.01"), bad=self._chance.random() < 0.1)
+        replaced = self._new_row(ledger, row, body, row.known.generation)
+        try:
+            await ledger.correct([replaced])
+        except LedgerRefused:
+            self._note("edit refused: row under way")
+            if self._chance.random() < 0.5:
+                self._file[row.row_key] = body  # and a ledger begun anew will have it
+            return
+        self._note("row corrected" if row.known.intents else "row edited before it was sent")
+        self._file[row.row_key] = body
+
+    async def _cancel(self, ledger: Ledger) -> None:
+        row = await self._any(ledger)
+        try:
+            await ledger.cancel([row.number])
+        except LedgerRefused:
+            self._note("cancel refused")
+        else:
+            self._note("row cancelled")
+
+    async def _retry(self, ledger: Ledger) -> None:
+        """Ask for new payouts in place of those that have failed, as the service has just said."""
+        for row in [row async for row in ledger.rows()]:
+            if self._service.has_finally_failed(row.known.payout_id):
+                await ledger.record([Outcome(row.number, row.known, "failed", True)])
+                body = self._file[row.row_key]
+                fresh = self._new_row(ledger, row, body, row.known.generation + 1)
+                await ledger.next_generation([fresh])
+                self._note("retried after final failure")
+
+    async def _any(self, ledger: Ledger) -> LedgerRow:
+        rows = [row async for row in ledger.rows()]
+        return self._chance.choice(rows)
+
+    def _new_row(self, ledger: Ledger, row: LedgerRow, body: Body, generation: int) -> NewRow:
+        environment = ledger.header.binding.environment
+        identity = Identity(environment, BATCH, row.row_key, generation, row.known.epoch)
+        request = attrs.evolve(wire.request_of(body), reference=identity.reference())
+        content = _codec.encode(request)
+        if self._plan.proofs:
+            proof = identity.proof(body_hash(content)).text
+            content = _codec.encode(attrs.evolve(request, metadata={PROOF_KEY: proof}))
+        made = body_hash(content)
+        return NewRow(
+            number=row.number,
+            line=row.line,
+            row_key=row.row_key,
+            reference=identity.reference(),
+            amount=body.amount,
+            currency="XOF",
+            method="mtn_bj",
+            body=content,
+            body_hash=made,
+            idempotency_key=identity.idempotency_key(made),
+        )

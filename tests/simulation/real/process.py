@@ -1,0 +1,129 @@
+"""One start of the program: a real client, a real batch, on clocks of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+import attrs
+
+from payments_async import AsyncPayments, PayoutRequest
+from payments_async._runtime import Timer
+from payments_async._wire import Transport
+from payments_async.bulk import BatchReport, PayoutBatch
+from payments_async.bulk.errors import BulkError
+from payments_async.errors import PaymentsError
+
+from ..loop import SimulatedLoop
+from ..service import EPOCH
+from ..worker import BATCH
+
+Item = tuple[str, PayoutRequest]
+
+
+class ProcessRuntime:
+    """A process's time and chance. Its wall clock may be wrong, and jump."""
+
+    def __init__(self, loop: SimulatedLoop, seed: object, wrong: float) -> None:
+        chance = random.Random(f"{seed}:client")
+        self.random, self.token = chance.random, chance.randbytes
+        self._loop, self._began = loop, loop.time()
+        self.wrong = wrong
+
+    def monotonic(self) -> float:
+        """Seconds since this process began, and some."""
+        return 1000.0 + self._loop.time() - self._began
+
+    def now(self) -> datetime:
+        """What this machine takes for the time."""
+        return datetime.fromtimestamp(EPOCH + self._loop.time() + self.wrong, UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        """On the simulated loop."""
+        await asyncio.sleep(seconds)
+
+    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
+        """On the simulated loop."""
+        return self._loop.call_later(delay, callback)
+
+
+@attrs.frozen(kw_only=True)
+class Orders:
+    """How a process is started."""
+
+    path: str
+    key: str
+    base_url: str
+    items: Sequence[Item]
+    reads_input: bool
+    """Whether it looks at the input even though the ledger has it."""
+    proofs: bool
+    concurrency: int
+    patience: float
+    drain: float
+    max_rows: int | None
+    certify: bool
+
+
+@attrs.define(eq=False)
+class Process:
+    """Runs once."""
+
+    host: str
+    orders: Orders
+    transport: Transport
+    runtime: ProcessRuntime
+    note: Callable[[str], None]
+    report: BatchReport | None = None
+    error: Exception | None = None
+    """Why there is no report, if it ended."""
+    doubts: tuple[str, ...] = ()
+    """What a certificate found wrong."""
+    _batch: PayoutBatch | None = None
+
+    async def main(self) -> None:
+        """From start to end."""
+        orders = self.orders
+        client = AsyncPayments(
+            orders.key, base_url=orders.base_url, transport=self.transport, runtime=self.runtime
+        )
+        try:
+            async with PayoutBatch.open(orders.path, client) as batch:
+                self._batch = batch
+                await self._work(batch)
+        except (PaymentsError, BulkError) as error:
+            self.error = error
+            self.note(f"ended: {type(error).__name__}")
+
+    async def _work(self, batch: PayoutBatch) -> None:
+        orders = self.orders
+        if orders.reads_input or batch._ledger.is_empty:
+            await batch.load(orders.items, batch_id=BATCH, proofs=orders.proofs)
+        report = await batch.run(
+            concurrency=orders.concurrency,
+            patience=orders.patience,
+            drain=orders.drain,
+            max_rows=orders.max_rows,
+        )
+        if orders.certify:
+            await self._certify(batch)
+        self.report = report
+        self.note(f"exit {report.exit_code}")
+        if report.stopped:
+            self.note(f"stopped: {report.stopped.partition('(')[0].strip()}")
+
+    async def _certify(self, batch: PayoutBatch) -> None:
+        certificate = await batch.certify()
+        missing = [f"{certificate.audit.missing} missing"] if certificate.audit.missing else []
+        self.doubts = (*certificate.check.findings, *missing)
+
+    def stop(self) -> None:
+        """As SIGTERM does."""
+        if self._batch is not None:
+            self._batch.stop("SIGTERM")
+
+
+Ending = Literal["ended", "crashed"]
