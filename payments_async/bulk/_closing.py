@@ -140,5 +140,17 @@ def stop_reason(rules: StopRules, tally: Tally, *, amount: Decimal, currency: st
     return None
 
 
+def allows_any(rules: StopRules, tally: Tally, rows: int) -> bool:
+    """Whether the next rows may be taken whichever they are, so that nobody need look at them first."""
+    taken = sum(tally.counts.values()) - tally.count(_S.NEW, _S.CANCELLED)
+    most = rules.max_rows is None or taken + rows <= rules.max_rows
+    sums: dict[str, Decimal] = {}
+    for (state, currency), total in tally.sums.items():
+        sums[currency] = sums.get(currency, Decimal(0)) + (total if state is not _S.CANCELLED else 0)
+    affordable = rules.max_amount is None or all(total <= rules.max_amount for total in sums.values())
+    rest = StopRules(max_failure_rate=rules.max_failure_rate)
+    return most and affordable and stop_reason(rest, tally, amount=Decimal(0), currency="") is None
+
+
 def _is_taken(state: RowState) -> bool:
     return state not in (_S.NEW, _S.CANCELLED)

@@ -12,7 +12,7 @@ import attrs
 from .._runtime import Timer
 from ..errors import PaymentsError
 from ._ages import age
-from ._closing import StopRules, Tally, stop_reason
+from ._closing import StopRules, Tally, allows_any, stop_reason
 from ._doubts import Doubt
 from ._outcomes import Recorder
 from ._records import Claim, LedgerRow, Resend
@@ -166,8 +166,13 @@ class Engine:
         rules = self._pace.rules
         if rules == StopRules():
             return limit
-        await self._recorder.flush()  # the rules count what was learned so far
+        if rules.max_failure_rate is not None:
+            await (
+                self._recorder.flush()
+            )  # this rule counts what was learned so far, the others what was taken
         tally, number = Tally.of(self._ledger.totals), 0
+        if allows_any(rules, tally, limit):
+            return limit
         async for row in self._ledger.rows(RowState.NEW):
             reason = stop_reason(rules, tally, amount=row.amount, currency=row.currency)
             if reason is not None and not number:

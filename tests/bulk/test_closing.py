@@ -16,6 +16,7 @@ from payments_async.bulk._closing import (
     Place,
     StopRules,
     Tally,
+    allows_any,
     balances,
     displacement,
     exit_code,
@@ -157,3 +158,38 @@ def test_failures_stop_a_run_once_there_are_enough_rows_to_tell() -> None:
     assert reason(rules, tally(REJECTED=2, CONFLICT=1, CREATED=17)) == (
         "3 of 20 rows failed, more than --max-failure-rate allows"
     )
+
+
+@given(
+    st.builds(
+        StopRules,
+        st.none() | st.decimals(1, 200, places=1),
+        st.none() | st.integers(0, 40),
+        st.none() | st.floats(0.0, 1.0),
+    ),
+    st.dictionaries(st.sampled_from(S), st.integers(0, 15)),
+    st.integers(1, 10),
+)
+def test_what_any_rows_are_allowed_none_of_them_is_refused(
+    rules: StopRules, counts: dict[S, int], rows: int
+) -> None:
+    before = {state.value: count for state, count in counts.items()}
+    if not allows_any(rules, tally(**before), rows):
+        return
+    for taken in range(min(rows, before.get("NEW", 0))):
+        now = {**before, "NEW": before["NEW"] - taken, "IN_FLIGHT": before.get("IN_FLIGHT", 0) + taken}
+        assert stop_reason(rules, tally(**now), amount=AMOUNT, currency="XOF") is None
+
+
+@pytest.mark.parametrize(
+    ("rules", "allowed"),
+    [
+        (StopRules(max_rows=7), True),
+        (StopRules(max_rows=6), False),
+        (StopRules(max_amount=AMOUNT * 9), True),
+        (StopRules(max_amount=AMOUNT * 9 - 1), False),
+        (StopRules(max_failure_rate=0.5), True),
+    ],
+)
+def test_rows_are_looked_at_first_only_where_a_rule_may_forbid_one(rules: StopRules, allowed: bool) -> None:
+    assert allows_any(rules, tally(NEW=5, CREATED=4, CANCELLED=9), 3) is allowed
