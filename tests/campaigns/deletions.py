@@ -109,11 +109,11 @@ def _compare_two_ends(sandbox: DisturbedSandbox, batch: Batch, chance: random.Ra
 
 def _end(sandbox: DisturbedSandbox, batch: Batch, report: Report) -> Any:
     """The batch run to its end: counts and sums, once they are judged."""
-    code = run_to_the_end(sandbox, batch)[-1]
+    end = run_to_the_end(sandbox, batch)[-1]
     sandbox.share, share = 0.0, sandbox.share
     certificate = certificate_of(sandbox, batch)
     sandbox.share = share
-    found = breaches(batch, batch.entries(sandbox), certificate, code, set())
+    found = breaches(batch, batch.entries(sandbox), certificate, end, set())
     report.problems += [f"round {report.rounds}: {problem}" for problem in found]
     return certificate["rows"], certificate["counts"], certificate["sums"], certificate["totals"]
 

@@ -20,18 +20,24 @@ from pathlib import Path
 import attrs
 
 from tests.support.disturbed import DisturbedSandbox
-from tests.support.processes import PROGRAM, Batch, killed, started
+from tests.support.processes import Batch, killed, started
 
 WHOLE, AFTER_IMPORTS = 2.5, 1.0
 """Seconds to the first creation, at most."""
 RUNNING = 0.3
 """Seconds from the first creation to the kill."""
-IMPORTS = """
-import time
+COMMAND = (
+    "-c",
+    """
+import sys, time
 import payments_async.bulk._certificate, payments_async.bulk._engine, payments_async.bulk._loading
-import sqlalchemy.dialects.sqlite.aiosqlite
+import payments_async.cli.payouts.running, sqlalchemy.dialects.sqlite.aiosqlite
 print(time.monotonic(), flush=True)
-"""
+from payments_async.cli import main
+sys.exit(main())
+""",
+)
+"""`payments`, with everything imported at first and the time told."""
 
 
 @attrs.frozen
@@ -79,7 +85,7 @@ def run(folder: Path, rows: int, starts: int, *, patience: float = 600.0) -> Rep
 def _start(sandbox: DisturbedSandbox, batch: Batch, patience: float) -> Start:
     sandbox.expect()
     began = time.monotonic()
-    with started(sandbox, batch, IMPORTS + PROGRAM) as process:
+    with started(sandbox, batch, COMMAND) as process:
         sent = sandbox.arrived.wait(patience)
         time.sleep(RUNNING)
         end = killed(process)

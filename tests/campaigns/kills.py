@@ -130,13 +130,13 @@ def _pay(killer: Killer, batch: Batch, report: Report, kill_on: Callable[[], boo
     end = killer.start(batch)
     while not (end.complete or report.problems) and kill_on():
         end = killer.start(batch)
-    codes = run_to_the_end(sandbox, batch)  # once more, even when it was complete
-    killer.codes.update(codes)
+    ends = run_to_the_end(sandbox, batch)  # once more, even when it was complete
+    killer.codes.update(each.code for each in ends)
     sandbox.share = 0.0
     certificate = certificate_of(sandbox, batch)
     sandbox.share = share
     entries = batch.entries(sandbox)
-    found = breaches(batch, entries, certificate, codes[-1], sandbox.refused)
+    found = breaches(batch, entries, certificate, ends[-1], sandbox.refused)
     report.problems += [f"batch {report.batches}: {problem}" for problem in found]
     report.batches += 1
     report.rows += len(batch.rows)

@@ -22,7 +22,7 @@ from pathlib import Path
 import attrs
 
 from tests.support.disturbed import BRIEF, DisturbedSandbox
-from tests.support.processes import Batch, breaches, certificate_of, killed, run_to_the_end, started
+from tests.support.processes import Batch, End, breaches, certificate_of, killed, run_to_the_end, started
 
 WINDOW = (0.02, 0.5)
 """Seconds from a creation to the kill."""
@@ -76,15 +76,14 @@ class Pair:
         if end.problem:
             self.report.problems.append(end.problem)
 
-    def finish(self) -> list[int]:
-        """Both to their ends, at the same time; their exit codes."""
+    def finish(self) -> list[End]:
+        """Both to their ends, at the same time; the last one of each."""
         for place in list(self._processes):
             self.end(place)
         with ThreadPoolExecutor(len(self.batches)) as pool:
             ends = list(pool.map(lambda batch: run_to_the_end(self.sandbox, batch), self.batches))
-        for codes in ends:
-            self.report.codes.update(codes)
-        return [codes[-1] for codes in ends]
+        self.report.codes.update(each.code for of_one in ends for each in of_one)
+        return [of_one[-1] for of_one in ends]
 
 
 def run(
@@ -119,11 +118,11 @@ def _round(pair: Pair, chance: random.Random, kills: int) -> None:
         time.sleep(chance.uniform(*WINDOW))
         for place in chance.choice(((0,), (1,), (0, 1))):
             pair.end(place)
-    codes = pair.finish()
+    ends = pair.finish()
     sandbox, share = pair.sandbox, pair.sandbox.share
     sandbox.share = 0.0
-    for batch, code in zip(pair.batches, codes, strict=True):
-        found = breaches(batch, batch.entries(sandbox), certificate_of(sandbox, batch), code, set())
+    for batch, end in zip(pair.batches, ends, strict=True):
+        found = breaches(batch, batch.entries(sandbox), certificate_of(sandbox, batch), end, set())
         pair.report.problems += [f"{batch.ledger.name}: {problem}" for problem in found]
     sandbox.share = share
 

@@ -1,4 +1,4 @@
-"""Batches paid by processes of their own, which can be killed, and the sandbox's word on what they did."""
+"""Batches paid by `payments payouts run` in processes that can be killed, and the books' word on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -22,21 +22,10 @@ from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import PayoutEntry, Sandbox
 from tests.support.disturbed import Row
 
-KEY: Final = "PAYMENTS_TEST_KEY"
-PROGRAM: Final = f"""
-import asyncio, os, sys
-from payments_async import AsyncPayments
-from payments_async.bulk import PayoutBatch
-
-async def main(base_url, ledger, rows):
-    async with AsyncPayments(os.environ["{KEY}"], base_url=base_url) as client:
-        async with PayoutBatch.open(ledger, client) as batch:
-            await batch.load(rows)
-            report = await batch.run(lambda progress: None, patience=5.0)
-    raise SystemExit(report.exit_code)
-
-asyncio.run(main(*sys.argv[1:]))
-"""
+COMMAND: Final = ("-m", "payments_async.cli")
+"""`payments`, as arguments of Python."""
+PATIENCE: Final = "5s"
+"""How long a run waits for rows in doubt of which only time can tell; the next one asks for them again."""
 COUNTRIES: Final = (("XOF", "mtn_bj", "+22990112233", "BJ"), ("GHS", "mtn_gh", "+233241234567", "GH"))
 HEAD: Final = "row_key,amount,currency,method,instrument.phone_number,instrument.country"
 COMPLETE: Final = (0, 1)
@@ -80,14 +69,18 @@ class Batch:
 
 
 @contextmanager
-def started(sandbox: Sandbox, batch: Batch, program: str = PROGRAM) -> Iterator[subprocess.Popen[str]]:
+def started(
+    sandbox: Sandbox, batch: Batch, command: Sequence[str] = COMMAND
+) -> Iterator[subprocess.Popen[str]]:
     """One more process that pays the batch, killed at the end; the key does not show among the processes."""
+    place = ("--ledger", str(batch.ledger), "--base-url", sandbox.base_url)
+    options = (*place, "--patience", PATIENCE, "--json")
     with subprocess.Popen(
-        [sys.executable, "-c", program, sandbox.base_url, str(batch.ledger), str(batch.source)],
+        [sys.executable, *command, "payouts", "run", str(batch.source), *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, KEY: sandbox.api_key},
+        env={**os.environ, "PAYMENTS_API_KEY": sandbox.api_key},
         text=True,
     ) as process:
         try:
@@ -109,6 +102,12 @@ class End:
     def killed(self) -> bool:
         """Whether it did not end by itself."""
         return self.code == -signal.SIGKILL
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """Its last line of JSON."""
+        told: dict[str, Any] = json.loads(self.told.splitlines()[-1])
+        return told
 
     @property
     def complete(self) -> bool:
@@ -139,17 +138,17 @@ def killed(process: subprocess.Popen[str]) -> End:
     return ended(process, within=20.0)
 
 
-def run_to_the_end(sandbox: Sandbox, batch: Batch, *, starts: int = 12, seconds: float = 300.0) -> list[int]:
-    """Start it until nothing is left to do; the exit codes. Raises AssertionError for a run that broke."""
-    codes: list[int] = []
-    while not codes or codes[-1] in STOPPED:
-        assert len(codes) < starts, f"no end after {starts} starts: {codes}"
+def run_to_the_end(sandbox: Sandbox, batch: Batch, *, starts: int = 12, seconds: float = 300.0) -> list[End]:
+    """Start it until nothing is left to do; how each ended. Raises AssertionError for a run that broke."""
+    ends: list[End] = []
+    while not (ends and ends[-1].complete):
+        assert len(ends) < starts, f"no end after {starts} starts: {[end.code for end in ends]}"
         with started(sandbox, batch) as process:
             end = ended(process, within=seconds)
         assert not end.killed, f"took longer than {seconds:g} s; {end.said}"
         assert end.problem is None, end.problem
-        codes.append(end.code)
-    return codes
+        ends.append(end)
+    return ends
 
 
 async def _certified(sandbox: Sandbox, ledger: Path) -> Any:
@@ -174,7 +173,7 @@ def sums_of(rows: Iterable[Row]) -> dict[str, Decimal]:
 
 
 def breaches(
-    batch: Batch, entries: Iterable[PayoutEntry], certificate: Mapping[str, Any], code: int, refused: set[Row]
+    batch: Batch, entries: Iterable[PayoutEntry], certificate: Mapping[str, Any], end: End, refused: set[Row]
 ) -> list[str]:
     """What is wrong with a batch at its end, by the service's books alone; nothing, when all is well.
 
@@ -184,7 +183,8 @@ def breaches(
     unpaid = batch.rows - set(paid)
     sums = sums_of(paid.elements())
     told = {currency: Decimal(by.get("CREATED", 0)) for currency, by in certificate["sums"].items()}
-    counts = certificate["counts"]
+    counts, report = certificate["counts"], end.report
+    reported = {currency: Decimal(by.get("created", 0)) for currency, by in report["sums"].items()}
     twice = [row for row, times in paid.items() if times > 1]
     lost = unpaid - refused
     facts = {
@@ -197,6 +197,9 @@ def breaches(
         ),
         f"the list was not seen whole: {certificate['list']}": certificate["list"]["seen"] == len(paid),
         f"the certificate is not clean: {certificate['ledger']}": certificate["clean"] is True,
-        f"the exit code is wrong: {code}": code == (1 if unpaid else 0),
+        f"the last run's report differs from the books: {report}": (
+            (report["created"], report["rejected"], reported) == (len(paid), len(unpaid), sums)
+        ),
+        f"the last exit code is wrong: {end.code}": end.code == (1 if unpaid else 0),
     }
     return [problem for problem, well in facts.items() if not well]
