@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import attrs
 
 from benchmarks import bulk_rows
-from benchmarks.bulk_service import serving, started, unwind_on_sigterm
+from benchmarks.bulk_service import Service, serving, started, unwind_on_sigterm
 from benchmarks.bulk_watch import Usage, Watch
 
 ROWS = 100_000
@@ -39,10 +40,11 @@ class Paid:
     """Seconds since 1970."""
 
 
-def by_command(file: Path, ledger: Path, variables: Mapping[str, str]) -> Paid:
+def by_command(file: Path, ledger: Path, concurrency: int, variables: Mapping[str, str]) -> Paid:
     """Pay with `payments payouts run`, which leaves its certificate beside the ledger."""
-    command = [sys.executable, "-m", "payments_async.cli", "payouts", "run", str(file)]
-    with started([*command, "--ledger", str(ledger), "--json"], variables) as process:
+    command = [sys.executable, "-m", "payments_async.cli", "payouts", "run", str(file), "--json"]
+    options = ["--ledger", str(ledger), "--concurrency", str(concurrency)]
+    with started([*command, *options], variables) as process:
         with Watch(process.pid) as watch:
             out, _ = process.communicate()
         ended = time.time()
@@ -52,9 +54,10 @@ def by_command(file: Path, ledger: Path, variables: Mapping[str, str]) -> Paid:
     return Paid(json.loads(certificate.read_text()), process.returncode, watch, ended)
 
 
-def by_library(file: Path, ledger: Path, variables: Mapping[str, str]) -> Paid:
+def by_library(file: Path, ledger: Path, concurrency: int, variables: Mapping[str, str]) -> Paid:
     """Pay with `PayoutBatch`."""
     command = [sys.executable, "-m", "benchmarks.bulk_pay", str(file), str(ledger)]
+    command += ["--concurrency", str(concurrency)]
     with started(command, variables) as process:
         with Watch(process.pid) as watch:
             out, _ = process.communicate()
@@ -63,17 +66,22 @@ def by_library(file: Path, ledger: Path, variables: Mapping[str, str]) -> Paid:
     return Paid(told["certify"]["certificate"], told["run"]["exit_code"], watch, ended)
 
 
+def _sandbox(wished: argparse.Namespace) -> AbstractContextManager[Service]:
+    return serving("bulk_sandbox", str(wished.scale), str(wished.latency))
+
+
 def measure(wished: argparse.Namespace) -> dict[str, Any]:
     """One run; everything in a temporary folder."""
     pay = by_library if wished.library else by_command
     with (
         tempfile.TemporaryDirectory(prefix="bulk-run-") as folder,
-        serving("bulk_sandbox", str(wished.scale)) as service,
+        _sandbox(wished) as service,
     ):
         file, ledger = Path(folder, "payouts.csv"), Path(folder, "payouts.ledger")
         bulk_rows.write(file, wished.rows)
         with Watch(service.pid) as watch:
-            paid = pay(file, ledger, {**service.variables, "PAYMENTS_RATE_SHARE": f"1/{wished.scale}"})
+            variables = {**service.variables, "PAYMENTS_RATE_SHARE": f"1/{wished.scale}"}
+            paid = pay(file, ledger, wished.concurrency, variables)
         return figures(wished, paid, service.account(), watch)
 
 
@@ -87,6 +95,8 @@ def figures(
     return {
         "rows": wished.rows,
         "through": "library" if wished.library else "command",
+        "concurrency": wished.concurrency,
+        "latency": wished.latency,
         "load": os.getloadavg()[0],
         "seconds": last - first,
         "per_minute": account["payouts"] * 60 / (last - first) if last > first else 0.0,
@@ -148,6 +158,7 @@ def told(f: Mapping[str, Any]) -> str:
     per_row = (sending["user"] + sending["system"]) / f["rows"] * 1e6
     lines = [
         ("rows, seconds from the first to the last", f"{f['rows']:,}, {f['seconds']:.1f} s", ""),
+        ("under way at a time, answers later by", f"{f['concurrency']}, {f['latency'] * 1e3:.0f} ms", ""),
         ("creations a minute", f"{f['per_minute']:,.0f} ({f['share_of_limit']:.2%} of the limit)", "≥ 99 %"),
         ("429", f"{f['refused']}", "0"),
         ("busiest minute, of any", f"{f['busiest_minute']:,}", ""),
@@ -172,6 +183,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bulk_run", description=__doc__)
     parser.add_argument("rows", nargs="?", type=int, help=f"{ROWS:,} unless given, less when scaled")
     parser.add_argument("--scale", type=int, default=1, help="divide rows and limit by this")
+    parser.add_argument(
+        "--latency", type=float, default=0.0, help="seconds by which the sandbox answers later"
+    )
+    parser.add_argument("--concurrency", type=int, default=64, help="rows under way at a time")
     parser.add_argument("--library", action="store_true", help="pay with PayoutBatch, not with the command")
     parser.add_argument("--json", action="store_true", help="the figures as JSON instead of a table")
     parser.add_argument("--check", action="store_true", help="exit 1 when a target is missed")

@@ -1,6 +1,7 @@
-"""The sandbox in a process of its own, with every request counted: `python -m benchmarks.bulk_sandbox`.
+"""The sandbox in a process of its own, with every request counted, as far away as is wished.
 
-It prints one JSON line with its address and key; a line on its standard input makes it print its books and
+`python -m benchmarks.bulk_sandbox SCALE SECONDS` divides its limits and answers creations that much later. It
+prints one JSON line with its address and key; a line on its standard input makes it print its books and
 leave. Its limits are enforced in every minute that can be laid, not only in those of the clock.
 """
 
@@ -97,10 +98,12 @@ def account(sandbox: Sandbox, counting: Counting, idle: int) -> dict[str, Any]:
 
 def main() -> None:
     """Serve until a line comes."""
-    scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+    scale, latency = map(float, sys.argv[1:])
     # reads are not what is measured; the client paces them as always
     limits = attrs.evolve(SandboxLimits().scaled(1 / scale), reads=10_000, window="sliding")
     with Sandbox(limits=limits) as sandbox:
+        if latency:
+            sandbox.on("payouts.create").respond(f"slow:{latency}", times=None)
         idle = memory(os.getpid())
         print(json.dumps({"base_url": sandbox.base_url, "api_key": sandbox.api_key}), flush=True)
         counting, told = Counting(sandbox), threading.Event()
