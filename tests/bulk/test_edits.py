@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,16 @@ from typing import Any
 import pytest
 
 from payments_async import Instrument
-from payments_async.bulk import LedgerOfAnotherInput, RowState, SourceErrors, SourceUnreadable
+from payments_async.bulk import LedgerOfAnotherInput, RowState, SourceErrors, SourceUnreadable, _loading
+from payments_async.bulk._closing import Place
 from payments_async.bulk._differences import InputDifference, shown_key
-from payments_async.bulk.ledger_errors import InputPaidElsewhere
-from payments_async.bulk.sources import CsvSource
+from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger_errors import InputPaidElsewhere, LedgerBroken
+from payments_async.bulk.sources import CsvSource, IterableSource
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import item, items, steady_ledgers
 from tests.support.desks import Desk
+from tests.support.ledgers import Clock, all_rows
 from tests.support.payout_files import PHONE, csv_file
 
 
@@ -274,3 +278,66 @@ def test_a_difference_reads_as_a_sentence() -> None:
     assert str(removed) == "row 3 (line 4, key a1): removed, CREATED"
     assert not removed.is_acceptable
     assert str(InputDifference(3, None, "a1", "added")) == "row 3 (key a1): added"
+
+
+async def test_edits_that_break_off_in_their_middle_change_nothing(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    class Breaking:
+        """Rows that can be read to their end once."""
+
+        readings = 0
+
+        def __iter__(self) -> Iterator[Any]:
+            self.readings += 1
+            for number in range(1, 701):
+                if number == 600 and self.readings == 2:
+                    raise RuntimeError("the database went away")
+                yield item(number, amount="5.55")
+
+    rows = items(700)
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(rows)
+        before = await desk.rows(batch)
+        with pytest.raises(RuntimeError, match="went away"):
+            await batch.load(Breaking(), accept_edits=True)
+        assert await desk.rows(batch) == before
+        assert not (await batch.load(rows)).is_new
+        assert (await batch.check()).findings == ()
+
+
+async def test_edits_that_are_cancelled_leave_the_ledger_as_it_was(tmp_path: Path) -> None:
+    async def endless() -> AsyncIterator[Any]:
+        for number in range(1, 501):
+            yield item(number, amount="5.55")
+        reached.set()
+        await asyncio.Event().wait()
+
+    class Edited:
+        readings = 0
+
+        def __aiter__(self) -> AsyncIterator[Any]:
+            self.readings += 1
+            return endless() if self.readings == 2 else _given([item(1, amount="5.55")])
+
+    reached = asyncio.Event()
+    async with await Ledger.open(tmp_path / "l", clock=Clock(), create=True) as ledger:
+        place = Place("sandbox", "https://api.example.test/v1", "key-1")
+        await _loading.load(ledger, place, IterableSource(items(500)), _loading.Wishes())
+        before, head = await all_rows(ledger), ledger.head
+        wishes = _loading.Wishes(accept_edits=True)
+        editing = asyncio.ensure_future(_loading.load(ledger, place, IterableSource(Edited()), wishes))
+        await reached.wait()
+        editing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await editing
+        with pytest.raises(LedgerBroken):
+            await ledger.claim(1)
+    async with await Ledger.open(tmp_path / "l", clock=Clock("second")) as ledger:
+        assert (await all_rows(ledger), ledger.head) == (before, head)
+        assert (await ledger.check()).findings == ()
+
+
+async def _given(rows: list[Any]) -> AsyncIterator[Any]:
+    for row in rows:
+        yield row
