@@ -15,15 +15,14 @@ from ._commit import Standing
 from ._handle import Handle, open_handle
 from ._learning import UNSUCCESSFUL
 from ._records import Awaited, Binding, CheckReport, Ends, Header, LedgerRow, Totals
-from ._schema import ENTRIES, FOLLOWED, ROWS
+from ._schema import ENDED, ENTRIES, FOLLOWED, RETRIED, ROWS
 from ._states import RowState
 from ._store import Stored
 from .ledger_errors import LedgerDamaged, LedgerMissing
 
 _PAGE = 500
 _ORDER = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
-_ENDED = and_(ROWS.c.state == RowState.CREATED, ROWS.c.final)
-_FAILED = and_(_ENDED, or_(ROWS.c.failure_code.is_not(None), ROWS.c.service_status.in_(UNSUCCESSFUL)))
+_FAILED = and_(ENDED, or_(ROWS.c.failure_code.is_not(None), ROWS.c.service_status.in_(UNSUCCESSFUL)))
 
 
 class LedgerReader:
@@ -119,11 +118,6 @@ class LedgerReader:
         self.header  # noqa: B018 - a ledger with a header has rows
         return (await self._found(_store.reading(limit=1)))[0].row
 
-    async def first(self) -> LedgerRow:
-        """The row with the lowest number. Raises LedgerMissing before the import."""
-        self.header  # noqa: B018 - a ledger with a header has rows
-        return (await self._found(_store.reading(limit=1)))[0].row
-
     async def row(self, row_key: str) -> LedgerRow | None:
         """The row with this key."""
         return await self._one(ROWS.c.row_key == row_key)
@@ -180,22 +174,22 @@ class LedgerReader:
 
     async def awaited(self) -> Awaited:
         """How many CREATED rows have payouts that are not final, and since when."""
-        entries = select(ROWS.c.first_intent).where(FOLLOWED)
+        entries = select(ROWS.c.first_intent).where(FOLLOWED).distinct()
         begun = select(func.min(ENTRIES.c.server), func.count() == func.count(ENTRIES.c.server))
         rows, *_ = await self._first(select(func.count()).where(FOLLOWED))
         since, known = await self._first(begun.where(ENTRIES.c.number.in_(entries)))
         return Awaited(rows, since if known else None)
 
     async def ends(self) -> Ends:
-        """How the payouts of CREATED rows have ended, as far as the ledger knows. One pass over its rows."""
-        counts = select(ROWS.c.service_status, func.count()).where(_ENDED)
+        """How the payouts of CREATED rows have ended, as far as the ledger knows."""
+        counts = select(ROWS.c.service_status, func.count()).where(ENDED)
         finals = await self._handle.transact(lambda db: _all(db, counts.group_by(ROWS.c.service_status)))
         failed, *_ = await self._first(select(func.count()).where(_FAILED))
         return Ends({str(status): rows for status, rows in finals}, failed)
 
     async def latest_generation(self) -> int:
         """How often the most retried row was begun anew."""
-        (found,) = await self._first(select(func.max(ROWS.c.generation)))
+        (found,) = await self._first(select(func.max(ROWS.c.generation)).where(RETRIED))
         return found or 0
 
     async def _first(self, statement: Executable) -> Sequence[Any]:

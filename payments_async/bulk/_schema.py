@@ -21,6 +21,7 @@ from sqlalchemy import (
     and_,
     false,
     literal_column,
+    true,
 )
 
 SCHEMA: Final = 1
@@ -112,9 +113,17 @@ UNIQUE: Final = (
 )
 FOLLOWED: Final = and_(ROWS.c.state == literal_column("'CREATED'"), ROWS.c.final == false())
 """Payouts that were made and may still change. In literals, as an index over some rows needs them."""
+ENDED: Final = and_(ROWS.c.state == literal_column("'CREATED'"), ROWS.c.final == true())
+"""Payouts that are over."""
+RETRIED: Final = ROWS.c.generation > literal_column("0")
+"""Rows that were begun anew, which are few."""
 
+_FOLLOWING: Final = (ROWS.c.state, ROWS.c.final, ROWS.c.number, ROWS.c.first_intent)
+_ENDING: Final = (ROWS.c.state, ROWS.c.final, ROWS.c.service_status, ROWS.c.failure_code)
 WORK: Final = (
+    Index("ended", *_ENDING, sqlite_where=ENDED, postgresql_where=ENDED),
+    Index("retried", ROWS.c.generation, sqlite_where=RETRIED, postgresql_where=RETRIED),
     Index("by_state", ROWS.c.state, ROWS.c.number),
-    Index("followed", ROWS.c.number, sqlite_where=FOLLOWED, postgresql_where=FOLLOWED),
+    Index("followed", *_FOLLOWING, sqlite_where=FOLLOWED, postgresql_where=FOLLOWED),
 )
 """Indexes are made once all rows are in, which is faster and tells duplicates all together."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -286,3 +288,37 @@ async def test_a_row_cannot_be_retried_from_two_ledgers_to_two_payouts(
                 await batch.retry_failed()
                 await batch.run(wait_final=60.0)
     assert [entry.status for entry in service.books.payouts()] == ["failed", "completed"]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_through_faults_of_every_kind_each_row_arrives_once(
+    service: Sandbox, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    failures = {number: chance.choice((0, 0, 1, 2, 3)) for number in range(1, 31)}
+    for number, times in failures.items():
+        rule = service.on("payouts.create", description=f"row {number}")
+        for kind in ("lost_response", "lost_request", "http:500", "bad_json"):
+            if chance.random() < 0.3:
+                rule.respond(kind, times=1, after=chance.randrange(4))
+        if times:
+            rule.outcome("fail:RECIPIENT_ERROR", times=times)
+    for place in range(2, 40, 3):
+        service.on("payouts.list").respond(chance.choice(("http:503", "reset", "bad_json")), after=place)
+    for _ in range(40):
+        async with over_socket(service, seed) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+            try:
+                await batch.load(items(30))
+                report = await batch.run(wait_final=600.0)
+                if (report.exit_code, report.failed) == (0, 0):
+                    break
+                await batch.retry_failed()
+            except PaymentsError:
+                pass  # the list could not be read to its end: once more, from the start
+    service.clear_rules()
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        assert (await batch.reconcile()).is_clean
+    entries = service.books.payouts()
+    stems = Counter((str(entry.reference).partition("~g")[0], entry.status) for entry in entries)
+    assert sorted(times for (_, status), times in stems.items() if status == "completed") == [1] * 30
+    assert len(entries) == 30 + sum(failures.values())
