@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_CLOSED: Final = "the batch is not open: use it as `with PayoutBatch.open(path, client)`"
+_CUT: Final = "The run was cut off: what was under way stays in flight, and the next run finds out about it."
 _FORKED: Final = (
     "the process was forked while this batch was open, and its ledger and the lock on it are the parent's: "
     "open the batch in one process only, after the fork"
@@ -56,6 +56,10 @@ class BatchBridge(Bridge):
         except BaseException:
             self.close()
             raise
+
+    def call(self, func: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """As a client's, and `close` waits for its end."""
+        return super().call(self._works.tracked(func), *args, **kwargs)
 
     def fed(
         self,
@@ -101,13 +105,11 @@ class BatchBridge(Bridge):
         self._pinned = None
 
     def _line(self) -> Line:
-        if self._pinned is None:
-            raise BulkError(_CLOSED)
-        if self._pinned.closed:
+        if self._pinned is not None and self._pinned.closed:
             raise BulkError(_FORKED)
         if self._client is not None:
             self._client._line()  # the client is used, so it is the client's to close its connections
-        return self._pinned
+        return self._pinned or super()._line()  # when it is not open, the twin knows what can be done
 
 
 class _Works:
@@ -197,6 +199,9 @@ class _Run(Hop[T]):
         stopped.result = self._value  # type: ignore[attr-defined] # it rides along
         stopped.add_note(f"{_told(ended, error)} Run the batch again to go on; no row is paid twice.")
 
+    def _ended(self, cancelled: asyncio.CancelledError) -> PaymentsError:
+        return BulkError(f"{_CUT} Run the batch again to go on; no row is paid twice.")
+
     def _end(self) -> None:
         if self.task is None:
             self.cancel()
@@ -220,4 +225,4 @@ def _told(ended: bool, error: BaseException | None) -> str:
         return "The run was stopped in order, and its report is in .result."
     if isinstance(error, Exception):
         return f"The run had failed ({error if isinstance(error, PaymentsError) else type(error).__name__})."
-    return "The run was cut off: what was under way stays in flight, and the next run finds out about it."
+    return _CUT

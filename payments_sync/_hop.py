@@ -96,7 +96,7 @@ class Hop(Generic[T]):
         if error is None:
             return cast(T, self._value)
         if isinstance(error, asyncio.CancelledError):
-            error = _ended(error)
+            error = self._ended(error)
         try:
             raise error
         finally:
@@ -113,6 +113,13 @@ class Hop(Generic[T]):
         stopped.outcome = outcome  # type: ignore[attr-defined] # it rides along, as on a CancelledError
         stopped.result = self._value  # type: ignore[attr-defined] # likewise
         stopped.add_note(_note(ended, error, outcome))
+
+    def _ended(self, cancelled: asyncio.CancelledError) -> PaymentsError:
+        """What a caller sees whose call the end of the process cancelled."""
+        outcome: OutcomeUnknown | None = getattr(cancelled, "outcome", None)
+        return outcome or PaymentsError(
+            "the process is ending: the call was stopped before it could move money"
+        )
 
     def _taken(self) -> BaseException | None:
         error, self._error = self._error, None
@@ -135,9 +142,3 @@ def _note(ended: bool, error: BaseException | None, outcome: OutcomeUnknown | No
     if isinstance(error, PaymentsError) and error.effect != "none":
         return f"The call had just failed, and money may have moved: {error}"
     return "The call was stopped before it could move money; it can be made again."
-
-
-def _ended(cancelled: asyncio.CancelledError) -> PaymentsError:
-    """What a caller sees whose call the end of the process cancelled."""
-    outcome: OutcomeUnknown | None = getattr(cancelled, "outcome", None)
-    return outcome or PaymentsError("the process is ending: the call was stopped before it could move money")

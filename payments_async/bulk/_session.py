@@ -68,7 +68,7 @@ class Session:
     def ledger(self) -> Ledger:
         """The open ledger. Raises BulkError."""
         if self._ledger is None:
-            raise BulkError("the batch is not open: use it as `async with PayoutBatch.open(path, client)`")
+            raise BulkError("the batch is not open: enter `PayoutBatch.open(path, client)`, by `with` or `async with`")
         return self._ledger
 
     @property

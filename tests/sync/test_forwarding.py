@@ -10,6 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from payments_sync import Payments
+from payments_sync.bulk import PayoutBatch
 
 RESOURCES = {
     "checkouts": "Checkouts",
@@ -71,6 +72,33 @@ def test_a_resource_forwards(module: str, name: str) -> None:
     twin, bridge = MagicMock(), StraightBridge()
     forwarded(resource(module)(twin, bridge), name, twin)
     assert bridge.ways == {"iterate": ["iterate"], "prepare": []}.get(name, ["call"])
+
+
+class BatchBridge(StraightBridge):
+    """The ways that only a batch takes, too."""
+
+    fed = StraightBridge.call
+
+    def drained(self, drain: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
+        assert drain == kwargs["drain"]
+        return func(*args, **kwargs)
+
+    def tell(self, order: Any, *args: Any, **kwargs: Any) -> Any:
+        order(*args, **kwargs)
+
+
+@pytest.mark.parametrize("name", sorted(set(methods(PayoutBatch)) - {"stop"}))
+def test_a_batch_forwards(name: str) -> None:
+    batch: Any = object.__new__(PayoutBatch)
+    batch._async, batch._bridge = MagicMock(), BatchBridge()
+    forwarded(batch, name, batch._async)
+
+
+def test_a_batch_forwards_orders() -> None:
+    batch: Any = object.__new__(PayoutBatch)
+    batch._async, batch._bridge = MagicMock(), BatchBridge()
+    assert batch.stop("enough") is None
+    batch._async.stop.assert_called_once_with("enough")
 
 
 @pytest.mark.parametrize("name", ["request", "send", "resolve", "limits_snapshot"])
