@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Final, Protocol
 
 import attrs
@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..._runtime import SYSTEM
+from ..._runtime import SYSTEM, Timer
 from .._show import INDENT, Show
 from .advice import counted
 from .figures import Figures, Speed, told_duration
@@ -43,6 +43,8 @@ class Lines:
     _show: Show
     _speed: Speed = attrs.field(factory=Speed)
     _told: float | None = None
+    _later: Timer | None = None
+    """Tells what came within a second of a line, when the second is over."""
 
     def read(self, rows: int) -> None:
         """A line, unless there was one within the last second."""
@@ -52,15 +54,27 @@ class Lines:
     def show(self, figures: Figures, at: float) -> None:
         """The same."""
         self._speed.saw(at, figures.done)
+        self.close()
         if self._is_time(at):
-            left = self._speed.seconds_left(figures.rows - figures.done)
-            self._show.step(
-                "Progress",
-                "",
-                **figures.facts(),
-                per_second=round(self._speed.per_second, 1),
-                seconds_left=None if left is None else round(left),
-            )
+            self._tell(figures)
+        else:
+            self._later = SYSTEM.call_later(_EVERY, lambda: self.show(figures, SYSTEM.monotonic()))
+
+    def close(self) -> None:
+        """Tell nothing later."""
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+
+    def _tell(self, figures: Figures) -> None:
+        left = self._speed.seconds_left(figures.rows - figures.done)
+        self._show.step(
+            "Progress",
+            "",
+            **figures.facts(),
+            per_second=round(self._speed.per_second, 1),
+            seconds_left=None if left is None else round(left),
+        )
 
     def note(self, text: str) -> None:
         """A line of its own."""
@@ -147,7 +161,8 @@ def _money(figures: Figures) -> Iterator[str]:
 def board_on(console: Console, show: Show, name: str, *, as_json: bool) -> Iterator[Board]:
     """A bar on a terminal, which goes away at the end; else lines."""
     if as_json or not console.is_terminal:
-        yield Lines(show)
+        with closing(Lines(show)) as lines:
+            yield lines
         return
     bar = Bar(name)
     with Live(bar, console=console, refresh_per_second=8, transient=True):

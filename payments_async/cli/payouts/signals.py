@@ -58,7 +58,7 @@ class Interrupts:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-            self.open()
+        self.open()  # not after an interrupt: a loop may still have it in store, and it was acted on
 
     def open(self) -> None:
         """Begin to listen."""
@@ -66,7 +66,7 @@ class Interrupts:
             self._loop.add_signal_handler(number, self.came, name)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Listen no more. A second call does nothing."""
         for number in _NAMES:
             self._loop.remove_signal_handler(number)
 

@@ -1,0 +1,183 @@
+"""`payments payouts` from the file to the certificate, at a real sandbox over TCP."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import stat
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from payments_async.cli._exit import Exit
+from payments_async.sandbox import Sandbox, SandboxLimits
+from tests.support.payout_command import (
+    PHONE,
+    Here,
+    assert_paid_once,
+    environment_of,
+    payouts_file,
+    totals_of,
+)
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Here]:
+    """The command at a sandbox, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    with Sandbox(limits=SandboxLimits.off()) as sandbox:
+        for name, value in environment_of(sandbox).items():
+            monkeypatch.setenv(name, value)
+        yield Here(sandbox, tmp_path, capsys)
+
+
+def posts(sandbox: Sandbox) -> int:
+    """How many requests asked for a payout."""
+    return sum(request.method == "POST" for request in sandbox.requests)
+
+
+def test_a_file_is_paid_certified_and_looked_at_afterwards(here: Here) -> None:
+    payouts_file(here.folder, 40)
+    done = here("run", "june.csv")
+    assert (done.code, done.err) == (Exit.DONE, "")
+    assert_paid_once(here.sandbox, 40)
+
+    totals = {currency: str(amount) for currency, amount in totals_of(40).items()}
+    assert done.step("loaded")["totals"] == totals
+    end = done.step("finished")
+    assert (end["created"], end["done"], end["rows"], end["exit_code"]) == (40, 40, 40, 0)
+    assert end["sums"] == {currency: {"created": amount} for currency, amount in totals.items()}
+    assert (end["complete"], end["balanced"], end["stopped"], end["next"]) == (True, True, None, "")
+
+    certificate = here.folder / end["certificate"]
+    assert json.loads(certificate.read_text())["clean"]
+    assert certificate.name == "june.csv.ledger.certificate.json"
+    assert stat.S_IMODE(certificate.stat().st_mode) == 0o600
+
+    sent = posts(here.sandbox)
+    again = here("run", "june.csv", "--json")
+    assert (again.code, again.step("loaded")["is_new"]) == (Exit.DONE, False)
+    settled = here("reconcile", "june.csv.ledger", "--certificate", "later.json")
+    assert (settled.code, settled.step("certified")["path"]) == (Exit.DONE, "later.json")
+    assert json.loads(Path("later.json").read_text())["clean"]
+    assert posts(here.sandbox) == sent
+
+    os.environ.pop("PAYMENTS_API_KEY")  # monkeypatch puts it back; what only looks needs none
+    looked = here("status", "june.csv.ledger", "--json")
+    assert (looked.code, looked.step("batch")["running"], looked.step("batch")["created"]) == (0, False, 40)
+    checked = here("check", "june.csv.ledger", "--json")
+    assert (checked.code, checked.step("check")["findings"], checked.step("check")["rows"]) == (0, [], 40)
+
+
+def test_people_get_tables_of_what_programs_get_as_lines(here: Here) -> None:
+    payouts_file(here.folder, 6)
+    assert here("run", "june.csv").code == Exit.DONE
+    told = here("status", "june.csv.ledger").out
+    assert "complete; no run is under way" in told
+    assert [line.split() for line in told.splitlines() if "Created" in line] == [
+        ["Created", "6", "9.14", "12.28"]
+    ]
+    assert "as it was written" in here("check", "june.csv.ledger").out
+    assert "nothing to pay anew" in here("retry-failed", "june.csv.ledger").out
+    here("run", "june.csv", "--batch-id", "short")  # refused: it is another batch
+    assert (
+        "6 rows, GHS 9.14, XOF 12.28; account data masked" in here("export", "june.csv.ledger", "out.csv").out
+    )
+
+
+def test_refused_rows_end_with_1_are_exported_mended_and_paid(here: Here) -> None:
+    file = payouts_file(here.folder, 6)
+    here.sandbox.on("payouts.create", amount="4.07").respond("http:422")
+    done = here("run", "june.csv")
+    assert (done.code, done.step("finished")["rejected"]) == (Exit.REFUSED, 1)
+    assert "export june.csv.ledger refused.csv --state rejected" in done.err
+    assert "--accept-edits" in done.err
+    assert PHONE not in done.out + done.err
+
+    assert here("export", "june.csv.ledger", "refused.csv", "--state", "rejected").code == Exit.DONE
+    (row,) = csv.DictReader(Path("refused.csv").read_text().splitlines())
+    assert (row["row_key"], row["amount"], row["state"]) == ("r4", "4.07", "REJECTED")
+    assert PHONE not in Path("refused.csv").read_text()
+    assert stat.S_IMODE(Path("refused.csv").stat().st_mode) == 0o600
+    told = here("export", "june.csv.ledger", "all.jsonl", "--accounts", "--json")
+    assert told.step("exported")["rows"] == 6
+    assert Path("all.jsonl").read_text().count(PHONE) == 6
+
+    file.write_text(file.read_text().replace("4.07", "4.70"))
+    refused = here("run", "june.csv")
+    refused.assert_one_message(Exit.USAGE, "row 4", "changed amount", "--accept-edits")
+    preview = here("run", "june.csv", "--dry-run", "--json")
+    assert (preview.code, preview.step("checked")["differing"]) == (Exit.REFUSED, 1)
+    mended = here("run", "june.csv", "--accept-edits")
+    assert (mended.code, mended.step("loaded")["corrected"]) == (Exit.DONE, 1)
+    assert sorted(entry.amount for entry in here.sandbox.books.payouts())[3] == Decimal("4.70")
+
+
+def test_a_stop_rule_ends_with_75_and_the_rest_is_paid_without_it(here: Here) -> None:
+    payouts_file(here.folder, 30)
+    first = here("run", "june.csv", "--max-rows", "10")
+    assert (first.code, first.step("finished")["created"], first.step("finished")["new"]) == (75, 10, 20)
+    assert "With that limit raised" in first.err
+    assert not Path("june.csv.ledger.certificate.json").exists()
+    assert here("status", "june.csv.ledger", "--json").step("batch")["complete"] is False
+    assert here("run", "june.csv", "--max-amount", "40").code == Exit.RESUMABLE
+    assert here("run", "june.csv").code == Exit.DONE
+    assert_paid_once(here.sandbox, 30)
+
+
+def test_rows_in_doubt_end_with_3_until_the_service_tells(here: Here) -> None:
+    payouts_file(here.folder, 5)
+    here.sandbox.on("payouts.create", amount="3.07").respond("http:503", times=50)
+    done = here("run", "june.csv", "--patience", "0")
+    assert done.code == Exit.OUTCOME_UNKNOWN, done
+    assert done.step("finished")["in_doubt"] == 1
+    assert "1 row in doubt: wait 15 minutes and run `payments payouts reconcile june.csv.ledger`" in done.err
+    assert here("reconcile", "june.csv.ledger").code == Exit.OUTCOME_UNKNOWN
+    told = here("status", "june.csv.ledger")
+    assert (told.code, "1 row in doubt" in told.out) == (Exit.DONE, True)
+    here.sandbox.clear_rules()
+    assert here("run", "june.csv", "--patience", "0").code == Exit.DONE
+    assert_paid_once(here.sandbox, 5)
+
+
+def test_payouts_that_fail_later_are_followed_and_paid_anew(here: Here) -> None:
+    payouts_file(here.folder, 3)
+    here.sandbox.on("payouts.create", amount="2.07").outcome("fail:RECIPIENT_ERROR immediate", times=1)
+    here.sandbox.on("payouts.create").outcome("complete immediate")
+    done = here("run", "june.csv", "--wait-final", "30s")
+    assert (done.code, done.step("finished")["failed"], done.step("finished")["awaited"]) == (1, 1, 0)
+    assert "payments payouts retry-failed june.csv.ledger" in done.err
+    dry = here("retry-failed", "june.csv.ledger", "--dry-run", "--json")
+    assert (dry.step("retry")["rows"], dry.step("retry")["totals"]) == ([2], {"XOF": "2.07"})
+    assert here("status", "june.csv.ledger", "--json").step("batch")["new"] == 0
+    assert here("retry-failed", "june.csv.ledger", "--row", "2", "--confirm-total", "XOF 2.08").code == 2
+    retried = here("retry-failed", "june.csv.ledger", "--row", "2")
+    assert (retried.code, "1 row, XOF 2.07" in retried.out) == (Exit.DONE, True)
+    assert here("run", "june.csv", "--wait-final", "30s").code == Exit.DONE
+    assert sorted(entry.amount for entry in here.sandbox.books.payouts()) == [
+        Decimal(text) for text in ("1.07", "2.07", "2.07", "3.07")
+    ]
+
+
+def test_a_dry_run_reads_everything_and_leaves_nothing(here: Here) -> None:
+    payouts_file(here.folder, 4)
+    done = here("run", "june.csv", "--dry-run")
+    assert (done.code, done.step("checked")["rows"]) == (Exit.DONE, 4)
+    assert here.sandbox.requests == []
+    assert os.listdir(here.folder) == ["june.csv"]
+    os.environ.pop("PAYMENTS_API_KEY")
+    assert here("run", "june.csv", "--dry-run").code == Exit.DONE
+
+
+def test_rows_with_faults_are_left_out_on_purpose_and_written_down(here: Here) -> None:
+    file = payouts_file(here.folder, 3)
+    file.write_text(file.read_text().replace("2.07", "NaN"))
+    done = here("run", "june.csv", "--skip-invalid", "--rejects", "rejects.csv")
+    assert (done.code, done.step("loaded")["skipped"]) == (Exit.DONE, 1)
+    assert "NaN" in Path("rejects.csv").read_text()
+    assert len(here.sandbox.books.payouts()) == 2

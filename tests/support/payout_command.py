@@ -1,0 +1,251 @@
+"""`payments payouts` for tests: files to pay, the command here and in processes, a terminal, a live key."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import attrs
+import pytest
+
+from payments_async.cli import main
+from payments_async.sandbox import Sandbox
+from tests.support.rawserver import CERTIFICATE, server_tls
+
+HEADER = "row_key,amount,currency,method,instrument.phone_number,instrument.country"
+PHONE = "+22990112233"
+COMMAND = (sys.executable, "-m", "payments_async.cli", "payouts")
+
+
+def payouts_file(folder: Path, count: int, *, name: str = "june.csv") -> Path:
+    """So many rows: 1.07 XOF, 2.07 XOF and so on, each third in GHS."""
+    path = folder / name
+    rows = [f"r{n},{n}.07,{'GHS' if n % 3 == 0 else 'XOF'},mtn_bj,{PHONE},BJ" for n in range(1, count + 1)]
+    path.write_text("\n".join([HEADER, *rows, ""]))
+    return path
+
+
+def totals_of(count: int) -> dict[str, Decimal]:
+    """{currency: sum} of such a file."""
+    found: dict[str, Decimal] = {}
+    for n in range(1, count + 1):
+        currency = "GHS" if n % 3 == 0 else "XOF"
+        found[currency] = found.get(currency, Decimal(0)) + Decimal(f"{n}.07")
+    return found
+
+
+def environment_of(sandbox: Sandbox) -> dict[str, str]:
+    """The variables that lead the command to a sandbox."""
+    return {"PAYMENTS_API_KEY": sandbox.api_key, "PAYMENTS_BASE_URL": sandbox.base_url}
+
+
+def assert_paid_once(sandbox: Sandbox, count: int) -> None:
+    """The books hold each row of `payouts_file` exactly once, to the last digit."""
+    entries = sandbox.books.payouts()
+    assert max(Counter(entry.reference for entry in entries).values(), default=0) <= 1
+    assert sorted(entry.amount for entry in entries) == [Decimal(f"{n}.07") for n in range(1, count + 1)]
+
+
+@attrs.frozen
+class Said:
+    """What a command said, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """Its JSON lines."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def step(self, name: str) -> dict[str, Any]:
+        """The last line of this name."""
+        return next(line for line in reversed(self.lines) if line["step"] == name)
+
+    def assert_one_message(self, code: int, *parts: str) -> None:
+        """It was refused with one message for people, that says all of these."""
+        assert self.code == code, self
+        assert self.err.startswith("payments: ")
+        assert self.err.count("payments: ") == 1
+        assert "Traceback" not in self.err
+        assert PHONE not in self.err
+        for part in parts:
+            assert part in self.err, (part, self.err)
+
+
+@attrs.frozen
+class Here:
+    """The command in this process, in a folder of its own, at a sandbox."""
+
+    sandbox: Sandbox
+    folder: Path
+    _capsys: pytest.CaptureFixture[str]
+
+    def __call__(self, *argv: str | Path) -> Said:
+        """Run it."""
+        self._capsys.readouterr()
+        code = main(["payouts", *map(str, argv)])
+        out, err = self._capsys.readouterr()
+        return Said(code, out, err)
+
+
+def started(variables: Mapping[str, str], *argv: str | Path, cwd: Path) -> subprocess.Popen[str]:
+    """The command in a process of its own."""
+    return subprocess.Popen(
+        [*COMMAND, *map(str, argv)],
+        env={**os.environ, **variables},
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def until(process: subprocess.Popen[str], created: int) -> dict[str, Any]:
+    """Read JSON lines until so many rows are created."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        said: dict[str, Any] = json.loads(line)
+        if said["step"] == "progress" and said["created"] >= created:
+            return said
+    raise AssertionError("it ended before")
+
+
+_ON_ITS_TERMINAL = """
+import fcntl, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+from payments_async.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+class OnTerminal:
+    """The command on a pseudo-terminal: what is seen there, and what is typed."""
+
+    def __init__(self, variables: Mapping[str, str], *argv: str | Path, cwd: Path, columns: int = 80) -> None:
+        import fcntl
+        import pty
+        import struct
+        import termios
+
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _ON_ITS_TERMINAL, "payouts", *map(str, argv)],
+            env={**os.environ, **variables, "TERM": "xterm-256color"},
+            cwd=cwd,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self._seen = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+    def until(self, text: str) -> str:
+        """Wait until it has said this; all that was seen so far, without colours."""
+        while text not in self.seen:
+            if not self._read():
+                raise AssertionError(f"{text!r} was never said: {self.seen}")
+        return self.seen
+
+    def type(self, text: str) -> None:
+        """Type it."""
+        os.write(self._ours, text.encode())
+
+    def end(self) -> int:
+        """Read to the end; its exit code."""
+        while self._read():
+            pass
+        return self.process.wait(20)
+
+    @property
+    def seen(self) -> str:
+        """What was seen, without colours and cursor moves."""
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._seen.decode(errors="replace")).replace(
+            "\r\n", "\n"
+        )
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._ours], [], [], 30)
+        if not ready:
+            raise AssertionError(f"nothing more was said: {self.seen}")
+        try:
+            chunk = os.read(self._ours, 65536)
+        except OSError:  # its last holder has left
+            return False
+        self._seen += chunk
+        return bool(chunk)
+
+
+@contextmanager
+def live_line(sandbox: Sandbox) -> Iterator[dict[str, str]]:
+    """A TLS address that takes a live key and passes requests on to a sandbox; the variables for it."""
+    key = "sk_live_".ljust(len(sandbox.api_key), "L")
+    target = ("127.0.0.1", urlsplit(sandbox.base_url).port or 0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        accepting = threading.Thread(
+            target=_accept, args=(server, target, key.encode(), sandbox.api_key.encode()), daemon=True
+        )
+        accepting.start()
+        yield {
+            "PAYMENTS_API_KEY": key,
+            "PAYMENTS_BASE_URL": f"https://127.0.0.1:{server.getsockname()[1]}/v1",
+            "SSL_CERT_FILE": str(CERTIFICATE),
+        }
+        server.shutdown(socket.SHUT_RDWR)
+        accepting.join(10)
+
+
+def _accept(server: socket.socket, target: tuple[str, int], key: bytes, real: bytes) -> None:
+    tls = server_tls()
+    while True:
+        try:
+            raw, _ = server.accept()
+        except OSError:
+            return
+        threading.Thread(target=_relay, args=(raw, tls, target, key, real), daemon=True).start()
+
+
+def _relay(raw: socket.socket, tls: ssl.SSLContext, target: tuple[str, int], key: bytes, real: bytes) -> None:
+    """One connection, a request and its answer at a time."""
+    try:
+        with tls.wrap_socket(raw, server_side=True) as near, socket.create_connection(target) as far:
+            while True:
+                ready, _, _ = select.select([near, far], [], [])
+                for side in ready:
+                    chunk = side.recv(65536)
+                    while side is near and near.pending():
+                        chunk += near.recv(65536)
+                    if not chunk:
+                        return
+                    if side is near:
+                        far.sendall(chunk.replace(key, real))
+                    else:
+                        near.sendall(chunk)
+    except OSError:
+        return
