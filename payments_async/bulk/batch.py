@@ -59,7 +59,11 @@ class PayoutBatch:
 
     async def __aenter__(self) -> Self:
         await self._session.open()
-        await self._work.count_ends()
+        try:
+            await self._work.count_ends()
+        except BaseException:
+            await self._session.close()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -12,6 +12,9 @@ import pytest
 
 from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.bulk._follow import Rhythm
+from payments_async.bulk._records import Ends
+from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger_errors import LedgerDamaged
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import items, ledger_rows, over_socket, paid, runtime_of, steady_ledgers
 from tests.support.jumping import JumpingRuntime
@@ -276,3 +279,20 @@ def test_the_rhythm_grows_while_nothing_changes_and_with_the_pages() -> None:
     assert rhythm.rest(6_001.0) == pytest.approx(6_001.0)
     runtime.advance(7_200.0)
     assert rhythm.rest(far) == 0.0
+
+
+async def test_a_ledger_whose_payouts_cannot_be_counted_is_not_left_locked(
+    service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with over_socket(service) as client:
+        await paid(tmp_path / "l", client, items(1))
+
+    async def refuse(_: Ledger) -> Ends:
+        raise LedgerDamaged(str(tmp_path / "l"), ["an index cannot be read"])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "ends", refuse)
+        with pytest.raises(LedgerDamaged):
+            await PayoutBatch.open(tmp_path / "l").__aenter__()
+    async with PayoutBatch.open(tmp_path / "l") as batch:
+        assert batch.status().exit_code == 0
