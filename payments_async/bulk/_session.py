@@ -68,7 +68,9 @@ class Session:
     def ledger(self) -> Ledger:
         """The open ledger. Raises BulkError."""
         if self._ledger is None:
-            raise BulkError("the batch is not open: enter `PayoutBatch.open(path, client)`, by `with` or `async with`")
+            raise BulkError(
+                "the batch is not open: enter `PayoutBatch.open(path, client)`, by `with` or `async with`"
+            )
         return self._ledger
 
     @property

@@ -5,10 +5,10 @@
         batch.load("june.csv")
         report = batch.run()
 
-The same names as `payments_async.bulk`, whose `PayoutBatch` does the work on the client's loop; reports, errors
-and sources are the same objects. Ctrl-C stops a run in order, a second one cuts it off; either way it can be
-run again. `on_progress` is called on the loop's thread. Payouts that are no list are read in the caller's
-thread. Public names are loaded when they are first used.
+The same names as `payments_async.bulk`, whose `PayoutBatch` does the work on the client's loop; reports,
+errors and sources are the same objects. Ctrl-C stops a run in order, a second one cuts it off; either way it
+can be run again. `on_progress` is called on the loop's thread. Payouts that are no list are read in the
+caller's thread. Public names are loaded when they are first used.
 """
 
 from __future__ import annotations
