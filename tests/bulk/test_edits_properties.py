@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from payments_async import Instrument
-from payments_async.bulk import LedgerOfAnotherInput, RowState, _loading
+from payments_async.bulk import ImportReport, LedgerOfAnotherInput, RowState, _loading
 from payments_async.bulk._closing import Place
 from payments_async.bulk._loading import Wishes
 from payments_async.bulk._records import LedgerRow, Outcome
@@ -117,8 +117,8 @@ async def _played(path: Path, story: Story) -> None:
         assert ledger.head == head
 
 
-async def _load(ledger: Ledger, rows: list[Item], **wishes: bool) -> _loading.ImportReport:
-    return await _loading.load(ledger, PLACE, IterableSource(rows), Wishes(**wishes))
+async def _load(ledger: Ledger, rows: list[Item], *, accept_edits: bool = False) -> ImportReport:
+    return await _loading.load(ledger, PLACE, IterableSource(rows), Wishes(accept_edits=accept_edits))
 
 
 async def _send(ledger: Ledger, states: list[RowState]) -> None:

@@ -17,7 +17,7 @@ import pyarrow.parquet
 import pytest
 
 from payments_async import CustomerInput, Instrument
-from payments_async.bulk import BulkError, PayoutBatch, RowState, _export
+from payments_async.bulk import BulkError, PayoutBatch, RowState, _export, _export_rows
 from payments_async.bulk._export_rows import ACCOUNT_COLUMNS, FACTS
 from payments_async.bulk._records import LedgerRow
 from payments_async.bulk.ledger_errors import LedgerMissing
@@ -211,7 +211,7 @@ async def test_a_broken_export_leaves_what_was_there(
         await batch.export(tmp_path / name)
         before, seen = (tmp_path / name).read_bytes(), sorted(os.listdir(tmp_path))
         (tmp_path / f"{name}.part").write_text("left by a killed export")
-        monkeypatch.setattr(_export._export_rows, "record", broken)
+        monkeypatch.setattr(_export_rows, "record", broken)
         with pytest.raises(OSError, match="no room"):
             await batch.export(tmp_path / name)
         assert (tmp_path / name).read_bytes() == before
