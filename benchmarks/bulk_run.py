@@ -62,6 +62,8 @@ def by_library(file: Path, ledger: Path, concurrency: int, variables: Mapping[st
         with Watch(process.pid) as watch:
             out, _ = process.communicate()
         ended = time.time()
+    if process.returncode:
+        raise SystemExit(f"the paying process ended with {process.returncode}")
     told = {line["phase"]: line for line in map(json.loads, out.splitlines())}
     return Paid(told["certify"]["certificate"], told["run"]["exit_code"], watch, ended)
 
