@@ -79,7 +79,7 @@ class BatchBridge(StraightBridge):
 
     fed = StraightBridge.call
 
-    def drained(self, drain: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
+    def drained(self, drain: Any, func: Any, /, *args: Any, **kwargs: Any) -> Any:
         assert drain == kwargs["drain"]
         return func(*args, **kwargs)
 
