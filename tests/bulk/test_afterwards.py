@@ -1,0 +1,69 @@
+"""After the run, through both surfaces: payouts are followed, retried and reconciled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from payments_async import Instrument
+from payments_async.bulk import BulkError, RowState
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import item, items, steady_ledgers
+from tests.support.desks import Desk
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+async def test_a_batch_is_run_followed_retried_and_reconciled(desk: Desk, tmp_path: Path) -> None:
+    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+    service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR", times=1)
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        report = await batch.run(wait_final=60.0)
+        assert (report.exit_code, report.failed) == (1, 1)
+        would = await batch.retry_failed(rows=[2], dry_run=True)
+        assert (would.rows, batch.status().counts[RowState.NEW]) == ((2,), 0)
+        assert (await batch.retry_failed()).rows == (2,)
+        assert batch.status().exit_code == 75
+        await batch.run()
+        pages: list[int] = []
+        report = await batch.follow(60.0, lambda progress: pages.append(progress.rows))
+        assert (report.exit_code, report.finals) == (0, {"completed": 3})
+        assert pages
+        assert (await batch.reconcile()).is_clean
+
+
+async def test_what_needs_the_service_cannot_be_done_without_a_client(desk: Desk, tmp_path: Path) -> None:
+    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+    async with desk.client(service) as client:
+        await desk.paid(tmp_path / "l", client, items(1))
+    async with desk.open(tmp_path / "l") as batch:
+        with pytest.raises(BulkError, match="without a client"):
+            await batch.follow(1.0)
+        with pytest.raises(BulkError, match="without a client"):
+            await batch.reconcile()
+        with pytest.raises(BulkError, match="without a client"):
+            await batch.retry_failed()
+
+
+async def test_a_retried_row_can_be_corrected_before_it_is_paid(desk: Desk, tmp_path: Path) -> None:
+    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+    service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR", times=1)
+    right = Instrument.phone("+22990112299", "BJ")
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.run(wait_final=60.0)
+        await batch.retry_failed()
+        await batch.load([item(1), item(2, instrument=right)], accept_edits=True)
+        assert (await batch.run(wait_final=60.0)).exit_code == 0
+        assert (await batch.reconcile()).is_clean
+        paid = (await desk.rows(batch))[1]
+        assert paid.reference.endswith("~g1")
+        assert b"+22990112299" in paid.body
+    assert [entry.status for entry in service.books.payouts()].count("completed") == 2
