@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
@@ -71,7 +71,7 @@ def _standing(row: LedgerRow, digest: bytes) -> tuple[Any, ...]:
     """The values that any change may change: the last columns, in their order."""
     known = row.known
     return (
-        *(known.state.value, known.generation, known.revision, known.epoch, known.intents, known.cleared),
+        *(str(known.state), known.generation, known.revision, known.epoch, known.intents, known.cleared),
         *(known.payout_id, row.service_status, row.final, row.failure_code, row.failure_message),
         *(row.first_intent, row.key_intent, row.last_intent, row.changed_in, rank(known), digest),
     )
@@ -106,18 +106,31 @@ def reading(*conditions: ColumnElement[bool], limit: int | None = None) -> Selec
     return _READ.where(*conditions).order_by(ROWS.c.number).limit(limit)
 
 
-async def rows(db: AsyncConnection, statement: Select[Any]) -> list[Stored]:
+async def rows(
+    db: AsyncConnection, statement: Select[Any], parameters: Mapping[str, Any] | None = None
+) -> list[Stored]:
     """What a statement of `reading` finds."""
     with readable("some row"):
-        return [stored(values) for values in await db.execute(statement)]
+        return [stored(values) for values in await db.execute(statement, parameters)]
+
+
+# Built once: to build one costs as much as to run it.
+_UNCLAIMED: Final = (
+    reading(ROWS.c.state == RowState.NEW).limit(bindparam("most")).with_for_update(skip_locked=True)
+)
+_NUMBERED: Final = reading(ROWS.c.number.in_(bindparam("numbers", expanding=True))).with_for_update()
+
+
+async def unclaimed(db: AsyncConnection, limit: int) -> list[Stored]:
+    """The next NEW rows, without those that another claim is about to take."""
+    return await rows(db, _UNCLAIMED, {"most": limit})
 
 
 async def numbered(db: AsyncConnection, numbers: Iterable[int]) -> dict[int, Stored]:
     """The rows with these numbers, locked until the transaction ends where others could change them."""
     found: dict[int, Stored] = {}
     for group in _groups(sorted(set(numbers))):
-        statement = reading(ROWS.c.number.in_(group)).with_for_update()
-        found.update({each.row.number: each for each in await rows(db, statement)})
+        found.update({each.row.number: each for each in await rows(db, _NUMBERED, {"numbers": group})})
     return found
 
 

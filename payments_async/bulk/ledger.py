@@ -30,8 +30,7 @@ from ._import import Duplicates, load
 from ._ledger_reader import LedgerReader
 from ._lock import HighWater
 from ._records import Binding, Claim, Header, LedgerRow, NewRow, Outcome, Resend
-from ._schema import ROWS
-from ._states import IllegalTransition, RowState
+from ._states import IllegalTransition
 from ._store import Stored
 from .ledger_errors import LedgerDuplicates, LedgerRefused
 
@@ -96,8 +95,7 @@ class Ledger(LedgerReader):
         """
 
         async def plan(db: AsyncConnection, entry: int) -> list[Change]:
-            statement = _store.reading(ROWS.c.state == RowState.NEW, limit=limit)
-            found = await _store.rows(db, statement.with_for_update(skip_locked=True))
+            found = await _store.unclaimed(db, limit)
             return [(stored, _moves.claimed(stored.row, entry)) for stored in found]
 
         return await self._intend("claim", plan)
