@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import pytest
 
+from payments_async.bulk._attempts import Reply, Step, after_attempt
 from tests.simulation.real.campaign import first_breach_without, run_part
+from tests.simulation.real.loosened import without
 from tests.simulation.real.play import play_schedule
 
 
-def test_no_schedule_of_the_real_code_pays_twice_loses_a_row_or_tells_a_lie() -> None:
-    campaign = run_part(range(25))
+@pytest.mark.parametrize("first", range(0, 25, 5))
+def test_no_schedule_of_the_real_code_pays_twice_loses_a_row_or_tells_a_lie(first: int) -> None:
+    campaign = run_part(range(first, first + 5))
     assert campaign.breaches == {}
-    assert campaign.sometimes["crash"] > 5
-    assert campaign.sometimes["answer: success"] > 20
+    assert campaign.sometimes["crash"] + campaign.sometimes["crash with rows in flight"] > 0
+    assert campaign.sometimes["answer: success"] > 0
 
 
 def test_a_seed_fixes_a_schedule_of_the_real_code_to_the_last_callback() -> None:
@@ -24,14 +27,28 @@ def test_a_seed_fixes_a_schedule_of_the_real_code_to_the_last_callback() -> None
         play_schedule(seed, trace=trace)
         return trace
 
-    traces = [traced(seed) for seed in (3, 4, 5)]
-    assert traces == [traced(seed) for seed in (3, 4, 5)]
+    traces = [traced(seed) for seed in (3, 4)]
+    assert traces == [traced(seed) for seed in (3, 4)]
     assert all(len(trace) > 10 for trace in traces)
 
 
 @pytest.mark.parametrize(
     "safeguard",
-    ["silence_is_doubt", "conflict_is_not_success", "conflict_is_not_failure", "echo_is_compared"],
+    [
+        "server_error_is_doubt",
+        "silence_is_doubt",
+        "conflict_is_not_success",
+        "conflict_is_not_failure",
+        "replayed_error_is_stuck",
+        "unreadable_success_is_doubt",
+    ],
 )
 def test_the_lack_of_a_safeguard_shows_in_the_real_engine(safeguard: str) -> None:
     assert first_breach_without(safeguard, range(40)) is not None
+
+
+def test_a_safeguard_that_was_off_is_on_again() -> None:
+    reply = Reply(500)
+    with without("server_error_is_doubt"):
+        assert after_attempt(reply, doubt=False, tries_left=0) is Step.REJECT
+    assert after_attempt(reply, doubt=False, tries_left=0) is Step.RESOLVE

@@ -77,6 +77,17 @@ def _count(known: Known) -> tuple[int, int]:
     return known.generation, known.intents
 
 
+@attrs.frozen(eq=False)
+class Watched:
+    """Whom a line tells what goes over it."""
+
+    note: Callable[[str], None]
+    sending: Callable[[Request], None]
+    """Before a creation leaves."""
+    heard: Callable[[Request, Reply], None]
+    ended: Callable[[Request], None]
+
+
 class Books:
     """All ledgers of a world, and the requests that are under way for them."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -42,10 +43,12 @@ def _attack(seeds: range, jobs: int) -> int:
         for seed, breach in part.breaches.items():
             print(f"seed {seed}: {breach}\n    {_AGAIN.format(seed=seed)}", flush=True)
     took, whole = time.monotonic() - began, summed(parts)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     for event, count in sorted(whole.sometimes.items()):
         print(f"{count:10,}  {event}")
     print(
-        f"{whole.schedules:,} schedules of the real code in {took:,.0f} s, "
+        f"{whole.schedules:,} schedules of the real code in {took:,.0f} s "
+        f"({used.ru_utime + used.ru_stime:,.0f} s of processor), "
         f"{whole.schedules / took:,.1f} a second in {jobs} processes, "
         f"{whole.steps / whole.schedules:.0f} callbacks each: {len(whole.breaches)} breaches"
     )

@@ -10,7 +10,6 @@ from email.utils import formatdate
 from typing import Any, NoReturn
 from urllib.parse import parse_qsl, urlsplit
 
-import attrs
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from payments_async._wire import Answer, FailureKind, Flight, TransportFailure
@@ -20,22 +19,12 @@ from payments_async.bulk._identifiers import PROOF_KEY
 from ..loop import SimulatedLoop
 from ..service import EPOCH, Payment, Request, Service
 from . import wire
+from .books import Watched
 
 _HTML = b"<html><body>A page of somebody else's.</body></html>"
 _PAGES = (1, 2, 100)
 _RESET = 0.04
 """Probability that the connection breaks before an answer."""
-
-
-@attrs.frozen(eq=False)
-class Watched:
-    """Whom a line tells what goes over it."""
-
-    note: Callable[[str], None]
-    sending: Callable[[Request], None]
-    """Before a creation leaves."""
-    heard: Callable[[Request, Reply], None]
-    ended: Callable[[Request], None]
 
 
 class Line:

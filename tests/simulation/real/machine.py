@@ -12,45 +12,23 @@ import errno
 import os
 import random
 import sqlite3
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
 
 import aiosqlite
-import attrs
 from sqlalchemy import Pool, event
 
-from payments_async.bulk import _handle
+from payments_async.bulk import _handle, _sqlite
 from payments_async.bulk._ledger_file import Ballast
 from payments_async.bulk._lock import LedgerLock
 
 from ..loop import SimulatedLoop, current_host
+from .compiled import sharing
+from .desk import Desk, NoThread, Opened
 
-_JOB = tuple[Any, Callable[[], Any]]
 _BALLAST = 4096
 _INTENTS = ("claim", "resend")
-
-
-@attrs.define(eq=False)
-class _Opened:
-    """One SQLite connection of one process."""
-
-    host: str
-    path: str
-    adapter: Any
-    raw: sqlite3.Connection | None = None
-    changes: int = 0
-    dead: bool = False
-
-
-class _NoThread:
-    """In place of aiosqlite's."""
-
-    daemon = True
-
-    def start(self) -> None:
-        """Nothing to start."""
 
 
 class Machine:
@@ -66,7 +44,7 @@ class Machine:
         """`committed` is called with the file and its connection after each commit that changed it."""
         self._loop, self._note, self._committed = loop, note, committed
         self._random = random.Random(f"{seed}:disk").random
-        self._opened: list[_Opened] = []
+        self._opened: list[Opened] = []
         self._locks: list[tuple[str, LedgerLock]] = []
         self._full: dict[str, bool] = {}
         """Processes whose disk is full, and whether even the ballast will not help."""
@@ -98,17 +76,19 @@ class Machine:
         with (
             patch.object(aiosqlite, "connect", self._connect),
             patch.object(_handle, "BALLAST", _BALLAST),
+            patch.object(_sqlite, "engine_for", sharing(_sqlite.engine_for)),
             patch.object(LedgerLock, "acquire", classmethod(acquired)),
             patch.object(LedgerLock, "release", released),
             patch.object(Ballast, "_fill", filled),
         ):
-            event.listen(Pool, "checkout", self._take)
+            _RUNNING.append(self)
             try:
                 yield
             finally:
-                event.remove(Pool, "checkout", self._take)
+                _RUNNING.remove(self)
 
-    def _take(self, _connection: object, record: Any, _proxy: object) -> None:
+    def take(self, record: Any) -> None:
+        """Remember what a pool has given out."""
         self._taken.append((current_host(), record))
 
     def left_open(self, host: str) -> bool:
@@ -134,7 +114,7 @@ class Machine:
                 os.close(lock._descriptor)
         self._locks = [(each, lock) for each, lock in self._locks if each != host]
 
-    def _of(self, host: str) -> list[_Opened]:
+    def _of(self, host: str) -> list[Opened]:
         return [
             each for each in self._opened if each.host == host and not each.dead and each.adapter._running
         ]
@@ -145,10 +125,10 @@ class Machine:
             return opened.raw
 
         adapter = aiosqlite.Connection(connector, iter_chunk_size)
-        opened = _Opened(current_host(), database, adapter)
+        opened = Opened(current_host(), database, adapter)
         self._opened.append(opened)
-        adapter._tx = _Desk(self, opened)  # type: ignore[assignment] # put_nowait is all that is used
-        adapter._thread = _NoThread()  # type: ignore[assignment] # start is all that is used
+        adapter._tx = Desk(self, opened)  # type: ignore[assignment] # put_nowait is all that is used
+        adapter._thread = NoThread()  # type: ignore[assignment] # start is all that is used
         return adapter
 
     # What a commit meets
@@ -162,7 +142,7 @@ class Machine:
         """The disk goes on, unless its process dies."""
         self._loop.call_later(seconds, callback)
 
-    def commit(self, opened: _Opened, function: Callable[[], Any]) -> Any:
+    def commit(self, opened: Opened, function: Callable[[], Any]) -> Any:
         """Commit, or fail in one of the ways a disk has."""
         raw = opened.raw
         assert raw is not None
@@ -177,7 +157,7 @@ class Machine:
             raise error
         return None
 
-    def _fate(self, opened: _Opened, raw: sqlite3.Connection) -> tuple[bool, Exception | None]:
+    def _fate(self, opened: Opened, raw: sqlite3.Connection) -> tuple[bool, Exception | None]:
         """Whether it gets to the disk, and what SQLite says."""
         draw, kind = self._random(), _kind(raw)
         if kind is None:
@@ -199,63 +179,13 @@ class Machine:
         return False, _failed(sqlite3.SQLITE_FULL, "database or disk is full")
 
 
-class _Desk:
-    """Takes the calls of one connection, one after the other."""
-
-    def __init__(self, machine: Machine, opened: _Opened) -> None:
-        self._machine, self._opened = machine, opened
-        self._jobs: deque[_JOB] = deque()
-        self._busy = False
-
-    def put_nowait(self, job: _JOB) -> None:
-        """As aiosqlite hands it over."""
-        self._jobs.append(job)
-        if not self._busy:
-            self._work()
-
-    def _work(self) -> None:
-        self._busy = False
-        while self._jobs and not self._busy:
-            job = self._jobs.popleft()
-            delay = self._machine.delay() if _is_commit(job[1]) else 0.0
-            if delay and not self._opened.dead:
-                self._busy = True
-                self._machine.later(delay, lambda job=job: self._do(job))  # type: ignore[misc] # bound now
-            else:
-                self._do(job)
-
-    def _do(self, job: _JOB) -> None:
-        future, function = job
-        result, error = self._perform(function)
-        delay = self._machine.delay() if _is_commit(function) else 0.0
-        if delay and not self._opened.dead:
-            self._busy = True
-            self._machine.later(delay, lambda: self._tell(future, result, error, on=True))
-        else:
-            self._tell(future, result, error, on=self._busy)
-
-    def _perform(self, function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-        try:
-            if self._opened.dead:
-                raise sqlite3.ProgrammingError("the process is no more")
-            if _is_commit(function):
-                return self._machine.commit(self._opened, function), None
-            return function(), None
-        except Exception as error:
-            return None, error
-
-    def _tell(self, future: Any, result: Any, error: BaseException | None, *, on: bool) -> None:
-        if future is not None and not future.done():
-            if error is None:
-                future.set_result(result)
-            else:
-                future.set_exception(error)
-        if on:
-            self._work()
+_RUNNING: list[Machine] = []
 
 
-def _is_commit(function: Callable[[], Any]) -> bool:
-    return getattr(getattr(function, "func", None), "__name__", "") == "commit"
+@event.listens_for(Pool, "checkout")
+def _take(_connection: object, record: Any, _proxy: object) -> None:
+    for machine in _RUNNING:
+        machine.take(record)
 
 
 def _kind(raw: sqlite3.Connection) -> str | None:

@@ -44,6 +44,8 @@ class Office:
         self.book = self.new_book()
         self.others: list[Book] = []
         """Deleted ledgers and those of other processes: what they say must be true all the same."""
+        self._edited: str | None = None
+        """The row that was edited in the file alone."""
 
     @property
     def items(self) -> list[Item]:
@@ -75,24 +77,54 @@ class Office:
 
     async def prepare(self, run: Run, now: float) -> None:
         """What happens before a run. Raises LedgerError."""
+        self._look_at_edit()
         if run.delete:
             self._note("ledger deleted")
             self.others.append(self.book)
             self.book = self.new_book()
         if not self.book.rows:
             return
-        asked = ((run.edit, self._edit), (run.cancel, self._cancel), (run.retry, self._retry))
+        edits = run.edit and not self._edits_file_alone()
+        retries = run.retry and self._chance.random() < 0.3
+        asked = ((edits, self._edit), (run.cancel, self._cancel), (retries, self._retry))
         if wishes := [wish for is_asked, wish in asked if is_asked]:
             moment = Moment(EPOCH + now, now, f"office {now}")
             async with await Ledger.open(self.book.path, clock=lambda: moment) as ledger:
                 for wish in wishes:
                     await wish(ledger)
 
+    @property
+    def has_edited(self) -> bool:
+        """Whether the program is to be told to accept an edit."""
+        return self._edited is not None
+
+    def _edits_file_alone(self) -> bool:
+        """Edit a row of the file, half of the time, and leave it to the program to take that over."""
+        if self._chance.random() < 0.5:
+            return False
+        row = self._edited = self._chance.choice(list(self._file))
+        self._file[row] = self._edit_of(self._file[row])
+        return True
+
+    def _edit_of(self, before: Body) -> Body:
+        return Body(before.row, before.amount + Decimal("0.01"), bad=self._chance.random() < 0.1)
+
+    def _look_at_edit(self) -> None:
+        """Take an edit of the file back that the ledger has not taken over."""
+        row, self._edited = self._edited, None
+        entry = None if row is None else self.book.rows.get(row)
+        if row is None or entry is None:
+            return
+        if entry.body.amount == self._file[row].amount:
+            self._note("edit accepted")
+        else:
+            self._note("edit taken back")
+            self._file[row] = Body(row, entry.body.amount, bad=entry.body.bad)
+
     async def _edit(self, ledger: Ledger) -> None:
         """Correct a row, in the file too; one under way keeps its body there as well."""
         row = await self._any(ledger)
-        before = self._file[row.row_key]
-        body = Body(before.row, before.amount + Decimal("0.01"), bad=self._chance.random() < 0.1)
+        body = self._edit_of(self._file[row.row_key])
         replaced = self._new_row(ledger, row, body, row.known.generation)
         try:
             await ledger.correct([replaced])

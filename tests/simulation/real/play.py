@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import attrs
-
 from payments_async.bulk._closing import Tally
 from payments_async.bulk.ledger_errors import LedgerError
 
@@ -20,42 +18,20 @@ from .. import judge
 from ..ledger import Breach
 from ..loop import Deadlock, SimulatedLoop
 from ..operator import place_foreign
-from ..plan import HOUR, Plan, Run, Site, draw
+from ..plan import HOUR, Plan, Run, Site
 from ..promises import Promises
 from ..schedule import Verdict
 from ..service import Request, Service
 from . import decisions
-from .books import Book, Books
-from .line import Line, Watched
+from .books import Book, Books, Watched
+from .line import Line
 from .machine import Machine
 from .office import Office
 from .process import Orders, Process, ProcessRuntime
+from .worlds import CALM, CERTIFIED, SITES, draw_real
 
-_HOME, _ELSEWHERE = "https://service.example/v1", "https://elsewhere.example/v1"
-_SITES: dict[Site, tuple[str, str]] = {
-    "home": ("sk_live_one", _HOME),
-    "rotated key": ("sk_live_two", _HOME),
-    "other project": ("sk_live_three", _HOME),
-    "other environment": ("sk_sandbox_four", _HOME),
-    "other address": ("sk_live_one", _ELSEWHERE),
-}
-_CALM = Run(HOUR, 0.0, 0.0, "home", "", None, None, False, False, False, False, 1)
-_CERTIFIED = attrs.evolve(_CALM)
-_LAST_RUNS = 8
-_CALLBACKS = 250
-"""A crash or a stop comes within so many callbacks of a run, or not at all."""
 _FOLDER = "/dev/shm" if Path("/dev/shm").is_dir() else None
-
-
-def draw_real(seed: object) -> Plan:
-    """The model's world for a seed, with crashes and stops spread over the callbacks of the real code."""
-    plan, chance = draw(seed), random.Random(f"{seed}:callbacks")
-
-    def spread(callbacks: int | None) -> int | None:
-        return None if callbacks is None else int(5 + _CALLBACKS * chance.random())
-
-    runs = [attrs.evolve(run, crash=spread(run.crash), drain=spread(run.drain)) for run in plan.runs]
-    return attrs.evolve(plan, runs=tuple(runs))
+_LAST_RUNS = 8
 
 
 def play_schedule(seed: object, plan: Plan | None = None, trace: list[str] | None = None) -> Verdict:
@@ -123,25 +99,19 @@ class Schedule:
         for service in self._services.values():
             service.healthy = True
         for number in range(_LAST_RUNS):
-            self._play(f"last {number}", _CALM)
+            self._play(f"last {number}", CALM)
             if self._is_over(number):
                 break
         self.loop.advance(3 * HOUR)
-        self._play("certificate", _CERTIFIED)
+        self._play("certificate", CERTIFIED)
         disks = [self._office.book, *self._office.others]
         services = list(self._services.values())
         judge.check([*disks], services, self.plan, self.excused_row, self.loop.failures)
-        self._check_last()
 
     def _is_over(self, number: int) -> bool:
         report = self._last and self._last.report
         code = report.exit_code if report else None
         return code in (0, 1) or (code == 3 and number > 2 and self.excused_row is not None)
-
-    def _check_last(self) -> None:
-        assert self._last is not None
-        if self._last.doubts:
-            raise Breach(f"the certificate: {self._last.doubts}")
 
     @property
     def excused_row(self) -> str | None:
@@ -184,25 +154,28 @@ class Schedule:
     def _process(self, host: str, run: Run, book: Book) -> Process:
         site = run.site if book.is_touched and run.site != "home" else self._home
         service = self._services["home" if site in ("home", "rotated key") else "other"]
-        key, base_url = _SITES[site]
+        key, base_url = SITES[site]
         runtime = ProcessRuntime(self.loop, f"{self._seed}:{host}", run.clock)
         if run.jump:
             self.loop.call_later(5.0, setattr, runtime, "wrong", run.jump)
-        calm, chance = run == _CALM, self._chance
+        calm, chance = run == CALM, self._chance
         orders = Orders(
             path=book.path,
             key=key,
             base_url=base_url,
             items=self._office.items,
-            reads_input=False,
+            accepts_edits=self._office.has_edited,
+            retries=run.retry,
+            reconciles=not calm and chance.random() < 0.15,
+            wait_final=None if calm or chance.random() < 0.85 else chance.choice((60.0, 3 * HOUR)),
             proofs=self.plan.proofs,
             concurrency=self.plan.concurrency,
             patience=3600.0 if calm else chance.choice((0.0, 600.0, 3600.0, 3600.0)),
             drain=30.0 if calm else chance.choice((0.0, 5.0, 30.0)),
             max_rows=None if calm or chance.random() < 0.9 else chance.randint(1, 3),
-            certify=run is _CERTIFIED,
+            certify=run is CERTIFIED,
         )
-        return Process(host, orders, self._line(host, service, book), runtime, self.note)
+        return Process(host, orders, self._line(host, service, book), runtime, self.note, self.trace)
 
     def _line(self, host: str, service: Service, book: Book) -> Line:
         books = self._books
@@ -256,6 +229,8 @@ class Schedule:
         """What the runs said of themselves, and what the operator concludes."""
         for process in processes:
             report = process.report
+            if process.doubts:
+                raise Breach(f"the certificate: {process.doubts}")
             if report is None:
                 continue
             if report.stopped is None:

@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Literal
 
 import attrs
 
@@ -58,8 +57,13 @@ class Orders:
     key: str
     base_url: str
     items: Sequence[Item]
-    reads_input: bool
-    """Whether it looks at the input even though the ledger has it."""
+    accepts_edits: bool
+    """Whether it takes over what was edited in the input; else it does not read it a second time."""
+    retries: bool
+    """Whether it first asks for new payouts in place of failed ones."""
+    reconciles: bool
+    """Whether it lastly learns from the list."""
+    wait_final: float | None
     proofs: bool
     concurrency: int
     patience: float
@@ -77,6 +81,7 @@ class Process:
     transport: Transport
     runtime: ProcessRuntime
     note: Callable[[str], None]
+    trace: Callable[[str], None]
     report: BatchReport | None = None
     error: Exception | None = None
     """Why there is no report, if it ended."""
@@ -100,20 +105,35 @@ class Process:
 
     async def _work(self, batch: PayoutBatch) -> None:
         orders = self.orders
-        if orders.reads_input or batch._ledger.is_empty:
-            await batch.load(orders.items, batch_id=BATCH, proofs=orders.proofs)
+        if orders.accepts_edits or batch._session.ledger.is_empty:
+            edits = orders.accepts_edits
+            await batch.load(orders.items, batch_id=BATCH, proofs=orders.proofs, accept_edits=edits)
+        if orders.retries:
+            await self._retry(batch)
         report = await batch.run(
             concurrency=orders.concurrency,
             patience=orders.patience,
             drain=orders.drain,
             max_rows=orders.max_rows,
+            wait_final=orders.wait_final,
         )
-        if orders.certify:
-            await self._certify(batch)
         self.report = report
         self.note(f"exit {report.exit_code}")
         if report.stopped:
-            self.note(f"stopped: {report.stopped.partition('(')[0].strip()}")
+            self.trace(f"stopped: {report.stopped}")
+        if orders.reconciles:
+            self.doubts = (await batch.reconcile()).check.findings
+            self.note("reconciled")
+        if orders.certify:
+            await self._certify(batch)
+
+    async def _retry(self, batch: PayoutBatch) -> None:
+        try:
+            retried = await batch.retry_failed()
+        except PaymentsError:
+            self.note("nothing retried: the list cannot be read")
+        else:
+            self.note("retried after final failure" if retried.rows else "nothing to retry")
 
     async def _certify(self, batch: PayoutBatch) -> None:
         certificate = await batch.certify()
@@ -124,6 +144,3 @@ class Process:
         """As SIGTERM does."""
         if self._batch is not None:
             self._batch.stop("SIGTERM")
-
-
-Ending = Literal["ended", "crashed"]
