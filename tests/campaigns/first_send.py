@@ -11,6 +11,8 @@ Exits 1 when the slowest start after a kill took more than 2.5 s, or more than 1
 from __future__ import annotations
 
 import argparse
+import os
+import resource
 import statistics
 import sys
 import tempfile
@@ -46,6 +48,8 @@ class Start:
 
     whole: float
     after_imports: float
+    processor: float
+    """Processor time until the kill: what the spans come to when nothing else runs."""
 
 
 @attrs.frozen
@@ -69,7 +73,9 @@ class Report:
         return (
             f"{self.rows} rows, imported and first sent in {self.importing.whole:.1f} s; {len(whole)} starts "
             f"after kills: first send after {statistics.median(whole):.2f} s (worst {max(whole):.2f}), "
-            f"{statistics.median(after):.2f} s after the imports (worst {max(after):.2f})"
+            f"{statistics.median(after):.2f} s after the imports (worst {max(after):.2f}); until the kill "
+            f"{statistics.median(each.processor for each in self.starts):.2f} s of processor time, "
+            f"load of the machine {os.getloadavg()[0]:.1f}"
         )
 
 
@@ -84,13 +90,20 @@ def run(folder: Path, rows: int, starts: int, *, patience: float = 600.0) -> Rep
 
 def _start(sandbox: DisturbedSandbox, batch: Batch, patience: float) -> Start:
     sandbox.expect()
-    began = time.monotonic()
+    began, used = time.monotonic(), _processor_time()
     with started(sandbox, batch, COMMAND) as process:
         sent = sandbox.arrived.wait(patience)
         time.sleep(RUNNING)
         end = killed(process)
     assert sent, f"nothing was sent: {end.said}"
-    return Start(sandbox.arrived_at - began, sandbox.arrived_at - float(end.told.split()[0]))
+    imported = float(end.told.split()[0])
+    return Start(sandbox.arrived_at - began, sandbox.arrived_at - imported, _processor_time() - used)
+
+
+def _processor_time() -> float:
+    """Of all processes that were started and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:

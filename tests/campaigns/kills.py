@@ -2,10 +2,11 @@
 
     python -m tests.campaigns.kills 20000 50 [--seed 1] [--share 0.02]
 
-Each process pays the batch over TCP and is killed 50 to 600 ms after its first creation arrived; in between,
-a share of all requests is disturbed. A batch that is complete before all kills were had is followed by
-another one in the same books. The sandbox's books alone decide: each row exactly once but for those that the
-service refused, sums equal to the cent, a clean certificate, the right exit code. Exits 1 on a breach.
+Each process pays the batch over TCP and is killed 50 to 600 ms after its first creation arrived, one in ten
+at any moment of its beginning; in between, a share of all requests is disturbed. A batch that is complete
+before all kills were had is followed by another one in the same books. The sandbox's books alone decide: each
+row exactly once but for those that the service refused, sums equal to the cent, a clean certificate, the
+right exit code. Exits 1 on a breach.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from tests.support.processes import Batch, End, breaches, certificate_of, killed
 
 WINDOW = (0.05, 0.6)
 """Seconds from the first creation to the kill."""
-GREETING = 8.0
+EARLY, BEGINNING = 0.1, 2.0
+"""The share of processes that are killed within so many seconds of their start, whatever they do."""
+GREETING = 60.0
 """Seconds after which a process that has sent nothing is killed all the same."""
 
 
@@ -50,9 +53,12 @@ class Killer:
         """One more process, killed unless it ends before that."""
         self.sandbox.expect()
         with started(self.sandbox, batch) as process:
-            sent = self._wait(process)
-            time.sleep(self.chance.uniform(*self.window))
+            if self.chance.random() < EARLY:
+                time.sleep(self.chance.uniform(0.0, BEGINNING))
+            elif self._wait(process):
+                time.sleep(self.chance.uniform(*self.window))
             end = killed(process)
+        sent = self.sandbox.arrived.is_set()
         if end.killed:
             self.kills += sent
             self.early += not sent
