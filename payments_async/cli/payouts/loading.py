@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from ...bulk import ImportReport, LoadOptions, PayoutBatch
-from .._exit import Exit
+from .._exit import Ended, Exit
 from .advice import counted
 from .board import board_on
 from .confirming import is_live
@@ -37,6 +37,12 @@ class Order:
     """Options of `PayoutBatch.load` and `preview`."""
     pace: dict[str, Any]
     """Options of `PayoutBatch.run`."""
+
+    def check(self) -> None:
+        """See that the file can be read, before anything else is opened. Raises SourceUnreadable or Ended."""
+        readable(self.file, strict_amounts=self.strict_amounts)
+        if os.path.realpath(self.ledger) == os.path.realpath(self.file):
+            raise Ended(f"{self.ledger}: the ledger is the file itself; choose another path", Exit.USAGE)
 
 
 async def load(batch: PayoutBatch, order: Order, stage: Stage) -> None:

@@ -17,7 +17,6 @@ from .certifying import Certified, certify
 from .confirming import Asking, confirm, is_live, terminal
 from .figures import Figures, told_duration
 from .loading import Order, load, preview
-from .reading import readable
 from .table import standing
 from .totals import Confirmation, grouped
 from .working import Stage, figures_of, paying, recorded, result, tell_next
@@ -25,7 +24,7 @@ from .working import Stage, figures_of, paying, recorded, result, tell_next
 
 async def pay(order: Order, stage: Stage) -> Exit:
     """Load, confirm, pay, certify. Raises Ended or PaymentsError before anything is sent."""
-    readable(order.file, strict_amounts=order.strict_amounts)
+    order.check()
     if order.dry_run:
         return await preview(order, stage)
     async with paying(order.base_url) as client, PayoutBatch.open(order.ledger, client) as batch:

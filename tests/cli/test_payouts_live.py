@@ -1,0 +1,166 @@
+"""A live key: the total is typed back on a terminal, or given exactly, before anything is sent."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from payments_async.cli._exit import Exit
+from payments_async.cli.payouts import loading, running, settling
+from payments_async.sandbox import Sandbox, SandboxLimits
+from tests.support.payout_command import (
+    Here,
+    OnTerminal,
+    assert_paid_once,
+    environment_of,
+    live_line,
+    payouts_file,
+    started,
+)
+
+
+@attrs.frozen
+class Live:
+    """A sandbox that is reached with a live key, and a folder."""
+
+    sandbox: Sandbox
+    variables: dict[str, str]
+    folder: Path
+
+    def on_terminal(self, columns: int = 80) -> OnTerminal:
+        """A run on a terminal."""
+        return OnTerminal(self.variables, "run", "june.csv", cwd=self.folder, columns=columns)
+
+    def without(self) -> tuple[int, str, str]:
+        """A run without a terminal."""
+        with started(self.variables, "run", "june.csv", cwd=self.folder) as run:
+            out, err = run.communicate(timeout=40)
+        return run.returncode, out, err
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[Live]:
+    """Six payouts of real money, as far as the command can tell."""
+    payouts_file(tmp_path, 6)
+    with Sandbox() as sandbox, live_line(sandbox) as variables:
+        yield Live(sandbox, variables, tmp_path)
+
+
+def test_the_total_is_typed_back_per_currency_once_for_a_batch(live: Live) -> None:
+    with live.on_terminal() as terminal:
+        seen = terminal.until("Type the GHS total to pay it: ")
+        assert "This key is live: 6 payouts of real money, GHS 9.14, XOF 12.28 in all." in seen
+        terminal.type("\x03")
+        assert terminal.end() == Exit.RESUMABLE
+        assert "payments: not confirmed; nothing was sent" in terminal.seen
+    assert live.sandbox.requests == []
+
+    with live.on_terminal(columns=120) as terminal:
+        terminal.until("Type the GHS total to pay it: ")
+        terminal.type("GHS 9.140\n")
+        terminal.until("Type the XOF total to pay it: ")
+        terminal.type("12.28\n")
+        assert terminal.end() == Exit.DONE
+        seen = terminal.seen
+    assert_paid_once(live.sandbox, 6)
+    assert "✓ Confirmed  GHS 9.14, XOF 12.28, typed back" in seen
+    assert "━" in seen
+    assert "6 of 6 100 %" in seen
+    assert "XOF 12.28 of 12.28" in seen
+    assert "✓ Certified  the service's list shows 6 payouts as asked for" in seen
+    kept = live.folder / "june.csv.ledger.confirmed.json"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert json.loads(kept.read_text())["totals"] == {"GHS": "9.14", "XOF": "12.28"}
+
+    code, out, err = live.without()  # nothing new is asked for: nobody has to be there
+    assert (code, err) == (Exit.DONE, "")
+    assert "earlier, and nothing has changed since" in out
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Here]:
+    """The command in this process, which takes the sandbox's key for a live one; nobody is there."""
+    monkeypatch.chdir(tmp_path)
+    payouts_file(tmp_path, 6)
+    for module in (running, settling, loading):
+        monkeypatch.setattr(module, "is_live", lambda key: True)
+    with Sandbox(limits=SandboxLimits.off()) as sandbox:
+        for name, value in environment_of(sandbox).items():
+            monkeypatch.setenv(name, value)
+        yield Here(sandbox, tmp_path, capsys)
+
+
+FLAGS = ("--confirm-total", "GHS 9.14", "--confirm-total", "XOF 12.28")
+
+
+def test_without_a_terminal_the_refusal_prints_the_very_options_to_pass(here: Here) -> None:
+    refused = here("run", "june.csv")
+    refused.assert_one_message(Exit.USAGE, "a live key pays real money", "nothing was sent")
+    assert refused.err.endswith(f"To pay it: {shlex.join(FLAGS).replace(chr(34), chr(39))}\n")
+    assert here.sandbox.requests == []
+    assert "a live key wants" not in here("run", "june.csv", "--dry-run", "--json").out
+    assert here("run", "june.csv", *FLAGS).code == Exit.DONE
+    assert_paid_once(here.sandbox, 6)
+    assert here("run", "june.csv").code == Exit.DONE
+    assert here("run", "june.csv", *FLAGS).code == Exit.DONE
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["GHS 9.14"], "the batch has XOF 12.28, which was not confirmed"),
+        (["GHS 9.14", "XOF 12.29"], "XOF 12.29 was confirmed, and the batch comes to XOF 12.28"),
+        (["GHS 9.14", "XOF 12.28", "NGN 1"], "NGN was confirmed, and the batch has no NGN"),
+        (["GHS 9.14", "GHS 9.14"], "GHS is given twice"),
+        (["GHS 9,14"], "'9,14' is no amount"),
+        (["9.14"], "'9.14' is not a currency and an amount"),
+        (["GHS 9.14", "XOF 12.28000000000000000001"], "XOF 12.28000000000000000001 was confirmed"),
+    ],
+)
+def test_what_is_confirmed_must_be_the_total_to_the_last_digit(
+    here: Here, given: list[str], said: str
+) -> None:
+    options = [part for one in given for part in ("--confirm-total", one)]
+    here("run", "june.csv", *options).assert_one_message(Exit.USAGE, said, "nothing was sent")
+    assert here.sandbox.requests == []
+    assert not Path("june.csv.ledger.confirmed.json").exists()
+
+
+def test_what_is_typed_must_be_the_total_to_the_last_digit(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for typed in (["9.14", "12.27"], ["", ""], ["9,14", ""], ["yes", ""], ["XOF 9.14", ""]):
+        answers = iter(typed)
+        monkeypatch.setattr(running, "terminal", lambda answers=answers: lambda text: next(answers))
+        here("run", "june.csv").assert_one_message(Exit.USAGE, "total; nothing was sent")
+    assert here.sandbox.requests == []
+
+
+def test_other_rows_are_asked_about_again(here: Here) -> None:
+    here.sandbox.on("payouts.create", amount="4.07").respond("http:422")
+    assert here("run", "june.csv", *FLAGS).code == Exit.REFUSED
+    file = Path("june.csv")
+    file.write_text(
+        file.read_text().replace("r4,4.07,XOF,mtn_bj,+22990112233", "r4,4.07,XOF,mtn_bj,+22990112244")
+    )
+    here("run", "june.csv", "--accept-edits").assert_one_message(Exit.USAGE, "--confirm-total 'XOF 12.28'")
+    assert here("run", "june.csv", *FLAGS).code == Exit.DONE
+    assert_paid_once(here.sandbox, 6)
+
+
+def test_failed_payouts_are_made_new_only_with_their_own_total_confirmed(here: Here) -> None:
+    here.sandbox.on("payouts.create", amount="2.07").outcome("fail:RECIPIENT_ERROR immediate", times=1)
+    here.sandbox.on("payouts.create").outcome("complete immediate")
+    assert here("run", "june.csv", "--wait-final", "30", *FLAGS).code == Exit.REFUSED
+    here("retry-failed", "june.csv.ledger").assert_one_message(Exit.USAGE, "--confirm-total 'XOF 2.07'")
+    assert here("status", "june.csv.ledger", "--json").step("batch")["new"] == 0
+    assert here("retry-failed", "june.csv.ledger", "--confirm-total", "XOF 2.07").code == Exit.DONE
+    assert here("run", "june.csv", "--wait-final", "30").code == Exit.DONE

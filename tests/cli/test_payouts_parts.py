@@ -1,0 +1,162 @@
+"""What `payments payouts` counts, takes, advises and draws, without a run."""
+
+from __future__ import annotations
+
+import io
+import json
+from decimal import Decimal
+
+import pytest
+from rich.console import Console
+
+from payments_async.cli._show import JsonLines
+from payments_async.cli.payouts import advice
+from payments_async.cli.payouts.board import Bar, Lines
+from payments_async.cli.payouts.figures import Figures, Speed, told_duration
+from payments_async.cli.payouts.options import amount_of, seconds_of, share_of, shortest
+from payments_async.cli.payouts.table import standing
+from payments_async.cli.payouts.totals import Confirmation, difference, flags, parsed
+from payments_async.cli.payouts.working import title_of
+
+
+def figures(**counts: int) -> Figures:
+    """So many rows in each state, each of 1.50 XOF."""
+    told = {state.upper(): number for state, number in counts.items()}
+    sums = {state.upper(): Decimal("1.50") * number for state, number in counts.items()}
+    return Figures.of(told, {"XOF": sums})
+
+
+def drawn(renderable: object, width: int) -> list[str]:
+    """The lines it takes on a terminal of this width."""
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    console.print(renderable)
+    assert isinstance(console.file, io.StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), ("2h", 7200), ("1.5h", 5400), ("0", 0)]
+)
+def test_durations_are_read_with_their_unit(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+    told = shortest(seconds)
+    assert told is None or seconds_of(told) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "-1", "soon", "1w", "1e9", "٣", "nan", "31d", " 5", "1h30m"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no duration"):
+        seconds_of(text)
+
+
+@pytest.mark.parametrize("text", ["0", "0.00", "-1", "1e3", "NaN", "Infinity", "1,200", "٣", "", "1."])
+def test_what_is_no_amount_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no amount"):
+        amount_of(text)
+
+
+def test_shares_are_read_as_fractions_or_percent() -> None:
+    assert [share_of(text) for text in ("0", "0.05", "5%", "100%", "1")] == [0, 0.05, 0.05, 1, 1]
+    for text in ("2", "101%", "nan", "-0.1", "", "5 %"):
+        with pytest.raises(ValueError, match="is no share"):
+            share_of(text)
+
+
+def test_confirmed_totals_are_compared_exactly() -> None:
+    totals = {"XOF": Decimal("1200.50"), "GHS": Decimal("1E+2")}
+    assert flags(totals) == "--confirm-total 'GHS 100' --confirm-total 'XOF 1200.50'"
+    assert parsed(["xof 1200.5", "GHS 100"]) == totals
+    assert difference(parsed(["xof 1200.5", "GHS 100.00"]), totals) is None
+    assert difference(parsed(["XOF 1200.51", "GHS 100"]), totals) is not None
+
+
+def test_a_confirmation_is_recognised_only_when_nothing_differs() -> None:
+    said = Confirmation("june", "hash", {"XOF": Decimal("10.50")})
+    assert said.is_said_by(said.to_json())
+    for other in (
+        Confirmation("july", "hash", said.totals),
+        Confirmation("june", "other", said.totals),
+        Confirmation("june", "hash", {"XOF": Decimal("10.51")}),
+    ):
+        assert not other.is_said_by(said.to_json())
+    assert not said.is_said_by("")
+    assert not said.is_said_by("[]")
+
+
+def test_figures_add_up_and_leave_cancelled_rows_out_of_what_is_to_be_paid() -> None:
+    seen = figures(created=4, rejected=1, in_doubt=2, new=3, cancelled=2)
+    assert (seen.rows, seen.done, seen.is_untouched) == (12, 7, False)
+    assert seen.totals() == {"XOF": Decimal("15.00")}
+    assert seen.facts()["sums"]["XOF"]["created"] == "6.00"
+    assert figures(new=3, cancelled=1).is_untouched
+
+
+def test_speed_is_of_the_last_seconds() -> None:
+    speed = Speed()
+    assert (speed.per_second, speed.seconds_left(10)) == (0.0, None)
+    for second in range(60):
+        speed.saw(float(second), 10 * second if second < 30 else 300 + 100 * (second - 30))
+    assert speed.per_second == pytest.approx(100)
+    assert speed.seconds_left(500) == pytest.approx(5)
+
+
+def test_durations_are_told_for_people() -> None:
+    told = [told_duration(seconds) for seconds in (0.42, 3, 42.4, 200, 7500)]
+    assert told == ["0.4 s", "3 s", "42 s", "3 min 20 s", "2 h 05 min"]
+    assert title_of("june") == "batch june"
+    assert title_of("a" * 64) == f"batch {'a' * 12}…"
+
+
+def test_each_exit_code_says_what_to_do_next() -> None:
+    def told(code: int, stopped: str | None = None, *, failed: int = 0, **counts: int) -> str:
+        return " ".join(advice.after_run(figures(**counts), code, stopped, "a b.ledger", failed=failed))
+
+    assert told(0, created=5) == ""
+    assert "1 payout failed for good: `payments payouts retry-failed 'a b.ledger'`" in told(0, failed=1)
+    assert "--state rejected --state conflict" in told(1, rejected=2, conflict=1)
+    assert "2 rows rejected and 1 row in conflict" in told(1, rejected=2, conflict=1)
+    assert "3 rows cancelled; every other row was created." in told(1, cancelled=3)
+    assert "wait 15 minutes and run `payments payouts reconcile 'a b.ledger'`" in told(3, in_doubt=3)
+    assert told(75, "SIGTERM", new=3).startswith("Stopped: SIGTERM. The same `run` command goes on")
+    assert "With that limit raised" in told(75, "as many as --max-rows allows", new=3)
+    unclear = advice.after_run(figures(created=1), 1, None, "l", clean=False)
+    assert "do not agree" in " ".join(unclear)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int) -> None:
+    bar = Bar("Paying")
+    assert drawn(bar, width) == ["  · Paying     …"]
+    bar.read(1200)
+    assert drawn(bar, width) == ["  · Paying     1,200 rows"]
+    bar.show(figures(new=10_000), 0.0)
+    bar.show(figures(new=8_000, created=1_990, rejected=7, in_doubt=3), 2.0)
+    bar.note("Ctrl-C: finishing")
+    first, *rest = drawn(bar, width)
+    assert len(first) <= width
+    assert first.startswith("  · Paying")
+    assert "1,997 of 10,000 19 %" in first
+    if width >= 80:
+        assert [line.strip() for line in rest] == [
+            "1,990 created · 3 in doubt · 7 rejected",
+            "998 a second · 59,910 a minute · 8 s left",
+            "XOF 2,985.00 of 15,000.00",
+            "Ctrl-C: finishing",
+        ]
+
+
+def test_many_currencies_are_told_below_each_other() -> None:
+    sums = {code: {"CREATED": Decimal(10**12)} for code in ("GHS", "KES", "NGN", "XAF", "XOF")}
+    told = drawn(standing(Figures.of({"CREATED": 5}, sums)), 80)
+    assert max(map(len, told)) <= 80
+    assert sum("1,000,000,000,000" in line for line in told) == 5
+
+
+async def test_lines_come_at_most_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines(JsonLines())
+    for moment in range(30):
+        lines.show(figures(new=30 - moment, created=moment), moment / 10)
+    lines.close()
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["created"] for line in told] == [0, 10, 20]
+    assert told[-1]["per_second"] == 10.0

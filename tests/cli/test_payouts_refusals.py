@@ -1,0 +1,301 @@
+"""Bad input to `payments payouts`: one message, the reason and the way out, the right code, nothing sent."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from payments_async.bulk import _ledger_file, _opening
+from payments_async.bulk._handle import Handle, Purpose
+from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger_errors import LedgerBroken, LedgerError, LedgerFull
+from payments_async.cli._exit import Exit
+from payments_async.cli.payouts import beside, confirming, working
+from payments_async.sandbox import Sandbox, SandboxLimits
+from tests.support.payout_command import Here, assert_paid_once, environment_of, payouts_file
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Here]:
+    """The command at a sandbox, in a folder with a file of four payouts."""
+    monkeypatch.chdir(tmp_path)
+    payouts_file(tmp_path, 4)
+    with Sandbox(limits=SandboxLimits.off()) as sandbox:
+        for name, value in environment_of(sandbox).items():
+            monkeypatch.setenv(name, value)
+        yield Here(sandbox, tmp_path, capsys)
+
+
+def replaced(before: str, after: str) -> Callable[[], None]:
+    """The file with something else in it."""
+
+    def change() -> None:
+        file = Path("june.csv")
+        text = file.read_text()
+        assert before in text
+        file.write_text(text.replace(before, after))
+
+    return change
+
+
+def renamed(name: str) -> Callable[[], None]:
+    """The file under another name."""
+
+    def change() -> None:
+        shutil.move("june.csv", name)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "argv", "parts"),
+    [
+        (renamed("july.csv"), ["june.csv"], ["june.csv: cannot be read (No such file or directory)"]),
+        (renamed("june.txt"), ["june.txt"], ["ends in .txt", ".csv, .jsonl, .ndjson and .parquet"]),
+        (lambda: os.mkdir("a.csv"), ["a.csv"], ["is not a regular file"]),
+        (replaced("r3,", "r2,"), ["june.csv"], ["lines 3 and 4 have the same row_key", "make each unique"]),
+        (replaced("r3,", "r2,"), ["june.csv", "--dry-run"], ["have the same row_key"]),
+        (
+            lambda: replaced("r3,", "r2,")() or replaced("row_key", "reference")(),
+            ["june.csv"],
+            ["lines 3 and 4 have the same reference"],
+        ),
+        (replaced("amount", "amnt"), ["june.csv"], ["amnt", "did you mean amount?", "--skip-invalid"]),
+        (replaced("2.07", "NaN"), ["june.csv"], ["line 3", "amount", "nothing was sent", "--rejects"]),
+        (replaced("2.07", "-2"), ["june.csv"], ["line 3", "amount"]),
+        (
+            replaced("2.07", "1234567890123456.07"),
+            ["june.csv", "--strict-amounts"],
+            ["line 3", "amount", "15"],
+        ),
+        (lambda: None, ["june.csv", "--base-url", "ftp://127.0.0.1/v1"], ["base URL"]),
+        (lambda: None, ["june.csv", "--confirm-total", "XOF twelve"], ["--confirm-total", "1200.50"]),
+        (lambda: None, ["june.csv", "--confirm-total", "XOF 1"], ["--confirm-total 'XOF 7.21'"]),
+        (
+            lambda: None,
+            ["june.csv", "--ledger", "june.csv"],
+            ["is the file itself", "another path"],
+        ),
+        (lambda: None, ["june.csv", "--ledger", "no/such/folder"], ["cannot be"]),
+    ],
+)
+def test_an_input_that_cannot_be_paid_is_refused(
+    here: Here, change: Callable[[], None], argv: list[str], parts: list[str]
+) -> None:
+    change()
+    here("run", *argv).assert_one_message(Exit.USAGE, *parts)
+    assert here.sandbox.books.payouts() == []
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--max-rows", "-1"],
+        ["--max-rows", "0"],
+        ["--max-amount", "NaN"],
+        ["--max-amount", "-5"],
+        ["--max-amount", "1e3"],
+        ["--max-failure-rate", "2"],
+        ["--max-failure-rate", "nan"],
+        ["--concurrency", "0"],
+        ["--concurrency", "100000"],
+        ["--patience", "soon"],
+        ["--patience", "-1"],
+        ["--wait-final", "999d"],
+        ["--drain", ""],
+    ],
+)
+def test_absurd_values_are_refused_before_the_file_is_read(here: Here, option: list[str]) -> None:
+    done = here("run", "june.csv", *option)
+    assert done.code == Exit.USAGE
+    assert option[0] in done.err
+    assert "Traceback" not in done.err
+    assert here.sandbox.requests == []
+    assert os.listdir(here.folder) == ["june.csv"]
+
+
+def test_without_a_key_or_an_address_it_says_what_to_set(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PAYMENTS_BASE_URL")
+    here("run", "june.csv").assert_one_message(Exit.USAGE, "--base-url", "PAYMENTS_BASE_URL")
+    monkeypatch.delenv("PAYMENTS_API_KEY")
+    here("run", "june.csv").assert_one_message(Exit.USAGE, "set PAYMENTS_API_KEY")
+    here("reconcile", "june.csv.ledger").assert_one_message(Exit.USAGE, "set PAYMENTS_API_KEY")
+    assert os.listdir(here.folder) == ["june.csv"]
+
+
+def test_a_ledger_that_is_not_there_is_made_by_run_alone(here: Here) -> None:
+    for argv in (["status"], ["check"], ["reconcile"], ["retry-failed"], ["export"]):
+        rest = ["out.csv"] if argv == ["export"] else []
+        here(*argv, "june.csv.ledger", *rest).assert_one_message(Exit.USAGE, "june.csv.ledger: is not there")
+    assert os.listdir(here.folder) == ["june.csv"]
+
+
+def test_a_ledger_goes_with_its_batch_input_environment_address_and_key(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert here("run", "june.csv", "--batch-id", "june").code == Exit.DONE
+    here("run", "june.csv", "--batch-id", "july").assert_one_message(
+        Exit.USAGE, "its batch is june, and this run's is july", "a ledger of its own"
+    )
+    here("run", "june.csv", "--batch-id", "july", "--ledger", "july.ledger").assert_one_message(
+        Exit.USAGE, "same input as batch june", "could be paid again", "--pay-again", "--batch-id"
+    )
+    replaced("2.07", "2.08")()
+    here("run", "june.csv").assert_one_message(
+        Exit.USAGE, "row 2 (line 3, key r2): changed amount, CREATED", "--accept-edits"
+    )
+    here("run", "june.csv", "--accept-edits").assert_one_message(Exit.USAGE, "row 2")
+    replaced("2.08", "2.07")()
+    other = here.sandbox.new_key()
+    monkeypatch.setenv("PAYMENTS_API_KEY", other)
+    said = here("run", "june.csv")
+    said.assert_one_message(Exit.USAGE, "key fingerprint", "must first be shown to see the same payouts")
+    assert other not in said.err
+    monkeypatch.setenv("PAYMENTS_API_KEY", here.sandbox.api_key)
+    with Sandbox() as elsewhere:
+        here("run", "june.csv", "--base-url", elsewhere.base_url).assert_one_message(
+            Exit.USAGE, "its base URL is", elsewhere.base_url
+        )
+        assert elsewhere.requests == []
+    monkeypatch.setenv("PAYMENTS_API_KEY", "sk_live_abcdef")
+    here("run", "june.csv", "--base-url", "https://127.0.0.1:9/v1").assert_one_message(
+        Exit.USAGE, "its environment is sandbox, and this run's is live"
+    )
+    assert_paid_once(here.sandbox, 4)
+
+
+def test_a_spoilt_ledger_is_told_by_every_command(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert here("run", "june.csv").code == Exit.DONE
+    ledger = Path("june.csv.ledger")
+    whole = ledger.read_bytes()
+    monkeypatch.setattr(_opening, "SCHEMA", 0)
+    here("run", "june.csv").assert_one_message(Exit.USAGE, "knows up to 0", "version that wrote it")
+    monkeypatch.undo()
+    monkeypatch.chdir(here.folder)
+    for name, value in environment_of(here.sandbox).items():
+        monkeypatch.setenv(name, value)
+    os.chmod(ledger, 0o644)
+    here("run", "june.csv").assert_one_message(Exit.USAGE, "chmod 600")
+    os.chmod(ledger, 0o600)
+    ledger.write_bytes(whole[: len(whole) // 2])
+    for argv in (["run", "june.csv"], ["status", "june.csv.ledger"]):
+        here(*argv).assert_one_message(Exit.USAGE, "june.csv.ledger", "newest whole copy")
+    here("check", "june.csv.ledger").assert_one_message(Exit.REFUSED, "newest whole copy")
+    ledger.write_bytes(whole[:-4096] + bytes(4096))
+    assert here("check", "june.csv.ledger").code == Exit.REFUSED
+    ledger.write_bytes(b"not a ledger at all" * 50)
+    here("run", "june.csv").assert_one_message(Exit.USAGE, "is no ledger of this package", "another path")
+    ledger.write_bytes(whole)
+    assert here("run", "june.csv").code == Exit.DONE
+    assert_paid_once(here.sandbox, 4)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_is_told(here: Here) -> None:
+    os.chmod(here.folder, 0o500)
+    try:
+        here("run", "june.csv").assert_one_message(Exit.USAGE, "june.csv.ledger", "writable")
+    finally:
+        os.chmod(here.folder, 0o700)
+
+
+def test_a_full_disk_stops_before_anything_is_sent(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_ledger_file.Ballast, "ready", lambda self: False)
+    here("run", "june.csv").assert_one_message(Exit.USAGE, "no room is left on the disk", "make room")
+    assert here.sandbox.books.payouts() == []
+
+
+def test_a_ledger_deleted_in_mid_run_stops_it_and_the_same_command_pays_the_rest(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payouts_file(here.folder, 60)
+    here.sandbox.on("payouts.create", amount="1.07").respond("slow:0.2s")
+    real = Handle.transact
+    intents = []
+
+    async def deleted(self: Handle, work: object, purpose: Purpose = Purpose.READ) -> object:
+        if purpose is Purpose.INTENT:
+            intents.append(purpose)
+            if len(intents) == 2:
+                os.unlink("june.csv.ledger")
+        return await real(self, work, purpose)  # type: ignore[arg-type] # passed on as it came
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Handle, "transact", deleted)
+        done = here("run", "june.csv", "--concurrency", "10")
+    assert done.code == Exit.RESUMABLE, done
+    assert "june.csv.ledger was deleted, moved or replaced" in done.err
+    assert "Traceback" not in done.err
+    for left in here.folder.glob("june.csv.ledger*"):
+        left.unlink()
+    assert here("run", "june.csv").code == Exit.DONE  # from the same file: the references are the same
+    assert_paid_once(here.sandbox, 60)
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"), [(LedgerFull, Exit.RESUMABLE), (LedgerBroken, Exit.OUTCOME_UNKNOWN)]
+)
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_outcomes_that_the_ledger_cannot_take_are_kept_elsewhere(
+    here: Here,
+    monkeypatch: pytest.MonkeyPatch,
+    failure: type[LedgerError],
+    code: Exit,
+    is_writable: bool,
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise failure("june.csv.ledger", "as planned")
+
+    def no_room(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "record", refuse)
+        if not is_writable:
+            patch.setattr(beside, "write", no_room)
+        done = here("run", "june.csv")
+    done.assert_one_message(code, "as planned", "4 outcomes are not recorded")
+    kept = Path("june.csv.ledger.unrecorded.json").read_text() if is_writable else done.out.splitlines()[-1]
+    assert {outcome["number"] for outcome in json.loads(kept)} == {1, 2, 3, 4}
+    assert here("run", "june.csv").code == Exit.DONE
+    assert_paid_once(here.sandbox, 4)
+
+
+def test_a_certificate_or_an_export_that_cannot_be_written_is_told(here: Here) -> None:
+    assert here("run", "june.csv").code == Exit.DONE
+    here("reconcile", "june.csv.ledger", "--certificate", "no/where.json").assert_one_message(
+        Exit.REFUSED, "no/where.json", "No such file or directory"
+    )
+    here("export", "june.csv.ledger", "no/where.csv").assert_one_message(Exit.USAGE, "cannot be written")
+    here("export", "june.csv.ledger", "out.txt").assert_one_message(Exit.USAGE, "ends in .txt")
+    here("export", "june.csv.ledger", "june.csv").assert_one_message(Exit.USAGE, "batch's input")
+    here("retry-failed", "june.csv.ledger", "--row", "9").assert_one_message(Exit.USAGE, "row 9")
+    assert here("export", "june.csv.ledger", "out.csv", "--state", "lost").code == Exit.USAGE
+
+
+def test_a_key_that_is_refused_stops_the_run_and_leaves_every_row_new(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAYMENTS_API_KEY", here.sandbox.new_key("inactive"))
+    done = here("run", "june.csv")
+    assert (done.code, done.step("finished")["new"]) == (Exit.RESUMABLE, 4)
+    assert "payments: Stopped: " in done.err
+    assert "401" in done.err
+
+
+def test_without_the_bulk_extra_it_says_what_to_install(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(working, "find_spec", lambda name: None)
+    here("run", "june.csv").assert_one_message(Exit.USAGE, "pip install 'payments-sdk[bulk]'")
+
+
+def test_nobody_is_asked_where_nobody_can_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open(os.devnull) as nobody:
+        monkeypatch.setattr("sys.stdin", nobody)
+        assert confirming.terminal() is None

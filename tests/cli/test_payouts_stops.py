@@ -1,0 +1,115 @@
+"""`payments payouts run` stopped, cut off and killed in processes of its own, and gone on with."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from payments_async.cli import main
+from payments_async.cli._exit import Exit
+from payments_async.sandbox import Sandbox, SandboxLimits
+from tests.support.payout_command import (
+    Here,
+    OnTerminal,
+    assert_paid_once,
+    environment_of,
+    payouts_file,
+    started,
+    until,
+)
+
+ROWS = 600
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Here]:
+    """The command at a sandbox, in a folder with a file of payouts."""
+    monkeypatch.chdir(tmp_path)
+    payouts_file(tmp_path, ROWS)
+    with Sandbox(limits=SandboxLimits.off()) as sandbox:
+        for name, value in environment_of(sandbox).items():
+            monkeypatch.setenv(name, value)
+        yield Here(sandbox, tmp_path, capsys)
+
+
+def begun(here: Here, *options: str) -> subprocess.Popen[str]:
+    """A run in a process of its own."""
+    return started(environment_of(here.sandbox), "run", "june.csv", *options, cwd=here.folder)
+
+
+def test_sigterm_drains_kill_9_kills_and_the_same_command_pays_each_row_once(here: Here) -> None:
+    here.sandbox.on("payouts.create").respond("slow:0.1s", times=ROWS)
+    with begun(here, "--concurrency", "8") as first:
+        until(first, created=1)
+        looked = here("status", "june.csv.ledger", "--json")
+        assert (looked.code, looked.step("running")["pid"]) == (Exit.DONE, first.pid)
+        assert looked.step("running")["rows"] == ROWS
+        assert looked.step("running")["age"] < 30
+        assert f"process {first.pid} works on it" in here("status", "june.csv.ledger").out
+        here("run", "june.csv").assert_one_message(
+            Exit.USAGE, f"in use by process {first.pid}", "wait for it to end"
+        )
+        first.send_signal(signal.SIGTERM)
+        _, err = first.communicate(timeout=40)
+    assert first.returncode == Exit.RESUMABLE
+    assert err == (
+        "payments: Stopped: SIGTERM. The same `run` command goes on where it stopped; "
+        "nothing is paid twice.\n"
+    )
+    assert here("status", "june.csv.ledger", "--json").step("batch")["in_flight"] == 0
+
+    with begun(here, "--concurrency", "8") as second:
+        paid = len(here.sandbox.books.payouts())
+        assert paid < ROWS
+        until(second, created=paid + 1)
+        second.kill()
+        second.communicate(timeout=20)
+    assert second.returncode == -signal.SIGKILL
+    assert len(here.sandbox.books.payouts()) < ROWS
+    here.sandbox.clear_rules()
+    assert here("run", "june.csv").code == Exit.DONE
+    assert_paid_once(here.sandbox, ROWS)
+
+
+def test_a_second_ctrl_c_cuts_at_once_and_a_row_that_hangs_is_found_out_later(here: Here) -> None:
+    payouts_file(here.folder, 5)
+    here.sandbox.on("payouts.create", amount="3.07").respond("hang")
+    with OnTerminal(environment_of(here.sandbox), "run", "june.csv", cwd=here.folder) as terminal:
+        terminal.until("4 created")
+        terminal.type("\x03")
+        terminal.until("Ctrl-C: finishing what is under way, 30 s at most")
+        terminal.type("\x03")
+        assert terminal.end() == Exit.RESUMABLE
+        told = terminal.seen.rpartition("once more")[2]
+    assert "Under way" in told
+    assert "payments: Stopped: Ctrl-C, twice. 1 row under way will be asked about first." in " ".join(
+        told.split()
+    )
+    assert "Traceback" not in told
+    assert main(["payouts", "run", "june.csv"]) == Exit.DONE
+    assert_paid_once(here.sandbox, 5)
+
+
+def test_a_drain_ends_at_its_deadline(here: Here) -> None:
+    payouts_file(here.folder, 5)
+    here.sandbox.on("payouts.create", amount="3.07").respond("hang")
+
+    def interrupt() -> None:
+        while len(here.sandbox.books.payouts()) < 4:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    done = here("run", "june.csv", "--drain", "0.2s")
+    assert (done.code, done.step("finished")["in_flight"]) == (Exit.RESUMABLE, 1)
+    assert done.step("note")["told"].startswith("Ctrl-C: finishing what is under way, 0.2 s at most")
+    assert "1 row under way will be asked about first" in done.err
