@@ -72,7 +72,7 @@ async def certify(ledger: Ledger, service: Service) -> Certificate:
     header = ledger.header
     binding = header.binding
     return Certificate(
-        report_of(header, ledger.totals),
+        report_of(header, ledger.totals, ends=await ledger.ends()),
         binding.environment,
         binding.base_url,
         binding.key_fingerprint,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from . import _placing
@@ -12,6 +12,7 @@ from ._report import BatchReport, report_of
 from ._session import OnProgress, Session
 from ._stopping import Stopping
 from .errors import BulkError
+from .ledger_errors import LedgerError
 
 if TYPE_CHECKING:
     from ._certificate import Certificate
@@ -54,23 +55,21 @@ class Work:
         from ._engine import Engine
 
         session = self._session
-        with self._under_way() as stopping:
+        async with self._under_way() as stopping:
             await _placing.require_place(session.ledger, session.service)
             engine = Engine(session.ledger, session.service, pace, stopping, self._telling(on_progress))
             await engine.run()
             stopping.on_drain = bool  # the engine has nothing left to drain
             if wait_final is not None and not stopping.draining:
                 await self._follow(wait_final, stopping, on_progress)
-            await self.count_ends()
         return self.report(stopping.reason, followed=wait_final is not None)
 
     async def follow(self, seconds: float, on_progress: OnProgress | None) -> BatchReport:
         """Mirror the payouts' statuses for so many seconds."""
         session = self._session
-        with self._under_way() as stopping:
+        async with self._under_way() as stopping:
             await _placing.require_place(session.ledger, session.service)
             await self._follow(seconds, stopping, on_progress)
-            await self.count_ends()
         return self.report(stopping.reason, followed=True)
 
     async def _follow(self, seconds: float, stopping: Stopping, on_progress: OnProgress | None) -> None:
@@ -86,29 +85,25 @@ class Work:
         from ._reconciling import reconcile
 
         session = self._session
-        with self._under_way():
+        async with self._under_way():
             await _placing.require_place(session.ledger, session.service)
-            certificate = await reconcile(session.ledger, session.service, self._telling(on_progress))
-            await self.count_ends()
-        return certificate
+            return await reconcile(session.ledger, session.service, self._telling(on_progress))
 
     async def retry_failed(self, rows: Collection[int] | None, *, dry_run: bool) -> RetryReport:
         """Begin rows anew whose payouts have failed."""
         from ._retrying import Retrier
 
         session = self._session
-        with self._under_way():
+        async with self._under_way():
             await _placing.require_place(session.ledger, session.service)
             retrier = Retrier(session.ledger, session.service, rows, dry_run=dry_run)
-            report = await retrier.retry(self._telling(None))
-            await self.count_ends()
-        return report
+            return await retrier.retry(self._telling(None))
 
     def _telling(self, on_progress: OnProgress | None) -> Callable[[], object]:
         return lambda: self._session.committed(on_progress)
 
-    @contextmanager
-    def _under_way(self) -> Iterator[Stopping]:
+    @asynccontextmanager
+    async def _under_way(self) -> AsyncIterator[Stopping]:
         """The one piece of work that is under way. Raises BulkError while there is another."""
         if self._stopping is not None:
             raise BulkError(
@@ -121,3 +116,5 @@ class Work:
         finally:
             self._stopping = None
             self._session.tell(running=False)
+            with suppress(LedgerError):  # why the work ended matters more
+                await self.count_ends()

@@ -253,6 +253,7 @@ async def test_a_list_that_fails_midway_leaves_each_row_retried_once_or_not_yet(
         with pytest.raises(PaymentsError):
             await batch.retry_failed()
         assert [row.number for row in await ledger_rows(batch) if row.known.generation] == [150]
+        assert (batch.status().failed, batch.status().awaited) == (1, 0)
         assert (await batch.retry_failed()).rows == (1,)
         assert (await batch.run(wait_final=60.0)).finals == {"completed": 150}
     assert len(service.books.payouts()) == 152
