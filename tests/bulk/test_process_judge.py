@@ -1,0 +1,99 @@
+"""What the proofs by real processes take for a breach: the judge is held to its word."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async.sandbox import PayoutEntry
+from tests.support.disturbed import Row
+from tests.support.processes import Batch, End, breaches
+
+PAID: tuple[Row, ...] = (("XOF", Decimal("1.07")), ("GHS", Decimal("2.07")), ("XOF", Decimal("3.07")))
+BATCH = Batch(frozenset(PAID), Path("rows.csv"), Path("rows.ledger"))
+
+
+@attrs.frozen
+class Ended:
+    """A batch that ended well: three rows, all paid."""
+
+    rows: tuple[Row, ...] = PAID
+    counts: tuple[int, int] = (3, 0)
+    """Created and rejected, as the ledger has it."""
+    created: int = 3
+    """As the command said."""
+    sums: tuple[str, str] = ("4.14", "2.07")
+    seen: int = 3
+    clean: bool = True
+    code: int = 0
+    refused: frozenset[Row] = frozenset()
+
+    def breaches(self) -> list[str]:
+        """What the judge says."""
+        return breaches(BATCH, map(entry, self.rows), self._certificate(), self._end(), set(self.refused))
+
+    def _certificate(self) -> dict[str, Any]:
+        created, rejected = self.counts
+        sums = dict(zip(("XOF", "GHS"), self.sums, strict=True))
+        return {
+            "counts": {"CREATED": created, "REJECTED": rejected},
+            "sums": {currency: {"CREATED": amount} for currency, amount in sums.items()},
+            "list": {"seen": self.seen},
+            "ledger": {},
+            "clean": self.clean,
+        }
+
+    def _end(self) -> End:
+        sums = dict(zip(("XOF", "GHS"), self.sums, strict=True))
+        told = {
+            "created": self.created,
+            "rejected": self.counts[1],
+            "sums": {currency: {"created": amount} for currency, amount in sums.items()},
+        }
+        return End(self.code, "{}\n" + json.dumps(told), "")
+
+
+def entry(row: Row) -> PayoutEntry:
+    """Its line in the books."""
+    currency, amount = row
+    return PayoutEntry("po", "ref", amount, currency, "pending", "mtn", "key", None, 0.0)
+
+
+def test_a_batch_that_ended_well_has_no_breach() -> None:
+    assert Ended().breaches() == []
+
+
+def test_a_row_that_the_service_refused_may_be_unpaid() -> None:
+    well = Ended(PAID[:2], (2, 1), 2, ("1.07", "2.07"), 2, code=1, refused=frozenset({PAID[2]}))
+    assert well.breaches() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"rows": (*PAID, PAID[0])}, "1 rows were paid twice"),
+        ({"rows": PAID[:2]}, "1 rows were lost"),
+        ({"sums": ("4.15", "2.07")}, "the certificate's sums differ"),
+        ({"counts": (2, 1)}, "the certificate's counts differ"),
+        ({"created": 2}, "the last run's report differs"),
+        ({"seen": 2}, "the list was not seen whole"),
+        ({"clean": False}, "the certificate is not clean"),
+        ({"code": 1}, "the last exit code is wrong"),
+    ],
+)
+def test_each_thing_that_is_not_as_the_books_have_it_is_a_breach(change: dict[str, Any], told: str) -> None:
+    found = attrs.evolve(Ended(), **change).breaches()
+    assert any(problem.startswith(told) for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "fine"),
+    [(0, "", True), (75, "", True), (-9, "", True), (2, "usage", False), (1, "Traceback ...", False)],
+)
+def test_an_end_that_no_run_may_have_is_a_problem(code: int, said: str, fine: bool) -> None:
+    assert (End(code, "", said).problem is None) == fine
