@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.sandbox import PayoutEntry
-from tests.support.disturbed import Row
+from payments_async.sandbox import PayoutEntry, _scenarios
+from tests.support.disturbed import HALTING, PASSING, REFUSING, Row
 from tests.support.processes import Batch, End, breaches
 
 PAID: tuple[Row, ...] = (("XOF", Decimal("1.07")), ("GHS", Decimal("2.07")), ("XOF", Decimal("3.07")))
@@ -97,3 +97,7 @@ def test_each_thing_that_is_not_as_the_books_have_it_is_a_breach(change: dict[st
 )
 def test_an_end_that_no_run_may_have_is_a_problem(code: int, said: str, fine: bool) -> None:
     assert (End(code, "", said).problem is None) == fine
+
+
+def test_every_kind_of_fault_that_the_sandbox_has_is_had() -> None:
+    assert {word.partition(":")[0] for word in PASSING + REFUSING + HALTING} == set(_scenarios._FAULTS)
