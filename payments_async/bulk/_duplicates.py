@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from contextlib import aclosing
+from itertools import islice, pairwise
 from typing import Final
 
 from ._reading import Reading
@@ -12,6 +13,7 @@ from ._records import Duplicate
 from .sources import Row
 
 _TOLD: Final = 100
+_PARTS: Final = 16
 _BITS: Final = (1 << 64) - 1
 _Name = tuple[str, str]
 
@@ -29,12 +31,10 @@ class Names:
     def suspects(self) -> set[int]:
         """Hashes that occurred more than once, a hundred at most."""
         found: set[int] = set()
-        before = None
-        for each in sorted(self._seen):
-            if each == before and len(found) < _TOLD:
-                found.add(each)
-            before = each
-        return found
+        for part in range(_PARTS):  # sorted at once, a million would take 40 bytes each
+            some = sorted(each for each in self._seen if each % _PARTS == part)
+            found.update(each for each, after in pairwise(some) if each == after)
+        return set(islice(found, _TOLD))
 
 
 def _names(row: Row) -> Iterator[_Name]:
