@@ -31,7 +31,6 @@ ABLATED = (
     "conflict_is_not_failure",
     "refusal_needs_no_doubt",
     "credentials_halt",
-    "wrong_address_halts",
     "throttling_keeps_row",
     "doubt_outlives_crash",
     "key_names_epoch",
