@@ -156,6 +156,20 @@ def test_other_rows_are_asked_about_again(here: Here) -> None:
     assert_paid_once(here.sandbox, 6)
 
 
+def test_the_same_file_for_another_project_is_asked_about_again(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert here("run", "june.csv", *FLAGS).code == Exit.DONE
+    Path("june.csv.ledger").unlink()
+    Path("june.csv.ledger.lock").unlink()
+    other = here.sandbox.new_key()
+    monkeypatch.setenv("PAYMENTS_API_KEY", other)
+    here("run", "june.csv").assert_one_message(Exit.USAGE, "a live key pays real money")
+    kept = Path("june.csv.ledger.confirmed.json").read_text()
+    assert here.sandbox.api_key not in kept
+    assert_paid_once(here.sandbox, 6)
+
+
 def test_failed_payouts_are_made_new_only_with_their_own_total_confirmed(here: Here) -> None:
     here.sandbox.on("payouts.create", amount="2.07").outcome("fail:RECIPIENT_ERROR immediate", times=1)
     here.sandbox.on("payouts.create").outcome("complete immediate")

@@ -71,12 +71,13 @@ def test_confirmed_totals_are_compared_exactly() -> None:
 
 
 def test_a_confirmation_is_recognised_only_when_nothing_differs() -> None:
-    said = Confirmation("june", "hash", {"XOF": Decimal("10.50")})
+    said = Confirmation("june", "hash", "here", {"XOF": Decimal("10.50")})
     assert said.is_said_by(said.to_json())
     for other in (
-        Confirmation("july", "hash", said.totals),
-        Confirmation("june", "other", said.totals),
-        Confirmation("june", "hash", {"XOF": Decimal("10.51")}),
+        Confirmation("july", "hash", "here", said.totals),
+        Confirmation("june", "other", "here", said.totals),
+        Confirmation("june", "hash", "there", said.totals),
+        Confirmation("june", "hash", "here", {"XOF": Decimal("10.51")}),
     ):
         assert not other.is_said_by(said.to_json())
     assert not said.is_said_by("")

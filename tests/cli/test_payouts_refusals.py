@@ -149,7 +149,7 @@ def test_a_ledger_goes_with_its_batch_input_environment_address_and_key(
     )
     replaced("2.07", "2.08")()
     here("run", "june.csv").assert_one_message(
-        Exit.USAGE, "row 2 (line 3, key r2): changed amount, CREATED", "--accept-edits"
+        Exit.USAGE, "row 2 (line 3, key r2): changed amount, CREATED", "cannot be taken over"
     )
     here("run", "june.csv", "--accept-edits").assert_one_message(Exit.USAGE, "row 2")
     replaced("2.08", "2.07")()

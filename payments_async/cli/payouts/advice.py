@@ -28,7 +28,7 @@ def after_run(
         goes_on = _LIMITED if stopped and "--max-" in stopped else _GOES_ON
         parts = [f"{_stopped(stopped)} {_unsure(figures.counts['in_flight'])}{goes_on}"]
     elif code == 3:
-        parts = [doubtful(figures.counts["in_doubt"], ledger)]
+        parts = [doubtful(figures.counts["in_doubt"], ledger), _failed(failed, ledger)]
     elif code == 1:
         parts = [refused(figures.counts, ledger), _failed(failed, ledger), _disagreeing(clean, ledger)]
     else:

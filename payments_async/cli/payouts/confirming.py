@@ -52,7 +52,7 @@ def _asked(text: str) -> str:
 def confirm(wanted: Confirmation, rows: int, ledger: str, asking: Asking) -> str | None:
     """See that somebody agreed to this total: how it was said, None where nobody has to.
 
-    A batch that was confirmed once is not asked about again, unless its rows or its total changed.
+    A batch that was confirmed once is not asked about again, unless its rows, its total or the key changed.
 
     Raises Ended, and nothing was sent.
     """
@@ -60,7 +60,7 @@ def confirm(wanted: Confirmation, rows: int, ledger: str, asking: Asking) -> str
     if asking.is_live and not asking.given and wanted.is_said_by(beside.read(path)):
         return "earlier, and nothing has changed since"
     how = confirm_once(wanted.totals, rows, asking)
-    if how:
+    if asking.is_live:
         with contextlib.suppress(OSError):  # then it is asked again next time
             beside.write(path, wanted.to_json())
     return how

@@ -13,10 +13,6 @@ from ...bulk.ledger_errors import (
 )
 
 _WAYS_OUT: Final[dict[type[LedgerError], str]] = {
-    LedgerOfAnotherInput: (
-        "give the file as it was, or take the edits of rows that were not paid yet with --accept-edits, "
-        "or give new rows a file and a ledger of their own"
-    ),
     InputPaidElsewhere: (
         "go on with that ledger (--ledger) or its batch (--batch-id), or, to pay the same rows a second "
         "time on purpose, pass --pay-again"
@@ -25,11 +21,33 @@ _WAYS_OUT: Final[dict[type[LedgerError], str]] = {
 }
 """Where the library names its own arguments, or the command knows more."""
 
+_SHOWN: Final = 10
+_TAKE: Final = (
+    "Give the file as it was, or take the edits of rows that were not paid yet with --accept-edits, "
+    "or give new rows a file and a ledger of their own."
+)
+_CANNOT: Final = (
+    "Such edits cannot be taken over: what was sent stays as it was sent. Give the file as it was, "
+    "and give new rows a file and a ledger of their own."
+)
+
 
 def told(error: BulkError) -> str:
     """The message for an operator."""
+    if isinstance(error, LedgerOfAnotherInput):
+        return _edited(error)
     if isinstance(error, LedgerError) and type(error) in _WAYS_OUT:
         return f"{error.path}: {error.problem}; {_WAYS_OUT[type(error)]}"
     if isinstance(error, SourceErrors):
         return f"{error}\nMend them, or pay the other rows: --skip-invalid --rejects rejects.csv"
     return str(error)
+
+
+def _edited(error: LedgerOfAnotherInput) -> str:
+    """Which rows are not as the ledger has them, a line for each, and what can be done about them."""
+    shown = [f"  {difference}" for difference in error.differences[:_SHOWN]]
+    rest = error.total - len(shown)
+    head = f"{error.path}: the file is not as it was read into the ledger; nothing was sent"
+    can_be_taken = not shown or any(difference.is_acceptable for difference in error.differences)
+    way_out = _TAKE if can_be_taken else _CANNOT
+    return "\n".join([head, *shown, *([f"  and {rest:,} more"] if rest else []), way_out])

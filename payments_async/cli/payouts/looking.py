@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.text import Text
+from rich.padding import Padding
 
 from ..._runtime import SYSTEM
 from ...bulk import PayoutBatch, RowState
@@ -44,7 +44,7 @@ async def status(ledger: str, stage: Stage) -> Exit:
     )
     stage.show.picture(standing(figures))
     for sentence in () if figures.is_untouched else todo:
-        stage.show.picture(Text(f"  {sentence}"))
+        stage.show.picture(Padding(sentence, (0, 0, 0, 2)))
     return Exit.DONE
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import attrs
 
+from ..._auth import read_key
 from ..._runtime import SYSTEM
 from ...bulk import BatchReport, PayoutBatch, Progress
 from .._exit import Exit
@@ -37,8 +38,10 @@ async def pay(order: Order, stage: Stage) -> Exit:
 def _confirm(batch: PayoutBatch, order: Order, stage: Stage) -> None:
     figures = figures_of(batch.status())
     said = beside.status_said(order.ledger).get("input_hash")
-    wanted = Confirmation(batch.status().batch_id, str(said or ""), figures.totals())
-    live = is_live(os.environ.get("PAYMENTS_API_KEY", ""))
+    key = os.environ["PAYMENTS_API_KEY"]
+    place = f"{order.base_url or os.environ['PAYMENTS_BASE_URL']} {read_key(key).fingerprint}"
+    wanted = Confirmation(batch.status().batch_id, str(said or ""), place, figures.totals())
+    live = is_live(key)
     asking = Asking(order.confirm_total, live, stage.interrupts.asking, terminal())
     how = confirm(wanted, figures.rows - figures.counts["cancelled"], order.ledger, asking)
     if how:

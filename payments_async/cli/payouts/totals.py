@@ -74,6 +74,8 @@ class Confirmation:
 
     batch_id: str
     input_hash: str
+    place: str
+    """The service's address and the key's fingerprint: another project has not been paid yet."""
     totals: Money
 
     def to_json(self) -> str:
