@@ -38,6 +38,9 @@ ABLATED = (
 )
 """Safeguards that the real engine asks for by name, so that they can be turned off in it."""
 
+_OF_ABSENCE = (Finding.LOOK_AGAIN, Finding.LOOK_EVERYWHERE, Finding.WAIT, Finding.NEXT_EPOCH)
+"""What follows when a walk of the list does not show a row's payout; one it shows is counted as found."""
+
 EVENTS = (
     # Machines, disks, clocks
     "crash",
@@ -101,7 +104,9 @@ EVENTS = (
     # Decisions
     "next epoch",
     *(f"found: {witness}" for witness in Witness),
-    *(f"resolution: {finding}" for finding in Finding),
+    *(f"resolution: {finding}" for finding in _OF_ABSENCE),
+    "IN_DOUBT to CREATED",
+    "IN_DOUBT to CONFLICT",
     *(f"exit {code}" for code in (0, 1, 3, 75)),
 )
 """What must happen in a campaign of two thousand schedules."""
