@@ -6,6 +6,7 @@ The core takes the time as an argument; this is where its callers get one. Time 
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import threading
 import time
@@ -17,6 +18,11 @@ EPOCH = 1_767_225_600.0
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Digits and letters without the four that are easily misread."""
+
+
+def real_seconds() -> float:
+    """Seconds of the machine's own clock, from any beginning: only differences mean something."""
+    return time.monotonic()
 
 
 class Clock(Protocol):
@@ -71,6 +77,23 @@ class VirtualClock:
             self._origin += seconds
             wakers = list(self._wakers.values())
         for wake in wakers:
+            wake()
+
+    @property
+    def speed(self) -> float:
+        """Sandbox seconds per real second; 0 while the clock is frozen."""
+        return self._speed
+
+    def set_speed(self, speed: float) -> None:
+        """Go on from the present time at another speed, 0 to freeze; `ValueError` when negative."""
+        if not 0 <= speed < math.inf:
+            raise ValueError("speed must be 0 (frozen) or more")
+        with self._lock:
+            real = time.monotonic()
+            self._origin += (real - self._anchor) * self._speed
+            self._anchor, self._speed = real, speed
+            wakers = list(self._wakers.values())
+        for wake in wakers:  # sleepers set their alarms anew
             wake()
 
     async def sleep(self, seconds: float) -> None:

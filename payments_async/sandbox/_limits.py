@@ -74,8 +74,20 @@ class Excess:
     wait: float
 
 
+@attrs.frozen
+class Gauge:
+    """How full a window is: `used` of `limit` requests per minute. `scope` is a class or `record <id>`."""
+
+    scope: str
+    used: int
+    limit: int
+
+
 class Windows(Protocol):
     """Counts requests by scope."""
+
+    def used(self, now: float) -> dict[str, int]:
+        """How many requests count at present, by scope; without those of which none does."""
 
     def wait(self, scope: str, limit: int, now: float) -> float:
         """Seconds until `scope` has room for one more; 0 when it has."""
@@ -102,6 +114,10 @@ class AlignedWindows:
         """One request falls into `scope`; follows a `wait` at the same `now`."""
         self._counts[scope] = self._counts.get(scope, 0) + 1
 
+    def used(self, now: float) -> dict[str, int]:
+        """How many requests count at present, by scope; without those of which none does."""
+        return dict(self._counts) if int(now // WINDOW) == self._minute else {}
+
 
 class SlidingWindows:
     """The times of the last minute's requests, by scope."""
@@ -121,6 +137,11 @@ class SlidingWindows:
         if now >= self._sweep_at:
             self._sweep_at = now + WINDOW
             self._times = {name: times for name, times in self._times.items() if self._recent(name, now)}
+
+    def used(self, now: float) -> dict[str, int]:
+        """How many requests count at present, by scope; without those of which none does."""
+        counts = {scope: len(self._recent(scope, now)) for scope in list(self._times)}
+        return {scope: count for scope, count in counts.items() if count}
 
     def _recent(self, scope: str, now: float) -> deque[float]:
         times = self._times.setdefault(scope, deque())
@@ -144,6 +165,22 @@ class Meter:
         for scope, _ in scopes:
             self._windows.count(scope, now)
         return None
+
+    def gauges(self, now: float) -> list[Gauge]:
+        """How full each window is: the classes that have a limit, then the records in use."""
+        used, limits = self._windows.used(now), self._limits
+        classes = {
+            "writes": limits.writes,
+            "reads": limits.reads,
+            "refund_availability": limits.refund_availability,
+            "diagnostics": limits.diagnostics,
+        }
+        gauges = [
+            Gauge(scope, used.get(scope, 0), rate) for scope, rate in classes.items() if rate is not None
+        ]
+        per_record = limits.diagnostics_per_record
+        records = [scope for scope in used if scope.startswith("record ")] if per_record is not None else []
+        return gauges + [Gauge(scope, used[scope], per_record or 0) for scope in records]
 
     def _full(self, scopes: Sequence[tuple[str, int]], now: float) -> list[Excess]:
         waits = [(limit, self._windows.wait(scope, limit, now)) for scope, limit in scopes]

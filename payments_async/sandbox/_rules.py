@@ -53,6 +53,8 @@ class Rule:
     match: Mapping[str, object]
     tenant: str | None
     """Fingerprint of the only API key it holds for."""
+    id: str = ""
+    """Names it within its sandbox."""
     scenario: Scenario = NOTHING
     used: int = 0
     """Requests it has met with its faults, and records it has given its outcome."""

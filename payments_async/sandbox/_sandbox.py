@@ -12,15 +12,18 @@ from typing import Self
 
 from . import _control
 from ._books import Books, PaymentEntry, payment_entry
-from ._clock import Clock, VirtualClock
+from ._clock import Clock, VirtualClock, real_seconds
+from ._console import PREFIX as CONSOLE
+from ._console import answer_console
 from ._core import Core
+from ._journal import Journal
 from ._limits import SandboxLimits
 from ._operations import PREFIX
 from ._profiles import Profile, profile_named
 from ._rules import Rule, check_operation
 from ._server import HOST, Server, check_port
 from ._tenants import KeyStatus, fingerprint_of
-from ._values import Answer, Change, Delivery, Effect, LoggedRequest, Request
+from ._values import Answer, Change, Delivery, Effect, LoggedRequest, Request, Stream
 from ._world import World
 
 KEPT = 20_000
@@ -55,11 +58,13 @@ class Sandbox:
         self.clock: Clock = clock or VirtualClock.real()
         self._core = Core(chosen, limits or SandboxLimits(), seed)
         self._profile = chosen.name
+        self._rules_made = 0
         self._port = port
         self._server: Server | None = None
         self._lock = threading.RLock()
         self._requests: deque[LoggedRequest] = deque(maxlen=KEPT)
         self._deliveries: deque[Delivery] = deque(maxlen=KEPT)
+        self._journal = Journal()
         self.books: Books = Books(self._present)
         self.api_key: str = self.new_key()
 
@@ -108,15 +113,41 @@ class Sandbox:
         unknown operation.
         """
         check_operation(operation)
-        rule = Rule(operation, match, fingerprint_of(api_key) if api_key else None)
         with self._lock:
+            self._rules_made += 1
+            name = f"rule_{self._rules_made}"
+            rule = Rule(operation, match, fingerprint_of(api_key) if api_key else None, name)
             self._core.rules.append(rule)
         return rule
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The rules set with `on`, used up or not, the one that counts first in front."""
+        with self._lock:
+            return list(self._core.rules)
+
+    def remove_rule(self, rule: Rule | str) -> None:
+        """Forget one rule, or the one with this `id`; `LookupError` when it is not set."""
+        name = rule if isinstance(rule, str) else rule.id
+        with self._lock:
+            kept = [known for known in self._core.rules if known.id != name]
+            if len(kept) == len(self._core.rules):
+                raise LookupError(f"no rule {name!r}")
+            self._core.rules[:] = kept
 
     def clear_rules(self) -> None:
         """Forget every rule set with `on`."""
         with self._lock:
             self._core.rules.clear()
+
+    def reset(self) -> None:
+        """Start over: no records, rules, timers, counts or journal. Keys and the time stay as they are."""
+        with self._lock:
+            self._core.world.reset()
+            self._core.rules.clear()
+            self._requests.clear()
+            self._deliveries.clear()
+            self._journal.clear()
 
     def advance(self, seconds: float) -> list[Change]:
         """Skip `seconds` of sandbox time ahead; gives what fell due on the way, in order."""
@@ -177,17 +208,21 @@ class Sandbox:
         """Answer one request in the caller's thread; `answer.fault` says how the line should misbehave.
 
         `path` is as on the wire, with the version prefix and the query string: `/v1/payouts?per_page=2`. The
-        hosted page is at `/checkout/{id}`.
+        hosted page is at `/checkout/{id}`, the inspector at `/_sandbox/`; its live stream needs `start`.
         """
         plain, _, query = path.partition("?")
         lowered = {name.lower(): value for name, value in (headers or {}).items()}
-        return self._answer(Request(method, plain, query, lowered, body or b"", address))
+        request = Request(method, plain, query, lowered, body or b"", address)
+        answer = self._serve(request)
+        if isinstance(answer, Stream):
+            raise ValueError(f"{plain} is a stream that never ends; read it over HTTP")
+        return answer
 
     def start(self) -> None:
         """Serve HTTP until `stop`; `OSError` when the port is taken, `RuntimeError` when serving already."""
         if self._server is not None:
             raise RuntimeError("the sandbox is serving already")
-        server = Server(self._answer, self.clock.sleep, self._port)
+        server = Server(self._serve, self.clock.sleep, self._port)
         self._core.world.origin = f"http://{HOST}:{server.port}"
         server.start()
         self._server = server
@@ -221,10 +256,19 @@ class Sandbox:
         address = "not serving" if self._server is None else repr(self.base_url)
         return f"{type(self).__name__}({address}, profile={self._profile!r})"
 
+    def _serve(self, request: Request) -> Answer | Stream:
+        """Answer what came in: for the console the pages and controls, for the API the core."""
+        return answer_console(self, request) if request.path.startswith(CONSOLE) else self._answer(request)
+
     def _answer(self, request: Request) -> Answer:
         with self._lock:
             answer, effects = self._core.handle(request, self.clock.now())
-            self._keep(effects)
+            if effects and isinstance(logged := effects[-1], LoggedRequest):
+                self._keep(effects[:-1])
+                self._requests.append(logged)
+                self._journal.add_exchange(logged, real_seconds(), request.body, answer)
+            else:
+                self._keep(effects)
         return answer
 
     @contextmanager
@@ -239,7 +283,6 @@ class Sandbox:
 
     def _keep(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, LoggedRequest):
-                self._requests.append(effect)
-            elif isinstance(effect, Delivery):
+            self._journal.add(effect)
+            if isinstance(effect, Delivery):
                 self._deliveries.append(effect)

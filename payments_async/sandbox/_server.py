@@ -15,7 +15,7 @@ from concurrent.futures import Future
 
 from aiohttp import web
 
-from ._values import Answer, Cut, Hang, Request, Reset, Slow
+from ._values import Answer, Cut, Hang, Request, Reset, Slow, Stream
 
 HOST = "127.0.0.1"
 
@@ -56,7 +56,7 @@ class Server:
 
     def __init__(
         self,
-        answer: Callable[[Request], Answer],
+        answer: Callable[[Request], Answer | Stream],
         sleep: Callable[[float], Awaitable[None]],
         port: int | None,
     ) -> None:
@@ -105,6 +105,8 @@ class Server:
         headers = {name.lower(): value for name, value in request.headers.items()}
         body = await request.read()
         answer = self._answer(Request(request.method, path, query, headers, body, request.remote or ""))
+        if isinstance(answer, Stream):
+            return await _stream(request, answer)
         if answer.fault is not None:
             return await self._act(request, answer)
         return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
@@ -121,6 +123,14 @@ class Server:
             return await _cut(request, answer, answer.fault.size)
         _close(request, reset=isinstance(answer.fault, Reset))
         return response
+
+
+async def _stream(request: web.BaseRequest, answer: Stream) -> web.StreamResponse:
+    response = web.StreamResponse(headers=answer.headers)
+    await response.prepare(request)
+    async for chunk in answer.chunks:  # endless: ends when the caller leaves or the server stops
+        await response.write(chunk)
+    return response
 
 
 async def _cut(request: web.BaseRequest, answer: Answer, size: int) -> web.StreamResponse:

@@ -7,7 +7,7 @@ the server and an in-process transport can both act it out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 
 import attrs
 
@@ -65,6 +65,14 @@ class Answer:
     headers: Mapping[str, str]
     body: bytes
     fault: LineFault | None = None
+
+
+@attrs.frozen(eq=False)
+class Stream:
+    """An answer that goes on until the caller leaves: the inspector's live events. Never part of the API."""
+
+    headers: Mapping[str, str]
+    chunks: AsyncIterator[bytes] = attrs.field(repr=False)
 
 
 @attrs.frozen

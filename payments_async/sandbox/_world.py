@@ -39,6 +39,15 @@ class World:
         self.tenants[key] = Tenant(fingerprint_of(key), status, networks, Meter(self.limits))
         return key
 
+    def reset(self) -> None:
+        """Forget every record, answer, timer and count; keys and the time stay."""
+        self.tenants = {
+            key: Tenant(tenant.fingerprint, tenant.status, tenant.allowlist, Meter(self.limits))
+            for key, tenant in self.tenants.items()
+        }
+        self._timers.clear()
+        self._effects.clear()
+
     def gateway(self) -> Gateway:
         """The gateway's side of a new transaction."""
         token = self.chance.token(16)

@@ -1,0 +1,124 @@
+"""The journal: what happened, in order, each entry with a sequence number; bounded in entries and in bytes.
+
+A ring of the latest entries. Numbers are positions, so that an entry costs an append and an addition, and
+nothing more while nobody listens. Bodies have a budget of their own and are let go first, oldest first.
+Not safe for threads by itself; `Sandbox` holds its lock around every write and takes snapshots under it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+
+import attrs
+
+from ._values import Answer, Effect, LoggedRequest
+
+ENTRIES = 20_000
+"""How many of the latest entries are kept."""
+
+BODY_BYTES = 16 * 1024 * 1024
+"""How many bytes of request and answer bodies are kept with them."""
+
+
+@attrs.define(eq=False)
+class Exchange:
+    """One request to the API and its answer. `body` and `answer` are None once their bytes were let go."""
+
+    log: LoggedRequest
+    real: float
+    """Seconds of the machine's own clock, which runs on while the sandbox's stands still."""
+    body: bytes | None = attrs.field(repr=False)
+    answer: Answer | None = attrs.field(repr=False)
+    retry_after: str | None = None
+    """What the answer's `Retry-After` said."""
+
+
+Item = Exchange | Effect
+
+
+@attrs.frozen
+class Entry:
+    """One thing that happened, under its number (1 is the first)."""
+
+    seq: int
+    item: Item
+
+
+class Journal:
+    """The latest `entries` things that happened, the bodies among them up to `body_bytes`."""
+
+    def __init__(self, entries: int = ENTRIES, body_bytes: int = BODY_BYTES) -> None:
+        self._entries = entries
+        self._ring: deque[Item] = deque(maxlen=entries)
+        self._bodies: deque[tuple[Exchange, int]] = deque()
+        self._room = self._budget = body_bytes
+        self._wakers: dict[object, Callable[[], object]] = {}
+        self.last: int = 0
+        """The number of the newest entry; 0 before the first."""
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest entry that is still here."""
+        return self.last - len(self._ring) + 1
+
+    def add(self, item: Item) -> None:
+        """One more thing happened."""
+        self._ring.append(item)
+        self.last += 1
+        if self._wakers:
+            self._wake()
+
+    def add_exchange(self, log: LoggedRequest, real: float, body: bytes, answer: Answer) -> None:
+        """A request was answered; keeps both bodies while there is room for them."""
+        retry_after = answer.headers.get("Retry-After") if answer.status == 429 else None
+        exchange = Exchange(log, real, body, answer, retry_after)
+        size = len(body) + len(answer.body)
+        self._bodies.append((exchange, size))
+        self._room -= size
+        while self._room < 0 or len(self._bodies) > self._entries:
+            oldest, freed = self._bodies.popleft()
+            oldest.body = oldest.answer = None
+            self._room += freed
+        self.add(exchange)
+
+    def since(self, seq: int, limit: int | None = None) -> list[Entry]:
+        """The entries after number `seq`, oldest first; with `limit` the newest so many of them."""
+        start = max(seq - self.first + 1, 0)
+        if limit is not None:
+            start = max(start, len(self._ring) - limit)
+        wanted = len(self._ring) - start
+        if wanted <= 0:
+            return []
+        newest = islice(reversed(self._ring), wanted)
+        items = list(newest)
+        items.reverse()
+        return [Entry(self.last - wanted + 1 + place, item) for place, item in enumerate(items)]
+
+    def exchange(self, request_id: str) -> Exchange | None:
+        """The request of this id, or None when it is not (or no longer) here."""
+        for item in reversed(self._ring):
+            if isinstance(item, Exchange) and item.log.request_id == request_id:
+                return item
+        return None
+
+    def clear(self) -> None:
+        """Forget every entry; the numbers go on."""
+        self._ring.clear()
+        self._bodies.clear()
+        self._room = self._budget
+        self._wake()
+
+    def wake_once(self, ticket: object, wake: Callable[[], object]) -> None:
+        """Call `wake` with the next entry, once; from whichever thread it comes."""
+        self._wakers[ticket] = wake
+
+    def forget(self, ticket: object) -> None:
+        """Whoever holds `ticket` no longer waits."""
+        self._wakers.pop(ticket, None)
+
+    def _wake(self) -> None:
+        wakers, self._wakers = self._wakers, {}
+        for wake in wakers.values():
+            wake()

@@ -1,0 +1,54 @@
+"""Account data in what people look at: phones, account numbers, names and addresses behind dots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+HIDDEN = "•••"
+
+_PERSONAL = frozenset(
+    {
+        "phone_number",
+        "number",
+        "account_name",
+        "account_number",
+        "first_name",
+        "last_name",
+        "email",
+        "receipt_email",
+        "address",
+        "memo_tag",
+        "city",
+        "state",
+        "zip",
+        "phone",
+    }
+)
+_TELLING = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+|\+\d[\d ]{6,}\d", re.ASCII)
+"""An e-mail address or an international phone number anywhere in a text."""
+
+_SHOWN = 2
+
+
+def mask(value: object, name: str = "") -> object:
+    """`value` (JSON) with account data hidden but for the last two characters."""
+    if isinstance(value, Mapping):
+        return {key: mask(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [mask(item, name) for item in value]
+    if not isinstance(value, str) or not value:
+        return value
+    if name in _PERSONAL:
+        return hide(value)
+    return _TELLING.sub(lambda found: hide(found[0]), value)
+
+
+def hide(text: str) -> str:
+    """A text behind dots; its last two characters tell one from another."""
+    return HIDDEN + text[-_SHOWN:] if len(text) > 2 * _SHOWN else HIDDEN
+
+
+def holds_account_data(value: object) -> bool:
+    """Whether `mask` would hide anything."""
+    return mask(value) != value
