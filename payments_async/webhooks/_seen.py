@@ -1,0 +1,68 @@
+"""Which states of which records a handler has seen."""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict
+from collections.abc import Awaitable
+from typing import Final, Protocol, TypeVar
+
+from ..models import Payout
+from ._values import Trusted
+
+T = TypeVar("T")
+KEPT: Final = 10_000
+
+
+class SeenStore(Protocol):
+    """Remembers what was handled. One that several processes share spares their handlers repeats.
+
+    Both methods may be plain or coroutine functions; an error of theirs has the service try again. The text
+    is at most 700 characters of ASCII, and a week of it is enough.
+    """
+
+    def seen(self, state: str) -> bool | Awaitable[bool]:
+        """Whether this state of a record was handled."""
+
+    def add(self, state: str) -> Awaitable[None] | None:
+        """It has been."""
+
+
+class MemoryStore:
+    """The latest states handled in this process; 10,000 unless told otherwise."""
+
+    def __init__(self, most: int = KEPT) -> None:
+        """Keep so many states at most."""
+        self._most = most
+        self._states: OrderedDict[str, None] = OrderedDict()
+
+    def seen(self, state: str) -> bool:
+        """Whether this state of a record was handled."""
+        return state in self._states
+
+    def add(self, state: str) -> None:
+        """It has been; the oldest one goes when there are too many."""
+        self._states[state] = None
+        while len(self._states) > self._most:
+            self._states.popitem(last=False)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self._states)} of {self._most})"
+
+
+async def settled(value: T | Awaitable[T]) -> T:
+    """What a function gave, awaited when it was a coroutine function."""
+    return await value if inspect.isawaitable(value) else value
+
+
+def state_of(record: Trusted) -> str:
+    """What has to change before a handler sees the record again.
+
+    Its status, which of its ends have a time (forms may lack the status, gap I), and for a payment its
+    attempt and its status.
+    """
+    ends = [name for name in ("completed_at", "failed_at", "expired_at") if getattr(record, name, None)]
+    parts = [record.id, record.status, *ends]
+    if not isinstance(record, Payout) and (attempt := record.active_attempt) is not None:
+        parts += [attempt.id, attempt.status]
+    return " ".join(ascii(part)[1:-1][:128] if part else "-" for part in parts)

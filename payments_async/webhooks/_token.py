@@ -1,0 +1,143 @@
+"""What a minted URL says, and the proof that we said it. Pure: secrets and times come in as arguments.
+
+A token is the base64url text, without padding, of
+
+    version 1 · kind 1 · minted at 4 · valid until 4 · nonce 8 · reference 1 to 764 · HMAC-SHA256 32
+
+bytes. Nothing of it is looked at before the HMAC was found right, and a token has one spelling only: whatever
+differs from what was minted in one bit is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+from collections.abc import Callable, Sequence
+from hmac import compare_digest, digest
+from typing import Final, NoReturn, cast
+
+import attrs
+
+from ..errors import ConfigurationError
+from ._values import Kind
+
+SMALLEST_SECRET: Final = 32
+"""Bytes: as many as the HMAC has."""
+LONGEST_REFERENCE: Final = 191
+"""Characters of a payout's reference (Endpoints, POST /payouts), and of ours for payments."""
+LONGEST_TOKEN: Final = 1086
+"""Characters of a token whose reference has 191 characters of four bytes."""
+
+_PURPOSE: Final = b"payments-sdk webhook url\0"
+"""So that no other use of the same secret can make one of our tokens."""
+_HEAD: Final = struct.Struct(">BBII8s")
+_VERSION: Final = 1
+_MAC: Final = 32
+_KINDS: Final[Sequence[Kind]] = ("payout", "payment", "checkout")
+_ALPHABET: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+
+@attrs.frozen
+class Claims:
+    """What a token says; times are whole seconds since 1970, UTC."""
+
+    kind: Kind
+    reference: str
+    minted_at: int
+    expires_at: int
+    """The first second in which it is no longer valid."""
+    nonce: bytes = attrs.field(repr=False)
+    """Eight bytes that make each URL one of its own."""
+
+
+class Sealed:
+    """Secrets on their way to the `Signer`: frames that a traceback shows hold this instead of them."""
+
+    __slots__ = ("given",)
+
+    def __init__(self, secrets: object) -> None:
+        self.given: Callable[[], object] = lambda: secrets
+
+    def __repr__(self) -> str:
+        return "<webhook secrets>"
+
+    def problem(self) -> str | None:
+        """Why they are of no use; None when they are fit."""
+        given = self.given()
+        if not isinstance(given, list | tuple) or not 1 <= len(given) <= 2:
+            return "secrets must be a list of one or two: the first makes URLs, both are accepted"
+        if not all(isinstance(secret, str | bytes) for secret in given):
+            return "each webhook secret must be bytes or text"
+        short = [number for number, raw in enumerate(map(_raw, given), 1) if len(raw) < SMALLEST_SECRET]
+        if short:
+            return (
+                f"webhook secret {short[0]} is shorter than {SMALLEST_SECRET} bytes: "
+                "python -c 'import secrets; print(secrets.token_hex(32))' makes one"
+            )
+        return None
+
+
+class Signer:
+    """Makes and checks HMACs under one or two secrets, which live in closures: no repr or pickle has them."""
+
+    __slots__ = ("_macs",)
+
+    def __init__(self, sealed: Sealed) -> None:
+        """Take the secrets. Raises ConfigurationError, which shows nothing of them."""
+        if problem := sealed.problem():
+            raise ConfigurationError(problem)
+        self._macs: list[Callable[[bytes], bytes]] = [
+            _keyed(secret) for secret in cast("Sequence[str | bytes]", sealed.given())
+        ]
+
+    def sign(self, message: bytes) -> bytes:
+        """The HMAC under the first secret."""
+        return self._macs[0](message)
+
+    def verifies(self, message: bytes, mac: bytes) -> bool:
+        """Whether it is the HMAC under one of them; takes the same time whichever it is, or none."""
+        right = False
+        for made in self._macs:
+            right |= compare_digest(made(message), mac)
+        return right
+
+    def __repr__(self) -> str:
+        return f"<{len(self._macs)} webhook secret(s)>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a webhook receiver holds secrets and has no pickle: make one in each process")
+
+
+def _keyed(secret: str | bytes) -> Callable[[bytes], bytes]:
+    raw = _raw(secret)
+    return lambda message: digest(raw, _PURPOSE + message, "sha256")
+
+
+def mint(signer: Signer, claims: Claims) -> str:
+    """The token that says so. The reference has 1 to 191 characters that UTF-8 can write."""
+    head = _HEAD.pack(_VERSION, _KINDS.index(claims.kind), claims.minted_at, claims.expires_at, claims.nonce)
+    said = head + claims.reference.encode()
+    return _text(said + signer.sign(said))
+
+
+def read(signer: Signer, token: str, now: float) -> Claims | None:
+    """What a token says, if we said it and it is still valid; whatever else it is, None."""
+    if len(token) > LONGEST_TOKEN or not _ALPHABET.fullmatch(token) or len(token) % 4 == 1:
+        return None
+    raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    said, mac = raw[:-_MAC], raw[-_MAC:]
+    if len(said) <= _HEAD.size or not signer.verifies(said, mac) or _text(raw) != token:
+        return None
+    version, kind, minted_at, expires_at, nonce = _HEAD.unpack_from(said)
+    if version != _VERSION or kind >= len(_KINDS) or now >= expires_at:
+        return None
+    return Claims(_KINDS[kind], said[_HEAD.size :].decode(), minted_at, expires_at, nonce)
+
+
+def _raw(secret: str | bytes) -> bytes:
+    return secret.encode() if isinstance(secret, str) else secret
+
+
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()

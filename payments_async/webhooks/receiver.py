@@ -1,0 +1,187 @@
+"""The receiver: makes the URLs, and turns what arrives at them into records that can be trusted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import ConfigurationError
+from ..models import PaymentIntent, Payout
+from ._body import arrived
+from ._intake import Intake
+from ._rounds import Offer
+from ._seen import MemoryStore, SeenStore, settled
+from ._token import Sealed
+from ._values import REFUSED, Kind, TrustedDelivery, WebhookResponse
+
+if TYPE_CHECKING:
+    from ..client import AsyncPayments
+
+MONTH: Final = 30 * 86_400.0
+"""Seconds a URL is valid for unless told."""
+PayoutHandler = Callable[[TrustedDelivery[Payout]], object]
+PaymentHandler = Callable[[TrustedDelivery[PaymentIntent]], object]
+Handlers = Mapping[Kind, Callable[[Any], object]]
+
+log = logging.getLogger("payments.webhooks")
+
+
+class WebhookReceiver:
+    """Makes a URL for each record, and hands over the record when something is delivered there.
+
+    Deliveries are unsigned (Events, 3), so nothing that arrives is believed. A URL that nobody else can make
+    tells which record is meant; the record is read through the API, never more often than every five
+    seconds, and given to the handler once for each state (its status; for a payment, also its attempt's).
+    """
+
+    def __init__(
+        self,
+        client: AsyncPayments,
+        *,
+        secrets: Sequence[str | bytes],
+        base_url: str,
+        on_payout: PayoutHandler | None = None,
+        on_payment: PaymentHandler | None = None,
+        seen: SeenStore | None = None,
+        max_pages: int = 20,
+    ) -> None:
+        """Check the options; nothing is sent, and no running loop is needed.
+
+        Args:
+            client: reads the records; its key is the project's that makes them.
+            secrets: one or two of at least 32 bytes, kept for this alone. The first makes URLs, both are
+                accepted: to rotate, put the new one first, and drop the old one when its URLs have expired.
+            base_url: the public address of your deployment, such as https://shop.example/hooks.
+            on_payout: called with each new state of a payout, a plain or a coroutine function. When it
+                raises, the delivery is answered 500 and the service tries again: it may see a state twice.
+            on_payment: the same for payments and checkouts.
+            seen: remembers which states were handled; the latest 10,000 of this process when absent.
+            max_pages: pages of 100 that are read at most to find a record.
+
+        Raises:
+            ConfigurationError: an option cannot be used; the message shows nothing of a secret.
+        """
+        sealed = Sealed(secrets)
+        del secrets  # a traceback that shows locals shows none
+        self._handlers = handlers(on_payout, on_payment)
+        self._intake = Intake(client, sealed, base_url, seen or MemoryStore(), max_pages)
+        self._tasks: set[asyncio.Task[WebhookResponse]] = set()
+
+    @property
+    def base_url(self) -> str:
+        """The address below which URLs are made, without a slash at its end."""
+        return self._intake.base_url
+
+    def url_for_payout(self, reference: str, *, expires_in: float = MONTH) -> str:
+        """A new URL for the payout that you are about to create; give it as `webhook_url=`.
+
+        Make one for each payout, when you create or prepare it, and send the same one with every retry: it is
+        a part of the request. The record has to be made within a day.
+
+        Args:
+            reference: the payout's `reference`, 1 to 191 characters.
+            expires_in: seconds after which deliveries to it are refused.
+
+        Raises:
+            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
+            ConfigurationError: this receiver has no `on_payout`.
+        """
+        return self._intake.url(served("payout", self._handlers), reference, expires_in)
+
+    def url_for_payment(self, reference: str, *, expires_in: float = MONTH) -> str:
+        """A new URL for the payment intent that you are about to create; as `url_for_payout`.
+
+        Args:
+            reference: your own name for the payment, such as the order's: the handler is given it back.
+            expires_in: seconds after which deliveries to it are refused; refunds are told late.
+
+        Raises:
+            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
+            ConfigurationError: this receiver has no `on_payment`.
+        """
+        return self._intake.url(served("payment", self._handlers), reference, expires_in)
+
+    def url_for_checkout(self, reference: str, *, expires_in: float = MONTH) -> str:
+        """A new URL for the checkout that you are about to create; as `url_for_payment`.
+
+        The record that the handler is given is the checkout's payment.
+
+        Args:
+            reference: your own name for the payment, such as the order's: the handler is given it back.
+            expires_in: seconds after which deliveries to it are refused; refunds are told late.
+
+        Raises:
+            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
+            ConfigurationError: this receiver has no `on_payment`.
+        """
+        return self._intake.url(served("checkout", self._handlers), reference, expires_in)
+
+    async def receive(
+        self,
+        *,
+        path: str,
+        body: bytes | AsyncIterable[bytes] = b"",
+        method: str = "POST",
+        headers: Mapping[str, str] | None = None,
+    ) -> WebhookResponse:
+        """Take one delivery; gives what to answer. Raises nothing of its own.
+
+        The handler is run to its end even when the caller is cancelled.
+
+        Args:
+            path: as it arrived. Only what follows the last slash counts: mount the receiver anywhere.
+            body: the bytes, or their chunks: read when the path is found good, to 256 KiB and for 10 seconds.
+            method: POST, PUT or PATCH; whatever the content type.
+            headers: only X-Payment-Event and X-Payment-Id are looked at, as hints (gap X).
+        """
+        ticket = self._intake.admit(method, path, self._handlers)
+        if ticket is None:
+            return REFUSED
+        raw = await arrived(body, self._intake.runtime)
+        met = raw if isinstance(raw, WebhookResponse) else await self._intake.take(ticket, headers or {}, raw)
+        if isinstance(met, WebhookResponse):
+            return met
+        task = asyncio.get_running_loop().create_task(self._hand_over(met))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+    async def _hand_over(self, offer: Offer) -> WebhookResponse:
+        try:
+            await settled(self._handlers[offer.delivery.kind](offer.delivery))
+        except Exception as error:
+            log_failure(error)
+            return await offer.settle(False)
+        except BaseException:
+            offer.abandon()
+            raise
+        return await offer.settle(True)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {', '.join(self._handlers)} at {self.base_url}>"
+
+
+def handlers(on_payout: PayoutHandler | None, on_payment: PaymentHandler | None) -> Handlers:
+    """Who is called for which kind. Raises ConfigurationError."""
+    if on_payout is None and on_payment is None:
+        raise ConfigurationError("a webhook receiver needs on_payout, on_payment or both")
+    given: dict[Kind, Callable[[Any], object] | None]
+    given = {"payout": on_payout, "payment": on_payment, "checkout": on_payment}
+    if wrong := [kind for kind, handler in given.items() if not (handler is None or callable(handler))]:
+        raise ConfigurationError(f"the handler of a {wrong[0]} must be a function of one TrustedDelivery")
+    return {kind: handler for kind, handler in given.items() if handler is not None}
+
+
+def served(kind: Kind, by: Handlers) -> Kind:
+    """The kind, when somebody is called for it. Raises ConfigurationError."""
+    if kind not in by:
+        wanted = "on_payout" if kind == "payout" else "on_payment"
+        raise ConfigurationError(f"this webhook receiver has no {wanted}: nobody would take the deliveries")
+    return kind
+
+
+def log_failure(error: Exception) -> None:
+    """The handler's own error, for whoever wrote it."""
+    log.error("a webhook handler failed, the service will try again", exc_info=error)

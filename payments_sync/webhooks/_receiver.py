@@ -1,0 +1,185 @@
+"""The blocking receiver, by hand: the client's loop looks records up, handlers run in the caller's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from payments_async.webhooks import MemoryStore, SeenStore, WebhookResponse
+from payments_async.webhooks._body import whole
+from payments_async.webhooks._intake import Intake
+from payments_async.webhooks._rounds import Offer
+from payments_async.webhooks._token import Sealed
+from payments_async.webhooks._values import REFUSED
+from payments_async.webhooks.receiver import (
+    MONTH,
+    PaymentHandler,
+    PayoutHandler,
+    handlers,
+    log_failure,
+    served,
+)
+
+from ..client import Payments
+
+T = TypeVar("T")
+
+
+class WebhookReceiver:
+    """Makes a URL for each record, and hands over the record when something is delivered there.
+
+    As `payments_async.webhooks.WebhookReceiver`, blocking, and usable from any thread. Deliveries are
+    unsigned (Events, 3): the record is read through the API, never more often than every five seconds, and
+    given to the handler once for each state, in the thread that called `receive`.
+    """
+
+    def __init__(
+        self,
+        client: Payments,
+        *,
+        secrets: Sequence[str | bytes],
+        base_url: str,
+        on_payout: PayoutHandler | None = None,
+        on_payment: PaymentHandler | None = None,
+        seen: SeenStore | None = None,
+        max_pages: int = 20,
+    ) -> None:
+        """Check the options; nothing is sent.
+
+        Args:
+            client: reads the records; its key is the project's that makes them.
+            secrets: one or two of at least 32 bytes, kept for this alone. The first makes URLs, both are
+                accepted: to rotate, put the new one first, and drop the old one when its URLs have expired.
+            base_url: the public address of your deployment, such as https://shop.example/hooks.
+            on_payout: called with each new state of a payout. When it raises, the delivery is answered 500
+                and the service tries again: it may see a state twice.
+            on_payment: the same for payments and checkouts.
+            seen: remembers which states were handled, called in other threads; the latest 10,000 of this
+                process when absent.
+            max_pages: pages of 100 that are read at most to find a record.
+
+        Raises:
+            ConfigurationError: an option cannot be used; the message shows nothing of a secret.
+        """
+        sealed = Sealed(secrets)
+        del secrets  # a traceback that shows locals shows none
+        self._bridge = client._bridge
+        self._handlers = handlers(on_payout, on_payment)
+        store = MemoryStore() if seen is None else _OnAThread(seen)
+        self._intake = Intake(client._async, sealed, base_url, store, max_pages)
+
+    @property
+    def base_url(self) -> str:
+        """The address below which URLs are made, without a slash at its end."""
+        return self._intake.base_url
+
+    def url_for_payout(self, reference: str, *, expires_in: float = MONTH) -> str:
+        """A new URL for the payout that you are about to create; give it as `webhook_url=`.
+
+        Make one for each payout, when you create or prepare it, and send the same one with every retry: it is
+        a part of the request. The record has to be made within a day.
+
+        Args:
+            reference: the payout's `reference`, 1 to 191 characters.
+            expires_in: seconds after which deliveries to it are refused.
+
+        Raises:
+            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
+            ConfigurationError: this receiver has no `on_payout`.
+        """
+        return self._intake.url(served("payout", self._handlers), reference, expires_in)
+
+    def url_for_payment(self, reference: str, *, expires_in: float = MONTH) -> str:
+        """A new URL for the payment intent that you are about to create; as `url_for_payout`.
+
+        Args:
+            reference: your own name for the payment, such as the order's: the handler is given it back.
+            expires_in: seconds after which deliveries to it are refused; refunds are told late.
+
+        Raises:
+            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
+            ConfigurationError: this receiver has no `on_payment`.
+        """
+        return self._intake.url(served("payment", self._handlers), reference, expires_in)
+
+    def url_for_checkout(self, reference: str, *, expires_in: float = MONTH) -> str:
+        """A new URL for the checkout that you are about to create; as `url_for_payment`.
+
+        The record that the handler is given is the checkout's payment.
+
+        Args:
+            reference: your own name for the payment, such as the order's: the handler is given it back.
+            expires_in: seconds after which deliveries to it are refused; refunds are told late.
+
+        Raises:
+            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
+            ConfigurationError: this receiver has no `on_payment`.
+        """
+        return self._intake.url(served("checkout", self._handlers), reference, expires_in)
+
+    def receive(
+        self,
+        *,
+        path: str,
+        body: bytes | Iterable[bytes] = b"",
+        method: str = "POST",
+        headers: Mapping[str, str] | None = None,
+    ) -> WebhookResponse:
+        """Take one delivery; gives what to answer. Waits for its look at the record, up to some seconds.
+
+        Args:
+            path: as it arrived. Only what follows the last slash counts: mount the receiver anywhere.
+            body: the bytes, or their chunks: read when the path is found good, to 256 KiB; how long they may
+                take is the web server's to limit.
+            method: POST, PUT or PATCH; whatever the content type.
+            headers: only X-Payment-Event and X-Payment-Id are looked at, as hints (gap X).
+        """
+        ticket = self._intake.admit(method, path, self._handlers)
+        if ticket is None:
+            return REFUSED
+        raw = whole([body] if isinstance(body, bytes) else body)
+        if isinstance(raw, WebhookResponse):
+            return raw
+        try:
+            met = self._bridge.call(self._intake.take, ticket, headers or {}, raw)
+        except BaseException as stopped:
+            if isinstance(offer := getattr(stopped, "result", None), Offer):  # others wait for its verdict
+                self._bridge.call(offer.settle, False)
+            raise
+        return met if isinstance(met, WebhookResponse) else self._hand_over(met)
+
+    def _hand_over(self, offer: Offer) -> WebhookResponse:
+        handled = False
+        try:
+            self._handlers[offer.delivery.kind](offer.delivery)
+            handled = True
+        except Exception as error:
+            log_failure(error)
+        finally:  # also when the thread is interrupted: others wait for the verdict
+            answer = self._bridge.call(offer.settle, handled)
+        return answer
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {', '.join(self._handlers)} at {self.base_url}>"
+
+
+class _OnAThread:
+    """A store whose methods may block: not on the loop that serves every client of the process."""
+
+    def __init__(self, store: SeenStore) -> None:
+        self._store = store
+
+    async def seen(self, state: str) -> bool:
+        """Whether this state of a record was handled."""
+        return await _called(self._store.seen, state)
+
+    async def add(self, state: str) -> None:
+        """It has been."""
+        await _called(self._store.add, state)
+
+
+async def _called(method: Callable[[str], T | Awaitable[T]], state: str) -> T:
+    given = await asyncio.to_thread(method, state)
+    return await given if inspect.isawaitable(given) else given

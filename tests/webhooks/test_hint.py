@@ -1,0 +1,78 @@
+"""What a body claims: an id that could be one, a word, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments_async.webhooks._hint import Hint, read_hint
+from payments_async.webhooks._values import Kind
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def hint(kind: Kind, body: Any, **headers: str) -> Hint:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return read_hint(kind, {name.replace("_", "-"): value for name, value in headers.items()}, raw)
+
+
+def test_each_kind_has_its_record_where_the_service_puts_it() -> None:
+    assert hint("payout", {"event": "payout.completed", "payout": {"id": "po_1"}}) == Hint(
+        "po_1", "payout.completed"
+    )
+    body = {"event": "payment.failed", "payment": {"id": "pi_1"}, "attempt": None, "customer": {}}
+    assert hint("payment", body) == hint("checkout", body) == Hint("pi_1", "payment.failed")
+
+
+def test_headers_help_where_the_body_says_nothing() -> None:
+    headers = {"X_Payment_Event": "payment.completed", "x_payment_id": "pi_2"}
+    assert hint("payment", b"", **headers) == Hint("pi_2", "payment.completed")
+    assert hint("checkout", {"event": "e", "payment": {"id": "pi_1"}}, **headers) == Hint("pi_1", "e")
+    assert hint("payout", b"", **headers) == Hint(None, "payment.completed"), "they speak of payments"
+
+
+@pytest.mark.parametrize("odd", ["", "../payouts", "pi 1", "x" * 129, "pi_1\n", "pï", 7, None, ["pi_1"], {}])
+def test_an_id_that_could_be_none_is_not_looked_at(odd: object) -> None:
+    assert hint("payment", {"payment": {"id": odd}}) == Hint()
+    assert hint("payment", {"payment": odd}) == Hint()
+
+
+@pytest.mark.parametrize("odd", ["", "a\nb", "x" * 129, 7, {"id": 1}])
+def test_an_event_that_is_no_word_is_left_out(odd: object) -> None:
+    assert hint("payout", {"event": odd, "payout": {"id": "po_1"}}) == Hint("po_1")
+
+
+def test_any_word_can_be_an_event() -> None:
+    assert hint("payout", {"event": "payout.brand_new"}).event == "payout.brand_new"
+
+
+def test_a_record_of_another_kind_is_foreign() -> None:
+    assert hint("payment", {"payout": {"id": "po_1"}}).is_foreign
+    assert hint("payout", {"payment": {"id": "pi_1"}}).is_foreign
+    assert not hint("payout", {"payment": {"id": "pi_1"}, "payout": {"id": "po_1"}}).is_foreign
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff\xfe", b"{", b"[1]", b"null", b"[" * 100_000, b"9" * 5_000, b'{"payout": 1}']
+)
+def test_a_body_that_says_nothing_is_no_error(body: bytes) -> None:
+    assert hint("payout", body) == Hint()
+
+
+@given(JSON, st.sampled_from(["payout", "payment", "checkout"]))
+def test_no_body_raises(body: Any, kind: Kind) -> None:
+    found = hint(kind, {"event": body, "payout": body, "payment": body})
+    assert found.record_id is None or 1 <= len(found.record_id) <= 128
+
+
+@given(st.binary(max_size=64))
+def test_no_bytes_raise(body: bytes) -> None:
+    read_hint("payment", {}, body)

@@ -1,0 +1,138 @@
+"""Tokens: what we said comes back; whatever differs in one bit, is old, or is somebody else's does not."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments_async import ConfigurationError
+from payments_async.webhooks._token import LONGEST_TOKEN, Claims, Sealed, Signer, mint, read
+
+NEW, OLD, OTHER = "n" * 32, b"o" * 32, "x" * 40
+LAST = 2**32 - 1
+REFERENCES = st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=191)
+CLAIMS = st.builds(
+    Claims,
+    st.sampled_from(["payout", "payment", "checkout"]),
+    REFERENCES,
+    st.integers(0, LAST),
+    st.integers(1, LAST),
+    st.binary(min_size=8, max_size=8),
+)
+USUAL = Claims("payout", "invoice-7", 1_000, 2_000, b"12345678")
+
+
+def signer(*secrets: str | bytes) -> Signer:
+    return Signer(Sealed(list(secrets)))
+
+
+@given(CLAIMS)
+def test_what_was_said_comes_back_until_it_expires(claims: Claims) -> None:
+    token = mint(signer(NEW), claims)
+    assert read(signer(NEW), token, claims.expires_at - 0.001) == claims
+    assert read(signer(NEW), token, claims.expires_at) is None
+    assert len(token) <= LONGEST_TOKEN
+
+
+@given(CLAIMS, st.data())
+def test_a_change_of_any_bit_is_refused(claims: Claims, data: st.DataObject) -> None:
+    token = mint(signer(NEW), claims)
+    raw = bytearray(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    bit = data.draw(st.integers(0, len(raw) * 8 - 1))
+    raw[bit // 8] ^= 1 << bit % 8
+    changed = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+    assert read(signer(NEW), changed, 0) is None
+
+
+@given(CLAIMS, st.data())
+def test_a_change_of_any_character_is_refused(claims: Claims, data: st.DataObject) -> None:
+    token = mint(signer(NEW), claims)
+    place = data.draw(st.integers(0, len(token) - 1))
+    other = data.draw(st.characters().filter(lambda character: character != token[place]))
+    assert read(signer(NEW), token[:place] + other + token[place + 1 :], 0) is None
+
+
+@given(CLAIMS, st.data())
+def test_a_part_or_a_longer_one_is_refused(claims: Claims, data: st.DataObject) -> None:
+    token = mint(signer(NEW), claims)
+    cut = data.draw(st.integers(0, len(token) - 1))
+    added = data.draw(st.text(min_size=1, max_size=5))
+    assert read(signer(NEW), token[:cut], 0) is None
+    assert read(signer(NEW), token[cut:] if cut else "", 0) is None
+    assert read(signer(NEW), token + added, 0) is None
+
+
+@given(st.text(max_size=200) | st.text("ABCabc012-_", max_size=200))
+def test_any_other_text_is_refused(text: str) -> None:
+    assert read(signer(NEW, OLD), text, 0) is None
+
+
+def test_a_token_has_one_spelling_only() -> None:
+    token = mint(signer(NEW), USUAL)
+    assert len(token) % 4 != 0, "so that its last character has bits to spare"
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    accepted = [each for each in alphabet if read(signer(NEW), token[:-1] + each, 0)]
+    assert accepted == [token[-1]]
+    assert read(signer(NEW), token + "=" * (-len(token) % 4), 0) is None
+
+
+def test_both_secrets_are_accepted_and_the_first_one_signs() -> None:
+    rotated = signer(NEW, OLD)
+    assert read(rotated, mint(signer(OLD), USUAL), 0) == USUAL
+    assert mint(rotated, USUAL) == mint(signer(NEW), USUAL) != mint(signer(OLD), USUAL)
+    assert read(signer(NEW), mint(signer(OLD), USUAL), 0) is None
+    assert read(rotated, mint(signer(OTHER), USUAL), 0) is None
+
+
+def test_text_and_bytes_are_the_same_secret() -> None:
+    assert mint(signer(NEW.encode()), USUAL) == mint(signer(NEW), USUAL)
+
+
+@pytest.mark.parametrize(("place", "number"), [(0, 0), (0, 2), (0, 255), (1, 3), (1, 255)])
+def test_a_version_or_kind_of_another_time_is_refused_though_signed(place: int, number: int) -> None:
+    token = mint(signer(NEW), USUAL)
+    said = bytearray(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))[:-32])
+    said[place] = number
+    signed = bytes(said) + signer(NEW).sign(bytes(said))
+    assert read(signer(NEW), base64.urlsafe_b64encode(signed).rstrip(b"=").decode(), 0) is None
+
+
+def test_a_signed_text_without_a_reference_is_refused() -> None:
+    said = b"\x01\x00" + bytes(3) + b"\x01" + b"\xff" * 4 + bytes(8)
+    token = base64.urlsafe_b64encode(said + signer(NEW).sign(said)).rstrip(b"=").decode()
+    assert read(signer(NEW), token, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("secrets", "told"),
+    [
+        (NEW, "a list of one or two"),
+        ([], "a list of one or two"),
+        ([NEW, OLD, OTHER], "a list of one or two"),
+        (None, "a list of one or two"),
+        ([NEW, 7], "bytes or text"),
+        ([NEW, "short"], "webhook secret 2 is shorter than 32 bytes"),
+        (["ü" * 15], "webhook secret 1 is shorter than 32 bytes"),
+    ],
+)
+def test_secrets_that_are_of_no_use_are_refused(secrets: object, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        Signer(Sealed(secrets))
+
+
+def test_every_secret_is_tried_so_that_time_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[bytes, bytes]] = []
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append((one, other))
+        return one == other
+
+    monkeypatch.setattr("payments_async.webhooks._token.compare_digest", compare)
+    for made_with in (NEW, OLD, OTHER):
+        compared.clear()
+        read(signer(NEW, OLD), mint(signer(made_with), USUAL), 0)
+        assert len(compared) == 2
+        assert all(len(one) == len(other) == 32 for one, other in compared)
