@@ -17,7 +17,6 @@ from ._clock import Chance
 from ._distort import distort
 from ._faults import after, before
 from ._handlers import HANDLERS, Reply
-from ._hosted import PAGES, answer_payer
 from ._idempotency import idempotency_key
 from ._json import JsonObject, decode_object, encode
 from ._limits import SandboxLimits
@@ -30,6 +29,7 @@ from ._schemas import INVALID
 from ._tenants import Tenant, authenticate
 from ._values import Answer, Effect, LoggedRequest, Refused, Request
 from ._world import World
+from .checkout import PAGES, answer_payer
 
 
 @attrs.define

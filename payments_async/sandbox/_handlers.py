@@ -8,6 +8,7 @@ import attrs
 
 from ._call import Call
 from ._forms import payout_form
+from ._health import WINDOW_MINUTES, method_health
 from ._instants import stamp
 from ._iso import is_country
 from ._json import JsonObject
@@ -27,10 +28,7 @@ from ._schemas import CHECKOUT, INTENT, PAYOUT, validate
 from ._values import Refused
 from ._world import World
 
-STATUS_WINDOW_MINUTES = 15
 STATUS_TTL_SECONDS = 60
-_DEGRADED_FROM, _UNAVAILABLE_FROM = 0.25, 0.9
-"""Shares of failed attempts in the window."""
 
 
 @attrs.frozen
@@ -203,34 +201,18 @@ def _method_status(world: World, call: Call, _: Sequence[Source]) -> Reply:
     method, country = call.path_values["method_code"], call.path_values["country_code"]
     if not is_country(country):
         raise Refused(404, "There is no such country.")
+    status = method_health(call.tenant, world.now, method, country)
     return Reply(
         {
-            "data": {"method": method, "country": country, "status": _health(world, call, method, country)},
+            "data": {"method": method, "country": country, "status": status},
             "meta": {
                 "environment": "sandbox",
-                "window_minutes": STATUS_WINDOW_MINUTES,
+                "window_minutes": WINDOW_MINUTES,
                 "generated_at": stamp(world.now),
                 "ttl_seconds": STATUS_TTL_SECONDS,
             },
         }
     )
-
-
-def _health(world: World, call: Call, method: str, country: str) -> str:
-    """Gap J: how the method's attempts of the window ended."""
-    since = world.now - STATUS_WINDOW_MINUTES * 60
-    ended: list[str] = []
-    for attempt in reversed(call.tenant.attempts.values()):
-        if attempt.created_at <= since:
-            break
-        if (attempt.method, attempt.country) == (method, country) and attempt.is_final:
-            ended.append(attempt.status)
-    if not ended:
-        return "available"
-    failed = ended.count("failed") / len(ended)
-    if failed < _DEGRADED_FROM:
-        return "operational"
-    return "degraded" if failed < _UNAVAILABLE_FROM else "unavailable"
 
 
 HANDLERS: Mapping[str, Handler] = {

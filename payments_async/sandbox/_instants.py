@@ -7,6 +7,7 @@ from functools import lru_cache
 
 _ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _DATE_LENGTH = len("2026-01-01")
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 @lru_cache(maxsize=4096)
@@ -18,6 +19,13 @@ def stamp(seconds: float) -> str:
 def stamp_or_null(seconds: float | None) -> str | None:
     """`stamp`, or None for what has not happened."""
     return None if seconds is None else stamp(seconds)
+
+
+def moment(seconds: float) -> dict[str, str]:
+    """A time for people, to the minute: `text` in words, `iso` for machines."""
+    at = _ORIGIN + timedelta(seconds=seconds)
+    text = f"{at.day} {_MONTHS[at.month - 1]} {at.year}, {at:%H:%M} UTC"
+    return {"text": text, "iso": f"{at:%Y-%m-%dT%H:%MZ}"}
 
 
 def read_timestamp(text: str) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ._colours import full, parts, text_on
 from ._forms import failure_form, gateway_form, method_category, method_form, rate_form
 from ._instants import stamp, stamp_or_null
 from ._iso import amount_form, country_form, currency
@@ -74,17 +75,13 @@ _ACTIONS: Mapping[str, JsonObject] = {
 }
 
 
-def _next_action(attempt: Attempt, *, in_list: bool) -> JsonObject:
+def next_action(attempt: Attempt, *, in_list: bool) -> JsonObject:
+    """Next action (gap K): what the payer has to do."""
     kind = attempt.plan.outcome.action if attempt.status == "action_required" else "none"
     details = _ACTIONS[kind]
     form: JsonObject = {"type": kind} if in_list else {}
     form.update((name, details.get(name)) for name in _ACTION_FIELDS)
     return form
-
-
-def action_message(attempt: Attempt) -> str:
-    """What the payer has to do next, in a sentence; empty when nothing."""
-    return str(_next_action(attempt, in_list=False)["message"] or "")
 
 
 def _failover(attempt: Attempt) -> JsonObject:
@@ -103,7 +100,7 @@ def attempt_form(attempt: Attempt, *, in_list: bool = False) -> JsonObject:
         "exchange_rate": rate_form(payment.currency, attempt.currency) if in_list else 1,
         "correction_rate": 1,
         "gateway": gateway_form(attempt.gateway, attempt.status),
-        "next_action": _next_action(attempt, in_list=in_list),
+        "next_action": next_action(attempt, in_list=in_list),
         "failover": _failover(attempt),
         "completed_at": stamp_or_null(attempt.completed_at),
         "failed_at": stamp_or_null(attempt.failed_at),
@@ -161,23 +158,15 @@ def payment_list_form(payment: Payment) -> JsonObject:
     }
 
 
-def _colour(text: str) -> JsonObject:
-    digits = text.removeprefix("#").lower()
-    if len(digits) == 3:
-        digits = "".join(digit * 2 for digit in digits)
-    parts = [int(digits[place : place + 2], 16) for place in (0, 2, 4)]
-    return {"hex": f"#{digits}", "rgb": f"{parts[0]}, {parts[1]}, {parts[2]}"}
-
-
-def _contrast(text: str) -> str:
-    red, green, blue = (int(part) for part in str(_colour(text)["rgb"]).split(","))
-    return "#000000" if 299 * red + 587 * green + 114 * blue > 128_000 else "#ffffff"
+def _colour_form(colour: str) -> JsonObject:
+    red, green, blue = parts(colour)
+    return {"hex": colour, "rgb": f"{red}, {green}, {blue}"}
 
 
 def accent(appearance: JsonObject) -> tuple[str, str]:
     """The colour a session asks for, or the usual one, and what is readable on it, both as `#rrggbb`."""
-    colour = str(_colour(str(appearance.get("color") or "#1f6feb"))["hex"])
-    return colour, _contrast(colour)
+    colour = full(str(appearance.get("color") or "#1f6feb"))
+    return colour, text_on(colour)
 
 
 def _appearance(given: JsonObject) -> JsonObject:
@@ -185,7 +174,7 @@ def _appearance(given: JsonObject) -> JsonObject:
     badge = given.get("display_platform_badge")
     return {
         "template": "default",
-        "color": {"primary": _colour(colour), "contrast": _colour(contrast)},
+        "color": {"primary": _colour_form(colour), "contrast": _colour_form(contrast)},
         "font": {"value": "system", "display_name": "System", "category": "sans-serif", "url": None},
         "border_style": "rounded",
         "display_platform_badge": True if badge is None else badge,

@@ -1,9 +1,15 @@
-"""The hosted page behind `checkout.url` (docs/interface.md, What the service does)."""
+"""The hosted checkout behind `checkout.url`: its pages as answers (docs/interface.md, What the service does).
+
+What a browser makes of them is tested in tests/browser.
+"""
 
 from __future__ import annotations
 
 import html
+import json
 import re
+import subprocess
+import sys
 from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
@@ -15,55 +21,87 @@ import aiohttp
 import attrs
 import pytest
 
-from payments_async.sandbox import INTERFACE_VERSION, Answer, Sandbox, SandboxLimits
+from payments_async.sandbox import INTERFACE_VERSION, OBSERVED, Answer, Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox._scenarios import ACTION_TYPES
+from payments_async.sandbox.checkout import _catalogue, _paper, _states
 from tests.sandbox.api import Api
 
 SHOP = "https://shop.test/back?order=7#done"
 PROJECT = Path(__file__).parents[2]
+BALANCE = "sandbox_wallet_balance"
+METHODS = {method.action: method.code for method in _catalogue.METHODS}
+PLACE = {
+    "redirect_to_url": "bank",
+    "display_payment_instructions": "bank",
+    "embed_iframe": "frame",
+    "approve_on_phone": "phone",
+    "scan_qr_code": "phone",
+    "complete_with_sdk": "provider",
+}
 
 
-class Forms(HTMLParser):
-    """The hidden fields and the buttons of a page, and every address it would fetch or run."""
+class Read(HTMLParser):
+    """What a page offers: hidden fields, radios, buttons, links, and every address that it would fetch."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
         self.hidden: dict[str, str] = {}
-        self.choices: list[str] = []
-        self.outside: list[str] = []
+        self.radios: list[str] = []
+        self.ticked: list[str] = []
+        self.buttons = 0
+        self.links: list[str] = []
+        self.fetched: list[str] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        values = dict(attributes)
-        if tag == "input":
-            self.hidden[str(values["name"])] = str(values["value"])
+        values = {name: value or "" for name, value in attributes}
+        if values.get("type") == "hidden":
+            self.hidden[values["name"]] = values["value"]
+        if values.get("type") == "radio":
+            self.radios.append(values["value"])
+            self.ticked += [values["value"]] if "checked" in values else []
         if tag == "button":
-            self.choices.append(str(values["value"]))
-        if tag in ("script", "img", "link", "iframe", "object") or "src" in values:
-            self.outside.append(tag)
+            self.buttons += 1
+        if tag == "a":
+            self.links.append(values["href"])
+        if tag == "link" or "src" in values:
+            self.fetched.append(values.get("src") or values["href"])
 
 
 @attrs.frozen
 class Payer:
-    """Somebody with a browser at one session's page."""
+    """Somebody with a browser at one session's pages."""
 
     api: Api
     session_id: str
 
-    @property
-    def path(self) -> str:
-        return f"/checkout/{self.session_id}"
+    def path(self, part: str = "") -> str:
+        return f"/checkout/{self.session_id}{part}"
 
-    def look(self) -> str:
-        answer = self.api.sandbox.handle("GET", self.path)
+    def get(self, part: str = "") -> Answer:
+        return self.api.sandbox.handle("GET", self.path(part))
+
+    def look(self, part: str = "") -> str:
+        answer = self.get(part)
         assert answer.status == 200
         return answer.body.decode()
 
-    def submit(
-        self, choice: str, form: dict[str, str] | None = None, headers: dict[str, str] | None = None
-    ) -> Answer:
-        """Press a button of the page, or of an older copy of its form."""
-        fields = {**(Forms(self.look()).hidden if form is None else form), "choice": choice}
-        return self.api.sandbox.handle("POST", self.path, headers, urlencode(fields).encode())
+    def form(self, part: str = "") -> dict[str, str]:
+        return Read(self.look(part)).hidden
+
+    def send(self, part: str = "", headers: dict[str, str] | None = None, **fields: str) -> Answer:
+        return self.api.sandbox.handle("POST", self.path(part), headers, urlencode(fields).encode())
+
+    def form_for(self, method: str = BALANCE, country: str = "BJ") -> dict[str, str]:
+        """The form that pays with a method."""
+        return self.form(f"?country={country}&method={method}&retry=1")
+
+    def pay(self, method: str = BALANCE, **typed: str) -> Answer:
+        return self.send(**{**self.form_for(method), **typed})
+
+    def answer(self, place: str, answer: str = "approve") -> Answer:
+        """Approve or decline where the payment waits."""
+        return self.send(f"/{place}", **self.form(f"/{place}"), answer=answer)
 
     @property
     def payment(self) -> Any:
@@ -73,6 +111,16 @@ class Payer:
     def attempts(self) -> int:
         return len(self.api.sandbox.books.payments()[-1].attempts)
 
+    @property
+    def collected(self) -> Any:
+        return self.api.sandbox.books.collected("XOF")
+
+    @property
+    def code(self) -> str:
+        found = re.search(r"<b>(\d{6})</b>", self.look("/phone"))
+        assert found is not None
+        return found[1]
+
 
 def visit(api: Api, scenario: str | None = None, **fields: Any) -> Payer:
     if scenario is not None:
@@ -80,257 +128,579 @@ def visit(api: Api, scenario: str | None = None, **fields: Any) -> Payer:
     return Payer(api, api.checkout(**fields).data["checkout"]["id"])
 
 
+def title(page: str) -> str:
+    found = re.search("<title>(.*)</title>", page)
+    assert found is not None
+    return html.unescape(found[1])
+
+
 @pytest.mark.fact("endpoint.checkouts.redirect-to-url")
 async def test_the_checkout_url_serves_the_hosted_page_to_whoever_opens_it() -> None:
     async with Sandbox() as sandbox, aiohttp.ClientSession() as browser:
         data = Api(sandbox, sandbox.api_key).checkout(amount=50, currency="EUR").data
-        async with browser.get(data["checkout"]["url"]) as response:
+        url = data["checkout"]["url"]
+        async with browser.get(url) as response:
             assert (response.status, response.content_type) == (200, "text/html")
-            page = await response.text()
-        assert data["payment"]["amount"]["formatted"] in page
-        async with browser.head(data["checkout"]["url"]) as response:
+            assert data["payment"]["amount"]["formatted"] in await response.text()
+        async with browser.head(url) as response:
             assert (response.status, await response.read()) == (200, b"")
-        pressed = {**Forms(page).hidden, "choice": "pay"}
-        async with browser.post(data["checkout"]["url"], data=pressed) as response:
+        async with browser.get(f"{url}?country=BJ&method={BALANCE}") as response:
+            form = Read(await response.text()).hidden
+        async with browser.post(url, data=form) as response:
             assert (response.status, response.history[0].status) == (200, 303)
-            assert "Paid" in await response.text()
+            assert "Payment complete" in await response.text()
         assert sandbox.books.collected("EUR") == 50
 
 
-def test_it_shows_what_is_paid_and_offers_to_pay_or_decline(api: Api) -> None:
+def test_it_shows_what_is_paid_to_whom_and_until_when(api: Api) -> None:
     payer = visit(api, amount=1250.5, currency="USD", description="Two tickets", appearance={"brand": "Ada"})
     page = payer.look()
-    for shown in ("$1,250.50", "Two tickets", "Ada", "2026-01-01 01:00 UTC"):
+    for shown in ("$1,250.50", "Two tickets", "Ada", "1 Jan 2026, 01:00 UTC", "no real money moves"):
         assert shown in page
-    assert Forms(page).choices == ["pay", "decline"]
-    assert "Country" not in page
-    assert "Phone" not in page
+
+
+def test_the_payer_chooses_country_then_method_then_pays(api: Api) -> None:
+    payer = visit(api)
+    countries = payer.look()
+    assert title(countries).startswith("Where do you pay from?")
+    assert set(Read(countries).radios) == set(_catalogue.COUNTRIES)
+    methods = payer.look("?asked=country&country=BJ")
+    assert set(Read(methods).radios) == {method.code for method in _catalogue.METHODS}
+    assert Read(methods).hidden == {"asked": "method", "country": "BJ"}
+    details = payer.look("?asked=method&country=BJ&method=sandbox_mobile")
+    assert "Step 3 of 3" in details
+    assert "Benin" in details
+    assert "Mobile money" in details
+    assert payer.attempts == 0
+    assert payer.pay("sandbox_mobile", phone="+229 90-00.00 (00)").headers["Location"] == payer.path(
+        "/payment"
+    )
+    active = payer.payment["active_attempt"]
+    assert active["next_action"]["type"] == "approve_on_phone"
+    attempt = payer.api.sandbox._core.world.tenants[payer.api.key].attempts[active["id"]]
+    assert (attempt.method, attempt.country, attempt.phone) == ("sandbox_mobile", "BJ", "+22990000000")
 
 
 @pytest.mark.parametrize(
-    ("restriction", "shown"),
+    ("query", "said"),
     [
-        ({"country_code": "BJ"}, "<dt>Country</dt><dd>Benin (BJ)</dd>"),
-        ({"phone": {"number": "+22990000001", "country": "BJ"}}, "<dt>Phone</dt><dd>+22990000001</dd>"),
+        ("?asked=country", "Choose a country"),
+        ("?asked=country&country=XX", "Choose a country"),
+        ("?asked=method&country=BJ", "Choose a way to pay"),
+        ("?asked=method&country=BJ&method=gold", "Choose a way to pay"),
     ],
 )
-def test_it_shows_what_the_session_is_restricted_to(
-    api: Api, restriction: dict[str, Any], shown: str
+def test_a_choice_not_made_or_not_offered_is_asked_for_again(api: Api, query: str, said: str) -> None:
+    page = visit(api).look(query)
+    assert title(page).startswith("Error: ")
+    assert page.count(said) == 2
+    field = Read(page).links[0]
+    assert f'id="{field[1:]}"' in page
+
+
+def test_the_customers_own_country_is_ticked(api: Api) -> None:
+    assert Read(visit(api, customer={"country": "gh"}).look()).ticked == ["GH"]
+    assert Read(visit(api).look()).ticked == []
+
+
+@pytest.mark.parametrize(
+    ("method", "typed", "said"),
+    [
+        ("sandbox_mobile", {}, "Enter your phone number"),
+        ("sandbox_mobile", {"phone": "12345"}, "7 to 15 digits"),
+        ("sandbox_mobile", {"phone": "call me"}, "7 to 15 digits"),
+        ("sandbox_mobile", {"phone": "\u0663" * 8}, "7 to 15 digits"),
+        ("sandbox_bank_transfer", {"payer_name": " "}, "Enter the name on the account"),
+        ("sandbox_bank_transfer", {"payer_name": "x" * 101}, "100 characters or fewer"),
+    ],
+)
+def test_what_is_typed_wrongly_is_said_beside_it_and_kept(
+    api: Api, method: str, typed: dict[str, str], said: str
 ) -> None:
-    payer = visit(api, restriction=restriction)
-    assert shown in payer.look()
-    payer.submit("pay")
-    assert payer.payment["status"] == "completed"
+    payer = visit(api)
+    answer = payer.pay(method, **typed)
+    page = answer.body.decode()
+    assert answer.status == 200
+    assert page.count(said) == 2
+    assert 'aria-invalid="true"' in page
+    assert title(page).startswith("Error: ")
+    for text in filter(str.strip, typed.values()):
+        assert f'value="{text}"' in page
+    assert payer.attempts == 0
 
 
-def test_it_wears_the_colour_of_the_session(api: Api) -> None:
-    assert "--accent:#ffee00;--on-accent:#000000" in visit(api, appearance={"color": "fe0"}).look()
-    assert "--accent:#1f6feb;--on-accent:#ffffff" in visit(api).look()
+def test_a_form_that_names_no_method_is_given_back(api: Api) -> None:
+    payer = visit(api)
+    form = {**payer.form_for(), "method": "gold"}
+    assert "this is not offered" in payer.send(**form).body.decode()
+    assert payer.attempts == 0
 
 
-def test_it_has_no_script_and_fetches_nothing(api: Api) -> None:
-    page = visit(api, appearance={"icon_url": "https://shop.test/icon.svg"}, return_url=SHOP).look()
-    assert Forms(page).outside == []
-    assert "icon.svg" not in page
-    assert "@import" not in page
-    assert "url(" not in page
+def test_a_session_locked_to_a_country_skips_the_choice(api: Api) -> None:
+    payer = visit(api, restriction={"country_code": "de"})
+    page = payer.look("?country=BJ")
+    assert "Step 1 of 2" in page
+    assert "Germany" in page
+    assert "Change" not in page
+    payer.pay()
+    attempts = api.sandbox._core.world.tenants[api.key].attempts.values()
+    assert [attempt.country for attempt in attempts] == ["DE"]
+
+
+def test_a_session_locked_to_a_phone_uses_it_and_offers_what_does(api: Api) -> None:
+    payer = visit(api, restriction={"phone": {"number": "+22990000042", "country": "BJ"}})
+    page = payer.look()
+    assert set(Read(page).radios) == {"sandbox_mobile", "sandbox_mobile_code"}
+    assert "+22990000042" in page
+    assert 'name="phone"' not in payer.look("?method=sandbox_mobile")
+    payer.pay("sandbox_mobile", phone="+15550000000")
+    attempts = api.sandbox._core.world.tenants[api.key].attempts.values()
+    assert [attempt.phone for attempt in attempts] == ["+22990000042"]
+
+
+def test_a_phone_without_its_country_leaves_the_country_to_choose(api: Api) -> None:
+    payer = visit(api, restriction={"phone": {"number": "+22990000042"}})
+    assert set(Read(payer.look()).radios) == set(_catalogue.COUNTRIES)
+
+
+def test_a_method_that_fails_is_marked_and_comes_last(api: Api) -> None:
+    for method, outcomes in {
+        "sandbox_card": ["fail:NO"],
+        "sandbox_bank": ["fail:NO", "complete", "complete"],
+        "sandbox_wallet": ["complete"],
+    }.items():
+        for outcome in outcomes:
+            api.sandbox.pay(
+                api.checkout().data["checkout"]["id"], method=method, country="BJ", outcome=outcome
+            )
+    payer = visit(api)
+    page = payer.look("?country=BJ")
+    assert Read(page).radios[-2:] == ["sandbox_bank", "sandbox_card"]
+    for said in ("Working well", "Some payments fail", "Not working right now"):
+        assert said in page
+    assert "Not working right now. You can try" in payer.look("?country=BJ&method=sandbox_card")
+    assert "Not working" not in payer.look("?country=GH")
+
+
+def test_the_look_of_the_session_shows(api: Api) -> None:
+    page = visit(api, appearance={"color": "fe0", "brand": "école", "lang": "fr-FR"}).look()
+    assert "--accent:#ffee00;--on-accent:#000000" in page
+    assert '<html lang="fr-FR">' in page
+    assert '<body lang="en"' in page
+    assert '<span class="brand" lang="fr-FR">école</span>' in page
+    assert ">É</span>" in page
+    assert "Powered by" in page
+    plain = visit(api, appearance={"display_platform_badge": False, "lang": "<x>", "brand": "  "}).look()
+    assert "--accent:#1f6feb;--on-accent:#ffffff" in plain
+    assert '<html lang="en">' in plain
+    assert "Merchant" in plain
+    assert "Powered by" not in plain
+
+
+def test_an_icon_from_elsewhere_is_not_fetched_and_one_from_here_is(api: Api) -> None:
+    elsewhere = visit(api, appearance={"icon_url": "https://shop.test/icon.svg"}).look()
+    assert "icon.svg" not in elsewhere.replace("/checkout/assets/icon.svg", "")
+    near = visit(api, appearance={"icon_url": "http://sandbox.test/me.svg"}).look()
+    assert "http://sandbox.test/me.svg" in Read(near).fetched
+
+
+def test_every_page_fetches_only_files_of_its_own_and_runs_no_inline_script(api: Api) -> None:
+    payer = visit(api)
+    pages = [payer.look()]
+    for action in ACTION_TYPES:
+        acting = visit(api, f"action:{action}")
+        acting.pay()
+        pages += [acting.look("/payment"), acting.look(f"/{PLACE.get(action, 'phone')}")]
+    for page in pages:
+        for address in Read(page).fetched:
+            assert address.startswith("/checkout/")
+        assert re.findall('<script(?! type="module" src=)', page) == []
+        assert re.findall(r'\son\w+=|style="|javascript:|data:|url\(', page) == []
+
+
+def test_pages_and_assets_weigh_less_than_60_kb_together(api: Api) -> None:
+    payer = visit(api, "action:scan_qr_code")
+    assets = sum(len(_paper.read_asset(name)) for name in _paper.ASSETS)
+    payer.pay()
+    assert assets + len(payer.look("/payment")) + len(payer.look("/phone")) < 60_000
+
+
+@pytest.mark.parametrize("name", sorted(_paper.ASSETS))
+def test_an_asset_is_served_for_good_under_an_address_of_its_content(api: Api, name: str) -> None:
+    answer = api.sandbox.handle("GET", _paper.asset_address(name))
+    assert answer.body == _paper.read_asset(name)
+    assert answer.headers["Cache-Control"].endswith("immutable")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert sha256(answer.body).hexdigest()[:12] in _paper.asset_address(name)
 
 
 @pytest.mark.parametrize("field", ["description", "brand", "phone", "return_url"])
 def test_texts_of_a_request_are_shown_and_never_markup(api: Api, field: str) -> None:
-    nasty = "https://x/\"'><script>alert(1)</script>{title}&amp;"
+    nasty = "https://x/\"'><script>alert(1)</script>{{title}}&amp;"
     fields: dict[str, Any] = {field: nasty}
     if field == "brand":
         fields = {"appearance": {"brand": nasty}}
     if field == "phone":
         fields = {"restriction": {"phone": {"number": nasty, "country": "BJ"}}}
     payer = visit(api, **fields)
+    pages = [payer.look()]
     if field == "return_url":
-        payer.submit("pay")
-    page = payer.look()
-    assert "<script" not in page
-    assert field == "return_url" or html.escape(nasty) in page
+        payer.pay()
+        pages.append(payer.look("/payment"))
+    for page in pages:
+        assert "<script>" not in page
+        assert nasty not in page
+        assert Read(page).fetched == Read(payer.look("/phone")).fetched
+    assert field == "return_url" or nasty in html.unescape(pages[0])
 
 
-def test_its_policy_allows_its_own_style_and_nothing_else(api: Api) -> None:
-    payer = visit(api)
-    answer = api.sandbox.handle("GET", payer.path)
-    style = re.search("<style>(.*)</style>", answer.body.decode(), re.DOTALL)
+def policy_of(answer: Answer) -> dict[str, str]:
+    parts = (part.partition(" ") for part in answer.headers["Content-Security-Policy"].split("; "))
+    return {name: sources for name, _, sources in parts}
+
+
+def test_its_policy_allows_its_own_files_and_nothing_else(api: Api) -> None:
+    answer = visit(api).get()
+    style = re.search("<style>(.*)</style>", answer.body.decode())
     assert style is not None
     digest = b64encode(sha256(style[1].encode()).digest()).decode()
-    assert answer.headers["Content-Security-Policy"].split("; ") == [
-        "default-src 'none'",
-        f"style-src 'sha256-{digest}'",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-    ]
+    assert policy_of(answer) == {
+        "default-src": "'none'",
+        "style-src": f"'self' 'sha256-{digest}'",
+        **dict.fromkeys(("script-src", "connect-src", "img-src", "frame-src", "form-action"), "'self'"),
+        "base-uri": "'none'",
+        "frame-ancestors": "'none'",
+    }
     assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_its_policy_lets_the_form_lead_on_to_the_merchant(api: Api) -> None:
-    answer = api.sandbox.handle("GET", visit(api, return_url=SHOP).path)
-    assert "form-action 'self' http: https:;" in answer.headers["Content-Security-Policy"]
-
-
-def test_without_a_return_url_the_page_shows_the_result(api: Api) -> None:
+def test_only_the_banks_window_may_be_framed_and_only_by_us(api: Api) -> None:
     payer = visit(api)
-    answer = payer.submit("pay")
-    assert (answer.status, answer.headers["Location"]) == (303, payer.path)
-    page = payer.look()
-    assert "Paid" in page
-    assert Forms(page).choices == []
-    assert payer.payment["status"] == "completed"
+    framed = {
+        part: policy_of(payer.get(f"/{part}"))["frame-ancestors"] for part in ("frame", "bank", "phone")
+    }
+    assert framed == {"frame": "'self'", "bank": "'none'", "phone": "'none'"}
 
 
 @pytest.mark.fact("request.payment.return_url.payer-lands", "service.return-is-not-proof")
-@pytest.mark.parametrize(("choice", "status"), [("pay", "completed"), ("decline", "pending")])
+@pytest.mark.parametrize(
+    ("scenario", "status"), [(None, "completed"), ("fail:NO immediate", "pending"), ("hang", "pending")]
+)
 def test_the_payer_lands_on_the_return_url_whatever_the_outcome_with_nothing_added(
-    api: Api, choice: str, status: str
+    api: Api, scenario: str | None, status: str
 ) -> None:
-    payer = visit(api, return_url=SHOP)
-    answer = payer.submit(choice)
-    assert (answer.status, answer.headers["Location"]) == (303, SHOP)
+    payer = visit(api, scenario, return_url=SHOP)
+    payer.pay()
+    api.sandbox.advance(120)
+    assert SHOP in Read(payer.look("/payment")).links
     assert payer.payment["status"] == status
 
 
-def test_a_payer_who_comes_back_after_paying_finds_the_way_to_the_merchant(api: Api) -> None:
-    payer = visit(api, return_url="https://shop.test/?a=1&b=2", appearance={"brand": "Ada"})
-    payer.submit("pay")
-    assert '<a href="https://shop.test/?a=1&amp;b=2">Return to Ada</a>' in payer.look()
+def test_a_payer_can_turn_back_before_paying(api: Api) -> None:
+    payer = visit(api, return_url=SHOP)
+    page = payer.look("/cancelled")
+    assert title(page).startswith("You have not paid")
+    assert SHOP in Read(page).links
+    assert payer.payment["status"] == "pending"
+    payer.pay()
+    assert payer.get("/cancelled").headers["Location"] == payer.path("/payment")
 
 
 @pytest.mark.parametrize(
-    ("given", "location"),
+    ("given", "link"),
     [
         ("HTTP://shop.test/é x", "HTTP://shop.test/%C3%A9%20x"),
         ("https://shop.test/a%20b", "https://shop.test/a%20b"),
-        ("https://shop.test/\r\nSet-Cookie: a=b", "https://shop.test/%0D%0ASet-Cookie:%20a=b"),
+        ("https://shop.test/\r\nx", "https://shop.test/%0D%0Ax"),
         ("javascript:alert(1)//https://x", None),
         ("/back", None),
         ("https://", None),
         ("", None),
     ],
 )
-def test_only_a_web_address_is_landed_on_and_none_can_break_a_header(
-    api: Api, given: str, location: str | None
-) -> None:
+def test_only_a_web_address_is_landed_on(api: Api, given: str, link: str | None) -> None:
     payer = visit(api, return_url=given)
-    assert payer.submit("pay").headers["Location"] == (location or payer.path)
-    assert ("href" in payer.look()) is (location is not None)
+    payer.pay()
+    assert Read(payer.look("/payment")).links == ([link] if link else [])
 
 
-def test_a_declined_payment_says_so_and_can_be_tried_again(api: Api) -> None:
+@pytest.mark.parametrize("action", sorted(PLACE))
+@pytest.mark.parametrize(("answer", "status"), [("approve", "completed"), ("decline", "failed")])
+def test_each_action_is_answered_at_its_own_place(api: Api, action: str, answer: str, status: str) -> None:
     payer = visit(api)
-    payer.submit("decline")
-    page = payer.look()
-    assert 'role="alert">The payment was not made. Customer declined. You can try again.' in page
-    assert "Try again" in page
-    payer.submit("pay")
-    assert payer.payment["status"] == "completed"
-    assert payer.attempts == 2
+    typed = {"phone": "+22990000000", "payer_name": "Ada"}
+    payer.pay(METHODS[action], **typed)
+    assert payer.payment["active_attempt"]["next_action"]["type"] == action
+    place = PLACE[action]
+    for other in {"bank", "frame", "phone", "provider"} - {place}:
+        assert "Nothing is waiting here" in payer.look(f"/{other}")
+        assert payer.send(f"/{other}", **payer.form(f"/{place}"), answer="approve").status == 303
+    assert payer.payment["active_attempt"]["status"] == "action_required"
+    landed = payer.answer(place, answer).headers["Location"]
+    assert landed == payer.path("/phone" if place == "phone" else "/payment")
+    assert payer.payment["active_attempt"]["status"] == status
+    assert payer.attempts == 1
 
 
-def test_the_scenario_of_the_creation_decides_what_pay_does(api: Api) -> None:
-    payer = visit(api, scenario="fail:INSUFFICIENT_FUNDS immediate")
-    payer.submit("pay")
-    assert "Insufficient funds." in payer.look()
+def test_the_code_that_was_sent_pays_and_no_other_does(api: Api) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_mobile_code", phone="+22990000000")
+    code = payer.code
+    wrong = f"{(int(code) + 1) % 10**6:06d}"
+    for given, said in (
+        (wrong, "This is not the code we sent"),
+        (" ", "Enter the code"),
+        ("é", "not the code"),
+    ):
+        page = payer.send(**{**payer.form("/payment"), "do": "code"}, code=given).body.decode()
+        assert said in page
+        assert title(page).startswith("Error: ")
+    assert payer.send("/phone", **payer.form("/payment"), answer="approve").status == 303
+    assert payer.collected == 0
+    payer.send(**{**payer.form("/payment"), "do": "code"}, code=f"{code[:3]} {code[3:]}")
+    assert payer.collected == 50
 
 
-def test_an_action_keeps_the_payer_on_the_page_until_it_is_taken(api: Api) -> None:
-    payer = visit(api, scenario="action:approve_on_phone", return_url=SHOP)
-    assert payer.submit("pay").headers["Location"] == payer.path
-    page = payer.look()
-    assert "Approve the payment on your phone." in page
-    assert Forms(page).choices == ["pay", "decline"]
-    assert payer.submit("pay").headers["Location"] == SHOP
-    assert (payer.payment["status"], payer.attempts) == ("completed", 1)
+def test_a_code_is_taken_only_where_one_was_asked_for(api: Api) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_bank")
+    assert payer.send(**{**payer.form("/payment"), "do": "code"}, code="000000").status == 303
+    payer.send(**{**payer.form("/payment"), "do": "pay"}, country="BJ", method=BALANCE)
+    assert (payer.attempts, payer.collected) == (1, 0)
+
+
+def test_what_waits_for_the_payer_can_be_cancelled_and_paid_after_all(api: Api) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_bank")
+    payer.send(**payer.form("/payment"))
+    page = payer.look("/payment")
+    assert title(page).startswith("You cancelled the payment")
+    assert payer.payment["active_attempt"]["failure"]["code"]["value"] == _states.CANCELLED_CODE
+    payer.pay()
+    assert (payer.collected, payer.attempts) == (50, 2)
+
+
+def test_a_payment_under_way_can_not_be_cancelled(api: Api) -> None:
+    payer = visit(api, "hang")
+    form = payer.form_for()
+    payer.send(**form)
+    assert payer.send(**{**form, "step": "1-waiting", "do": "cancel"}).status == 303
+    assert payer.payment["active_attempt"]["status"] == "processing"
+
+
+def test_a_failed_attempt_says_why_and_can_be_tried_again(api: Api) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_bank")
+    payer.answer("bank", "decline")
+    for part in ("", "/payment"):
+        page = payer.look(part)
+        assert title(page).startswith("The payment did not go through")
+        assert "It was declined. Nothing was taken." in page
+    again = next(link for link in Read(page).links if "method=" in link)
+    assert "method=sandbox_bank" in again
+    assert "Check and pay" in payer.look(again.removeprefix(payer.path()).replace("&amp;", "&"))
+    payer.pay()
+    assert (payer.payment["status"], payer.attempts) == ("completed", 2)
+
+
+def test_a_failure_of_another_kind_is_told_in_the_services_words(api: Api) -> None:
+    payer = visit(api, "fail:CARD_LOST immediate")
+    payer.pay("sandbox_card")
+    assert "Card lost. Nothing was taken." in payer.look("/payment")
+
+
+def test_an_attempt_made_elsewhere_can_be_retried_here(api: Api) -> None:
+    payer = visit(api)
+    api.sandbox.pay(payer.session_id, method="unheard_of", outcome="fail:NO")
+    assert Read(payer.look()).links[0] == payer.path("?country=")
+    assert set(Read(payer.look("?country=")).radios) == set(_catalogue.COUNTRIES)
 
 
 def test_a_payment_under_way_is_not_shown_as_failed_and_cannot_be_paid_again(api: Api) -> None:
-    payer = visit(api, scenario="complete after=5s", return_url=SHOP)
-    form = Forms(payer.look()).hidden
-    assert payer.submit("pay", form).headers["Location"] == SHOP
-    page = payer.look()
-    assert "being processed" in page
-    assert Forms(page).choices == []
-    now = {**form, "step": "1-waiting"}
-    assert payer.submit("pay", now).status == payer.submit("decline", now).status == 303
+    payer = visit(api, "complete after=5s", return_url=SHOP)
+    form = payer.form_for()
+    payer.send(**form)
+    for part in ("", "/payment", "?country=BJ"):
+        page = payer.look(part)
+        assert title(page).startswith("Your payment is on its way")
+        assert "fail" not in page
+        assert Read(page).hidden == {}
+    for step in ("0-open", "1-waiting"):
+        assert payer.send(**{**form, "step": step}).status == 303
     assert (payer.payment["status"], payer.attempts) == ("pending", 1)
     api.sandbox.advance(5)
-    assert "Paid" in payer.look()
+    assert "Payment complete" in payer.look("/payment")
 
 
-def test_an_expired_session_says_so_and_takes_nothing(api: Api) -> None:
+def test_an_attempt_that_never_ends_is_of_unknown_outcome_and_not_a_failure(api: Api) -> None:
+    payer = visit(api, "hang")
+    payer.pay()
+    assert json.loads(payer.look("/status")) == {"step": "1-waiting"}
+    api.sandbox.advance(_states.PATIENCE)
+    assert json.loads(payer.look("/status")) == {"step": "1-unknown"}
+    page = payer.look("/payment")
+    assert title(page).startswith("We do not know the outcome yet")
+    assert "do not pay again" in page
+    assert "fail" not in page
+    assert Read(page).hidden == {}
+    api.sandbox.settle(payer.payment["active_attempt"]["id"])
+    assert "Payment complete" in payer.look("/payment")
+
+
+def test_a_status_that_is_not_known_is_not_shown_as_a_failure(api: Api) -> None:
     payer = visit(api)
-    form = Forms(payer.look()).hidden
+    api.sandbox._core.world.tenants[api.key].payments[-1].status = "reversed"
+    assert "We do not know the outcome yet" in payer.look()
+
+
+def test_a_failover_is_shown_as_what_it_is_and_never_as_a_failure(api: Api) -> None:
+    payer = visit(api, "failover:2 after=5s")
+    payer.pay()
+    assert "another one" not in payer.look("/payment")
+    for _ in range(2):
+        api.sandbox.advance(5)
+        page = payer.look("/payment")
+        assert title(page).startswith("Your payment is on its way")
+        assert "was moved to another one. You pay only once." in page
+        assert "fail" not in page
+    api.sandbox.advance(5)
+    page = payer.look("/payment")
+    assert "Payment complete" in page
+    assert "was moved to another one" in page
+    assert (payer.attempts, payer.collected) == (3, 50)
+
+
+@pytest.mark.parametrize("tried", [False, True])
+def test_an_expired_session_says_so_and_takes_nothing(api: Api, tried: bool) -> None:
+    payer = visit(api, "hang" if tried else None, return_url=SHOP)
+    form = payer.form_for()
+    if tried:
+        payer.send(**form)
     api.sandbox.advance(3600)
-    page = payer.look()
-    assert "expired" in page
-    assert Forms(page).choices == []
-    assert payer.submit("pay", form).status == 303
-    assert (payer.payment["status"], payer.attempts) == ("expired", 0)
+    for part in ("", "/payment"):
+        page = payer.look(part)
+        assert title(page).startswith("This checkout has expired")
+        assert ("ask Merchant before you pay again" if tried else "Nothing was taken") in page
+        assert Read(page).hidden == {}
+    assert payer.send(**form).headers["Location"] == payer.path("/payment")
+    assert (payer.payment["status"], payer.attempts) == ("expired", int(tried))
 
 
-def test_a_refunded_payment_has_been_paid(api: Api) -> None:
+def test_what_is_paid_says_so_to_whoever_opens_it_again(api: Api) -> None:
     payer = visit(api)
-    payer.submit("pay")
+    payer.pay()
+    assert "Payment complete" in payer.look("/payment")
+    assert "Already paid" in payer.look()
     api.sandbox.refund(payer.payment["id"])
-    assert "Paid" in payer.look()
+    assert "In full" in payer.look("/payment")
+
+
+def test_the_page_of_a_payment_not_begun_is_where_it_begins(api: Api) -> None:
+    payer = visit(api)
+    assert payer.get("/payment").headers["Location"] == payer.path()
 
 
 @pytest.mark.parametrize("scenario", [None, "hang", "action:collect_otp", "fail:NO immediate"])
-def test_a_form_sent_twice_has_one_effect_and_one_answer(api: Api, scenario: str | None) -> None:
-    payer = visit(api, scenario=scenario)
-    form = Forms(payer.look()).hidden
-    first = payer.submit("pay", form)
+def test_a_form_sent_twice_has_one_effect(api: Api, scenario: str | None) -> None:
+    payer = visit(api, scenario)
+    form = payer.form_for()
+    payer.send(**form)
     status = payer.payment["active_attempt"]["status"]
-    assert payer.submit("pay", form) == first
-    assert payer.submit("decline", form) == first
+    again = payer.send(**form)
+    assert again.headers["Location"] == payer.path("" if scenario is None else "/payment")
     assert payer.attempts == 1
     assert payer.payment["active_attempt"]["status"] == status
 
 
 def test_of_two_tabs_one_pays(api: Api) -> None:
     payer = visit(api)
-    tabs = [Forms(payer.look()).hidden for _ in range(2)]
-    assert [payer.submit("pay", tab).status for tab in tabs] == [303, 303]
-    assert payer.attempts == 1
-    assert api.sandbox.books.collected("XOF") == 50
+    tabs = [payer.form_for(method) for method in (BALANCE, "sandbox_bank")]
+    landed = [payer.send(**tab).headers["Location"] for tab in tabs]
+    assert landed == [payer.path("/payment"), payer.path()]
+    assert (payer.attempts, payer.collected) == (1, 50)
+
+
+def test_an_approval_that_comes_late_has_no_effect(api: Api) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_bank")
+    form = payer.form("/bank")
+    payer.answer("bank", "decline")
+    payer.send("/bank", **form, answer="approve")
+    assert payer.collected == 0
+
+
+@pytest.mark.parametrize(("ending", "said"), [("990000", "Payment complete"), ("990001", "not enough money")])
+def test_a_magic_number_decides_unless_the_creation_did(api: Api, ending: str, said: str) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_mobile", phone=f"+229{ending}")
+    api.sandbox.advance(5)
+    assert said in payer.look("/payment")
+    decided = visit(api, "action:approve_on_phone")
+    decided.pay("sandbox_mobile", phone=f"+229{ending}")
+    assert "Approve on your phone" in decided.look("/payment")
+
+
+def test_a_number_with_a_fault_or_without_magic_is_an_ordinary_one(api: Api) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_mobile", phone="+229990020")
+    assert "Approve on your phone" in payer.look("/payment")
+    sandbox = Sandbox(profile=attrs.evolve(OBSERVED, magic=False))
+    plain = visit(Api(sandbox, sandbox.api_key))
+    plain.pay("sandbox_mobile", phone="+229990001")
+    assert "Approve on your phone" in plain.look("/payment")
+
+
+def test_what_the_payer_types_is_in_no_address_and_on_no_later_page(api: Api) -> None:
+    payer = visit(api)
+    landed = payer.pay("sandbox_mobile", phone="+22991827364").headers["Location"]
+    assert "91827364" not in landed
+    for part in ("/payment", "/phone", "/status"):
+        assert "91827364" not in payer.look(part)
 
 
 @pytest.mark.parametrize(
-    "path", ["/checkout/cs_unknown", "/checkout/", "/checkout/../x", "/checkout/{payment}"]
+    "path",
+    ["cs_unknown", "", "../x", "{payment}", "{session}/x", "{session}/", "assets/x", "assets/../_paper.py"],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_an_unknown_session_is_a_404_page(api: Api, path: str, method: str) -> None:
-    payment_id = api.checkout().data["payment"]["id"]
-    answer = api.sandbox.handle(method, path.format(payment=payment_id))
-    assert (answer.status, answer.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
-    assert b"No such checkout" in answer.body
-    assert "form-action 'none'" in answer.headers["Content-Security-Policy"]
+def test_an_unknown_address_is_a_404_page(api: Api, path: str, method: str) -> None:
+    made = api.checkout().data
+    path = path.format(payment=made["payment"]["id"], session=made["checkout"]["id"])
+    if path.endswith("/") and method == "GET":
+        return  # the session's own address
+    answer = api.sandbox.handle(method, f"/checkout/{path}")
+    assert answer.status in ((403, 404) if path.endswith("/") else (404,))
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
 
 
 def test_a_form_without_the_sessions_token_is_refused(api: Api) -> None:
     payer, other = visit(api), visit(api)
-    genuine = Forms(payer.look()).hidden
-    foreign = Forms(other.look()).hidden["token"]
+    genuine, foreign = payer.form_for(), other.form_for()["token"]
     assert foreign != genuine["token"]
     for token in (foreign, "", "\u00e9\u20ac"):
-        assert payer.submit("pay", {**genuine, "token": token}).status == 403
-    assert payer.submit("pay", {}).status == 403
-    assert api.sandbox.books.collected("XOF") == 0
+        assert payer.send(**{**genuine, "token": token}).status == 403
+    assert payer.send().status == 403
+    payer.pay("sandbox_bank")
+    assert payer.send("/bank", **{**payer.form("/bank"), "token": foreign}, answer="approve").status == 403
+    assert payer.collected == 0
 
 
-def test_a_choice_that_the_page_does_not_offer_is_refused(api: Api) -> None:
+def test_what_the_page_does_not_offer_is_refused(api: Api) -> None:
     payer = visit(api)
-    assert payer.submit("refund").status == 400
-    assert payer.attempts == 0
+    assert payer.send(**{**payer.form_for(), "do": "refund"}).status == 400
+    payer.pay("sandbox_bank")
+    assert payer.answer("bank", "maybe").status == 400
+    assert payer.payment["active_attempt"]["status"] == "action_required"
 
 
-def test_other_methods_are_refused(api: Api) -> None:
-    answer = api.sandbox.handle("DELETE", visit(api).path)
-    assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD, POST")
+@pytest.mark.parametrize(
+    ("method", "part", "allowed"),
+    [("DELETE", "", "GET, HEAD, POST"), ("POST", "/payment", "GET, HEAD"), ("PUT", "/status", "GET, HEAD")],
+)
+def test_other_methods_are_refused(api: Api, method: str, part: str, allowed: str) -> None:
+    answer = api.sandbox.handle(method, visit(api).path(part))
+    assert (answer.status, answer.headers["Allow"]) == (405, allowed)
 
 
 @pytest.mark.parametrize(
@@ -356,7 +726,7 @@ def test_only_the_page_itself_may_send_its_form(host: str | None, origin: str | 
         given = {"Host": host, "Origin": origin}
         headers = {name: text.format(own=own, local=local) for name, text in given.items() if text}
         payer = visit(Api(sandbox, sandbox.api_key))
-        assert payer.submit("pay", headers=headers).status == status
+        assert payer.send("", headers, **payer.form_for()).status == status
         assert sandbox.books.collected("XOF") == (50 if status == 303 else 0)
 
 
@@ -364,18 +734,44 @@ def test_it_is_no_part_of_the_api_and_counts_against_no_limit() -> None:
     sandbox = Sandbox(limits=SandboxLimits(writes=1, reads=1))
     payer = visit(Api(sandbox, sandbox.api_key))
     for _ in range(20):
-        payer.look()
-    payer.submit("decline")
-    payer.submit("pay")
+        payer.look("/status")
+    payer.pay()
     assert [entry.operation for entry in sandbox.requests] == ["checkouts.create"]
     assert payer.payment["status"] == "completed"
-    assert sandbox.handle("GET", f"/v1{payer.path}").status == 401
+    assert sandbox.handle("GET", f"/v1{payer.path()}").status == 401
+
+
+def test_looking_at_pages_changes_nothing() -> None:
+    ids = []
+    for visits in (0, 5):
+        sandbox = Sandbox(clock=VirtualClock.frozen(), seed=7)
+        api = Api(sandbox, sandbox.api_key)
+        payer = visit(api)
+        for _ in range(visits):
+            payer.look("?country=BJ&method=sandbox_mobile")
+        ids.append(api.checkout().data["checkout"]["id"])
+    assert ids[0] == ids[1]
 
 
 def test_paying_on_the_page_tells_the_webhook(api: Api) -> None:
-    visit(api, webhook_url="https://shop.test/hook").submit("pay")
+    visit(api, webhook_url="https://shop.test/hook").pay()
     events = [delivery.event for delivery in api.sandbox.deliveries]
     assert events == ["payment.attempt.completed", "payment.completed"]
+
+
+def test_templates_and_qr_codes_are_loaded_with_the_first_page() -> None:
+    code = (
+        "import sys; from payments_async.sandbox import Sandbox\n"
+        "with Sandbox(): print({'jinja2', 'segno'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    assert ran.stdout == "set()\n"
+
+
+def test_without_jinja2_the_page_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r"pip install 'payments-sdk\[sandbox\]'"):
+        _paper._environment.__wrapped__()
 
 
 @pytest.mark.fact("versioning.description-1.0.0")

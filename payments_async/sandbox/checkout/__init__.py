@@ -1,0 +1,13 @@
+"""The hosted checkout at `/checkout/{id}`: where a payer pays, and the simulated bank and phone behind it.
+
+Pages are functions of the world and the request, without I/O. They are no part of the API: they need no key,
+count against no limit and are not in the request log. Without JavaScript every step is a link or a form; one
+small module adds live status. Countries and methods are fiction (`_catalogue`).
+
+The payer lands on the session's `return_url` as the merchant gave it, whatever the outcome: nothing is added
+that could pass for proof, because arrival proves nothing (`docs/interface.md`, What the service does).
+"""
+
+from ._router import PAGES, answer_payer
+
+__all__ = ["PAGES", "answer_payer"]

@@ -1,0 +1,66 @@
+"""Templates and assets: the files beside this one, read when a page is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from .._operations import INTERFACE_VERSION
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+ASSETS: Mapping[str, str] = {
+    "checkout.css": "text/css; charset=utf-8",
+    "checkout.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+"""What a page may load, each with its type."""
+
+
+@cache
+def read_asset(name: str) -> bytes:
+    """The content of one of `ASSETS`."""
+    return files(__package__).joinpath("assets", name).read_bytes()
+
+
+def asset_address(name: str) -> str:
+    """Where a page finds an asset; changes with its content, so that it may be kept for ever."""
+    return f"/checkout/assets/{name}?v={sha256(read_asset(name)).hexdigest()[:12]}"
+
+
+@cache
+def _environment() -> Environment:
+    try:  # imported with the first page: a sandbox without visitors starts without it
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as missing:
+        raise ImportError(
+            "the hosted checkout needs jinja2: pip install 'payments-sdk[sandbox]'"
+        ) from missing
+    made = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals.update(asset=asset_address, version=INTERFACE_VERSION)
+    return made
+
+
+def render(template: str, context: Mapping[str, object]) -> str:
+    """The HTML of a template; every value is escaped unless it is markup of our own."""
+    return _environment().get_template(template).render(context)
+
+
+@cache
+def qr_code(text: str) -> str:
+    """An inline SVG with `text` as a QR code: no image to fetch, no `data:` address."""
+    import segno  # as late as the templates
+
+    return str(
+        segno.make(text, error="m", micro=False).svg_inline(scale=5, border=4, dark="#000", light="#fff")
+    )

@@ -1,0 +1,93 @@
+"""What the page says in each state. A payment under way, or of unknown outcome, is never called a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from ._visit import Visit
+
+_FAILURES: Mapping[str, str] = {
+    "CUSTOMER_DECLINED": "It was declined.",
+    "INSUFFICIENT_FUNDS": "There was not enough money on the account.",
+    "GATEWAY_UNAVAILABLE": "The provider could not be reached.",
+    "INVALID_RECIPIENT": "The number or account is not known there.",
+}
+
+
+@attrs.frozen
+class Words:
+    """A heading, what it means, and its tone: `good`, `bad`, `quiet` or `busy`."""
+
+    heading: str
+    lines: tuple[str, ...]
+    tone: str
+
+
+def words_for(visit: Visit) -> Words:
+    """What the payment's own page says."""
+    return _WORDS[visit.state](visit)
+
+
+def left_words(_: Visit) -> Words:
+    """The payer turned back before any attempt."""
+    return Words("You have not paid", ("Nothing was taken from your account.",), "quiet")
+
+
+def _waiting(_: Visit) -> Words:
+    return Words(
+        "Your payment is on its way",
+        ("This usually takes a few seconds. You need not do anything.",),
+        "busy",
+    )
+
+
+def _unknown(visit: Visit) -> Words:
+    lines = (
+        "The payment takes longer than usual, and it may still go through. Please do not pay again.",
+        f"{visit.look.brand} will learn the outcome as soon as it is known.",
+    )
+    return Words("We do not know the outcome yet", lines, "quiet")
+
+
+def _failed(visit: Visit) -> Words:
+    failure = visit.attempt.failure
+    assert failure is not None
+    why = _FAILURES.get(failure.code, failure.message)
+    return Words("The payment did not go through", (f"{why} Nothing was taken. You can try again.",), "bad")
+
+
+def _cancelled(_: Visit) -> Words:
+    return Words("You cancelled the payment", ("Nothing was taken. You can still pay.",), "quiet")
+
+
+def _paid(visit: Visit) -> Words:
+    return Words("Payment complete", (f"You paid {visit.amount} to {visit.look.brand}.",), "good")
+
+
+def already_paid(visit: Visit) -> Words:
+    """The payer opens, or submits, what has been paid."""
+    lines = ("This payment has been made, once. You will not be charged again.",)
+    return Words("Already paid", lines, "good")
+
+
+def _expired(visit: Visit) -> Words:
+    brand = visit.look.brand
+    active = visit.payment.active_attempt
+    if active is not None and active.status == "expired":
+        doubt = f"If you approved the payment just before the end, ask {brand} before you pay again."
+        return Words("This checkout has expired", (doubt,), "quiet")
+    return Words(
+        "This checkout has expired", (f"Nothing was taken. Go back to {brand} to start again.",), "quiet"
+    )
+
+
+_WORDS = {
+    "waiting": _waiting,
+    "unknown": _unknown,
+    "failed": _failed,
+    "cancelled": _cancelled,
+    "paid": _paid,
+    "expired": _expired,
+}

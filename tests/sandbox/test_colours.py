@@ -1,0 +1,35 @@
+"""Any colour a merchant may choose can be read, and seen, on the hosted page."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments_async.sandbox._colours import contrast, full, text_on, visible_on
+
+COLOURS = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
+
+
+@pytest.mark.parametrize(
+    ("given_", "meant"), [("FE0", "#ffee00"), ("#1F6feb", "#1f6feb"), ("#abc", "#aabbcc")]
+)
+def test_a_colour_is_written_out(given_: str, meant: str) -> None:
+    assert full(given_) == meant
+
+
+def test_the_ratio_of_black_and_white_is_21() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#777777") == 1
+
+
+@given(COLOURS)
+def test_text_can_be_read_on_every_colour(colour: str) -> None:
+    assert contrast(text_on(colour), colour) >= 4.5
+
+
+@given(COLOURS, st.sampled_from(["#ffffff", "#161b22"]))
+def test_every_colour_is_made_to_stand_out(colour: str, ground: str) -> None:
+    shade = visible_on(ground, colour)
+    assert contrast(shade, ground) >= 3
+    assert shade == colour or contrast(colour, ground) < 3
