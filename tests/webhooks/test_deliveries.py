@@ -1,0 +1,163 @@
+"""From a minted URL to the trusted record, against the sandbox: payouts, payments and checkouts."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async.sandbox import Sandbox
+from tests.support.motion import PAYOUT, jumping
+from tests.support.receivers import SECRET, Handler, bring, make_receiver
+
+Connect = Callable[..., Any]
+INTENT = {"amount": 5, "currency": "GHS"}
+
+
+def reads(sandbox: Sandbox) -> Counter[str | None]:
+    return Counter(each.operation for each in sandbox.requests if each.method == "GET")
+
+
+async def test_a_payouts_states_are_handed_over_as_they_come(connect: Connect, sandbox: Sandbox) -> None:
+    client, paid = jumping(connect, sandbox), Handler()
+    receiver = make_receiver(client, on_payout=paid)
+    url = receiver.url_for_payout("r-1")
+    payout = await client.payouts.create(**PAYOUT, webhook_url=url)
+    (created,) = sandbox.deliveries
+    assert (await bring(receiver, created)).status == 200
+    sandbox.settle(payout.id)
+    assert (await bring(receiver, sandbox.deliveries[-1])).status == 200
+    assert paid.states == [("r-1", "pending"), ("r-1", "completed")]
+    assert [each.event for each in paid.given] == ["payout.created", "payout.completed"]
+    assert {each.kind for each in paid.given} == {"payout"}
+    assert paid.given[-1].record.is_successful
+    assert paid.given[-1].record.id == payout.id
+
+
+async def test_a_payment_is_told_with_its_attempts_and_refunds(connect: Connect, sandbox: Sandbox) -> None:
+    client, moved = jumping(connect, sandbox), Handler()
+    receiver = make_receiver(client, on_payment=moved)
+    url = receiver.url_for_payment("order-7")
+    intent = await client.payment_intents.create(**INTENT, webhook_url=url)
+    sandbox.pay(intent.id, outcome="action:collect_otp")
+    assert (await bring(receiver, sandbox.deliveries[-1])).status == 200
+    sandbox.settle(intent.id)
+    sandbox.refund(intent.id)
+    assert (await bring(receiver, sandbox.deliveries[-1])).status == 200
+    assert moved.states == [("order-7", "pending"), ("order-7", "refunded")]
+    assert moved.given[0].record.active_attempt.status == "action_required"
+
+
+async def test_a_checkout_hands_its_payment_over(connect: Connect, sandbox: Sandbox) -> None:
+    client, moved = jumping(connect, sandbox), Handler()
+    receiver = make_receiver(client, on_payment=moved)
+    url = receiver.url_for_checkout("order-8")
+    checkout = await client.checkouts.create(**INTENT, webhook_url=url)
+    sandbox.pay(checkout.id)
+    for delivery in sandbox.deliveries:
+        assert (await bring(receiver, delivery)).status == 200
+    assert moved.states == [("order-8", "completed")], "one state, however many deliveries told of it"
+    assert moved.given[0].kind == "checkout"
+    assert moved.given[0].record.id == checkout.payment.id
+
+
+@pytest.mark.parametrize("body", [b"", b"not JSON", b'{"something": "new"}', b'{"payout": {"id": "../x"}}'])
+async def test_a_body_that_says_nothing_is_enough_to_look(
+    connect: Connect, sandbox: Sandbox, body: bytes
+) -> None:
+    client, paid = jumping(connect, sandbox), Handler()
+    receiver = make_receiver(client, on_payout=paid)
+    url = receiver.url_for_payout("r-1")
+    await client.payouts.create(**PAYOUT, webhook_url=url)
+    assert (await receiver.receive(path=url, body=body)).status == 200
+    assert paid.states == [("r-1", "pending")]
+    assert paid.given[0].event is None
+
+
+async def test_what_a_body_says_about_money_is_not_believed(connect: Connect, sandbox: Sandbox) -> None:
+    client, paid = jumping(connect, sandbox), Handler()
+    receiver = make_receiver(client, on_payout=paid)
+    payout = await client.payouts.create(**PAYOUT, webhook_url=receiver.url_for_payout("r-1"))
+    (created,) = sandbox.deliveries
+    lie = {"event": "payout.completed", "payout": {"id": payout.id, "status": "completed", "amount": 1}}
+    assert (await bring(receiver, attrs.evolve(created, body=json.dumps(lie).encode()))).status == 200
+    assert paid.states == [("r-1", "pending")]
+    assert paid.given[0].record.amount.value == PAYOUT["amount"]
+
+
+async def test_another_records_body_is_refused(connect: Connect, sandbox: Sandbox) -> None:
+    client, paid, moved = jumping(connect, sandbox), Handler(), Handler()
+    receiver = make_receiver(client, on_payout=paid, on_payment=moved)
+    await client.payouts.create(**PAYOUT, webhook_url=receiver.url_for_payout("r-1"))
+    other = {**PAYOUT, "reference": "r-2"}
+    await client.payouts.create(**other, webhook_url=receiver.url_for_payout("r-2"))
+    await client.payment_intents.create(**INTENT, webhook_url=receiver.url_for_payment("r-1"))
+    sandbox.advance(10_000.0)
+    one, two = (each for each in sandbox.deliveries if each.event == "payout.created")
+    refused = await bring(receiver, attrs.evolve(one, body=two.body))
+    foreign = {"payment": {"id": "pi_1"}}
+    also = await bring(receiver, attrs.evolve(one, body=json.dumps(foreign).encode()))
+    assert refused == also
+    assert refused.status == 404
+    assert not paid.given
+    assert not moved.given
+
+
+async def test_a_payment_of_another_url_is_not_handed_over(connect: Connect, sandbox: Sandbox) -> None:
+    client, moved = jumping(connect, sandbox), Handler()
+    receiver = make_receiver(client, on_payment=moved, max_pages=1)
+    await client.payment_intents.create(**INTENT, webhook_url=receiver.url_for_payment("order-7"))
+    never_used = receiver.url_for_payment("order-7")
+    answer = await receiver.receive(path=never_used)
+    assert (answer.status, answer.headers) == (503, {"Retry-After": "5"}), "it may be listed in a moment"
+    assert not moved.given
+
+
+async def test_a_payout_far_back_in_the_list_is_read_by_itself(connect: Connect, sandbox: Sandbox) -> None:
+    client, paid = jumping(connect, sandbox), Handler()
+    receiver = make_receiver(client, on_payout=paid, max_pages=1)
+    url = receiver.url_for_payout("r-1")
+    await client.payouts.create(**PAYOUT, webhook_url=url)
+    (created,) = sandbox.deliveries
+    for number in range(100):
+        await client.payouts.create(**{**PAYOUT, "reference": f"later-{number}"})
+    before = reads(sandbox)
+    assert (await bring(receiver, created)).status == 200
+    assert reads(sandbox) - before == {"payouts.list": 1, "payouts.sync": 1}
+    assert paid.states == [("r-1", "pending")]
+    # Somebody who knows the URL names another payout, and one that is not there.
+    lately = list(await client.payouts.list(page_size=1))
+    for named, status in ((lately[0].id, 404), ("po_nowhere", 503)):
+        body = json.dumps({"payout": {"id": named}}).encode()
+        again = receiver.url_for_payout("r-1")
+        assert (await receiver.receive(path=again, body=body)).status == status
+    assert len(paid.given) == 1
+
+
+async def test_several_pages_are_read_for_a_payment(connect: Connect, sandbox: Sandbox) -> None:
+    client, moved = jumping(connect, sandbox), Handler()
+    receiver = make_receiver(client, on_payment=moved)
+    intent = await client.payment_intents.create(**INTENT, webhook_url=receiver.url_for_payment("o"))
+    for _ in range(100):
+        await client.payment_intents.create(**INTENT)
+    sandbox.pay(intent.id)
+    assert (await bring(receiver, sandbox.deliveries[-1])).status == 200
+    assert reads(sandbox) == {"payment_intents.list": 2}
+    assert moved.states == [("o", "completed")]
+
+
+async def test_a_url_outlives_its_secret_for_as_long_as_that_is_kept(
+    connect: Connect, sandbox: Sandbox
+) -> None:
+    client, paid = jumping(connect, sandbox), Handler()
+    url = make_receiver(client, on_payout=paid).url_for_payout("r-1")
+    await client.payouts.create(**PAYOUT, webhook_url=url)
+    kept = make_receiver(client, on_payout=paid, secrets=["n" * 32, SECRET])
+    dropped = make_receiver(client, on_payout=paid, secrets=["n" * 32])
+    assert (await bring(dropped, sandbox.deliveries[0])).status == 404
+    assert (await bring(kept, sandbox.deliveries[0])).status == 200
+    assert len(paid.given) == 1

@@ -1,0 +1,280 @@
+"""Looks at one record are five seconds apart, share their answer, and lose neither a state nor a delivery."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from payments_async.webhooks import WebhookResponse
+from tests.support.motion import Played, play, refusal
+from tests.support.receivers import Handler, make_receiver
+from tests.support.scripted import answer, lost
+
+Connect = Callable[..., Any]
+
+
+def listed(status: str = "pending", reference: str | None = "r-1", **changes: Any) -> Any:
+    return answer(200, {"data": [{"id": "po_1", "status": status, "reference": reference, **changes}]})
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Give way until something has come about."""
+    while not true():  # noqa: ASYNC110 - what it waits for is another thread's doing
+        await asyncio.sleep(0.001)
+
+
+EMPTY = answer(200, {"data": []})
+
+
+class Hook:
+    """One URL of a receiver, on a clock that jumps, in front of a service that says what it is told."""
+
+    def __init__(self, connect: Connect, handler: Any, *script: Any, **options: Any) -> None:
+        self.played: Played = play(connect, *script)
+        self.receiver = make_receiver(self.played.client, on_payout=handler, **options)
+        self.url = self.receiver.url_for_payout("r-1")
+
+    async def arrive(self) -> WebhookResponse:
+        body = b'{"event": "payout.completed", "payout": {"id": "po_1"}}'
+        found: WebhookResponse = await self.receiver.receive(path=self.url, body=body)
+        return found
+
+    @property
+    def waiting(self) -> int:
+        """Deliveries that wait for a look."""
+        rounds = self.receiver._intake._loops.values()
+        return sum(len(case) for each in rounds for case in each._cases.values())
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """The clock does not jump."""
+        self.played.runtime.busy += 1
+        try:
+            yield
+        finally:
+            self.played.runtime.busy -= 1
+
+    @property
+    def reads(self) -> int:
+        return len(self.played.transport.flights)
+
+    @property
+    def now(self) -> float:
+        return self.played.runtime.monotonic()
+
+
+async def test_a_burst_costs_one_look_now_and_one_five_seconds_later(connect: Connect) -> None:
+    paid = Handler()
+    hook = Hook(connect, paid, listed(), listed("completed"))
+    assert (await hook.arrive()).status == 200
+    with hook.standing_still():
+        burst = [asyncio.create_task(hook.arrive()) for _ in range(5)]
+        await until(lambda: hook.waiting == 5)
+        assert hook.reads == 1
+    assert {each.status for each in await asyncio.gather(*burst)} == {200}
+    assert paid.states == [("r-1", "pending"), ("r-1", "completed")]
+    assert hook.reads == 2
+    assert hook.now >= 5.0
+
+
+async def test_what_comes_during_a_look_is_served_by_the_next_one(connect: Connect) -> None:
+    late: list[asyncio.Task[WebhookResponse]] = []
+    loop = asyncio.get_running_loop()
+
+    def read(flight: Any) -> Any:
+        if not late:
+            loop.call_soon_threadsafe(lambda: late.append(loop.create_task(hook.arrive())))
+        return listed("pending" if hook.reads == 1 else "completed")
+
+    paid = Handler()
+    hook = Hook(connect, paid, read)
+    await hook.arrive()
+    await until(lambda: bool(late))
+    assert (await late[0]).status == 200
+    assert [status for _, status in paid.states] == ["pending", "completed"]
+
+
+async def test_repeats_of_a_known_state_are_answered_and_not_handed_over(connect: Connect) -> None:
+    paid = Handler()
+    hook = Hook(connect, paid, listed("completed"))
+    assert [(await hook.arrive()).status for _ in range(13)] == [200] * 13
+    assert len(paid.given) == 1
+    assert hook.reads == 13
+    assert hook.now >= 60.0, "twelve a minute"
+
+
+async def test_more_than_can_wait_are_told_to_come_again(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("payments_async.webhooks._rounds.MOST_WAITING", 2)
+    hook = Hook(connect, Handler(), listed())
+    await hook.arrive()
+    with hook.standing_still():
+        patient = [asyncio.create_task(hook.arrive()) for _ in range(2)]
+        await until(lambda: hook.waiting == 2)
+        for _ in range(20):
+            turned_away = await hook.arrive()
+            assert (turned_away.status, turned_away.headers) == (503, {"Retry-After": "5"})
+    assert {each.status for each in await asyncio.gather(*patient)} == {200}
+    assert hook.reads == 2
+
+
+async def test_urls_beyond_the_many_looked_into_are_told_to_come_again(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("payments_async.webhooks._rounds.MOST_CASES", 0)
+    hook = Hook(connect, Handler(), listed())
+    assert (await hook.arrive()).status == 503
+    assert hook.reads == 0
+
+
+async def test_a_handler_that_fails_sees_the_state_again(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    paid = Handler(ValueError("database away"), None)
+    hook = Hook(connect, paid, listed("completed"))
+    assert (await hook.arrive()).status == 500
+    assert (await hook.arrive()).status == 200
+    assert (await hook.arrive()).status == 200
+    assert len(paid.given) == 2
+    assert "a webhook handler failed, the service will try again" in caplog.text
+    assert "database away" in caplog.text
+
+
+async def test_a_failing_handler_fails_every_delivery_of_its_round(connect: Connect) -> None:
+    hook = Hook(connect, Handler(None, ValueError("no")), listed(), listed("completed"))
+    await hook.arrive()
+    with hook.standing_still():
+        burst = [asyncio.create_task(hook.arrive()) for _ in range(3)]
+        await until(lambda: hook.waiting == 3)
+    assert [each.status for each in await asyncio.gather(*burst)] == [500] * 3
+
+
+async def test_a_round_answers_each_delivery_by_what_it_named(connect: Connect) -> None:
+    hook = Hook(connect, Handler(), listed())
+    await hook.arrive()
+    with hook.standing_still():
+        own = asyncio.create_task(hook.arrive())
+        other = asyncio.create_task(hook.receiver.receive(path=hook.url, body=b'{"payout": {"id": "po_2"}}'))
+        await until(lambda: hook.waiting == 2)
+    assert [(await own).status, (await other).status] == [200, 404]
+
+
+async def test_a_record_that_is_not_listed_yet_is_asked_for_again(connect: Connect) -> None:
+    paid = Handler()
+    missing = refusal(404)
+    hook = Hook(connect, paid, EMPTY, missing, listed())
+    absent = await hook.arrive()
+    assert (absent.status, absent.headers) == (503, {"Retry-After": "5"})
+    hook.played.runtime.advance(10.0)
+    assert (await hook.arrive()).status == 200
+    assert paid.states == [("r-1", "pending")]
+
+
+async def test_a_look_that_cost_many_requests_is_paid_for_with_time(connect: Connect) -> None:
+    hook = Hook(connect, Handler(), EMPTY, refusal(404), listed())
+    await hook.arrive()
+    soon = await hook.arrive()
+    assert (soon.status, soon.headers, hook.reads) == (503, {"Retry-After": "10"}, 2)
+
+
+@pytest.mark.parametrize("trouble", [refusal(401), refusal(503), lost()])
+async def test_a_service_that_cannot_be_read_has_to_try_again(
+    connect: Connect, trouble: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    paid = Handler()
+    hook = Hook(connect, paid, trouble)
+    assert (await hook.arrive()).status == 503
+    assert not paid.given
+    assert "could not be checked" in caplog.text
+
+
+async def test_a_fault_of_our_own_ends_nobodys_wait(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(record: Any) -> str:
+        raise ZeroDivisionError
+
+    hook = Hook(connect, Handler(), listed())
+    monkeypatch.setattr("payments_async.webhooks._lookup.key_of", broken)
+    assert (await hook.arrive()).status == 500
+    assert "ZeroDivisionError" in caplog.text
+
+
+class Store:
+    """A store of coroutine functions, which fails on its first so many calls."""
+
+    def __init__(self, **failing: int) -> None:
+        self.states: list[str] = []
+        self._failing = failing
+
+    async def seen(self, state: str) -> bool:
+        self._fail("seen")
+        return state in self.states
+
+    async def add(self, state: str) -> None:
+        self._fail("add")
+        self.states.append(state)
+
+    def _fail(self, name: str) -> None:
+        if self._failing.get(name, 0):
+            self._failing[name] -= 1
+            raise ConnectionError("store away")
+
+
+async def test_a_shared_store_spares_a_second_process_the_repeat(connect: Connect) -> None:
+    store, paid = Store(), Handler()
+    for _ in range(2):
+        hook = Hook(connect, paid, listed("completed", completed_at="2026-01-01T00:00:05Z"), seen=store)
+        assert (await hook.arrive()).status == 200
+    assert len(paid.given) == 1
+    assert store.states == ["po_1 completed completed_at"]
+
+
+@pytest.mark.parametrize(("method", "handled"), [("seen", 1), ("add", 2)])
+async def test_a_failing_store_has_the_service_try_again(
+    connect: Connect, method: str, handled: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, paid = Store(**{method: 1}), Handler()
+    hook = Hook(connect, paid, listed(), seen=store)
+    assert (await hook.arrive()).status == 500
+    assert (await hook.arrive()).status == 200
+    assert len(paid.given) == handled
+    assert "store away" in caplog.text
+
+
+async def test_a_payout_without_its_reference_is_known_by_its_url(connect: Connect) -> None:
+    paid = Handler()
+    hook = Hook(connect, paid, lambda flight: listed(reference=None, webhook_url=hook.url))
+    assert (await hook.arrive()).status == 200
+    assert len(paid.given) == 1
+
+
+async def test_a_payment_without_its_url_is_known_by_its_metadata(connect: Connect) -> None:
+    moved = Handler()
+    payments = [{"id": "pi_0", "status": "pending"}, {"id": "pi_1", "metadata": {"reference": "order-7"}}]
+    played = play(connect, answer(200, {"data": payments}))
+    receiver = make_receiver(played.client, on_payment=moved)
+    assert (await receiver.receive(path=receiver.url_for_payment("order-7"))).status == 200
+    assert [each.record.id for each in moved.given] == ["pi_1"]
+
+
+async def test_urls_of_one_day_share_a_walk_and_others_have_their_own(connect: Connect) -> None:
+    paid = Handler()
+    page = answer(200, {"data": [{"id": f"po_{each}", "reference": f"r-{each}"} for each in range(5)]})
+    played = play(connect, page)
+    receiver = make_receiver(played.client, on_payout=paid)
+    old = receiver.url_for_payout("r-0")
+    played.runtime.advance(10 * 86_400.0)
+    urls = [old, *(receiver.url_for_payout(f"r-{each}") for each in range(1, 5))]
+    answers = [asyncio.create_task(receiver.receive(path=url)) for url in urls]
+    assert {each.status for each in await asyncio.gather(*answers)} == {200}
+    assert len(paid.given) == 5
+    flights = [flight.url for flight in played.transport.flights]
+    assert len(flights) < 5
+    assert any("gte%5D=2025-12-31" in url and "lte%5D=2026-01-03" in url for url in flights)
+    assert any("gte%5D=2026-01-10" in url and "lte%5D=2026-01-13" in url for url in flights)
