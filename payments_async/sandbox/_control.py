@@ -17,6 +17,7 @@ USUAL_METHOD = "sandbox_mobile"
 
 _AT_ONCE = Timing("after")
 _ENDS = frozenset({"complete", "fail", "expire"})
+_HANGING = Plan(Outcome("hang"), Timing("manual"))
 
 
 def find_payment(world: World, payment_id: str) -> tuple[Tenant, Payment]:
@@ -120,6 +121,20 @@ def _settle(
         raise ValueError("a payout does not expire")
     else:
         settle_payout(world, record, outcome)
+
+
+def hold(world: World, record_id: str) -> None:
+    """A payout or attempt that is under way no longer ends by itself; `LookupError`, `ValueError`."""
+    for tenant in world.tenants.values():
+        record = _find_record(tenant, record_id)
+        if record is None:
+            continue
+        held = record.active_attempt if isinstance(record, Payment) else record
+        if not isinstance(held, (Payout, Attempt)) or held.is_final:
+            raise ValueError("only a payout or an attempt that is under way can be held")
+        held.plan = _HANGING
+        return
+    raise LookupError(f"no record {record_id!r}")
 
 
 def _settle_payment(world: World, tenant: Tenant, payment: Payment, outcome: Outcome) -> None:

@@ -130,7 +130,7 @@ def _begin(world: World, tenant: Tenant, attempt: Attempt) -> None:
 
 
 def _end(world: World, tenant: Tenant, attempt: Attempt, _at: float) -> None:
-    if not attempt.is_final:
+    if not attempt.is_final and attempt.plan.timing.kind == "after":  # it may have been made to hang
         settle_attempt(world, tenant, attempt)
 
 

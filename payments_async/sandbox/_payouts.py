@@ -99,7 +99,7 @@ def _process(world: World, payout: Payout, _at: float) -> None:
 
 
 def _end(world: World, payout: Payout, _at: float) -> None:
-    if not payout.is_final:
+    if not payout.is_final and payout.plan.timing.kind == "after":  # it may have been made to hang
         settle_payout(world, payout)
 
 

@@ -100,6 +100,14 @@ class Rule:
             and not self._outcomes_left
         )
 
+    @property
+    def remaining(self) -> int | None:
+        """How many more requests or records it will still touch; None for all that come."""
+        ends = [fault.end for fault in self.scenario.faults]
+        if None in ends or (self._outcomes_left is None and (self.scenario.outcome or self.scenario.timing)):
+            return None
+        return max([self._outcomes_left or 0, *(end - self._turns for end in ends if end is not None)])
+
     def applies(self, call: Call) -> bool:
         """Whether a request matches."""
         if self.tenant is not None and self.tenant != call.tenant.fingerprint:

@@ -10,13 +10,15 @@ from decimal import Decimal
 from types import TracebackType
 from typing import Self
 
+import attrs
+
 from . import _control
 from ._books import Books, PaymentEntry, payment_entry
 from ._clock import Clock, VirtualClock, real_seconds
 from ._console import PREFIX as CONSOLE
 from ._console import answer_console
 from ._core import Core
-from ._journal import Journal
+from ._journal import Entry, Journal
 from ._limits import SandboxLimits
 from ._operations import PREFIX
 from ._profiles import Profile, profile_named
@@ -57,7 +59,7 @@ class Sandbox:
         chosen = profile_named(profile) if isinstance(profile, str) else profile
         self.clock: Clock = clock or VirtualClock.real()
         self._core = Core(chosen, limits or SandboxLimits(), seed)
-        self._profile = chosen.name
+        self._profile = chosen
         self._rules_made = 0
         self._port = port
         self._server: Server | None = None
@@ -65,7 +67,7 @@ class Sandbox:
         self._requests: deque[LoggedRequest] = deque(maxlen=KEPT)
         self._deliveries: deque[Delivery] = deque(maxlen=KEPT)
         self._journal = Journal()
-        self.books: Books = Books(self._present)
+        self.books: Books = Books(self.present)
         self.api_key: str = self.new_key()
 
     @property
@@ -76,18 +78,28 @@ class Sandbox:
         return f"http://{HOST}:{self._server.port}{PREFIX}"
 
     @property
+    def origin(self) -> str:
+        """The address of the server, without a path; `http://sandbox.test` before it serves."""
+        return self._core.world.origin
+
+    @property
+    def profile(self) -> Profile:
+        """How the gaps of the interface are filled."""
+        return self._profile
+
+    @property
     def requests(self) -> list[LoggedRequest]:
         """The latest requests to the API, oldest first (20,000 at most), without their Authorization headers.
 
         Visits to a hosted page are not among them.
         """
-        with self._present():
+        with self.present():
             return list(self._requests)
 
     @property
     def deliveries(self) -> list[Delivery]:
         """The latest webhooks that were due, oldest first (20,000 at most). None of them is sent."""
-        with self._present():
+        with self.present():
             return list(self._deliveries)
 
     @property
@@ -96,13 +108,23 @@ class Sandbox:
         with self._lock:
             return [rule for rule in self._core.rules if not rule.is_used_up]
 
+    @property
+    def journal(self) -> Journal:
+        """Requests with their bodies, changes and deliveries by sequence number; read it with `entries`."""
+        return self._journal
+
+    def entries(self, after: int = 0, limit: int | None = None) -> list[Entry]:
+        """The journal's entries after a number, oldest first; with `limit` the newest so many of them."""
+        with self.present():
+            return self._journal.since(after, limit)
+
     def new_key(self, status: KeyStatus = "active", allowlist: Iterable[str] | None = None) -> str:
         """A new sandbox key with a tenant of its own.
 
         `status` is `active`, `inactive` or `expired`; `allowlist` holds addresses and networks
         (`10.0.0.0/8`), None for all. `ValueError` for one that cannot be read.
         """
-        with self._present() as world:
+        with self.present() as world:
             return world.add_tenant(status, None if allowlist is None else tuple(allowlist))
 
     def on(self, operation: str, *, api_key: str | None = None, **match: object) -> Rule:
@@ -173,7 +195,7 @@ class Sandbox:
         creation's scenario decides, and else the payment completes. `LookupError` for an unknown id;
         `ValueError` when the payment is not open, or the session is locked to another country or phone.
         """
-        with self._present() as world:
+        with self.present() as world:
             payment = _control.pay(
                 world, payment_id, method=method, phone=phone, country=country, outcome=outcome
             )
@@ -184,8 +206,16 @@ class Sandbox:
 
         `LookupError` for an unknown id, `ValueError` for a record that is final or cannot end so.
         """
-        with self._present() as world:
+        with self.present() as world:
             _control.settle(world, record_id, outcome)
+
+    def hold(self, record_id: str) -> None:
+        """A payout or attempt that is under way stays as it is until it is settled.
+
+        `LookupError` for an unknown id, `ValueError` for a record that cannot end any more or has no attempt.
+        """
+        with self.present() as world:
+            _control.hold(world, record_id)
 
     def refund(self, payment_id: str, amount: Decimal | None = None, *, pending: bool = False) -> str:
         """Refund a completed payment from behind the API and give the refund's id.
@@ -193,7 +223,7 @@ class Sandbox:
         `amount` is in major units, all that is left when None; `pending` leaves it in flight until `settle`.
         `ValueError` when the amount exceeds what is left.
         """
-        with self._present() as world:
+        with self.present() as world:
             return _control.refund(world, payment_id, amount, pending=pending).id
 
     def handle(
@@ -254,11 +284,21 @@ class Sandbox:
 
     def __repr__(self) -> str:
         address = "not serving" if self._server is None else repr(self.base_url)
-        return f"{type(self).__name__}({address}, profile={self._profile!r})"
+        return f"{type(self).__name__}({address}, profile={self._profile.name!r})"
 
     def _serve(self, request: Request) -> Answer | Stream:
         """Answer what came in: for the console the pages and controls, for the API the core."""
         return answer_console(self, request) if request.path.startswith(CONSOLE) else self._answer(request)
+
+    def send_again(self, request: Request, key: str) -> LoggedRequest:
+        """Send a request with the API key of fingerprint `key` and give its log line; `LookupError`."""
+        with self._lock:
+            keys = [name for name, tenant in self._core.world.tenants.items() if tenant.fingerprint == key]
+            if not keys:
+                raise LookupError(f"no API key {key!r}")
+            headers = {**request.headers, "authorization": f"Bearer {keys[0]}"}
+            self._answer(attrs.evolve(request, headers=headers))
+            return self._requests[-1]
 
     def _answer(self, request: Request) -> Answer:
         with self._lock:
@@ -272,8 +312,8 @@ class Sandbox:
         return answer
 
     @contextmanager
-    def _present(self) -> Iterator[World]:
-        """The world as of now, for one thread at a time."""
+    def present(self) -> Iterator[World]:
+        """The sandbox's insides as of now, for one thread at a time: for the inspector, not for tests."""
         with self._lock:
             self._keep(self._core.due(self.clock.now()))
             try:
