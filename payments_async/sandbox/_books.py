@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from decimal import Decimal
 
@@ -47,17 +47,23 @@ class PaymentEntry:
 
 
 class Books:
-    """A view of every key's payouts and payments, oldest first for each key. Callable from any thread."""
+    """A view of every key's payouts and payments, oldest first for each key. Callable from any thread.
 
-    def __init__(self, present: Callable[[], AbstractContextManager[World]]) -> None:
+    `keys` are the fingerprints of those that count; every key when None.
+    """
+
+    def __init__(
+        self, present: Callable[[], AbstractContextManager[World]], keys: Collection[str] | None = None
+    ) -> None:
         self._present = present
+        self._keys = keys
 
     def payouts(self, *, reference: str | None = None, status: str | None = None) -> list[PayoutEntry]:
         """The payouts, all or those with this reference and status."""
         with self._present() as world:
             return [
                 payout_entry(payout)
-                for payout in _payouts(world)
+                for payout in _payouts(world, self._keys)
                 if reference in (None, payout.reference) and status in (None, payout.status)
             ]
 
@@ -65,7 +71,9 @@ class Books:
         """The payments, all or those with this status."""
         with self._present() as world:
             return [
-                payment_entry(payment) for payment in _payments(world) if status in (None, payment.status)
+                payment_entry(payment)
+                for payment in _payments(world, self._keys)
+                if status in (None, payment.status)
             ]
 
     def total(self, currency: str) -> Decimal:
@@ -81,19 +89,21 @@ class Books:
         with self._present() as world:
             return total(
                 payment.amount
-                for payment in _payments(world)
+                for payment in _payments(world, self._keys)
                 if payment.currency == currency and payment.completed_at is not None
             )
 
 
-def _payouts(world: World) -> Iterator[Payout]:
+def _payouts(world: World, keys: Collection[str] | None) -> Iterator[Payout]:
     for tenant in world.tenants.values():
-        yield from tenant.payouts
+        if keys is None or tenant.fingerprint in keys:
+            yield from tenant.payouts
 
 
-def _payments(world: World) -> Iterator[Payment]:
+def _payments(world: World, keys: Collection[str] | None) -> Iterator[Payment]:
     for tenant in world.tenants.values():
-        yield from tenant.payments
+        if keys is None or tenant.fingerprint in keys:
+            yield from tenant.payments
 
 
 def payout_entry(payout: Payout) -> PayoutEntry:
