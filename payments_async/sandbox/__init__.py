@@ -11,16 +11,18 @@ from ._books import Books, PaymentEntry, PayoutEntry
 from ._clock import Clock, VirtualClock
 from ._limits import SandboxLimits
 from ._operations import INTERFACE_VERSION
-from ._profiles import HOSTILE, OBSERVED, Profile
+from ._profiles import ALTERNATE, HOSTILE, OBSERVED, STRICT, Profile
 from ._rules import Rule
 from ._sandbox import Sandbox
 from ._scenarios import UnknownWord
 from ._values import Answer, Change, Cut, Delivery, Drop, Hang, LineFault, LoggedRequest, Reset, Slow
 
 __all__ = [
+    "ALTERNATE",
     "HOSTILE",
     "INTERFACE_VERSION",
     "OBSERVED",
+    "STRICT",
     "Answer",
     "Books",
     "Change",

@@ -6,10 +6,6 @@ itself; `Sandbox` holds a lock around it. The order of decisions is `Core._serve
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from email.utils import formatdate
-
 import attrs
 
 from ._call import Call
@@ -18,14 +14,14 @@ from ._distort import distort
 from ._faults import after, before
 from ._handlers import HANDLERS, Reply
 from ._idempotency import idempotency_key
-from ._json import JsonObject, decode_object, encode
+from ._json import decode_object
 from ._limits import SandboxLimits
 from ._operations import Operation, find_operation
 from ._paging import read_parameters
 from ._profiles import Profile
+from ._refusing import json_answer, limited, refusal, reused_key
 from ._rules import Rule, Source, find_sources, pick_fault
 from ._scenarios import Fault
-from ._schemas import INVALID
 from ._tenants import Tenant, authenticate
 from ._values import Answer, Effect, LoggedRequest, Refused, Request
 from ._world import World
@@ -46,7 +42,7 @@ class Core:
     """The state of one simulated service and what it does with a request."""
 
     def __init__(self, profile: Profile, limits: SandboxLimits, seed: int) -> None:
-        self.world = World(profile, limits, Chance(seed))
+        self.world = World(profile, _limits_under(profile, limits), Chance(seed))
         self.rules: list[Rule] = []
         """Control rules, the oldest first; the first that matches wins."""
         self._served = 0
@@ -65,7 +61,7 @@ class Core:
         try:
             answer = self._serve(request, note)
         except Refused as refused:
-            answer = _refusal(refused)
+            answer = refusal(refused, self.world.profile)
         self._served += 1
         request_id = f"req_{self._served:08d}"
         if self.world.profile.request_ids:
@@ -84,7 +80,7 @@ class Core:
             return self._once(call, sources, note)
         if fault.kind == "429":
             raise self._limited(0, fault.seconds)
-        return before(fault) or after(fault, self._once(call, sources, note))
+        return before(fault) or after(fault, self._delayed(fault, call, sources, note))
 
     def _route(self, request: Request, note: _Note) -> Call:
         found = find_operation(request.method, request.path)
@@ -101,22 +97,16 @@ class Core:
             raise self._limited(excess.limit, excess.wait)
 
     def _limited(self, limit: int, wait: float) -> Refused:
-        """429 with its three headers; a simulated one says a limit of 0."""
-        seconds = max(0, math.ceil(wait))
-        headers = {"Retry-After": str(seconds)}
-        if self.world.profile.retry_after == "date":  # read against the date of the same clock
-            headers["Date"] = formatdate(self.world.now, usegmt=True)
-            headers["Retry-After"] = formatdate(self.world.now + seconds, usegmt=True)
-        if self.world.profile.rate_headers:
-            headers |= {"X-RateLimit-Limit": str(limit), "X-RateLimit-Remaining": "0"}
-        return Refused(429, "Too many requests.", headers=headers)
+        return limited(self.world.profile, self.world.now, limit, wait)
 
     def _read(self, call: Call) -> None:
         request = call.request
         if request.query:
             call.parameters = read_parameters(request.query)
         if request.method == "POST":
-            call.idempotency_key = idempotency_key(request.headers.get("x-idempotency-key"))
+            call.idempotency_key = idempotency_key(
+                request.headers.get("x-idempotency-key"), self.world.profile.bad_key_status
+            )
             if request.body or call.operation.creates:
                 call.body = decode_object(request.body)
 
@@ -127,8 +117,10 @@ class Core:
             return self._run(call, sources)
         stored = call.tenant.replies.find(key, now)
         if stored is not None:
-            if stored.request != call.fingerprint:
-                self._refuse_reuse()
+            if stored.request != call.fingerprint and (refused := reused_key(self.world.profile)):
+                raise refused
+            if now < stored.ready_at and self.world.profile.in_flight == "conflict":
+                raise Refused(409, "The request with this idempotency key is still being worked on.")
             note.replayed = True
             headers = {**stored.answer.headers, "X-Idempotent-Replayed": "true"}
             return attrs.evolve(stored.answer, headers=headers)
@@ -138,25 +130,24 @@ class Core:
             call.tenant.replies.keep(key, call.fingerprint, answer, now)
         return answer
 
-    def _refuse_reuse(self) -> None:
-        """Gap R: one idempotency key under two bodies."""
-        told = "The idempotency key was used for another request."
-        if self.world.profile.reused_key == "conflict":
-            raise Refused(409, told)
-        if self.world.profile.reused_key == "invalid":
-            raise Refused(422, INVALID, {"X-Idempotency-Key": [told]})
+    def _delayed(self, fault: Fault, call: Call, sources: list[Source], note: _Note) -> Answer:
+        """The same under a fault; one that makes the answer late keeps its key in flight meanwhile."""
+        made = self._once(call, sources, note)
+        if fault.kind == "slow" and call.idempotency_key and not note.replayed:
+            call.tenant.replies.hold(call.idempotency_key, self.world.now + fault.seconds)
+        return made
 
     def _run(self, call: Call, sources: list[Source]) -> Answer:
         try:
             reply = HANDLERS[call.operation.name](self.world, call, sources)
         except Refused as refused:
-            return _refusal(refused)
+            return refusal(refused, self.world.profile)
         return self._success(reply)
 
     def _success(self, reply: Reply) -> Answer:
         profile = self.world.profile
         body = distort(reply.body, profile) if profile.distorts else reply.body
-        return _answer(profile.create_status if reply.created else 200, body)
+        return json_answer(profile.create_status if reply.created else 200, body)
 
     def _log(self, request_id: str, request: Request, answer: Answer, note: _Note) -> LoggedRequest:
         headers = {name: value for name, value in request.headers.items() if name != "authorization"}
@@ -182,12 +173,10 @@ def _fault_words(fault: Fault | None) -> str | None:
     return f"{fault.kind}:{argument[fault.kind]}" if fault.kind in argument else fault.kind
 
 
-def _answer(status: int, body: JsonObject, headers: Mapping[str, str] | None = None) -> Answer:
-    return Answer(status, {"Content-Type": "application/json", **(headers or {})}, encode(body))
-
-
-def _refusal(refused: Refused) -> Answer:
-    body: JsonObject = {"message": refused.message}
-    if refused.errors is not None:
-        body["errors"] = refused.errors
-    return _answer(refused.status, body, refused.headers)
+def _limits_under(profile: Profile, limits: SandboxLimits) -> SandboxLimits:
+    """The limits with what the profile fills in (gap Z, and where the minutes lie)."""
+    if profile.sliding_windows:
+        limits = attrs.evolve(limits, window="sliding")
+    if limits.refund_availability is None and limits.reads is not None:
+        limits = attrs.evolve(limits, refund_availability=profile.refund_limit)
+    return limits

@@ -16,11 +16,15 @@ _WORDS = frozenset({"status", "type", "intent_status", "attempt_status"})
 
 def distort(body: JsonObject, profile: Profile) -> JsonObject:
     """A distorted copy of a successful body; identifiers, amounts and metadata stay as they are."""
+    if not profile.messages:
+        body = {name: value for name, value in body.items() if name != "message"}
     return _object(body, profile)
 
 
 def _object(value: JsonObject, profile: Profile) -> JsonObject:
     changed = {name: _member(name, item, profile) for name, item in value.items()}
+    if profile.omits_nulls:
+        changed = {name: item for name, item in changed.items() if item is not None}
     if profile.extra_fields:
         changed["x_later"] = {"note": "added after this client was written", "level": 3}
     return changed
@@ -29,8 +33,8 @@ def _object(value: JsonObject, profile: Profile) -> JsonObject:
 def _member(name: str, value: object, profile: Profile) -> object:
     if name == "metadata":
         return value
-    if name == "exchange_rate" and profile.swapped_rates:
-        return _swapped(value)
+    if name == "exchange_rate" and (profile.swapped_rates or profile.null_rates):
+        return None if profile.null_rates else _swapped(value)
     if name in _DESCRIPTIVE and profile.null_fields:
         return None
     if name in _WORDS and isinstance(value, str):

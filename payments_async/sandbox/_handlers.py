@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from ._call import Call
+from ._checks import Field
 from ._forms import payout_form
 from ._health import WINDOW_MINUTES, method_health
 from ._instants import stamp
@@ -42,8 +43,12 @@ class Reply:
 Handler = Callable[[World, Call, Sequence[Source]], Reply]
 
 
+def _validate(world: World, call: Call, fields: Mapping[str, Field]) -> None:
+    validate(call.body, fields, world.now, world.profile.required.get(call.operation.name, ()))
+
+
 def _create_checkout(world: World, call: Call, sources: Sequence[Source]) -> Reply:
-    validate(call.body, CHECKOUT, world.now)
+    _validate(world, call, CHECKOUT)
     plan = pick_plan(sources, call.operation)
     payment = create_payment(world, call.tenant, call.body, "checkout", plan, call.idempotency_key)
     session = create_session(world, call.tenant, payment)
@@ -59,7 +64,7 @@ def _retrieve_checkout(world: World, call: Call, _: Sequence[Source]) -> Reply:
 
 
 def _create_intent(world: World, call: Call, sources: Sequence[Source]) -> Reply:
-    validate(call.body, INTENT, world.now)
+    _validate(world, call, INTENT)
     plan = pick_plan(sources, call.operation)
     payment = create_payment(world, call.tenant, call.body, "api", plan, call.idempotency_key)
     wanted = object_or_null(call.body, "attempt")
@@ -79,12 +84,13 @@ def _create_intent(world: World, call: Call, sources: Sequence[Source]) -> Reply
 
 
 def _list_intents(world: World, call: Call, _: Sequence[Source]) -> Reply:
-    query = read_page_query(call.parameters, world.profile)
-    filters = {name: call.parameters.get(name) for name in ("status", "channel", "customer_id")}
+    names = ("status", "channel", "customer_id")
+    query = read_page_query(call.parameters, names, world.profile)
+    wanted = [call.parameters.get(name) for name in names]
 
     def keep(payment: Payment) -> bool:
         shown = (payment.status, payment.channel, (payment.customer or {}).get("id"))
-        return all(wanted in (None, has) for wanted, has in zip(filters.values(), shown, strict=True))
+        return all(want in (None, has) for want, has in zip(wanted, shown, strict=True))
 
     page = find_page(call.tenant.payments, keep, query)
     for payment in page.items:
@@ -160,19 +166,20 @@ def _inspect_attempt(world: World, call: Call, _: Sequence[Source]) -> Reply:
 
 
 def _create_payout(world: World, call: Call, sources: Sequence[Source]) -> Reply:
-    validate(call.body, PAYOUT, world.now)
+    _validate(world, call, PAYOUT)
     plan = pick_plan(sources, call.operation) or USUAL_PLAN
     payout = create_payout(world, call.tenant, call.body, plan, call.idempotency_key)
     return Reply({"message": "Payout created.", "data": payout_form(payout)}, created=True)
 
 
 def _list_payouts(world: World, call: Call, _: Sequence[Source]) -> Reply:
-    query = read_page_query(call.parameters, world.profile)
-    filters = {name: call.parameters.get(name) for name in ("status", "method", "currency", "customer_id")}
+    names = ("status", "method", "currency", "customer_id")
+    query = read_page_query(call.parameters, names, world.profile)
+    wanted = [call.parameters.get(name) for name in names]
 
     def keep(payout: Payout) -> bool:
         shown = (payout.status, payout.method, payout.currency, (payout.customer or {}).get("id"))
-        return all(wanted in (None, has) for wanted, has in zip(filters.values(), shown, strict=True))
+        return all(want in (None, has) for want, has in zip(wanted, shown, strict=True))
 
     page = find_page(call.tenant.payouts, keep, query)
     for payout in page.items:

@@ -14,10 +14,10 @@ LIFETIME = 86_400.0
 _SHORTEST, _LONGEST = 8, 128
 
 
-def idempotency_key(header: str | None) -> str | None:
-    """The key a write request carries, or None; `Refused` with 428 (gap Q) unless 8 to 128 characters."""
+def idempotency_key(header: str | None, refusal: int) -> str | None:
+    """The key a write request carries, or None; `Refused` with `refusal` unless 8 to 128 characters."""
     if header is not None and not _SHORTEST <= len(header) <= _LONGEST:
-        raise Refused(428, f"X-Idempotency-Key must be {_SHORTEST} to {_LONGEST} characters long.")
+        raise Refused(refusal, f"X-Idempotency-Key must be {_SHORTEST} to {_LONGEST} characters long.")
     return header
 
 
@@ -33,6 +33,8 @@ class Stored:
     request: bytes
     answer: Answer
     until: float
+    ready_at: float = 0.0
+    """When the first request had its answer."""
 
 
 class IdempotencyStore:
@@ -52,3 +54,8 @@ class IdempotencyStore:
         self._stored[key] = Stored(request, answer, now + LIFETIME)
         while self._stored[oldest := next(iter(self._stored))].until <= now:
             del self._stored[oldest]
+
+    def hold(self, key: str, ready_at: float) -> None:
+        """The answer stored under `key` is on its way until `ready_at`."""
+        if key in self._stored:
+            self._stored[key] = attrs.evolve(self._stored[key], ready_at=ready_at)

@@ -10,7 +10,7 @@ import binascii
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 import attrs
@@ -23,6 +23,7 @@ from ._values import Refused
 
 _CURSOR = re.compile(r"(older|newer)\.(\d{1,15})", re.ASCII)
 _PER_PAGE = re.compile(r"\d{1,9}", re.ASCII)
+_NAMES = frozenset({"per_page", "created_at[gte]", "created_at[lte]", "cursor"})
 
 
 class Listed(Protocol):
@@ -60,6 +61,8 @@ class PageQuery:
     since: float | None
     until: float | None
     cursor: Cursor | None
+    last_cursor: Literal["null", "empty", "kept"] = "null"
+    """What stands for the next cursor on the last page."""
 
 
 @attrs.frozen
@@ -80,23 +83,31 @@ def read_parameters(query: str) -> dict[str, str]:
     return dict(pairs)
 
 
-def read_page_query(parameters: Mapping[str, str], profile: Profile) -> PageQuery:
-    """The paging part of a query; `Refused` with 400 for a bad date or cursor, 422 for the page size."""
+def read_page_query(parameters: Mapping[str, str], filters: Sequence[str], profile: Profile) -> PageQuery:
+    """The paging part of a query; `filters` are the names of its other part.
+
+    `Refused` with 400 for a bad date or cursor, 422 for the page size or, if the profile says so, a name.
+    """
+    unknown = [name for name in parameters if name not in _NAMES and name not in filters]
+    if unknown and profile.unknown_query == "refuse":
+        raise Refused(422, INVALID, {name: [f"There is no parameter {name}."] for name in unknown})
     return PageQuery(
         _per_page(parameters.get("per_page"), profile),
         _bound(parameters, "created_at[gte]", end_of_day=False),
         _bound(parameters, "created_at[lte]", end_of_day=True),
         _cursor(parameters.get("cursor")),
+        profile.last_cursor,
     )
 
 
 def _per_page(text: str | None, profile: Profile) -> int:
     if text is None:
         return profile.page_size
-    if _PER_PAGE.fullmatch(text) is None or not 1 <= int(text) <= profile.max_page_size:
+    most = profile.max_page_size if profile.oversized_page == "refuse" else 10**9
+    if _PER_PAGE.fullmatch(text) is None or not 1 <= int(text) <= most:
         told = f"The per_page field must be an integer between 1 and {profile.max_page_size}."
         raise Refused(422, INVALID, {"per_page": [told]})
-    return int(text)
+    return min(int(text), profile.max_page_size)
 
 
 def _bound(parameters: Mapping[str, str], name: str, *, end_of_day: bool) -> float | None:
@@ -184,10 +195,17 @@ def pagination_form(page: Page[R], query: PageQuery, path: str, parameters: Mapp
         "count": len(page.items),
         "path": path,
         "per_page": query.per_page,
-        "next_cursor": page.next.encode() if page.next else None,
+        "next_cursor": page.next.encode() if page.next else _last_cursor(page, query),
         "next_page_url": url(page.next),
         "prev_cursor": page.previous.encode() if page.previous else None,
         "prev_page_url": url(page.previous),
         "has_more_pages": page.next is not None,
         "has_pages": page.next is not None or page.previous is not None,
     }
+
+
+def _last_cursor(page: Page[R], query: PageQuery) -> str | None:
+    """Gap C: what stands where no page follows."""
+    if query.last_cursor == "kept" and page.items:
+        return Cursor("older", page.items[-1].position).encode()
+    return "" if query.last_cursor == "empty" else None

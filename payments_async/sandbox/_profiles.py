@@ -18,11 +18,29 @@ class Profile:
     page_size: int = 10
     """Gap D: records on a page when `per_page` is not given."""
     max_page_size: int = 100
-    """Gap D: a larger `per_page` is a 422."""
+    """Gap D: the largest `per_page`."""
+    oversized_page: Literal["refuse", "clamp"] = "refuse"
+    """Gap D: a larger `per_page` is a 422, or is taken for the largest."""
+    unknown_query: Literal["ignore", "refuse"] = "ignore"
+    """Gaps A and B: a query name of a list that is none of ours is passed over, or is a 422."""
+    last_cursor: Literal["null", "empty", "kept"] = "null"
+    """Gap C: `next_cursor` of the last page; of a `kept` one, only `has_more_pages` says that it ends."""
     reused_key: Literal["conflict", "replay", "invalid"] = "conflict"
     """Gap R, one idempotency key under two bodies: 409, the first answer again, or 422."""
     keeps_refusals: bool = True
     """Gap S: 404, 409 and 422 answers are replayed as well as successful ones."""
+    in_flight: Literal["replay", "conflict"] = "replay"
+    """A repeat while the first request is still being answered (`slow`): its answer, or a 409."""
+    bad_key_status: int = 428
+    """Gap Q: the status for an idempotency key that is too short or too long."""
+    required: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """Gaps L, M and O: further required fields of an operation; a dotted one where its parent is given."""
+    errors: Literal["lists", "texts", "nested"] = "lists"
+    """Gap P: the inside of `errors`: lists by dotted name, one text by dotted name, or nested objects."""
+    refund_limit: int | None = None
+    """Gap Z: the limit of refund availability, requests a minute, unless the limits name one."""
+    sliding_windows: bool = False
+    """Where the minutes of the limits lie: behind each request, whatever the limits say."""
     magic: bool = True
     """Whether phone and account numbers that end in `9900NN` choose a scenario."""
     shown_statuses: Mapping[str, str] = attrs.field(factory=dict)
@@ -31,15 +49,21 @@ class Profile:
     """Gap AC: records carry fields that nobody has described."""
     null_fields: bool = False
     """Gap AC: descriptive fields are null."""
+    omits_nulls: bool = False
+    """Gap AC: what would be null is missing."""
     bare_codes: bool = False
     """Gap AC: a method or country is its bare code."""
     swapped_rates: bool = False
     """Gap AC: an exchange rate is a number where an object is usual, and the reverse."""
+    null_rates: bool = False
+    """Gap AC: an exchange rate is null."""
+    messages: bool = True
+    """Whether the answer to a creation has a `message`."""
     rate_headers: bool = True
     """Whether a 429 carries `X-RateLimit-Limit` and `X-RateLimit-Remaining`."""
     request_ids: bool = True
     """Gap AE: whether answers carry `X-Request-Id`."""
-    retry_after: Literal["seconds", "date"] = "seconds"
+    retry_after: Literal["seconds", "date", "absent"] = "seconds"
     """The form of `Retry-After`."""
 
     @property
@@ -49,17 +73,60 @@ class Profile:
             self.shown_statuses
             or self.extra_fields
             or self.null_fields
+            or self.omits_nulls
             or self.bare_codes
             or self.swapped_rates
+            or self.null_rates
+            or not self.messages
         )
 
 
 OBSERVED = Profile("observed")
 """What the service is thought to do: the default for every gap."""
 
+STRICT = Profile(
+    "strict",
+    page_size=5,
+    unknown_query="refuse",
+    reused_key="invalid",
+    in_flight="conflict",
+    required={
+        "checkouts.create": ("return_url", "customer", "customer.email"),
+        "payment_intents.create": ("attempt.country", "attempt.phone"),
+        "payouts.create": ("reference", "instrument.type"),
+    },
+    errors="nested",
+    refund_limit=100,
+    sliding_windows=True,
+)
+"""Every gap filled the narrow way: it refuses what it can."""
+
+ALTERNATE = Profile(
+    "alternate",
+    create_status=200,
+    page_size=25,
+    max_page_size=50,
+    oversized_page="clamp",
+    last_cursor="kept",
+    reused_key="replay",
+    keeps_refusals=False,
+    bad_key_status=400,
+    shown_statuses={"operational": "available"},
+    errors="texts",
+    bare_codes=True,
+    omits_nulls=True,
+    null_rates=True,
+    messages=False,
+    rate_headers=False,
+    request_ids=False,
+    retry_after="absent",
+)
+"""Every gap filled the other way, and the answers sparing."""
+
 HOSTILE = Profile(
     "hostile",
     create_status=200,
+    last_cursor="empty",
     shown_statuses={
         "processing": "under_review",
         "action_required": "awaiting_payer",
@@ -77,7 +144,9 @@ HOSTILE = Profile(
 )
 """Everything a careful client must survive, all at once."""
 
-PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (OBSERVED, HOSTILE)}
+PROFILES: Mapping[str, Profile] = {
+    profile.name: profile for profile in (OBSERVED, STRICT, ALTERNATE, HOSTILE)
+}
 
 
 def profile_named(name: str) -> Profile:

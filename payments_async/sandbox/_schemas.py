@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ._checks import (
     Breaches,
@@ -193,9 +193,17 @@ PAYOUT: Mapping[str, Field] = {
 }
 
 
-def validate(body: JsonObject, fields: Mapping[str, Field], now: float) -> None:
-    """`Refused` with 422 and every breach, by dotted field name, when `body` breaks its table."""
+def validate(body: JsonObject, fields: Mapping[str, Field], now: float, required: Sequence[str] = ()) -> None:
+    """`Refused` with 422 and every breach, by dotted field name, when `body` breaks its table.
+
+    `required` are fields that it has to have besides; a dotted one where its parent is given.
+    """
     breaches = Breaches(now)
     check_members(body, fields, "", breaches)
+    for path in required:
+        parent, _, name = path.rpartition(".")
+        holder = body.get(parent) if parent else body
+        if isinstance(holder, dict) and holder.get(name) is None and path not in breaches.errors:
+            breaches.add(path, "is required")
     if breaches.errors:
         raise Refused(422, INVALID, breaches.errors)

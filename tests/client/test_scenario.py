@@ -15,7 +15,7 @@ from tests.support.waits import Watched
 Connect = Callable[..., Any]
 
 
-@pytest.fixture(params=["observed", "hostile"])
+@pytest.fixture(params=["observed", "strict", "alternate", "hostile"])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     with Sandbox(profile=request.param, clock=VirtualClock.frozen()) as sandbox:
         yield sandbox

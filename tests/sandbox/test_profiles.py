@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.sandbox import HOSTILE, OBSERVED, Profile, Sandbox, VirtualClock
-from tests.sandbox.api import Api
+from payments_async.sandbox import HOSTILE, OBSERVED, Profile, Sandbox, SandboxLimits, VirtualClock
+from tests.sandbox.api import INTENT, PAYOUT, Api
 
 HOOK = "https://merchant.test/hook"
 
@@ -21,7 +21,7 @@ def under(profile: Profile | str) -> Api:
 
 def test_a_profile_is_chosen_by_name_or_value() -> None:
     assert under("hostile").payout().status == under(HOSTILE).payout().status == 200
-    with pytest.raises(ValueError, match="observed, hostile"):
+    with pytest.raises(ValueError, match="observed, strict, alternate, hostile"):
         Sandbox(profile="friendly")
 
 
@@ -80,6 +80,9 @@ def test_hostile_answers_have_200_for_201_and_no_request_id(hostile: Api) -> Non
         {"bare_codes": True},
         {"swapped_rates": True},
         {"shown_statuses": {"pending": "waiting"}},
+        {"omits_nulls": True},
+        {"null_rates": True},
+        {"messages": False},
     ],
     ids=lambda switch: next(iter(switch)),
 )
@@ -105,3 +108,137 @@ def test_the_page_size_is_the_profiles() -> None:
         api.payout()
     assert [len(api.get(path).data) for path in ("/payouts", "/payouts?per_page=3")] == [2, 3]
     assert api.get("/payouts?per_page=4").status == 422
+
+
+def test_alternate_takes_a_large_page_for_its_largest() -> None:
+    api = under("alternate")
+    assert api.get("/payouts?per_page=100").json["pagination"]["per_page"] == 50
+    assert api.get("/payouts").json["pagination"]["per_page"] == 25
+    assert api.get("/payouts?per_page=0").status == 422
+
+
+@pytest.mark.parametrize(("profile", "kept"), [("observed", None), ("hostile", ""), ("alternate", "text")])
+def test_the_last_page_ends_in_the_profiles_way(profile: str, kept: str | None) -> None:
+    api = under(profile)
+    empty = api.get("/payouts").json["pagination"]
+    assert (empty.get("next_cursor") or None, empty["has_more_pages"]) == (None, False)
+    api.payout()
+    last = api.get("/payouts").json["pagination"]
+    assert last["has_more_pages"] is False
+    if kept == "text":
+        assert api.get(f"/payouts?cursor={last['next_cursor']}").data == []
+    else:
+        assert last["next_cursor"] == kept
+
+
+def test_strict_refuses_a_query_name_that_is_none_of_its_own() -> None:
+    assert under("observed").get("/payouts?reference=r-1").status == 200
+    got = under("strict").get("/payouts?reference=r-1&status=pending")
+    assert (got.status, set(got.json["errors"])) == (422, {"reference"})
+    assert (
+        under("strict").get("/payment/intents?created_at[gte]=2026-01-01&cursor=&channel=api").status == 200
+    )
+
+
+def test_strict_requires_more_fields_where_their_parent_is_given() -> None:
+    api = under("strict")
+    assert api.payout(reference="r-1").status == 201
+    bare = {name: value for name, value in PAYOUT["instrument"].items() if name != "type"}
+    got = api.payout(instrument=bare)
+    assert got.json["errors"] == {
+        "instrument": {"type": ["The instrument.type field is required."]},
+        "reference": ["The reference field is required."],
+    }
+    assert set(api.checkout().json["errors"]) == {"customer", "return_url"}
+    assert set(api.checkout(return_url="https://a.test", customer={}).json["errors"]["customer"]) == {"email"}
+    assert api.post("/payment/intents", {"amount": 1, "currency": "EUR"}).status == 201
+    assert set(api.intent().json["errors"]["attempt"]) == {"phone"}
+
+
+def test_errors_inside_a_wrong_parent_keep_their_dotted_name_when_nested() -> None:
+    instrument = {"type": "phone", "phone_number": 1}
+    got = under("strict").payout(reference="r", instrument=instrument, customer={"country": 5})
+    assert set(got.json["errors"]["instrument"]) == {"country", "phone_number"}
+    both = {"country_code": "BJ", "phone": {"number": ""}}
+    errors = (
+        under("strict")
+        .checkout(return_url="a", customer={"email": "a@b.test"}, restriction=both)
+        .json["errors"]
+    )
+    assert set(errors) == {"restriction", "restriction.phone.number"}
+
+
+def test_alternate_says_one_text_for_each_wrong_field() -> None:
+    assert under("alternate").payout(amount=0).json["errors"] == {
+        "amount": "The amount field must be at least 1."
+    }
+
+
+def test_alternate_answers_are_sparing() -> None:
+    api = under("alternate")
+    made = api.payout()
+    assert (made.status, set(made.json)) == (200, {"data"})
+    assert "failure" not in made.data
+    assert "exchange_rate" not in made.data
+    assert made.data["instrument"]["country"] == "BJ"
+    assert "completed_at" not in api.intent().data
+
+
+def test_a_null_rate_is_there_unless_nulls_are_left_out() -> None:
+    assert under(attrs.evolve(OBSERVED, null_rates=True)).payout().data["exchange_rate"] is None
+
+
+def test_alternate_forgets_refusals_and_gives_a_reused_key_its_first_answer() -> None:
+    api = under("alternate")
+    assert api.payout(idempotency_key="key-00001", amount=0).status == 422
+    made = api.payout(idempotency_key="key-00001")
+    assert (made.status, made.replayed) == (200, False)
+    again = api.payout(idempotency_key="key-00001", amount=51)
+    assert (again.answer.body, again.replayed) == (made.answer.body, True)
+    assert api.payout(idempotency_key="short").status == 400
+
+
+def test_strict_refuses_a_reused_key_as_invalid_and_stores_refusals() -> None:
+    api = under("strict")
+    assert api.payout(idempotency_key="key-00001", amount=0).status == 422
+    got = api.payout(idempotency_key="key-00001", reference="r-1")
+    assert (got.status, set(got.json["errors"])) == (422, {"X-Idempotency-Key"})
+
+
+def test_strict_answers_409_while_the_first_request_is_under_way() -> None:
+    api = under("strict")
+    fields = {"idempotency_key": "key-00001", "reference": "r-1"}
+    assert api.payout(**fields, scenario="slow:30s").status == 201
+    assert api.payout(**fields).status == 409
+    api.sandbox.advance(30)
+    assert (api.payout(**fields).status, api.payout(**fields).replayed) == (201, True)
+    assert len(api.sandbox.books.payouts()) == 1
+
+
+def test_a_late_answer_without_a_key_holds_nothing() -> None:
+    api = under("strict")
+    assert api.payout(reference="r-1", scenario="slow:30s").status == 201
+    assert api.payout(idempotency_key="key-00001", scenario="slow:30s").status == 422
+    assert under("observed").payout(idempotency_key="key-00001", scenario="slow:30s").status == 201
+
+
+def test_strict_limits_refund_availability_in_minutes_that_slide() -> None:
+    api = under("strict")
+    path = f"/payment/intents/{api.post('/payment/intents', INTENT).data['id']}/refunds/availability"
+    api.sandbox.advance(30)
+    assert [api.get(path).status for _ in range(101)] == [200] * 100 + [429]
+    api.sandbox.advance(59)
+    assert api.get(path).status == 429
+    api.sandbox.advance(1)
+    assert api.get(path).status == 200
+
+
+def test_limits_that_are_off_stay_off_under_strict() -> None:
+    api = Api((sandbox := Sandbox(profile="strict", limits=SandboxLimits.off())), sandbox.api_key)
+    assert {api.get("/payment/intents/pi_0/refunds/availability").status for _ in range(101)} == {404}
+
+
+def test_alternate_tells_nobody_how_long_to_wait() -> None:
+    got = under("alternate").get("/payouts", scenario="429:7")
+    assert got.status == 429
+    assert not {"Retry-After", "X-RateLimit-Limit", "X-Request-Id"} & set(got.headers)

@@ -15,7 +15,7 @@ from cyclopts.validators import Number
 from .._show import Json
 
 Port = Annotated[int | None, Parameter(validator=Number(gte=1, lte=65_535))]
-ProfileName = Literal["observed", "hostile"]
+ProfileName = Literal["observed", "strict", "alternate", "hostile"]
 
 sandbox: Final = App(name="sandbox")
 
@@ -32,7 +32,8 @@ def serve(*, port: Port = None, profile: ProfileName = "observed", json: Json = 
     port
         Where to listen; 7788, or a free port when that is taken, unless given.
     profile
-        How it behaves where the interface is silent; `hostile` as unpleasantly as it may.
+        How it behaves where the interface is silent: `strict` refuses what it may, `alternate` does the other
+        thing, `hostile` is as unpleasant as it may.
     json
         One JSON object instead of text.
     """
@@ -57,7 +58,8 @@ def execute(command: str, /, *arguments: str, port: Port = None, profile: Profil
     port
         Where to listen; a free port unless given.
     profile
-        How it behaves where the interface is silent; `hostile` as unpleasantly as it may.
+        How it behaves where the interface is silent: `strict` refuses what it may, `alternate` does the other
+        thing, `hostile` is as unpleasant as it may.
     """
     from .executing import execute
 
