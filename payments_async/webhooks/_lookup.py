@@ -94,8 +94,6 @@ class Lookup:
                 await self._serve(wants)
         finally:
             self._task = None
-            for want in self._wanted:
-                want.future.cancel()
 
     async def _serve(self, wants: list[Want]) -> None:
         days = defaultdict(list)

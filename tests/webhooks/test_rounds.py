@@ -3,68 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from payments_async.webhooks import WebhookResponse
-from tests.support.motion import Played, play, refusal
+from tests.support.hooks import EMPTY, Hook, listed, until
+from tests.support.motion import play, refusal
 from tests.support.receivers import Handler, make_receiver
 from tests.support.scripted import answer, lost
 
 Connect = Callable[..., Any]
-
-
-def listed(status: str = "pending", reference: str | None = "r-1", **changes: Any) -> Any:
-    return answer(200, {"data": [{"id": "po_1", "status": status, "reference": reference, **changes}]})
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Give way until something has come about."""
-    while not true():  # noqa: ASYNC110 - what it waits for is another thread's doing
-        await asyncio.sleep(0.001)
-
-
-EMPTY = answer(200, {"data": []})
-
-
-class Hook:
-    """One URL of a receiver, on a clock that jumps, in front of a service that says what it is told."""
-
-    def __init__(self, connect: Connect, handler: Any, *script: Any, **options: Any) -> None:
-        self.played: Played = play(connect, *script)
-        self.receiver = make_receiver(self.played.client, on_payout=handler, **options)
-        self.url = self.receiver.url_for_payout("r-1")
-
-    async def arrive(self) -> WebhookResponse:
-        body = b'{"event": "payout.completed", "payout": {"id": "po_1"}}'
-        found: WebhookResponse = await self.receiver.receive(path=self.url, body=body)
-        return found
-
-    @property
-    def waiting(self) -> int:
-        """Deliveries that wait for a look."""
-        rounds = self.receiver._intake._loops.values()
-        return sum(len(case) for each in rounds for case in each._cases.values())
-
-    @contextmanager
-    def standing_still(self) -> Iterator[None]:
-        """The clock does not jump."""
-        self.played.runtime.busy += 1
-        try:
-            yield
-        finally:
-            self.played.runtime.busy -= 1
-
-    @property
-    def reads(self) -> int:
-        return len(self.played.transport.flights)
-
-    @property
-    def now(self) -> float:
-        return self.played.runtime.monotonic()
 
 
 async def test_a_burst_costs_one_look_now_and_one_five_seconds_later(connect: Connect) -> None:

@@ -1,0 +1,273 @@
+"""What is refused before anything is read, how bodies are taken, and how hand-overs end early."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from payments_async.webhooks import WebhookResponse
+from payments_async.webhooks._body import LARGEST
+from payments_async.webhooks._rounds import Offer, Waiter
+from tests.support.hooks import Hook, listed, until
+from tests.support.receivers import HOOKS, Handler, make_receiver
+
+Connect = Callable[..., Any]
+REFUSED = WebhookResponse(404)
+
+
+def odd_paths(url: str) -> dict[str, str]:
+    token = url.rpartition("/")[2]
+    return {
+        "empty": "",
+        "nothing": "/hooks/",
+        "cut": url[:-1],
+        "longer": url + "A",
+        "slash": url + "/",
+        "query": url + "?token=" + token,
+        "twice": f"/hooks?token={token}&token={token}",
+        "escaped": url.replace("A", "%41"),
+        "other alphabet": f"/hooks/{'+/' * 40}",
+        "not ASCII": f"/hooks/{'é' * 90}",
+        "padded": url + "=" * (-len(token) % 4 or 4),
+        "huge": "/hooks/" + "A" * 1_000_000,
+        "huge prefix": "/x" * 1_000_000 + "/" + token,
+        "case": f"/hooks/{token.swapcase()}",
+    }
+
+
+async def test_everything_but_a_minted_url_gets_one_answer_and_no_read(connect: Connect) -> None:
+    hook = Hook(connect, Handler(), listed())
+    for name, path in odd_paths(hook.url).items():
+        assert await hook.receiver.receive(path=path, body=b"{}") == REFUSED, name
+    assert hook.reads == 0
+    assert not hook.rounds
+
+
+async def test_an_expired_url_is_refused_from_its_second_on(connect: Connect) -> None:
+    hook = Hook(connect, Handler(), listed())
+    hook.url = hook.receiver.url_for_payout("r-1", expires_in=100)
+    hook.played.runtime.advance(99.9)
+    assert (await hook.arrive()).status == 200
+    hook.played.runtime.advance(100.0 - hook.now)
+    assert await hook.arrive() == REFUSED
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE", ""])
+async def test_methods_that_carry_nothing_are_refused(connect: Connect, method: str) -> None:
+    hook = Hook(connect, Handler(), listed())
+    assert await hook.arrive(method=method) == REFUSED
+    assert hook.reads == 0
+
+
+@pytest.mark.parametrize("method", ["POST", "put", "PATCH"])
+async def test_any_method_and_content_type_that_carries_a_body_will_do(connect: Connect, method: str) -> None:
+    hook = Hook(connect, Handler(), listed())
+    answered = await hook.arrive(method=method, headers={"Content-Type": "text/odd; x"})
+    assert answered == WebhookResponse(200)
+
+
+async def test_a_url_nobody_serves_here_is_refused(connect: Connect) -> None:
+    hook = Hook(connect, Handler(), listed())
+    payments_only = make_receiver(hook.played.client, on_payment=Handler())
+    assert await payments_only.receive(path=hook.url) == REFUSED
+
+
+async def test_a_body_too_large_is_not_read(connect: Connect) -> None:
+    hook = Hook(connect, Handler(), listed())
+    assert (await hook.arrive(b" " * (LARGEST + 1))).status == 413
+    assert (await hook.arrive(b" " * LARGEST)).status == 200
+    assert hook.reads == 1
+
+
+def chunks(surface: str, *parts: bytes, taken: list[bytes] | None = None) -> Any:
+    """The parts as the surface takes them; what was asked for is noted."""
+    noted = [] if taken is None else taken
+
+    async def wait_for_each() -> AsyncIterator[bytes]:
+        for part in parts:
+            noted.append(part)
+            yield part
+
+    def each() -> Any:
+        for part in parts:
+            noted.append(part)
+            yield part
+
+    return wait_for_each() if surface == "async" else each()
+
+
+async def test_a_body_may_come_in_chunks(connect: Connect, surface: str) -> None:
+    paid = Handler()
+    hook = Hook(connect, paid, listed())
+    parts = chunks(surface, b'{"event": "e", ', b'"payout": {"id": "po_1"}}')
+    assert (await hook.arrive(parts)).status == 200
+    assert paid.given[0].event == "e"
+
+
+async def test_of_a_body_too_large_no_more_is_taken(connect: Connect, surface: str) -> None:
+    hook, taken = Hook(connect, Handler(), listed()), list[bytes]()
+    parts = chunks(surface, *[b" " * 100_000] * 1_000, taken=taken)
+    assert (await hook.arrive(parts)).status == 413
+    assert len(taken) == 3
+
+
+async def test_of_a_forged_delivery_no_body_is_taken(connect: Connect, surface: str) -> None:
+    hook, taken = Hook(connect, Handler(), listed()), list[bytes]()
+    hook.url += "A"
+    assert await hook.arrive(chunks(surface, b"{}", taken=taken)) == REFUSED
+    assert not taken
+
+
+class TestAwaited:
+    """Of the awaited receiver alone."""
+
+    @pytest.fixture
+    def surface(self) -> str:
+        return "async"
+
+    async def never(self) -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.get_running_loop().create_future()
+
+    async def test_a_body_that_does_not_arrive_is_not_waited_for(self, connect: Connect) -> None:
+        hook = Hook(connect, Handler(), listed())
+        assert (await hook.arrive(self.never())).status == 408
+        assert hook.now == pytest.approx(10.0)
+        assert hook.reads == 0
+
+    async def test_a_caller_who_hangs_up_ends_the_reading_of_the_body(self, connect: Connect) -> None:
+        hook = Hook(connect, Handler(), listed())
+        with hook.standing_still():
+            task = asyncio.create_task(hook.arrive(self.never()))
+            await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    async def test_a_handler_may_be_a_coroutine_function(self, connect: Connect) -> None:
+        given = []
+
+        async def handler(delivery: Any) -> None:
+            await asyncio.sleep(0)
+            given.append(delivery)
+
+        hook = Hook(connect, handler, listed())
+        assert (await hook.arrive()).status == 200
+        assert len(given) == 1
+
+    async def test_a_handler_is_run_to_its_end_though_the_caller_hangs_up(self, connect: Connect) -> None:
+        begun, go_on, ended = asyncio.Event(), asyncio.Event(), []
+
+        async def handler(delivery: Any) -> None:
+            begun.set()
+            await go_on.wait()
+            ended.append(delivery)
+
+        hook = Hook(connect, handler, listed())
+        task = asyncio.create_task(hook.arrive())
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go_on.set()
+        await until(lambda: bool(ended))
+        assert (await hook.arrive()).status == 200
+        assert len(ended) == 1, "its end was noted"
+
+    async def test_while_a_handler_runs_the_next_round_waits(self, connect: Connect) -> None:
+        running = []
+
+        async def handler(delivery: Any) -> None:
+            running.append(delivery)
+            assert len(running) == 1
+            await hook.played.runtime.sleep(60.0)
+            running.pop()
+
+        hook = Hook(connect, handler, listed(), listed("completed"))
+        answers = await asyncio.gather(hook.arrive(), later(hook, 10.0), later(hook, 20.0))
+        assert {each.status for each in answers} == {200}
+        assert hook.reads == 2
+
+    async def test_those_who_hang_up_cost_no_look(self, connect: Connect) -> None:
+        paid = Handler()
+        hook = Hook(connect, paid, listed(), listed("completed"))
+        await hook.arrive()
+        with hook.standing_still():
+            task = asyncio.create_task(hook.arrive())
+            await until(lambda: hook.waiting == 1)
+            task.cancel()
+            await asyncio.wait([task])
+        await until(lambda: not hook.rounds[0]._cases)
+        assert hook.reads == 1
+
+    async def test_nothing_is_handed_over_when_everybody_hung_up(self, connect: Connect) -> None:
+        def read(flight: Any) -> Any:
+            task.cancel()
+            return listed("completed")
+
+        paid = Handler()
+        hook = Hook(connect, paid, read)
+        task = asyncio.create_task(hook.arrive())
+        await asyncio.wait([task])
+        await until(lambda: not hook.rounds[0]._cases)
+        assert task.cancelled()
+        assert not paid.given
+
+    async def test_an_offer_to_one_who_just_hung_up_is_taken_back(
+        self, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tell = Waiter.tell
+
+        def tell_and_hang_up(waiter: Waiter, met: Any) -> None:
+            tell(waiter, met)
+            if isinstance(met, Offer) and not task.done():
+                task.cancel()
+
+        monkeypatch.setattr(Waiter, "tell", tell_and_hang_up)
+        paid = Handler()
+        hook = Hook(connect, paid, listed())
+        task = asyncio.create_task(hook.arrive())
+        await asyncio.wait([task])
+        assert task.cancelled()
+        assert not paid.given
+        monkeypatch.undo()
+        assert (await hook.arrive()).status == 200
+        assert len(paid.given) == 1
+
+    async def test_a_handler_that_is_cut_off_has_failed(self, connect: Connect) -> None:
+        hook = Hook(connect, Handler(asyncio.CancelledError()), listed())  # type: ignore[arg-type] # the point
+        with pytest.raises(asyncio.CancelledError):
+            await hook.arrive()
+        assert (await hook.arrive()).status == 200
+
+    async def test_a_round_that_is_cut_off_fails_its_deliveries(self, connect: Connect) -> None:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def handler(delivery: Any) -> None:
+            begun.set()
+            await go_on.wait()
+
+        hook = Hook(connect, handler, listed())
+        first = asyncio.create_task(hook.arrive())
+        await begun.wait()
+        second = asyncio.create_task(hook.arrive())
+        await until(lambda: hook.waiting == 1)
+        for task in hook.rounds[0]._tasks:
+            task.cancel()
+        assert (await second).status == 500
+        go_on.set()
+        assert (await first).status == 500
+
+
+async def later(hook: Hook, seconds: float) -> WebhookResponse:
+    await hook.played.runtime.sleep(seconds)
+    return await hook.arrive()
+
+
+def test_the_urls_are_below_the_base_url(connect: Connect) -> None:
+    hook = Hook(connect, Handler(), listed())
+    assert hook.url.startswith(f"{HOOKS}/")
+    assert hook.url != hook.receiver.url_for_payout("r-1"), "each has a nonce of its own"
