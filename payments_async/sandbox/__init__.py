@@ -12,10 +12,11 @@ from ._clock import Clock, VirtualClock
 from ._limits import SandboxLimits
 from ._operations import INTERFACE_VERSION
 from ._profiles import ALTERNATE, HOSTILE, OBSERVED, STRICT, Profile
-from ._rules import Rule
+from ._rule import Rule
 from ._sandbox import Sandbox
 from ._scenarios import UnknownWord
 from ._values import Answer, Change, Cut, Delivery, Drop, Hang, LineFault, LoggedRequest, Reset, Slow
+from .webhooks import Webhook, WebhookTry
 
 __all__ = [
     "ALTERNATE",
@@ -43,4 +44,6 @@ __all__ = [
     "Slow",
     "UnknownWord",
     "VirtualClock",
+    "Webhook",
+    "WebhookTry",
 ]

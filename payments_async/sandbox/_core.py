@@ -20,7 +20,8 @@ from ._operations import Operation, find_operation
 from ._paging import read_parameters
 from ._profiles import Profile
 from ._refusing import json_answer, limited, refusal, reused_key
-from ._rules import Rule, Source, find_sources, pick_fault
+from ._rule import Rule, Source
+from ._rules import find_sources, pick_fault
 from ._scenarios import Fault
 from ._tenants import Tenant, authenticate
 from ._values import Answer, Effect, LoggedRequest, Refused, Request

@@ -24,7 +24,8 @@ from ._payment_forms import (
 from ._payments import create_payment, create_session, read_attempt, read_payment, start_attempt
 from ._payouts import create_payout, object_or_null, read_payout, text_or_null
 from ._records import Attempt, Gateway, Payment, Payout
-from ._rules import USUAL_PLAN, Source, pick_plan
+from ._rule import Source
+from ._rules import USUAL_PLAN, pick_hooks, pick_plan
 from ._schemas import CHECKOUT, INTENT, PAYOUT, validate
 from ._values import Refused
 from ._world import World
@@ -49,8 +50,8 @@ def _validate(world: World, call: Call, fields: Mapping[str, Field]) -> None:
 
 def _create_checkout(world: World, call: Call, sources: Sequence[Source]) -> Reply:
     _validate(world, call, CHECKOUT)
-    plan = pick_plan(sources, call.operation)
-    payment = create_payment(world, call.tenant, call.body, "checkout", plan, call.idempotency_key)
+    plan, hooks = pick_plan(sources, call.operation), pick_hooks(sources)
+    payment = create_payment(world, call.tenant, call.body, "checkout", plan, call.idempotency_key, hooks)
     session = create_session(world, call.tenant, payment)
     return Reply(
         {"message": "Checkout session created.", "data": checkout_form(session, world.origin)}, created=True
@@ -65,8 +66,8 @@ def _retrieve_checkout(world: World, call: Call, _: Sequence[Source]) -> Reply:
 
 def _create_intent(world: World, call: Call, sources: Sequence[Source]) -> Reply:
     _validate(world, call, INTENT)
-    plan = pick_plan(sources, call.operation)
-    payment = create_payment(world, call.tenant, call.body, "api", plan, call.idempotency_key)
+    plan, hooks = pick_plan(sources, call.operation), pick_hooks(sources)
+    payment = create_payment(world, call.tenant, call.body, "api", plan, call.idempotency_key, hooks)
     wanted = object_or_null(call.body, "attempt")
     if wanted is not None:
         phone = object_or_null(wanted, "phone") or {}
@@ -167,8 +168,8 @@ def _inspect_attempt(world: World, call: Call, _: Sequence[Source]) -> Reply:
 
 def _create_payout(world: World, call: Call, sources: Sequence[Source]) -> Reply:
     _validate(world, call, PAYOUT)
-    plan = pick_plan(sources, call.operation) or USUAL_PLAN
-    payout = create_payout(world, call.tenant, call.body, plan, call.idempotency_key)
+    plan, hooks = pick_plan(sources, call.operation) or USUAL_PLAN, pick_hooks(sources)
+    payout = create_payout(world, call.tenant, call.body, plan, call.idempotency_key, hooks)
     return Reply({"message": "Payout created.", "data": payout_form(payout)}, created=True)
 
 

@@ -14,6 +14,12 @@
 | 14 | action:collect_otp   | | 29 | wrong_type           |
 | 15 | failover:1           | | 30 | empty                |
 
+| NN | its webhooks  | | NN | its webhooks         |
+|----|---------------|-|----|----------------------|
+| 40 | drop          | | 43 | reorder              |
+| 41 | delay:30s     | | 44 | before_response      |
+| 42 | duplicate     | | 45 | forge                |
+
 Any other ending is an ordinary number, and so is one whose outcome the record cannot have (`expire` for a
 payout).
 """
@@ -52,9 +58,18 @@ _REQUEST_WORDS: Mapping[str, str] = {
     "29": "wrong_type",
     "30": "empty",
 }
+_HOOK_WORDS: Mapping[str, str] = {
+    "40": "drop",
+    "41": "delay:30s",
+    "42": "duplicate",
+    "43": "reorder",
+    "44": "before_response",
+    "45": "forge",
+}
 MAGIC: Mapping[str, Scenario] = {
     **{ending: parse(words, "outcome") for ending, words in _RECORD_WORDS.items()},
     **{ending: parse(words, "fault") for ending, words in _REQUEST_WORDS.items()},
+    **{ending: parse(words, "outcome") for ending, words in _HOOK_WORDS.items()},
 }
 
 

@@ -6,16 +6,15 @@ from decimal import Decimal
 from functools import partial
 
 from ._forms import failure_for
-from ._instants import stamp
 from ._json import JsonObject
 from ._money import plain
-from ._payment_forms import attempt_form, payment_list_form
 from ._payouts import customer_of, object_or_null, text_or_null
 from ._records import ATTEMPT_STATES, PAYMENT_STATES, Attempt, Payment, Plan, Refund, Session
-from ._scenarios import Outcome
+from ._scenarios import HookWords, Outcome
 from ._tenants import Tenant
 from ._values import Change
 from ._world import World
+from .webhooks import forged_letter, is_forged, payment_letter
 
 SESSION_MINUTES = 60
 """How long a session lasts without `expires_in_minutes`."""
@@ -41,6 +40,7 @@ def create_payment(
     channel: str,
     plan: Plan | None,
     idempotency_key: str | None,
+    hooks: HookWords = (),
 ) -> Payment:
     """Create the payment a validated body asks for; it expires by itself unless it is paid."""
     minutes = body.get("expires_in_minutes")
@@ -60,11 +60,17 @@ def create_payment(
         plan=plan,
         created_at=world.now,
         expires_at=world.now + minutes * 60.0,
+        hooks=hooks,
     )
     tenant.payments.append(payment)
     tenant.payments_by_id[payment.id] = payment
     world.tell(Change(world.now, "payment", payment.id, None, payment.status))
     world.at(payment.expires_at, partial(_expire_at, world, payment))
+    world.has_receivers |= bool(payment.webhook_url)
+    if is_forged(hooks):
+        event = "payment.completed"
+        letter = partial(forged_letter, payment, event, world.now)
+        world.notify(payment.webhook_url, event, payment.id, letter, forged=True)
     return payment
 
 
@@ -234,13 +240,5 @@ def _move_payment(world: World, payment: Payment, status: str) -> None:
 
 
 def _notify(world: World, payment: Payment, event: str) -> None:
-    url = text_or_null(payment.body, "webhook_url")
-    if url:
-        active = payment.active_attempt
-        body: JsonObject = {
-            "payment": payment_list_form(payment),
-            "attempt": attempt_form(active, in_list=True) if active else None,
-            "customer": payment.customer,
-            "timestamp": stamp(world.now),
-        }
-        world.notify(url, event, payment.id, body)
+    letter = payment_letter(payment, world.now)  # written now: a payment may change once more
+    world.notify(payment.webhook_url, event, payment.id, lambda: letter, payment.hooks)

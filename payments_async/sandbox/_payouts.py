@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from ._forms import customer_form, failure_for, instrument_form, payout_form
+from ._forms import customer_form, failure_for, instrument_form
 from ._json import JsonObject
 from ._money import plain
 from ._records import PAYOUT_STATES, Payout, Plan
-from ._scenarios import Outcome
+from ._scenarios import HookWords, Outcome
 from ._tenants import Tenant
 from ._values import Change, Refused
-from ._world import World
+from ._world import Letter, World
+from .webhooks import CREATED, created_letter, forged_letter, is_forged, payout_letter
 
 PROCESSING_SHARE = 0.4
 """Processing starts after this part of the time to the end: 2 s of the usual 5 s."""
@@ -48,7 +49,12 @@ def customer_of(world: World, tenant: Tenant, body: JsonObject) -> JsonObject | 
 
 
 def create_payout(
-    world: World, tenant: Tenant, body: JsonObject, plan: Plan, idempotency_key: str | None
+    world: World,
+    tenant: Tenant,
+    body: JsonObject,
+    plan: Plan,
+    idempotency_key: str | None,
+    hooks: HookWords = (),
 ) -> Payout:
     """Create the payout a validated body asks for; `Refused` with 409 when the tenant has its reference."""
     reference = text_or_null(body, "reference")
@@ -71,18 +77,24 @@ def create_payout(
         gateway=world.gateway(),
         plan=plan,
         created_at=world.now,
+        hooks=hooks,
     )
     tenant.payouts.append(payout)
     tenant.payouts_by_id[payout.id] = payout
     if reference is not None:
         tenant.payouts_by_reference[reference] = payout
+    world.has_receivers |= bool(payout.webhook_url)
     _begin(world, payout)
     return payout
 
 
 def _begin(world: World, payout: Payout) -> None:
     world.tell(Change(world.now, "payout", payout.id, None, payout.status))
-    _notify(world, payout, "payout.created")
+    _notify(world, payout, CREATED, partial(created_letter, payout))
+    if is_forged(payout.hooks):
+        event = "payout.completed"
+        letter = partial(forged_letter, payout, event, world.now)
+        world.notify(payout.webhook_url, event, payout.id, letter, forged=True)
     timing, now = payout.plan.timing, world.now
     if timing.kind == "after" and timing.seconds == 0:
         settle_payout(world, payout)
@@ -133,9 +145,9 @@ def _move(world: World, payout: Payout, status: str) -> None:
     setattr(payout, _TIMES[status], world.now)
     world.tell(Change(world.now, "payout", payout.id, before, status))
     if payout.is_final:
-        _notify(world, payout, f"payout.{status}")
+        # Written later, if at all: what is final does not change any more
+        _notify(world, payout, f"payout.{status}", partial(payout_letter, payout))
 
 
-def _notify(world: World, payout: Payout, event: str) -> None:
-    if payout.webhook_url:
-        world.notify(payout.webhook_url, event, payout.id, {"payout": payout_form(payout)})
+def _notify(world: World, payout: Payout, event: str, letter: Letter) -> None:
+    world.notify(payout.webhook_url, event, payout.id, letter, payout.hooks)

@@ -12,7 +12,7 @@ import attrs
 
 from ._json import JsonObject
 from ._money import less, total
-from ._scenarios import Outcome, Timing
+from ._scenarios import HookWords, Outcome, Timing
 
 PAYOUT_STATES: Mapping[str, frozenset[str]] = {
     "pending": frozenset({"processing", "completed", "failed"}),
@@ -91,6 +91,7 @@ class Payout:
     gateway: Gateway
     plan: Plan
     created_at: float
+    hooks: HookWords = ()
     status: str = "pending"
     reads: int = 0
     failure: Failure | None = None
@@ -179,6 +180,7 @@ class Payment:
     """What the scenario of the creation planned; None when nothing did."""
     created_at: float
     expires_at: float
+    hooks: HookWords = ()
     status: str = "pending"
     session: Session | None = None
     attempts: list[Attempt] = attrs.field(factory=list, repr=False)
@@ -196,6 +198,12 @@ class Payment:
     def active_attempt(self) -> Attempt | None:
         """The newest attempt."""
         return self.attempts[-1] if self.attempts else None
+
+    @property
+    def webhook_url(self) -> str | None:
+        """Where its deliveries go."""
+        url = self.body.get("webhook_url")
+        return url if isinstance(url, str) else None
 
     @property
     def refunded(self) -> Decimal:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
-from fnmatch import fnmatchcase
-from typing import Protocol
+from collections.abc import Iterator, Sequence
 
 import attrs
 
 from ._call import Call
 from ._magic import magic_scenario
-from ._operations import NAMES, OPERATIONS, Operation
+from ._operations import Operation
 from ._records import Plan
-from ._scenarios import NOTHING, Fault, Outcome, Scenario, Sense, Timing, UnknownWord, near, parse
+from ._rule import Rule, Source
+from ._scenarios import Fault, HookWords, Outcome, Scenario, Sense, Timing, UnknownWord, parse
 from ._values import Refused
 
 HEADER = "x-sandbox-scenario"
@@ -26,129 +24,6 @@ _BY_ITSELF = Timing("after", seconds=END_AFTER)
 _NEVER = Timing("manual")
 _UNTIMED = frozenset({"hang", "action", "expire"})
 """Outcomes that do not come by themselves: nothing ends, the payer acts, or the record's own expiry comes."""
-
-
-class Source(Protocol):
-    """A scenario with its count of the requests it has met."""
-
-    scenario: Scenario
-
-    def turn(self) -> int:
-        """How many requests it has met before this one; counts this one."""
-
-    def accept(self) -> bool:
-        """Whether its outcome may be taken for one more record; counts it when it may."""
-
-
-@attrs.define(eq=False)
-class Rule:
-    """What `sandbox.on(...)` gives back: a matcher with what should happen. Callable from any thread.
-
-    A rule is used up once its faults have all been applied and an outcome with `times` has been taken so
-    often.
-    """
-
-    operation: str
-    """Name or glob, such as `payouts.*`."""
-    match: Mapping[str, object]
-    tenant: str | None
-    """Fingerprint of the only API key it holds for."""
-    id: str = ""
-    """Names it within its sandbox."""
-    scenario: Scenario = NOTHING
-    used: int = 0
-    """Requests it has met with its faults, and records it has given its outcome."""
-    _turns: int = attrs.field(default=0, init=False)
-    _outcomes_left: int | None = attrs.field(default=None, init=False)
-
-    def respond(self, words: str, *, times: int | None = 1, after: int = 0) -> Rule:
-        """Disturb the requests that match, e.g. `respond("http:503", times=2)`.
-
-        `times` and `after` hold for a single word without `*n` and `@k`; `times=None` means every time.
-        `ValueError` for a word that is not a fault.
-        """
-        parsed = parse(words, "fault")
-        if not parsed.faults or parsed.outcome or parsed.timing:
-            raise UnknownWord(f"{words!r} is not a fault; outcomes and timings go into outcome(...)")
-        if len(parsed.faults) == 1 and not {"*", "@"} & set(words):
-            parsed = Scenario((attrs.evolve(parsed.faults[0], times=times, after=after),))
-        self.scenario = attrs.evolve(self.scenario, faults=(*self.scenario.faults, *parsed.faults))
-        return self
-
-    def outcome(self, words: str, *, times: int | None = None) -> Rule:
-        """Decide how and when the records that match end, e.g. `outcome("fail:NO_FUNDS after=10s")`.
-
-        `times` is for how many records, None for all. `ValueError` for a word that is not an outcome or a
-        timing, and for an outcome that the operation cannot have.
-        """
-        parsed = parse(words, "outcome")
-        if parsed.faults:
-            raise UnknownWord(f"{words!r} holds a fault; faults go into respond(...)")
-        if parsed.outcome is not None and not self._possible(parsed.outcome):
-            raise UnknownWord(f"{self.operation} cannot end with {parsed.outcome.kind!r}")
-        self.scenario = attrs.evolve(self.scenario, outcome=parsed.outcome, timing=parsed.timing)
-        self._outcomes_left = times
-        return self
-
-    @property
-    def is_used_up(self) -> bool:
-        """Whether all it was to do a given number of times has been done, and the rest at least once."""
-        ends = [fault.end for fault in self.scenario.faults]
-        return (
-            self.used > 0
-            and all(end is None or self._turns >= end for end in ends)
-            and not self._outcomes_left
-        )
-
-    @property
-    def remaining(self) -> int | None:
-        """How many more requests or records it will still touch; None for all that come."""
-        ends = [fault.end for fault in self.scenario.faults]
-        if None in ends or (self._outcomes_left is None and (self.scenario.outcome or self.scenario.timing)):
-            return None
-        return max([self._outcomes_left or 0, *(end - self._turns for end in ends if end is not None)])
-
-    def applies(self, call: Call) -> bool:
-        """Whether a request matches."""
-        if self.tenant is not None and self.tenant != call.tenant.fingerprint:
-            return False
-        return fnmatchcase(call.operation.name, self.operation) and all(
-            _equal(call.value(name), expected) for name, expected in self.match.items()
-        )
-
-    def turn(self) -> int:
-        """How many requests it has met before this one; counts this one."""
-        self._turns += 1
-        self.used += 1
-        return self._turns - 1
-
-    def accept(self) -> bool:
-        """Whether its outcome may be taken for one more record; counts it when it may."""
-        if self._outcomes_left == 0:
-            return False
-        if self._outcomes_left is not None:
-            self._outcomes_left -= 1
-        self.used += 1
-        return True
-
-    def _possible(self, outcome: Outcome) -> bool:
-        return any(
-            outcome.kind in operation.outcomes
-            for operation in OPERATIONS
-            if fnmatchcase(operation.name, self.operation)
-        )
-
-
-def check_operation(name: str) -> None:
-    """`ValueError`, naming what is near, unless an operation has this name or matches this glob."""
-    if not any(fnmatchcase(known, name) for known in NAMES):
-        raise UnknownWord(f"no operation {name!r} ({near(name, NAMES)})")
-
-
-def _equal(actual: object, expected: object) -> bool:
-    if isinstance(expected, (int, Decimal)) and isinstance(actual, (int, Decimal)):
-        return actual == expected
-    return actual is not None and str(actual) == str(expected)
 
 
 @attrs.define(eq=False)
@@ -166,6 +41,9 @@ class _Text:
         return turns[place] - 1
 
     def accept(self) -> bool:
+        return True
+
+    def accept_hooks(self) -> bool:
         return True
 
 
@@ -236,6 +114,14 @@ def pick_plan(sources: Sequence[Source], operation: Operation) -> Plan | None:
         if source.accept():
             return plan_for(outcome, scenario.timing)
     return None
+
+
+def pick_hooks(sources: Sequence[Source]) -> HookWords:
+    """What becomes of a new record's deliveries: as the first scenario with webhook words says."""
+    for source in sources:
+        if source.scenario.hooks and source.accept_hooks():
+            return source.scenario.hooks
+    return ()
 
 
 def plan_for(outcome: Outcome, timing: Timing | None = None) -> Plan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from types import TracebackType
@@ -18,30 +18,37 @@ from ._clock import Clock, VirtualClock, real_seconds
 from ._console import PREFIX as CONSOLE
 from ._console import answer_console
 from ._core import Core
+from ._deliver import Door, Wires
 from ._journal import Entry, Journal
 from ._limits import SandboxLimits
 from ._operations import PREFIX
 from ._profiles import Profile, profile_named
-from ._rules import Rule, check_operation
+from ._rule import Rule, check_operation
 from ._server import HOST, Server, check_port
 from ._tenants import KeyStatus, fingerprint_of
-from ._values import Answer, Change, Delivery, Effect, LoggedRequest, Request, Stream
+from ._values import Answer, Change, Delivery, Effect, LoggedRequest, Notice, Request, Stream
 from ._world import World
+from .webhooks import Webhook, WebhookTry
+from .webhooks._controls import WebhookControls
+from .webhooks._guard import NotSent, read_allowed
+from .webhooks._mailroom import Mailroom
 
 KEPT = 20_000
-"""How many of the latest requests and deliveries are kept."""
+"""How many of the latest requests are kept."""
 
 
-class Sandbox:
+class Sandbox(WebhookControls):
     """An embedded payment service: stateful, deterministic, offline (`docs/interface.md`, gaps filled in).
 
     `profile` fills the gaps: `observed`, `hostile` or a `Profile`. `limits` are requests per minute. `seed`
     fixes every identifier. `clock` is the machine's time unless given. `port` is a free one below 32768
-    unless given.
+    unless given. Webhooks go to this machine, to private networks and to `.test` names (which are this
+    machine), to no other host unless it is named in `allow_webhooks_to`.
 
-    HTTP is served inside `with` or `async with`; `handle` needs neither. Every method may be called from any
-    thread. A session's `checkout.url` leads to a page where a person pays or declines, as `pay` does, and
-    lands on the `return_url` either way; that address gets no addition, because arrival proves nothing.
+    HTTP is served, and webhooks leave, inside `with` or `async with`; `handle` needs neither. Every method
+    may be called from any thread. A session's `checkout.url` leads to a page where a person pays or declines,
+    as `pay` does, and lands on the `return_url` either way; that address gets no addition, because arrival
+    proves nothing.
     """
 
     def __init__(
@@ -52,6 +59,7 @@ class Sandbox:
         seed: int = 0,
         clock: Clock | None = None,
         port: int | None = None,
+        allow_webhooks_to: Iterable[str] = (),
     ) -> None:
         if limits is not None and not isinstance(limits, SandboxLimits):
             raise TypeError(f"limits must be SandboxLimits, not {type(limits).__name__}")
@@ -62,10 +70,11 @@ class Sandbox:
         self._profile = chosen
         self._rules_made = 0
         self._port = port
+        self._allowed = read_allowed(allow_webhooks_to)
         self._server: Server | None = None
         self._lock = threading.RLock()
         self._requests: deque[LoggedRequest] = deque(maxlen=KEPT)
-        self._deliveries: deque[Delivery] = deque(maxlen=KEPT)
+        self._mail = Mailroom(self._lock)
         self._journal = Journal()
         self.books: Books = Books(self.present)
         self.api_key: str = self.new_key()
@@ -95,12 +104,6 @@ class Sandbox:
         """
         with self.present():
             return list(self._requests)
-
-    @property
-    def deliveries(self) -> list[Delivery]:
-        """The latest webhooks that were due, oldest first (20,000 at most). None of them is sent."""
-        with self.present():
-            return list(self._deliveries)
 
     @property
     def unused_rules(self) -> list[Rule]:
@@ -168,16 +171,22 @@ class Sandbox:
             self._core.world.reset()
             self._core.rules.clear()
             self._requests.clear()
-            self._deliveries.clear()
+            self._mail.clear()
             self._journal.clear()
 
     def advance(self, seconds: float) -> list[Change]:
-        """Skip `seconds` of sandbox time ahead; gives what fell due on the way, in order."""
+        """Skip `seconds` of sandbox time ahead; gives what fell due on the way, in order.
+
+        While it serves, the tries of webhooks that are due with it leave now, and are reported too.
+        """
         with self._lock:  # so that no request in between takes what fell due out of the report
             self.clock.advance(seconds)
             effects = self._core.due(self.clock.now())
             self._keep(effects)
-        return [effect for effect in effects if isinstance(effect, Change)]
+            fired = self._mail.fired(self._core.world.now)
+            self._poke()
+        changes = [effect for effect in effects if isinstance(effect, Change)]
+        return sorted([*changes, *fired], key=lambda change: change.at) if fired else changes
 
     def pay(
         self,
@@ -252,14 +261,17 @@ class Sandbox:
         """Serve HTTP until `stop`; `OSError` when the port is taken, `RuntimeError` when serving already."""
         if self._server is not None:
             raise RuntimeError("the sandbox is serving already")
-        server = Server(self._serve, self.clock.sleep, self._port)
+        wires = Wires(self._take, self._report, self._put_back, self.clock.now, self.clock.sleep)
+        door = Door(wires, self._allowed)
+        server = Server(self._serve, self.clock.sleep, self._port, door)
         self._core.world.origin = f"http://{HOST}:{server.port}"
         server.start()
-        self._server = server
+        self._server, self._mail.poke = server, door.poke
+        door.poke()
 
     def stop(self) -> None:
         """Stop serving; the state stays. Without effect when it does not serve."""
-        server, self._server = self._server, None
+        server, self._server, self._mail.poke = self._server, None, None
         if server is not None:
             server.stop()
 
@@ -304,12 +316,12 @@ class Sandbox:
         with self._lock:
             answer, effects = self._core.handle(request, self.clock.now())
             if effects and isinstance(logged := effects[-1], LoggedRequest):
-                self._keep(effects[:-1])
+                awaits = self._keep(effects[:-1])
                 self._requests.append(logged)
                 self._journal.add_exchange(logged, real_seconds(), request.body, answer)
             else:
-                self._keep(effects)
-        return answer
+                awaits = self._keep(effects)
+        return attrs.evolve(answer, awaits=awaits) if awaits else answer
 
     @contextmanager
     def present(self) -> Iterator[World]:
@@ -321,8 +333,33 @@ class Sandbox:
             finally:
                 self._keep(self._core.world.take_effects())
 
-    def _keep(self, effects: Iterable[Effect]) -> None:
+    def _keep(self, effects: Sequence[Effect]) -> tuple[str, ...]:
+        """Sort what the core told; gives the webhooks that the request's answer waits for."""
+        awaits: list[str] = []
         for effect in effects:
+            if isinstance(effect, Notice):  # nothing that happened: nobody is told
+                self._mail.inbox.append(effect)
+                continue
             self._journal.add(effect)
-            if isinstance(effect, Delivery):
-                self._deliveries.append(effect)
+            if isinstance(effect, Delivery) and (webhook_id := self._mail.keep(effect)):
+                awaits.append(webhook_id)
+        if effects and self._core.world.has_receivers:
+            self._poke()
+        return tuple(awaits)
+
+    def _take(self, room: int) -> tuple[list[Webhook], float | None]:
+        """What the door is to send now, and in how many seconds there may be more."""
+        with self.present() as world:
+            webhooks = self._mail.take(world.now, room)
+            moments = [self._mail.courier.next_at if room > len(webhooks) else None]
+            moments.append(world.next_at if world.has_receivers else None)
+            due = min((moment for moment in moments if moment is not None), default=None)
+            return webhooks, None if due is None else due - world.now
+
+    def _report(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
+        with self._lock:
+            self._mail.reported(webhook_id, result)
+
+    def _put_back(self) -> None:
+        with self._lock:
+            self._mail.courier.put_back(self._core.world.now)

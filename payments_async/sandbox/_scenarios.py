@@ -6,10 +6,12 @@ A scenario is words with spaces, commas or semicolons between them::
     timing   after=<duration> | reads=<n> | manual | immediate
     fault    http:<status> | 429[:seconds] | slow:<duration> | hang | reset | lost_request | lost_response
              | cut_body | bad_json | wrong_type | empty        each *n times (1), @k after k (0)
+    webhook  ok | drop | delay:<duration> | duplicate[:n] | reorder | before_response | forge
 
 `http:503*2 lost_response` is a script: two 503s, then one lost response, then the ordinary answer. `hang` is
-an outcome where the text belongs to a record and a fault where it belongs to a request. Durations: `5`, `5s`,
-`500ms`, `2m`, `1h`.
+an outcome where the text belongs to a record and a fault where it belongs to a request. Webhook words hold
+for every delivery of the record that is created (`webhooks/_schedule.py`). Durations: `5`, `5s`, `500ms`,
+`2m`, `1h`.
 """
 
 from __future__ import annotations
@@ -36,6 +38,9 @@ ACTION_TYPES = (
 """Gap K, without `none`, which is no action."""
 
 _MOST = 1_000_000
+MOST_COPIES = 20
+"""How often `duplicate` sends one delivery at most."""
+
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)?", re.ASCII)
 _SECONDS = {None: 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
@@ -83,12 +88,25 @@ class Fault:
 
 
 @attrs.frozen
+class HookWord:
+    """What becomes of a record's deliveries. `seconds` goes with `delay`, `count` with `duplicate`."""
+
+    kind: str
+    seconds: float = 0.0
+    count: int = 1
+
+
+HookWords = tuple[HookWord, ...]
+
+
+@attrs.frozen
 class Scenario:
     """What a text asks for."""
 
     faults: tuple[Fault, ...] = ()
     outcome: Outcome | None = None
     timing: Timing | None = None
+    hooks: HookWords = ()
 
 
 NOTHING = Scenario()
@@ -130,6 +148,17 @@ def _plain(word: str, _: str) -> Fault:
     return Fault(word)
 
 
+def _copies(argument: str) -> HookWord:
+    count = _whole(argument or "2")
+    if not 2 <= count <= MOST_COPIES:
+        raise UnknownWord(f"duplicate sends 2 to {MOST_COPIES} copies, as in duplicate:3")
+    return HookWord("duplicate", count=count)
+
+
+def _hook(word: str, _: str) -> HookWord:
+    return HookWord(word)
+
+
 _OUTCOMES: Mapping[str, Callable[[str], Outcome]] = {
     "complete": lambda _: Outcome("complete"),
     "fail": _fail,
@@ -160,8 +189,15 @@ _FAULTS: Mapping[str, Callable[[str], Fault]] = {
     "slow": lambda argument: Fault("slow", seconds=duration(argument)),
     **{word: partial(_plain, word) for word in _PLAIN_FAULTS},
 }
-_ARGUED = frozenset({"fail", "action", "failover", "after", "reads", "http", "429", "slow"})
-WORDS = tuple(dict.fromkeys((*_OUTCOMES, *_TIMINGS, *_FAULTS)))
+_HOOKS: Mapping[str, Callable[[str], HookWord]] = {
+    "delay": lambda argument: HookWord("delay", seconds=duration(argument)),
+    "duplicate": _copies,
+    **{word: partial(_hook, word) for word in ("ok", "drop", "reorder", "before_response", "forge")},
+}
+_ARGUED = frozenset(
+    {"fail", "action", "failover", "after", "reads", "http", "429", "slow", "delay", "duplicate"}
+)
+WORDS = tuple(dict.fromkeys((*_OUTCOMES, *_TIMINGS, *_FAULTS, *_HOOKS)))
 
 
 def near(word: str, words: Sequence[str]) -> str:
@@ -188,6 +224,8 @@ def _add(scenario: Scenario, word: str, sense: Sense) -> Scenario:
         raise UnknownWord(f"*n and @k belong to faults, not to {name!r}")
     if name in _OUTCOMES:
         return attrs.evolve(scenario, outcome=_OUTCOMES[name](argument))
+    if name in _HOOKS:
+        return attrs.evolve(scenario, hooks=(*scenario.hooks, _HOOKS[name](argument)))
     return attrs.evolve(scenario, timing=_TIMINGS[name](argument))
 
 

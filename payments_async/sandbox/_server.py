@@ -15,6 +15,7 @@ from concurrent.futures import Future
 
 from aiohttp import web
 
+from ._deliver import Door
 from ._values import Answer, Cut, Hang, Request, Reset, Slow, Stream
 
 HOST = "127.0.0.1"
@@ -52,16 +53,21 @@ def listen(port: int | None) -> socket.socket:
 
 
 class Server:
-    """Serves `answer` over HTTP from `start` to `stop`; `sleep` is what `slow` faults wait on."""
+    """Serves `answer` over HTTP from `start` to `stop`; `sleep` is what `slow` faults wait on.
+
+    Webhooks leave through `door` meanwhile.
+    """
 
     def __init__(
         self,
         answer: Callable[[Request], Answer | Stream],
         sleep: Callable[[float], Awaitable[None]],
         port: int | None,
+        door: Door,
     ) -> None:
         self._answer = answer
         self._sleep = sleep
+        self._door = door
         self._socket = listen(port)
         self.port: int = self._socket.getsockname()[1]
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -96,8 +102,11 @@ class Server:
             self._socket.close()
             self._ready.set_exception(failure)
             return
+        sending = asyncio.ensure_future(self._door.run())
         self._ready.set_result(None)
         await self._stopping.wait()
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
         await runner.cleanup()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -107,6 +116,8 @@ class Server:
         answer = self._answer(Request(request.method, path, query, headers, body, request.remote or ""))
         if isinstance(answer, Stream):
             return await _stream(request, answer)
+        if answer.awaits:
+            await self._door.tried(answer.awaits)
         if answer.fault is not None:
             return await self._act(request, answer)
         return web.Response(status=answer.status, headers=answer.headers, body=answer.body)

@@ -7,9 +7,11 @@ the server and an in-process transport can both act it out.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import attrs
+
+from ._scenarios import HookWords
 
 
 @attrs.frozen(eq=False)
@@ -65,6 +67,8 @@ class Answer:
     headers: Mapping[str, str]
     body: bytes
     fault: LineFault | None = None
+    awaits: tuple[str, ...] = ()
+    """Webhooks whose first try comes before this answer leaves, by their ids."""
 
 
 @attrs.frozen(eq=False)
@@ -77,11 +81,14 @@ class Stream:
 
 @attrs.frozen
 class Change:
-    """A record was created (`before` is None) or moved to another status, `at` seconds since 1970."""
+    """A record was created (`before` is None) or moved to another status, `at` seconds since 1970.
+
+    Of a webhook each try is one, from None or `waiting` to `sending`.
+    """
 
     at: float
     kind: str
-    """`payout`, `payment` or `attempt`."""
+    """`payout`, `payment`, `attempt` or `webhook`."""
     id: str
     before: str | None
     after: str
@@ -95,7 +102,28 @@ class Delivery:
     event: str
     record_id: str
     url: str
+    """Empty for a record without a `webhook_url`."""
     body: bytes = attrs.field(repr=False)
+    hooks: HookWords = ()
+    """The scenario's webhook words, for what becomes of it."""
+    forged: bool = False
+    """Whether it says what is not so."""
+
+
+@attrs.define(eq=False)  # not frozen, which takes twice the time: every payout makes two
+class Notice:
+    """What nobody has asked to be told: a record without a `webhook_url` would have sent it."""
+
+    at: float
+    event: str
+    record_id: str
+    write: Callable[[], bytes] = attrs.field(repr=False)
+    """Gives the body; not called before somebody looks."""
+    forged: bool = False
+
+    def delivery(self) -> Delivery:
+        """It as a delivery to nowhere."""
+        return Delivery(self.at, self.event, self.record_id, "", self.write(), forged=self.forged)
 
 
 @attrs.frozen
@@ -117,7 +145,7 @@ class LoggedRequest:
     headers: Mapping[str, str] = attrs.field(repr=False)
 
 
-Effect = Change | Delivery | LoggedRequest
+Effect = Change | Delivery | Notice | LoggedRequest
 
 
 class Refused(Exception):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 
 import attrs
 
@@ -12,10 +13,13 @@ from ._json import JsonObject, encode
 from ._limits import Meter, SandboxLimits
 from ._profiles import Profile
 from ._records import Gateway
+from ._scenarios import HookWords
 from ._tenants import KeyStatus, Tenant, fingerprint_of, read_allowlist
-from ._values import Delivery, Effect
+from ._values import Delivery, Effect, Notice
 
 Step = Callable[[float], None]
+Letter = Callable[[], JsonObject]
+"""Gives what a webhook says besides the event's name."""
 
 
 @attrs.define(eq=False)
@@ -28,6 +32,8 @@ class World:
     now: float = 0.0
     origin: str = "http://sandbox.test"
     tenants: dict[str, Tenant] = attrs.field(factory=dict, repr=False)
+    has_receivers: bool = False
+    """Whether any record has a `webhook_url`, so that somebody must be told of time passing by itself."""
     _timers: list[tuple[float, int, Step]] = attrs.field(factory=list, repr=False)
     _serial: int = 0
     _effects: list[Effect] = attrs.field(factory=list, repr=False)
@@ -70,12 +76,45 @@ class World:
         """Add one effect."""
         self._effects.append(effect)
 
-    def notify(self, url: str, event: str, record_id: str, body: Mapping[str, object]) -> None:
-        """A webhook to `url` is due now; `body` is what it says besides the event's name."""
-        payload: JsonObject = {"event": event, **body}
-        self.tell(Delivery(self.now, event, record_id, url, encode(payload)))
+    @property
+    def next_at(self) -> float | None:
+        """When the next step is due."""
+        return self._timers[0][0] if self._timers else None
+
+    def notify(
+        self,
+        url: str | None,
+        event: str,
+        record_id: str,
+        letter: Letter,
+        hooks: HookWords = (),
+        *,
+        forged: bool = False,
+    ) -> None:
+        """A webhook is due now. Without a `url` its `letter` is kept, to be written when somebody looks."""
+        if url:
+            self.tell(self.write(url, event, record_id, letter, hooks, forged=forged))
+        else:
+            self.tell(Notice(self.now, event, record_id, partial(_written, event, letter), forged))
+
+    def write(
+        self,
+        url: str,
+        event: str,
+        record_id: str,
+        letter: Letter,
+        hooks: HookWords = (),
+        *,
+        forged: bool = False,
+    ) -> Delivery:
+        """A delivery that is due now."""
+        return Delivery(self.now, event, record_id, url, _written(event, letter), hooks, forged)
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
         effects, self._effects = self._effects, []
         return effects
+
+
+def _written(event: str, letter: Letter) -> bytes:
+    return encode({"event": event, **letter()})

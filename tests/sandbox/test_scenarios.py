@@ -175,7 +175,7 @@ def test_without_a_key_the_body_tells_one_request_from_another(api: Api) -> None
     assert statuses == [503, 503, 201, 201]
 
 
-@pytest.mark.parametrize("ending", list(MAGIC))
+@pytest.mark.parametrize("ending", [ending for ending, scenario in MAGIC.items() if not scenario.hooks])
 def test_every_magic_number_plays_its_scenario_for_payouts_and_attempts(api: Api, ending: str) -> None:
     number = f"+229 61 99 00 {ending}"
     scenario = MAGIC[ending]
@@ -383,6 +383,7 @@ def test_every_word_of_the_vocabulary_can_be_said() -> None:
         "reads": "=1",
         "http": ":500",
         "slow": ":1",
+        "delay": ":1",
     }
     for word in WORDS:
         assert parse(word + argument.get(word, ""), "fault") != Scenario()

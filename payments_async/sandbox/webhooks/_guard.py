@@ -1,0 +1,140 @@
+"""Which addresses a simulated payment may be told to: this machine and private networks, and no others.
+
+A simulated "completed" must never reach production. An address is read strictly, in one way only: what
+another reader might take for another host is refused. A name under `.test` or `.localhost` is this machine,
+whatever any name service says, and is never looked up; any other name is looked up once for each try, and
+what is connected to is the address that has been judged, not the name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from urllib.parse import quote, urlsplit
+
+import attrs
+
+LOOPBACK = ("127.0.0.1", "::1")
+"""What `localhost` and `.test` stand for, in the order they are tried."""
+
+_OWN = ("localhost", "test")
+_NOWHERE = ("example", "invalid", "example.com", "example.net", "example.org")
+"""Names that are reserved for documentation: refused without asking anybody."""
+
+_NETWORKS = tuple(
+    ip_network(text)
+    for text in ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
+)
+"""Not 0.0.0.0, link-local or carrier networks: what answers there is not the developer's own."""
+
+_PORTS = {"http": 80, "https": 443}
+_SUSPICIOUS = re.compile(r"[\x00-\x20\x7f\\]")
+_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?")
+_NUMBER = re.compile(r"(?:0x[0-9a-f]*|\d+)\.?\Z")
+_KEPT = "%!$&'()*+,/:;=?@[]~"
+
+
+class NotSent(Exception):
+    """A delivery does not leave the sandbox; the text says why and how to allow it."""
+
+
+@attrs.frozen
+class Target:
+    """Where a delivery goes, read from its address."""
+
+    scheme: str
+    host: str
+    """In small letters, without brackets or a final dot."""
+    port: int
+    path: str = attrs.field(repr=False)
+    """With the query string; it may hold a receiver's token."""
+    addresses: tuple[str, ...] = ()
+    """What to connect to; empty when the name is to be looked up and judged first."""
+
+    @property
+    def authority(self) -> str:
+        """For the Host header."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def read_allowed(names: Iterable[str]) -> frozenset[str]:
+    """Hosts deliveries may go to wherever they are; TypeError or ValueError for what is no bare host."""
+    if isinstance(names, str):
+        raise TypeError('allow_webhooks_to is a collection of hosts: ("shop.example",)')
+    return frozenset(_bare(name) for name in names)
+
+
+def _bare(name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"a host in allow_webhooks_to must be a string, not {type(name).__name__}")
+    host = name.lower().removeprefix("[").removesuffix("]").removesuffix(".")
+    if not _NAME.fullmatch(host) and _literal(host) is None:
+        raise ValueError(f"{name!r} in allow_webhooks_to is not a bare host such as 'shop.example'")
+    return host
+
+
+def read_target(url: str, allowed: frozenset[str] = frozenset()) -> Target:
+    """The address of a delivery, judged as far as it can be without looking a name up; `NotSent`."""
+    target = _parsed(url)
+    literal = _literal(target.host)
+    if literal is not None:
+        return attrs.evolve(target, addresses=judged(target.host, [str(literal)], allowed))
+    if _NUMBER.search(target.host.rpartition(".")[2]) or not _NAME.fullmatch(target.host):
+        raise NotSent(f"{target.host!r} is neither a name nor an address in its usual form")
+    if _is_under(target.host, _OWN):
+        return attrs.evolve(target, addresses=LOOPBACK)
+    if _is_under(target.host, _NOWHERE) and target.host not in allowed:
+        raise NotSent(f"{target.host} is no host of this machine; {_advice(target.host)}")
+    return target
+
+
+def judged(host: str, addresses: Iterable[str], allowed: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """`addresses`, which `host` stands for, if the sandbox may send to all of them; else `NotSent`."""
+    found = [_unwrapped(ip_address(address)) for address in addresses]
+    if not found:
+        raise NotSent(f"{host} has no address")
+    outside = [address for address in found if not any(address in network for network in _NETWORKS)]
+    if outside and host not in allowed:
+        where = "" if str(outside[0]) == host else f" ({outside[0]})"
+        raise NotSent(f"{host}{where} is neither this machine nor a private network; {_advice(host)}")
+    return tuple(str(address) for address in found)
+
+
+def _advice(host: str) -> str:
+    return f"allow it with Sandbox(allow_webhooks_to=({host!r},))"
+
+
+def _parsed(url: str) -> Target:
+    if _SUSPICIOUS.search(url):
+        raise NotSent("the address holds spaces, control characters or backslashes")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise NotSent("the address cannot be read") from None
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise NotSent("the address is not of the form http://host/path or https://host/path")
+    if "@" in parts.netloc or "%" in parts.netloc:
+        raise NotSent("the address holds user information or escapes before its path")
+    path = quote(f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/", safe=_KEPT)
+    host = parts.hostname.removesuffix(".")
+    return Target(parts.scheme, host, _PORTS[parts.scheme] if port is None else port, path)
+
+
+def _literal(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def _unwrapped(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """An IPv4 address that is written as IPv6 is what it is as IPv4."""
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+def _is_under(host: str, names: Iterable[str]) -> bool:
+    return any(host == name or host.endswith(f".{name}") for name in names)
