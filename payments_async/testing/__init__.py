@@ -1,11 +1,66 @@
-"""For tests of programs that use this package.
+"""For tests of programs that use this package: a pytest plugin, and the same without pytest.
 
-    sandbox = Sandbox()
-    client = AsyncPayments(sandbox.api_key, base_url=IN_PROCESS, transport=InProcessTransport(sandbox))
+    async def test_a_lost_answer_pays_once(sandbox, payments_client):    # fixtures of the plugin
+        sandbox.on("payouts.create").respond("lost_response")
+        ...
 
-Nothing crosses a socket: requests are answered by the sandbox in the caller's own thread.
+    service = Sandbox()
+    client = AsyncPayments(service.api_key, base_url=IN_PROCESS, transport=InProcessTransport(service))
+
+From nouns to face, a module imports only from those before it:
+
+    _asks         what the program asked the service for, read from the sandbox's journal
+    _ledger       what no program should do with money, as findings
+    _log          the requests of a test, short and masked
+    _clock        the sandbox's clock, for a test
+    _tenant       what one test sees of a sandbox: a key of its own
+    _skipping     a runtime whose waits move the sandbox's clock instead of taking time
+    _in_process   a transport without a network
+    _judging      what a test owes at its end
+    _plugin       the fixtures; imports pytest and nothing else until one is used
+
+Public names are loaded when they are first used.
 """
 
-from ._in_process import IN_PROCESS, InProcessTransport
+from __future__ import annotations
 
-__all__ = ["IN_PROCESS", "InProcessTransport"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._clock import SandboxClock as SandboxClock
+    from ._in_process import IN_PROCESS as IN_PROCESS
+    from ._in_process import InProcessTransport as InProcessTransport
+    from ._ledger import Finding as Finding
+    from ._skipping import SkippingRuntime as SkippingRuntime
+    from ._tenant import SandboxTenant as SandboxTenant
+
+_HOMES = {
+    "Finding": "_ledger",
+    "IN_PROCESS": "_in_process",
+    "InProcessTransport": "_in_process",
+    "SandboxClock": "_clock",
+    "SandboxTenant": "_tenant",
+    "SkippingRuntime": "_skipping",
+}
+
+__all__ = [
+    "IN_PROCESS",
+    "Finding",
+    "InProcessTransport",
+    "SandboxClock",
+    "SandboxTenant",
+    "SkippingRuntime",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, loaded now and kept."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
