@@ -1,7 +1,8 @@
-"""A row asked for anew after its payout has finally failed: another reference, body and key. Pure.
+"""A row asked for anew: after its payout has finally failed, or after it was refused. Pure.
 
 A reference is used up for ever, also by a payout that failed (Endpoints, POST /payouts). The next generation
-of a row therefore has one of its own, `stem~gN`, from which those of the earlier ones can be told.
+of a row therefore has one of its own, `stem~gN`, from which those of the earlier ones can be told. A row that
+was refused has used up nothing but its idempotency key: it keeps its reference and its body.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+import attrs
+
 from .. import _codec
 from ._identifiers import PROOF_KEY, Identity, Proof, body_hash
 from ._records import Binding, LedgerRow, NewRow
 
 _GENERATION: Final = re.compile(r"(.*)~g([1-9][0-9]{0,8})", re.ASCII | re.DOTALL)
+_NAMES: Final = tuple(field.name for field in attrs.fields(NewRow))
 
 
 def parted(reference: str) -> tuple[str, int]:
@@ -50,6 +54,15 @@ def next_generation(row: LedgerRow, binding: Binding) -> NewRow:
         idempotency_key=identity.idempotency_key(made),
         metadata=row.metadata,
     )
+
+
+def same_again(row: LedgerRow, binding: Binding) -> NewRow:
+    """The row as it is, to be sent under a key that it never had: it was refused, and may be taken now."""
+    known = row.known
+    place = (binding.environment, binding.batch_id, row.row_key, known.generation, known.epoch)
+    key = Identity(*place, known.revision + 1).idempotency_key(row.body_hash)
+    content = {name: getattr(row, name) for name in _NAMES}
+    return NewRow(**{**content, "idempotency_key": key})
 
 
 def _renamed(body: bytes, reference: str, identity: Identity) -> bytes:

@@ -5,7 +5,7 @@ bytes, with nothing but the input in hand. Every identifier is therefore a diges
 parts are written with their lengths, so that no two lists of parts give the same bytes.
 
     reference          environment, batch, row, generation           who may be paid once
-    idempotency key    the same, body, epoch                         which request this is
+    idempotency key    the same, body, epoch, revision               which request this is
     proof              batch, row, body, generation                  whose payout this is
 """
 
@@ -89,6 +89,9 @@ class Identity:
     """How many payouts of this row have finally failed and were then asked for anew."""
     epoch: int = 0
     """How many idempotency keys of this body were left behind."""
+    revision: int = 0
+    """How often the row was given a body anew, another one or the same, after it was refused or before it
+    was sent: the answer to its last key may be kept, and must not be the answer to its next one."""
     given: str | None = None
     """The operator's reference, if the input has one."""
     prefix: str = ""
@@ -109,8 +112,9 @@ class Identity:
         """56 characters naming one request; `body` is the hash of its bytes (Limits, Idempotency)."""
         generation = self.generation if safeguards.key_names_generation else 0
         epoch = self.epoch if safeguards.key_names_epoch else 0
+        revision = (self.revision,) if self.revision and safeguards.key_names_revision else ()
         text = body if safeguards.key_names_body else ""
-        parts = (self.environment, self.batch_id, self.row_key, generation, text, epoch)
+        parts = (self.environment, self.batch_id, self.row_key, generation, text, epoch, *revision)
         return "pb1-" + _readable(digest("key", *parts))
 
     def proof(self, content: str) -> Proof:

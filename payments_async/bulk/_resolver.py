@@ -197,7 +197,6 @@ class Resolver:
 
     def _next_epoch(self, row: LedgerRow, resolution: Resolution) -> Resend:
         binding, known = self._ledger.header.binding, row.known
-        identity = Identity(
-            binding.environment, binding.batch_id, row.row_key, known.generation, known.epoch + 1
-        )
+        place = (binding.environment, binding.batch_id, row.row_key, known.generation)
+        identity = Identity(*place, known.epoch + 1, known.revision)
         return Resend(row.number, identity.idempotency_key(row.body_hash), absent=resolution.absent)

@@ -11,7 +11,7 @@ from ..models import Payout
 from ._generations import next_generation
 from ._learning import has_failed, hindrance_to_retry
 from ._mirror import Bits, Mirror, Shown
-from ._records import NewRow
+from ._records import LedgerRow, NewRow
 from ._service import Service
 from ._states import RowState
 from ._totals import EXACT
@@ -44,6 +44,22 @@ class RetryReport:
     """Whether this is only what would have been done."""
 
 
+async def require(ledger: Ledger, wanted: Collection[int] | None, state: RowState, reason: str) -> None:
+    """See that all rows that were asked for are in that state. Raises BulkError."""
+    found = await ledger.numbered(wanted or ())
+    for number in sorted(wanted or ()):
+        row = found.get(number)
+        if row is None:
+            raise BulkError(f"row {number} is not in the batch; nothing was changed")
+        if row.state is not state:
+            raise BulkError(f"row {number} is {row.state}, and {reason}; nothing was changed")
+
+
+def add_to(totals: dict[str, Decimal], row: LedgerRow) -> None:
+    """Count a row's amount in."""
+    totals[row.currency] = EXACT.add(totals.get(row.currency, Decimal(0)), row.amount)
+
+
 class Retrier:
     """Reads each failed payout again at the service, page by page, and begins its row anew at once."""
 
@@ -60,7 +76,9 @@ class Retrier:
 
     async def retry(self, on_commit: Callable[[], object]) -> RetryReport:
         """Walk the list once. Raises BulkError for rows that can never be asked for, and PaymentsError."""
-        await self._check()
+        await require(
+            self._ledger, self._wanted, RowState.CREATED, "only a created row's payout can have failed"
+        )
         async for page in pages(self._service):
             await self._take(page)
             on_commit()
@@ -73,17 +91,6 @@ class Retrier:
             self._dry_run,
         )
 
-    async def _check(self) -> None:
-        """Raise BulkError, before anything is changed, when rows that were asked for are not created."""
-        found = await self._ledger.numbered(self._wanted or ())
-        for number in sorted(self._wanted or ()):
-            row = found.get(number)
-            if row is None:
-                raise BulkError(f"row {number} is not in the batch; nothing was changed")
-            if row.state is not RowState.CREATED:
-                told = f"row {number} is {row.state}, and only a created row's payout can have failed"
-                raise BulkError(f"{told}; nothing was changed")
-
     async def _take(self, page: Sequence[Payout]) -> None:
         anew = []
         for shown in await self._mirror.take(page):
@@ -95,8 +102,7 @@ class Retrier:
             await self._ledger.next_generation(new for _, new in anew)
         for row, _ in anew:
             self._retried.append(row.number)
-            total = self._totals.get(row.currency, Decimal(0))
-            self._totals[row.currency] = EXACT.add(total, row.amount)
+            add_to(self._totals, row)
 
     def _is_candidate(self, shown: Shown) -> bool:
         if self._wanted is not None:

@@ -36,9 +36,8 @@ class Naming:
     def correction(self, row: Row, stored: LedgerRow) -> NewRow:
         """Everything that is sent for a row of the ledger once it says what `row` does: same reference."""
         known = stored.known
-        identity = Identity(
-            self.environment, self.batch_id, stored.row_key, generation=known.generation, epoch=known.epoch
-        )
+        place = (self.environment, self.batch_id, stored.row_key, known.generation, known.epoch)
+        identity = Identity(*place, known.revision + 1)
         return attrs.evolve(
             self._made(row, identity, stored.reference), number=stored.number, line=stored.line
         )

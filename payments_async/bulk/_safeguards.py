@@ -25,6 +25,8 @@ class Safeguards:
     key_names_body: bool = True
     key_names_epoch: bool = True
     """A key whose stored answer is an error can be left behind."""
+    key_names_revision: bool = True
+    """So can the key of a row that was refused and is asked for again, unchanged or as it once was."""
 
     # What an attempt proves
     silence_is_doubt: bool = True

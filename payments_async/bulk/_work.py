@@ -89,13 +89,18 @@ class Work:
             await _placing.require_place(session.ledger, session.service)
             return await reconcile(session.ledger, session.service, self._telling(on_progress))
 
-    async def retry_failed(self, rows: Collection[int] | None, *, dry_run: bool) -> RetryReport:
-        """Begin rows anew whose payouts have failed."""
+    async def retry_failed(
+        self, rows: Collection[int] | None, *, rejected: bool, dry_run: bool
+    ) -> RetryReport:
+        """Begin rows anew whose payouts have failed, or those that were refused."""
+        from ._refused import begin_anew
         from ._retrying import Retrier
 
         session = self._session
         async with self._under_way():
             await _placing.require_place(session.ledger, session.service)
+            if rejected:
+                return await begin_anew(session.ledger, rows, self._telling(None), dry_run=dry_run)
             retrier = Retrier(session.ledger, session.service, rows, dry_run=dry_run)
             return await retrier.retry(self._telling(None))
 

@@ -202,9 +202,9 @@ class PayoutBatch:
         return await self._work.reconcile(on_progress)
 
     async def retry_failed(
-        self, *, rows: Collection[int] | None = None, dry_run: bool = False
+        self, *, rows: Collection[int] | None = None, rejected: bool = False, dry_run: bool = False
     ) -> RetryReport:
-        """Make rows new again whose payouts have finally failed; the next `run` pays them.
+        """Make rows new again whose payouts have finally failed, or which were refused; `run` pays them.
 
         Each payout is read from the service now, and its row is begun anew only when that reading says that
         it is over and did not arrive. The new payout has a reference of its own: the old one's with `~g1`,
@@ -213,15 +213,18 @@ class PayoutBatch:
 
         Args:
             rows: only these, by number; None for all that are known to have failed.
+            rejected: the rejected rows instead, once what the service had against them was mended there:
+                same reference, same body, and an idempotency key that they never had (Limits, Idempotency).
+                For another body give `load` the corrected input, with `accept_edits`.
             dry_run: only say which.
 
         Raises:
-            BulkError: a row that was asked for is not there, or was not created; nothing was changed.
+            BulkError: a row that was asked for is not there, or in another state; nothing was changed.
             LedgerMismatch: see `run`.
             LedgerError: see `bulk.ledger_errors`.
             PaymentsError: the list cannot be read to its end; rows that were begun anew until then stay so.
         """
-        return await self._work.retry_failed(rows, dry_run=dry_run)
+        return await self._work.retry_failed(rows, rejected=rejected, dry_run=dry_run)
 
     def stop(self, reason: str = "stopped") -> None:
         """End what is under way. A run finishes its rows and takes no new ones; it can be run again.

@@ -118,6 +118,21 @@ def test_refused_rows_end_with_1_are_exported_mended_and_paid(here: Here) -> Non
     assert sorted(entry.amount for entry in here.sandbox.books.payouts())[3] == Decimal("4.70")
 
 
+def test_refused_rows_are_paid_as_they_are_once_the_service_takes_them(here: Here) -> None:
+    payouts_file(here.folder, 6)
+    here.sandbox.on("payouts.create", amount="4.07").respond("http:422", times=1)
+    done = here("run", "june.csv")
+    assert done.code == Exit.REFUSED
+    assert "payments payouts retry-failed june.csv.ledger --rejected" in done.err
+    dry = here("retry-failed", "june.csv.ledger", "--rejected", "--dry-run", "--json")
+    assert (dry.step("retry")["rows"], dry.step("retry")["totals"]) == ([4], {"XOF": "4.07"})
+    anew = here("retry-failed", "june.csv.ledger", "--rejected")
+    assert (anew.code, "1 row, XOF 4.07" in anew.out) == (Exit.DONE, True)
+    assert "no row is rejected" in here("retry-failed", "june.csv.ledger", "--rejected").out
+    assert here("run", "june.csv").code == Exit.DONE
+    assert_paid_once(here.sandbox, 6)
+
+
 def test_a_stop_rule_ends_with_75_and_the_rest_is_paid_without_it(here: Here) -> None:
     payouts_file(here.folder, 30)
     first = here("run", "june.csv", "--max-rows", "10")

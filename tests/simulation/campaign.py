@@ -52,6 +52,8 @@ EVENTS = (
     "ledger deleted",
     "row edited before it was sent",
     "row corrected",
+    "edited back",
+    "rejected row asked for again",
     "edit refused: row under way",
     "row cancelled",
     "cancel refused",

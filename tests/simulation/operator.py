@@ -11,7 +11,7 @@ import attrs
 from payments_async.bulk import _states
 from payments_async.bulk._identifiers import Identity
 from payments_async.bulk._safeguards import Safeguards
-from payments_async.bulk._states import IllegalTransition
+from payments_async.bulk._states import IllegalTransition, RowState
 
 from .ledger import Disk, Entry
 from .plan import Body, Plan, Run
@@ -31,6 +31,7 @@ class Operator:
         note: Callable[[str], None],
     ) -> None:
         self._chance, self._safeguards, self._service, self._note = chance, safeguards, service, note
+        self._plan = plan
         self._file = {body.row: body for body in plan.bodies}
         self.disk = Disk("ledger 1", self._imported())
         self.others: list[Disk] = []
@@ -55,8 +56,7 @@ class Operator:
 
     def _edit(self, row: str) -> None:
         """Correct a row in the file, and tell the program to go on with it."""
-        amount = self._file[row].amount + Decimal("0.01")
-        body = self._file[row] = Body(row, amount, bad=self._chance.random() < 0.1)
+        body = self._file[row] = self._edit_of(row)
         entry = self.disk.rows[row]
         try:
             known = _states.correct(entry.known, self._safeguards)
@@ -65,6 +65,15 @@ class Operator:
             return
         self._note("row corrected" if entry.known.intents else "row edited before it was sent")
         self.disk.rows[row] = attrs.evolve(entry, body=body, known=known)
+
+    def _edit_of(self, row: str) -> Body:
+        """Another body, or the one that the row began with."""
+        (begun,) = (body for body in self._plan.bodies if body.row == row)
+        if self._file[row] != begun and self._chance.random() < 0.7:
+            self._note("edited back")
+            return begun
+        amount = self._file[row].amount + Decimal("0.01")
+        return Body(row, amount, bad=self._chance.random() < 0.1)
 
     def _cancel(self, row: str) -> None:
         entry = self.disk.rows[row]
@@ -78,6 +87,10 @@ class Operator:
 
     def _retry(self, row: str) -> None:
         entry = self.disk.rows[row]
+        if entry.known.state is RowState.REJECTED and self._chance.random() < 0.5:
+            self._note("rejected row asked for again")
+            self.disk.rows[row] = attrs.evolve(entry, known=_states.correct(entry.known, self._safeguards))
+            return
         failed = self._service.has_finally_failed(entry.known.payout_id)
         try:
             known = _states.retry(entry.known, finally_failed=failed, safeguards=self._safeguards)

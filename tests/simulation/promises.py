@@ -22,7 +22,7 @@ class Promises:
 
     def __init__(self, services: list[Service]) -> None:
         self._services = services
-        self._first_use: dict[str, tuple[float, str]] = {}
+        self._first_use: dict[str, tuple[float, str, int]] = {}
         self._stuck: set[tuple[str, str, int]] = set()
         self._last_send: dict[tuple[str, str, int], tuple[int, float]] = {}
 
@@ -37,7 +37,7 @@ class Promises:
             raise Breach("asked again with a key whose stored answer is an error")
         if now - entry.intended_at > INTENT_LIFETIME + 1:
             raise Breach("sent under an intent of long ago")
-        self._check_key(request, disk, now)
+        self._check_key(request, disk, entry.known.revision, now)
         self._check_epoch(request, entry.known, now)
 
     def heard(self, ledger: str, key: str, entry: Entry, reply: Reply) -> None:
@@ -45,10 +45,13 @@ class Promises:
         if reply.replayed and reply.status in (408, 409, 429, 500, 502):
             self._stuck.add((ledger, key, entry.known.intents))
 
-    def _check_key(self, request: Request, disk: Disk, now: float) -> None:
-        used, body = self._first_use.setdefault(f"{disk.name} {request.key}", (now, request.body.hash))
+    def _check_key(self, request: Request, disk: Disk, revision: int, now: float) -> None:
+        use = (now, request.body.hash, revision)
+        used, body, for_revision = self._first_use.setdefault(f"{disk.name} {request.key}", use)
         if body != request.body.hash:
             raise Breach("one idempotency key with two bodies")
+        if for_revision != revision:
+            raise Breach("asked for anew with the idempotency key that was refused")
         if now - used >= DAY:
             raise Breach("an idempotency key used after the service forgot it")
 

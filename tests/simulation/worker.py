@@ -159,7 +159,8 @@ class Worker:
         if not safeguards.body_free_reference:
             prefix += entry.body.content[:8]
         environment = self.place.environment
-        return Identity(environment, BATCH, entry.body.row, known.generation, known.epoch, prefix=prefix)
+        counts = (known.generation, known.epoch, known.revision)
+        return Identity(environment, BATCH, entry.body.row, *counts, prefix=prefix)
 
     def named(self, entry: Entry) -> tuple[str, str]:
         """The row's reference and idempotency key."""

@@ -233,6 +233,7 @@ def retry_failed(
     /,
     *,
     row: RowNumbers = None,
+    rejected: Flag = False,
     dry_run: Flag = False,
     confirm_total: Totals = None,
     base_url: Url = None,
@@ -240,8 +241,9 @@ def retry_failed(
 ) -> int:
     """Make rows new again whose payouts failed for good; the next `run` pays them. Sends no payout.
 
-    Each payout is read from the service first: only one that is over and did not arrive is begun anew. A
-    live key asks for the total of these rows to be typed back.
+    Each payout is read from the service first: only one that is over and did not arrive is begun anew. With
+    --rejected it is the rows that the service refused, as they are: for when it would take them now. A live
+    key asks for the total of these rows to be typed back.
 
     Parameters
     ----------
@@ -249,6 +251,8 @@ def retry_failed(
         The batch's ledger.
     row
         Only this row, by its number; repeat it for more.
+    rejected
+        The rejected rows instead, unchanged; for a mended file use `run --accept-edits`.
     dry_run
         Only say which.
     confirm_total
@@ -262,6 +266,11 @@ def retry_failed(
     from .working import perform
 
     wanted = Retry(
-        ledger=ledger, base_url=base_url, rows=row, dry_run=dry_run, confirm_total=confirm_total or ()
+        ledger=ledger,
+        base_url=base_url,
+        rows=row,
+        rejected=rejected,
+        dry_run=dry_run,
+        confirm_total=confirm_total or (),
     )
     return perform(lambda stage: retry_failed(wanted, stage), as_json=json)

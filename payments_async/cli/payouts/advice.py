@@ -9,6 +9,10 @@ from .figures import Figures
 
 _GOES_ON = "The same `run` command goes on where it stopped; nothing is paid twice."
 _LIMITED = "With that limit raised, the same command goes on where it stopped; nothing is paid twice."
+_MEND = (
+    "Mend the rejected rows in the file and run it with --accept-edits; where the service would take them as "
+    "they are now, make them new with"
+)
 
 
 def after_run(
@@ -55,7 +59,7 @@ def refused(counts: Mapping[str, int], ledger: str) -> str:
         gone = counts["cancelled"]
         return f"{counted(gone, 'row')} cancelled; every other row was created." if gone else ""
     states = " ".join(f"--state {state}" for state in ("rejected", "conflict") if counts[state])
-    mend = " Mend the rejected rows in the file and run it with --accept-edits." * bool(counts["rejected"])
+    mend = f" {_MEND} `{command('retry-failed', ledger)} --rejected`." if counts["rejected"] else ""
     return f"{' and '.join(told)}: see why with `{command('export', ledger, 'refused.csv')} {states}`.{mend}"
 
 

@@ -27,6 +27,8 @@ class Retry:
     ledger: str
     base_url: str | None
     rows: Collection[int] | None
+    rejected: bool
+    """Whether the rejected rows are meant, not those whose payouts failed."""
     dry_run: bool
     confirm_total: Sequence[str]
 
@@ -52,29 +54,32 @@ async def reconcile(ledger: str, path: str | None, base_url: str | None, stage: 
 
 
 async def retry_failed(wanted: Retry, stage: Stage) -> Exit:
-    """Find the failed payouts, have their total confirmed, begin their rows anew."""
+    """Find the failed payouts, or the rejected rows, have their total confirmed, begin them anew."""
     async with (
         paying(wanted.base_url) as client,
         PayoutBatch.open(wanted.ledger, client, create=False) as batch,
     ):
         stage.show.heading(wanted.ledger, title_of(batch.status().batch_id))
-        with waiting("Reading the failed payouts at the service", stage):
-            found = await batch.retry_failed(rows=wanted.rows, dry_run=True)
+        reading = "rejected rows in the ledger" if wanted.rejected else "failed payouts at the service"
+        with waiting(f"Reading the {reading}", stage):
+            found = await batch.retry_failed(rows=wanted.rows, rejected=wanted.rejected, dry_run=True)
         if not found.rows or wanted.dry_run:
-            return _tell(found, stage)
+            return _tell(found, wanted, stage)
         live = is_live(os.environ.get("PAYMENTS_API_KEY", ""))
         asking = Asking(wanted.confirm_total, live, stage.interrupts.asking, terminal())
         confirm_once(found.totals, len(found.rows), asking)
         with waiting("Beginning their rows anew", stage):
-            done = await recorded(wanted.ledger, batch.retry_failed(rows=found.rows))
-    return _tell(done, stage)
+            anew = batch.retry_failed(rows=found.rows, rejected=wanted.rejected)
+            done = await recorded(wanted.ledger, anew)
+    return _tell(done, wanted, stage)
 
 
-def _tell(report: RetryReport, stage: Stage) -> Exit:
+def _tell(report: RetryReport, wanted: Retry, stage: Stage) -> Exit:
     money = ", ".join(f"{currency} {grouped(total)}" for currency, total in sorted(report.totals.items()))
     rows = advice.counted(len(report.rows), "row")
     if not report.rows:
-        text = "no payout has finally failed: nothing to pay anew"
+        none = "no row is rejected" if wanted.rejected else "no payout has finally failed"
+        text = f"{none}: nothing to pay anew"
     elif report.dry_run:
         text = f"{rows}, {money}, would be paid anew; nothing was changed"
     else:
@@ -86,6 +91,7 @@ def _tell(report: RetryReport, stage: Stage) -> Exit:
         rows=list(report.rows),
         totals={currency: plain(total) for currency, total in report.totals.items()},
         left=[attrs.asdict(left) for left in report.left],
+        rejected=wanted.rejected,
         dry_run=report.dry_run,
     )
     for left in () if stage.as_json else report.left[:_SHOWN]:

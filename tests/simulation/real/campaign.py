@@ -34,6 +34,7 @@ ABLATED = (
     "throttling_keeps_row",
     "doubt_outlives_crash",
     "key_names_epoch",
+    "key_names_revision",
     "epoch_waits_for_abandoned",
 )
 """Safeguards that the real engine asks for by name, so that they can be turned off in it."""
@@ -85,6 +86,7 @@ EVENTS = (
     "ledger deleted",
     "row edited before it was sent",
     "row corrected",
+    "rejected rows asked for again",
     "edit refused: row under way",
     "row cancelled",
     "cancel refused",

@@ -161,7 +161,8 @@ class Office:
 
     def _new_row(self, ledger: Ledger, row: LedgerRow, body: Body, generation: int) -> NewRow:
         environment = ledger.header.binding.environment
-        identity = Identity(environment, BATCH, row.row_key, generation, row.known.epoch)
+        epoch, revision = row.known.epoch, row.known.revision + 1
+        identity = Identity(environment, BATCH, row.row_key, generation, epoch, revision)
         request = attrs.evolve(wire.request_of(body), reference=identity.reference())
         content = _codec.encode(request)
         if self._plan.proofs:

@@ -61,6 +61,8 @@ class Orders:
     """Whether it takes over what was edited in the input; else it does not read it a second time."""
     retries: bool
     """Whether it first asks for new payouts in place of failed ones."""
+    insists: bool
+    """Whether it first asks for refused rows again."""
     reconciles: bool
     """Whether it lastly learns from the list."""
     wait_final: float | None
@@ -110,6 +112,8 @@ class Process:
             await batch.load(orders.items, batch_id=BATCH, proofs=orders.proofs, accept_edits=edits)
         if orders.retries:
             await self._retry(batch)
+        if orders.insists and (await batch.retry_failed(rejected=True)).rows:
+            self.note("rejected rows asked for again")
         report = await batch.run(
             concurrency=orders.concurrency,
             patience=orders.patience,
