@@ -1,0 +1,160 @@
+"""The places where the interface is silent, filled in four ways: the client keeps the money safe in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from payments_async import (
+    AttemptInput,
+    ConflictError,
+    DuplicateReference,
+    Instrument,
+    OutcomeUnknown,
+    ResponseMismatch,
+    UnprocessableError,
+)
+from payments_async.sandbox import Sandbox, VirtualClock
+from payments_async.sandbox._profiles import PROFILES
+from tests.support.waits import Watched
+
+Connect = Callable[..., Any]
+FIELDS: dict[str, Any] = {
+    "amount": 50,
+    "currency": "EUR",
+    "method": "mtn_bj",
+    "instrument": Instrument.phone("+22990000000", "BJ"),
+}
+
+
+@pytest.fixture(params=list(PROFILES))
+def profile(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def sandbox(profile: str) -> Iterator[Sandbox]:
+    with Sandbox(profile=profile, clock=VirtualClock.frozen()) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def world(sandbox: Sandbox, connect: Connect) -> Watched:
+    return Watched(sandbox, connect)
+
+
+async def test_a_lost_answer_is_fetched_again_and_pays_once(world: Watched) -> None:
+    world.sandbox.on("payouts.create").respond("lost_response")
+    made = await world.client().payouts.create(**FIELDS, reference="r-1")
+    assert made.response.replayed
+    assert [entry.id for entry in world.sandbox.books.payouts()] == [made.id]
+
+
+async def test_a_late_answer_is_never_paid_for_twice(world: Watched, profile: str) -> None:
+    """The retry arrives while the first request is still being answered: its answer, or a vague 409."""
+    world.sandbox.on("payouts.create").respond("slow:3600")
+    client = world.client(timeout=0.2, max_retries=1)
+    if profile == "strict":
+        with pytest.raises(OutcomeUnknown):
+            await client.payouts.create(**FIELDS, reference="r-1")
+    else:
+        assert (await client.payouts.create(**FIELDS, reference="r-1")).response.replayed
+    (entry,) = world.sandbox.books.payouts()
+    assert (await client.payouts.find("r-1")).id == entry.id
+
+
+@pytest.mark.parametrize(
+    ("profile", "told"),
+    [
+        ("observed", ConflictError),
+        ("strict", UnprocessableError),
+        ("alternate", ResponseMismatch),
+        ("hostile", ConflictError),
+    ],
+)
+async def test_one_key_under_two_bodies_pays_once(world: Watched, told: type[Exception]) -> None:
+    """Two programs that know nothing of each other, so that neither can refuse by itself."""
+    one, other = world.client(), world.client()
+    key = {"idempotency_key": "key-of-the-caller"}
+    await one.payouts.create(**FIELDS, reference="r-1", **key)
+    with pytest.raises(told):
+        await other.payouts.create(**{**FIELDS, "amount": 51, "reference": "r-2"}, **key)
+    assert len(world.sandbox.books.payouts()) == 1
+
+
+async def test_a_reference_is_used_once(world: Watched) -> None:
+    client = world.client()
+    await client.payouts.create(**FIELDS, reference="r-1")
+    with pytest.raises(DuplicateReference):
+        await client.payouts.create(**FIELDS, reference="r-1")
+    assert len(world.sandbox.books.payouts()) == 1
+
+
+async def test_what_the_service_refuses_is_told_by_field(world: Watched) -> None:
+    with pytest.raises(UnprocessableError) as caught:
+        await world.client().payouts.create(
+            **{**FIELDS, "instrument": {"type": "phone", "phone_number": "+22990000000"}}, reference="r-1"
+        )
+    assert list(caught.value.errors) == ["instrument.country"]
+    assert "required" in caught.value.errors["instrument.country"][0]
+
+
+async def test_what_only_the_strict_require_is_told_by_field(world: Watched, profile: str) -> None:
+    client = world.client()
+    attempt = AttemptInput(method_code="mtn_bj")
+    if profile != "strict":
+        await client.payouts.create(**FIELDS)
+        await client.payment_intents.create(amount=1, currency="EUR", attempt=attempt)
+        return
+    with pytest.raises(UnprocessableError) as caught:
+        await client.payouts.create(**FIELDS)
+    assert list(caught.value.errors) == ["reference"]
+    with pytest.raises(UnprocessableError) as caught:
+        await client.payment_intents.create(amount=1, currency="EUR", attempt=attempt)
+    assert sorted(caught.value.errors) == ["attempt.country", "attempt.phone"]
+
+
+@pytest.mark.parametrize("options", [{}, {"page_size": 100}, {"page_size": 2}], ids=str)
+async def test_a_walk_over_pages_gives_every_record_once(world: Watched, options: dict[str, int]) -> None:
+    client = world.client()
+    made = [await client.payouts.create(**FIELDS, reference=f"r-{number}") for number in range(11)]
+    walked = [item.id async for item in client.payouts.iterate(currency="EUR", **options)]
+    assert walked == [one.id for one in reversed(made)]
+
+
+async def test_every_filter_is_one_that_the_service_knows(world: Watched) -> None:
+    client = world.client()
+    made = await client.payouts.create(**FIELDS, reference="r-1", customer={"email": "ada@example.com"})
+    days = {"created_on_or_after": "2026-01-01", "created_on_or_before": "2026-01-02"}
+    filters = {"customer_id": made.customer.id, "method": "mtn_bj", "currency": "EUR", "status": "pending"}
+    assert [item.id for item in await client.payouts.list(**days, **filters)] == [made.id]
+    intent = await client.payment_intents.create(amount=1, currency="EUR")
+    filters = {"status": "pending", "channel": "api"}
+    assert [item.id for item in await client.payment_intents.list(**days, **filters)] == [intent.id]
+
+
+async def test_a_429_is_waited_out_whatever_it_says(world: Watched) -> None:
+    world.sandbox.on("payouts.create").respond("429:2", times=2)
+    made = await world.client().payouts.create(**FIELDS, reference="r-1")
+    assert made.id
+    assert [attempt.status for attempt in made.response.attempts][:2] == [429, 429]
+    assert len(world.sandbox.books.payouts()) == 1
+
+
+async def test_a_refund_is_looked_up_at_the_pace_of_the_lower_figure(world: Watched) -> None:
+    """Gap Z: no 429 even where the service keeps to 100 a minute, wherever its minutes lie."""
+    client = world.client(max_retries=0)
+    intent = await client.payment_intents.create(amount=1, currency="EUR")
+    for _ in range(103):
+        await client.payment_intents.refund_availability(intent.id)
+    assert {request.status for request in world.sandbox.requests[1:]} == {200}
+    assert world.seconds > 0
+
+
+async def test_amounts_are_read_exactly(world: Watched) -> None:
+    made = await world.client().payouts.create(**{**FIELDS, "amount": Decimal("10.10")}, reference="r-1")
+    assert (made.amount.value, made.fee_amount.value) == (Decimal("10.10"), Decimal("0.10"))
+    assert (made.method.value, made.instrument.country.code) == ("mtn_bj", "BJ")
