@@ -1,8 +1,8 @@
 // What the checkout does on top of its links and forms: live status, one submission per form, the card form in
 // its place, the way back. Every page works without it.
 
-const PACE = 1500; // milliseconds between looks, growing while nothing changes
-const SLOWEST = 6000;
+const PACE = 600; // milliseconds between looks, growing while nothing changes
+const SLOWEST = 5000;
 const ONWARD = 10; // seconds until a payer who has paid is taken back
 
 const wait = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
@@ -52,7 +52,7 @@ const follow = async (main) => {
     } catch {
       // the line may come back: what is not known is not shown as an end
     }
-    pause = Math.min(pause * 1.2, SLOWEST);
+    pause = Math.min(pause * 1.25, SLOWEST);
   }
 };
 

@@ -1,0 +1,409 @@
+"""Payers at the hosted checkout in a real browser: with a mouse, a keyboard, without JavaScript, in a hurry.
+
+Each test ends with what counts: how often the merchant was paid.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async.sandbox import Sandbox
+from tests.browser.visitor import SHOP, Visitor
+from tests.sandbox.api import Api
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+Visit = Callable[..., Awaitable[Visitor]]
+CARD, BALANCE, BANK = "Card", "Saved balance", "Online banking"
+
+
+@attrs.frozen
+class Sale:
+    """One checkout session of the merchant's."""
+
+    sandbox: Sandbox
+    id: str
+    url: str
+
+    @property
+    def paid(self) -> Decimal:
+        return self.sandbox.books.collected("XOF")
+
+    @property
+    def attempts(self) -> list[Any]:
+        return list(self.sandbox.books.payments()[-1].attempts)
+
+
+@pytest.fixture
+def sell(sandbox: Sandbox, api: Api) -> Callable[..., Sale]:
+    """`sell(scenario)` makes a session over 50 XOF."""
+
+    def make(scenario: str | None = None, **fields: Any) -> Sale:
+        extra = {"metadata": {"sandbox_scenario": scenario}} if scenario else {}
+        body = {"appearance": {"brand": "Ada"}, "return_url": SHOP, **extra, **fields}
+        made = api.checkout(**body).data["checkout"]
+        return Sale(sandbox, made["id"], made["url"])
+
+    return make
+
+
+async def confirm_at_bank(payer: Visitor) -> None:
+    await payer.sees("Continue at your bank")
+    await payer.press("Continue to the bank")
+    await payer.press("Approve")
+
+
+async def confirm_in_window(payer: Visitor) -> None:
+    await payer.sees("Confirm with your bank")
+    await payer.page.frame_locator("iframe").get_by_role("button", name="Approve").click()
+
+
+async def enter_code(payer: Visitor) -> None:
+    await payer.sees("Enter the code we sent")
+    phone = await payer.elsewhere()
+    await phone.open(payer.page.url.replace("/payment", "/phone"))
+    code = await phone.page.locator(".bubble b").inner_text()
+    await payer.page.get_by_label("One-time code").fill(code)
+    await payer.press("Confirm")
+
+
+async def approve_on_phone(payer: Visitor) -> None:
+    await payer.sees("Approve on your phone")
+    await use_other_device(payer, "phone", "Approve")
+
+
+async def scan(payer: Visitor) -> None:
+    await payer.sees("Scan with your wallet app")
+    await use_other_device(payer, "phone", "Approve")
+
+
+async def transfer(payer: Visitor) -> None:
+    await payer.sees("Send the transfer")
+    await use_other_device(payer, "bank", "Send the transfer")
+
+
+async def use_other_device(payer: Visitor, place: str, button: str) -> None:
+    """Answer elsewhere; without JavaScript the payer then looks again by himself."""
+    device = await payer.elsewhere()
+    await device.open(payer.page.url.replace("/payment", f"/{place}"))
+    await device.press(button)
+    await device.page.get_by_role("button", name=button).wait_for(state="detached")
+    await device.page.close()
+    if not payer.java_script:
+        await payer.press("Check again")
+
+
+async def fill_in_card(payer: Visitor) -> None:
+    await payer.sees("Enter your card")
+    if not payer.java_script:
+        await payer.press("Open the card form")
+    await payer.press("Approve")
+
+
+async def nothing_more(_: Visitor) -> None:
+    """The balance pays in one step."""
+
+
+ACTIONS = {
+    BANK: confirm_at_bank,
+    "Bank window": confirm_in_window,
+    "Mobile money, by code": enter_code,
+    "Mobile money": approve_on_phone,
+    "Wallet app": scan,
+    "Bank transfer": transfer,
+    CARD: fill_in_card,
+    BALANCE: nothing_more,
+}
+
+
+@pytest.mark.parametrize("method", ACTIONS)
+async def test_a_payer_pays_by_each_next_action_and_returns(
+    method: str, sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell(), await visit()
+    await payer.open(sale.url)
+    await payer.pays(method)
+    await ACTIONS[method](payer)
+    await payer.sees("Payment complete")
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
+    await payer.press("Return to Ada")
+    await payer.page.wait_for_url(SHOP)
+
+
+@pytest.mark.parametrize("method", ACTIONS)
+async def test_a_payer_without_javascript_pays_by_each_next_action_and_returns(
+    method: str, sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell(), await visit(java_script=False, width=320)
+    await payer.open(sale.url)
+    await payer.pays(method)
+    await ACTIONS[method](payer)
+    await payer.sees("Payment complete")
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
+    await payer.press("Return to Ada")
+    await payer.page.wait_for_url(SHOP)
+
+
+async def test_without_javascript_a_waiting_page_looks_again_by_itself(
+    sell: Callable[..., Sale], visit: Visit, sandbox: Sandbox
+) -> None:
+    sale, payer = sell("complete after=5s"), await visit(java_script=False)
+    await payer.open(sale.url)
+    await payer.pays(BALANCE)
+    await payer.sees("Your payment is on its way")
+    sandbox.advance(5)
+    await payer.sees("Payment complete")
+
+
+async def test_a_declined_payer_is_told_so_and_pays_another_way(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell(), await visit()
+    await payer.open(sale.url)
+    await payer.pays(BANK)
+    await payer.press("Continue to the bank")
+    await payer.press("Decline")
+    await payer.sees("The payment did not go through")
+    assert sale.paid == 0
+    await payer.press("Choose another way to pay")
+    await payer.pays(BALANCE, country=None)
+    await payer.sees("Payment complete")
+    assert (sale.paid, len(sale.attempts)) == (50, 2)
+
+
+async def test_a_payer_tries_the_same_way_again(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, payer = sell(), await visit()
+    await payer.open(sale.url)
+    await payer.pays("Mobile money", phone="+229 00 99 00 01")
+    await payer.sees("Your payment is on its way")
+    sale.sandbox.advance(5)
+    await payer.sees("The payment did not go through")
+    await payer.press("Try again")
+    await payer.page.get_by_label("Phone number").fill("+229 00 99 00 00")
+    await payer.press("Pay ")
+    await payer.sees("Payment complete")
+    assert (sale.paid, len(sale.attempts)) == (50, 2)
+
+
+async def test_a_payer_gives_up_and_pays_after_all(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, payer = sell(), await visit()
+    await payer.open(sale.url)
+    await payer.press("Cancel")
+    await payer.sees("You have not paid")
+    await payer.press("Go on paying")
+    await payer.pays(BANK)
+    await payer.press("Cancel this payment")
+    await payer.sees("You cancelled the payment")
+    await payer.press("Go on paying")
+    await payer.pays(BALANCE, country=None)
+    await payer.sees("Payment complete")
+    assert (sale.paid, len(sale.attempts)) == (50, 2)
+
+
+async def test_a_session_that_expires_while_the_payer_hesitates_takes_nothing(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell(), await visit()
+    await payer.open(sale.url)
+    await payer.choose("Benin")
+    await payer.choose(BALANCE)
+    sale.sandbox.advance(3600)
+    await payer.press("Pay ")
+    await payer.sees("This checkout has expired")
+    assert (sale.paid, sale.attempts) == (0, [])
+
+
+async def test_a_page_that_waits_shows_what_comes_of_it_and_says_it_aloud(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell("failover:1 after=5s"), await visit()
+    await payer.open(sale.url)
+    await payer.pays(BALANCE)
+    await payer.sees("Your payment is on its way")
+    assert await payer.page.locator(".live").inner_text() == ""
+    sale.sandbox.advance(5)
+    await payer.page.get_by_text("You pay only once.").wait_for()
+    assert await payer.page.locator(".live").inner_text() == "Your payment is on its way"
+    sale.sandbox.advance(5)
+    await payer.sees("Payment complete")
+    assert await payer.page.locator(".live").inner_text() == "Payment complete"
+    assert await payer.measure("document.activeElement.tagName") == "H1"
+    assert sale.paid == 50
+
+
+async def test_a_payment_that_takes_too_long_is_unknown_and_never_failed(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell("hang"), await visit()
+    await payer.open(sale.url)
+    await payer.pays(BALANCE)
+    await payer.sees("Your payment is on its way")
+    sale.sandbox.advance(90)
+    await payer.sees("We do not know the outcome yet")
+    assert "fail" not in await payer.page.content()
+    assert await payer.page.get_by_role("button").count() == 0
+    await payer.open(sale.url)
+    await payer.sees("We do not know the outcome yet")
+
+
+async def test_a_line_that_breaks_while_waiting_is_not_shown_as_an_end(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell("complete after=5s"), await visit()
+    await payer.open(sale.url)
+    await payer.pays(BALANCE)
+    await payer.sees("Your payment is on its way")
+    await payer.page.route("**/status", lambda route: route.abort(), times=1)
+    async with payer.page.expect_event("requestfailed"):
+        pass
+    await payer.sees("Your payment is on its way")
+    sale.sandbox.advance(5)
+    await payer.sees("Payment complete")
+    assert [error for error in payer.errors if "ERR_FAILED" not in error] == []
+    payer.errors.clear()
+
+
+async def test_of_two_tabs_one_pays(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, first = sell(), await visit()
+    second = await first.elsewhere()
+    for tab in (first, second):
+        await tab.open(sale.url)
+        await tab.choose("Benin")
+        await tab.choose(BALANCE)
+    await first.press("Pay ")
+    await second.press("Pay ")
+    await first.sees("Payment complete")
+    await second.sees("Already paid")
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
+    assert second.errors == second.strayed == []
+
+
+@pytest.mark.parametrize(("java_script", "seen"), [(True, "Payment complete"), (False, "")])
+async def test_a_double_click_pays_once(
+    sell: Callable[..., Sale], visit: Visit, java_script: bool, seen: str
+) -> None:
+    sale, payer = sell(), await visit(java_script=java_script)
+    await payer.open(sale.url)
+    await payer.choose("Benin")
+    await payer.choose(BALANCE)
+    await payer.page.get_by_role("button", name=re.compile("^Pay ")).dblclick()
+    heading = payer.page.get_by_role("heading", level=1, name=re.compile("Payment complete|Already paid"))
+    await heading.wait_for()
+    assert seen in await heading.inner_text()
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
+
+
+async def test_going_back_after_paying_finds_it_paid(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, payer = sell(), await visit()
+    await payer.open(sale.url)
+    await payer.pays(BALANCE)
+    await payer.sees("Payment complete")
+    await payer.page.go_back()
+    await payer.sees("Already paid")
+    assert await payer.page.get_by_role("button").count() == 0
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
+
+
+async def test_going_back_while_choosing_keeps_what_was_chosen(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell(), await visit()
+    await payer.open(sale.url)
+    await payer.choose("Ghana")
+    await payer.choose(CARD)
+    await payer.page.go_back()
+    await payer.sees("How would you like to pay?")
+    assert "Ghana" in await payer.page.locator(".chosen").inner_text()
+
+
+@pytest.mark.parametrize("java_script", [True, False])
+async def test_a_keyboard_is_enough(sell: Callable[..., Sale], visit: Visit, java_script: bool) -> None:
+    sale, payer = sell(), await visit(java_script=java_script)
+    keys = payer.page.keyboard
+    await payer.open(sale.url)
+    for downs in (2, 0):  # the third country, the first method
+        await keys.press("Tab")
+        await keys.press("Space")
+        for _ in range(downs):
+            await keys.press("ArrowDown")
+        await keys.press("Enter")
+        await payer.page.wait_for_url(re.compile("country=FR" if downs else "method=sandbox_mobile"))
+    for _ in range(3):  # past the two links that change the choice
+        await keys.press("Tab")
+    await keys.type("12")
+    await keys.press("Enter")
+    await payer.page.locator(".problems:focus").wait_for()
+    await keys.press("Tab")
+    await keys.press("Enter")
+    await payer.page.locator("#phone:focus").wait_for()
+    await keys.press("Control+a")
+    await keys.type("+22900990000")
+    await keys.press("Tab")
+    await keys.press("Enter")
+    await payer.sees("Payment complete")
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
+
+
+async def test_a_restricted_country_is_not_asked_for(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, payer = sell(restriction={"country_code": "DE"}), await visit()
+    await payer.open(sale.url)
+    await payer.sees("How would you like to pay?")
+    assert "Germany" in await payer.page.locator(".chosen").inner_text()
+    await payer.pays(BALANCE, country=None)
+    await payer.sees("Payment complete")
+
+
+async def test_a_restricted_phone_is_shown_and_not_asked_for(sell: Callable[..., Sale], visit: Visit) -> None:
+    phone = {"number": "+22990000042", "country": "BJ"}
+    sale, payer = sell(restriction={"phone": phone}), await visit()
+    await payer.open(sale.url)
+    assert await payer.page.get_by_role("radio").count() == 2
+    await payer.choose("Mobile money")
+    assert await payer.page.get_by_label("Phone number").count() == 0
+    assert phone["number"] in await payer.page.locator(".chosen").inner_text()
+    await payer.press("Pay ")
+    await payer.sees("Approve on your phone")
+
+
+async def test_who_has_paid_is_taken_back_unless_he_stays(sell: Callable[..., Sale], visit: Visit) -> None:
+    for stays in (True, False):
+        sale, payer = sell(), await visit()
+        await payer.open(sale.url)
+        await payer.pays(BALANCE)
+        await payer.page.clock.install()
+        await payer.page.reload()
+        await payer.sees("Payment complete")
+        if stays:
+            await payer.press("Stay here")
+        await payer.page.clock.fast_forward(11_000)
+        if not stays:
+            await payer.page.wait_for_url(SHOP)
+        assert payer.page.url == SHOP or stays
+
+
+async def test_nothing_moves_for_who_asks_for_less_motion(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, payer = sell("hang"), await visit()
+    await payer.open(sale.url)
+    await payer.pays(BALANCE)
+    await payer.sees("Your payment is on its way")
+    moving = "getComputedStyle(document.querySelector('.arc')).animationName"
+    assert await payer.measure(moving) == "turn"
+    await payer.page.emulate_media(reduced_motion="reduce")
+    assert await payer.measure(moving) == "none"
+
+
+async def test_the_whole_way_weighs_less_than_60_kb(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, payer = sell(), await visit()
+    received: list[Any] = []
+    payer.page.on("requestfinished", lambda request: received.append(request))
+    await payer.open(sale.url)
+    await payer.pays("Wallet app")
+    await payer.sees("Scan with your wallet app")
+    sizes = [await request.sizes() for request in received]
+    assert sum(size["responseBodySize"] for size in sizes) < 60_000

@@ -1,0 +1,182 @@
+"""Every state of the hosted checkout as it looks: readable by everybody, at any width, in light and dark.
+
+A picture of each is kept in test-output/browser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import attrs
+import pytest
+
+from payments_async.sandbox import Sandbox
+from tests.browser.visitor import SHOP, Visitor
+from tests.sandbox.api import Api
+from tests.sandbox.test_hosted_page import BALANCE, METHODS, Payer
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+ADA: dict[str, Any] = {
+    "amount": 24_500,
+    "currency": "XOF",
+    "description": "Two seats, Cotonou to Parakou, 14 March",
+    "appearance": {"brand": "Ada Travel", "color": "#0f766e"},
+    "return_url": SHOP,
+}
+BRIGHT: dict[str, Any] = {
+    **ADA,
+    "amount": 123_456_789_012.34,
+    "currency": "USD",
+    "description": "A description that goes on " * 8,
+    "appearance": {"brand": "Les Frères Lumière & Compagnie du Sud", "color": "#ffe600", "lang": "fr"},
+}
+DARK: dict[str, Any] = {
+    **ADA,
+    "appearance": {"brand": "Noir", "color": "#0a0a0a", "display_platform_badge": False},
+}
+
+
+def nothing(_: Payer) -> None:
+    """The session as it was made."""
+
+
+def paid(payer: Payer) -> None:
+    payer.pay()
+
+
+def wait(seconds: float) -> Callable[[Payer], None]:
+    def act(payer: Payer) -> None:
+        payer.pay()
+        payer.api.sandbox.advance(seconds)
+
+    return act
+
+
+def ask(action: str) -> Callable[[Payer], None]:
+    def act(payer: Payer) -> None:
+        payer.pay(METHODS[action], phone="+22990000042", payer_name="Ada")
+
+    return act
+
+
+def declined(payer: Payer) -> None:
+    ask("redirect_to_url")(payer)
+    payer.answer("bank", "decline")
+
+
+def cancelled(payer: Payer) -> None:
+    ask("redirect_to_url")(payer)
+    payer.send(**payer.form("/payment"))
+
+
+def refunded(payer: Payer) -> None:
+    payer.pay()
+    payer.api.sandbox.refund(payer.payment["id"])
+
+
+def of_mixed_health(payer: Payer) -> None:
+    for method, outcome in {"sandbox_bank": "fail:NO", "sandbox_wallet": "complete"}.items():
+        other = payer.api.checkout().data["checkout"]["id"]
+        payer.api.sandbox.pay(other, method=method, country="BJ", outcome=outcome)
+    for outcome in ("fail:NO", "complete"):
+        other = payer.api.checkout().data["checkout"]["id"]
+        payer.api.sandbox.pay(other, method="sandbox_card", country="BJ", outcome=outcome)
+
+
+@attrs.frozen
+class State:
+    """How to come to a state, and what its page says."""
+
+    heading: str
+    part: str = ""
+    act: Callable[[Payer], None] = nothing
+    scenario: str | None = None
+    body: Mapping[str, Any] = ADA
+    press: str | None = None
+
+
+def pay_with(method: str) -> str:
+    return "?" + urlencode({"country": "BJ", "method": method})
+
+
+STATES: Mapping[str, State] = {
+    "country": State("Where do you pay from?"),
+    "country-missing": State("Where do you pay from?", "?asked=country"),
+    "method": State("How would you like to pay?", "?country=BJ"),
+    "method-health": State("How would you like to pay?", "?country=BJ", of_mixed_health),
+    "method-bright": State("How would you like to pay?", "?country=BJ", body=BRIGHT),
+    "pay": State("Check and pay", pay_with("sandbox_mobile")),
+    "pay-wrong": State("Check and pay", pay_with("sandbox_mobile"), press="Pay "),
+    "pay-unhealthy": State("Check and pay", pay_with("sandbox_bank"), of_mixed_health),
+    "pay-bright": State("Check and pay", pay_with(BALANCE), body=BRIGHT),
+    "pay-dark": State("Check and pay", pay_with(BALANCE), body=DARK),
+    "waiting": State("Your payment is on its way", "/payment", paid, "hang"),
+    "rerouted": State("Your payment is on its way", "/payment", wait(5), "failover:2 after=5s"),
+    "unknown": State("We do not know the outcome yet", "/payment", wait(90), "hang"),
+    "failed": State("The payment did not go through", "/payment", declined),
+    "cancelled": State("You cancelled the payment", "/payment", cancelled),
+    "left": State("You have not paid", "/cancelled"),
+    "paid": State("Payment complete", "/payment", paid),
+    "already-paid": State("Already paid", "", refunded),
+    "expired": State("This checkout has expired", "", lambda payer: payer.api.sandbox.advance(3600) and None),
+    "expired-in-doubt": State("This checkout has expired", "/payment", wait(3600), "hang"),
+    "redirect": State("Continue at your bank", "/payment", ask("redirect_to_url")),
+    "iframe": State("Confirm with your bank", "/payment", ask("embed_iframe")),
+    "code": State("Enter the code we sent", "/payment", ask("collect_otp")),
+    "code-wrong": State("Enter the code we sent", "/payment", ask("collect_otp"), press="Confirm"),
+    "approve": State("Approve on your phone", "/payment", ask("approve_on_phone")),
+    "qr": State("Scan with your wallet app", "/payment", ask("scan_qr_code")),
+    "transfer": State("Send the transfer", "/payment", ask("display_payment_instructions")),
+    "card": State("Enter your card", "/payment", ask("complete_with_sdk")),
+    "bank": State("Confirm this payment", "/bank", ask("redirect_to_url")),
+    "bank-window": State("Confirm this payment", "/frame", ask("embed_iframe")),
+    "phone-approve": State("Confirm this payment", "/phone", ask("approve_on_phone")),
+    "phone-code": State("New message", "/phone", ask("collect_otp")),
+    "phone-idle": State("Nothing to confirm", "/phone"),
+    "provider": State("Pay by card", "/provider", ask("complete_with_sdk")),
+}
+
+SMALL_TARGETS = """() => [...document.querySelectorAll(
+    'main button, main .button, main .quiet, main .option, main input:not([type=radio]):not([type=hidden])'
+)].filter((it) => it.getBoundingClientRect().height < 44).map((it) => it.outerHTML)"""
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+async def check_access(visitor: Visitor) -> None:
+    """No violation that axe can find, best practices included."""
+    from axe_playwright_python.async_playwright import Axe
+
+    found = await Axe().run(visitor.page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+@pytest.mark.parametrize("name", STATES)
+async def test_a_state_can_be_read_by_everybody(
+    name: str, sandbox: Sandbox, api: Api, visit: Callable[..., Awaitable[Visitor]]
+) -> None:
+    state = STATES[name]
+    body = {**state.body, "metadata": {"sandbox_scenario": state.scenario} if state.scenario else None}
+    payer = Payer(api, api.checkout(**body).data["checkout"]["id"])
+    state.act(payer)
+    visitor = await visit()
+    await visitor.open(f"{sandbox.base_url.removesuffix('/v1')}{payer.path(state.part)}")
+    if state.press:
+        await visitor.press(state.press)
+        await visitor.page.locator(".problems").wait_for()
+    heading = await visitor.page.locator("h1").first.inner_text()
+    assert heading == state.heading
+    if name != "bank-window":
+        await visitor.page.locator("main form, main").first.wait_for()
+    for scheme in ("light", "dark"):
+        await visitor.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of its literals
+        await visitor.page.set_viewport_size({"width": 390, "height": 844})
+        await check_access(visitor)
+        await visitor.picture(f"{name}-{scheme}-phone")
+        await visitor.page.set_viewport_size({"width": 1280, "height": 900})
+        await visitor.picture(f"{name}-{scheme}-desktop")
+    await visitor.page.set_viewport_size({"width": 320, "height": 640})
+    assert await visitor.measure(OVERFLOW) <= 0
+    assert await visitor.measure(SMALL_TARGETS) == []
