@@ -15,7 +15,8 @@ From nouns to face, a module imports only from those before it:
     _body      reading a body: so much, and for so long
     _lookup    one walk of a list for everybody who waits for a record
     _rounds    one look and one hand-over for many deliveries
-    _intake    minting, admission; what the blocking receiver stands on, too
+    _intake    admission and all of the above; the blocking receiver stands on it, too
+    _minting   the URLs
     receiver   WebhookReceiver
     aiohttp    routes for aiohttp's web server
 """

@@ -103,7 +103,7 @@ class Signer:
         return right
 
     def __repr__(self) -> str:
-        return f"<{len(self._macs)} webhook secret(s)>"
+        return "<webhook secrets>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a webhook receiver holds secrets and has no pickle: make one in each process")

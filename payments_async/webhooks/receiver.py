@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import AsyncIterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from ..errors import ConfigurationError
-from ..models import PaymentIntent, Payout
 from ._body import arrived
 from ._intake import Intake
+from ._minting import Minting, PaymentHandler, PayoutHandler, handlers
 from ._rounds import Offer
 from ._seen import MemoryStore, SeenStore, settled
 from ._token import Sealed
-from ._values import REFUSED, Kind, TrustedDelivery, WebhookResponse
+from ._values import REFUSED, WebhookResponse
 
 if TYPE_CHECKING:
     from ..client import AsyncPayments
 
-MONTH: Final = 30 * 86_400.0
-"""Seconds a URL is valid for unless told."""
-PayoutHandler = Callable[[TrustedDelivery[Payout]], object]
-PaymentHandler = Callable[[TrustedDelivery[PaymentIntent]], object]
-Handlers = Mapping[Kind, Callable[[Any], object]]
-
 log = logging.getLogger("payments.webhooks")
 
 
-class WebhookReceiver:
+class WebhookReceiver(Minting):
     """Makes a URL for each record, and hands over the record when something is delivered there.
 
     Deliveries are unsigned (Events, 3), so nothing that arrives is believed. A URL that nobody else can make
@@ -68,55 +61,6 @@ class WebhookReceiver:
         self._handlers = handlers(on_payout, on_payment)
         self._intake = Intake(client, sealed, base_url, seen or MemoryStore(), max_pages)
         self._tasks: set[asyncio.Task[WebhookResponse]] = set()
-
-    @property
-    def base_url(self) -> str:
-        """The address below which URLs are made, without a slash at its end."""
-        return self._intake.base_url
-
-    def url_for_payout(self, reference: str, *, expires_in: float = MONTH) -> str:
-        """A new URL for the payout that you are about to create; give it as `webhook_url=`.
-
-        Make one for each payout, when you create or prepare it, and send the same one with every retry: it is
-        a part of the request. The record has to be made within a day.
-
-        Args:
-            reference: the payout's `reference`, 1 to 191 characters.
-            expires_in: seconds after which deliveries to it are refused.
-
-        Raises:
-            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
-            ConfigurationError: this receiver has no `on_payout`.
-        """
-        return self._intake.url(served("payout", self._handlers), reference, expires_in)
-
-    def url_for_payment(self, reference: str, *, expires_in: float = MONTH) -> str:
-        """A new URL for the payment intent that you are about to create; as `url_for_payout`.
-
-        Args:
-            reference: your own name for the payment, such as the order's: the handler is given it back.
-            expires_in: seconds after which deliveries to it are refused; refunds are told late.
-
-        Raises:
-            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
-            ConfigurationError: this receiver has no `on_payment`.
-        """
-        return self._intake.url(served("payment", self._handlers), reference, expires_in)
-
-    def url_for_checkout(self, reference: str, *, expires_in: float = MONTH) -> str:
-        """A new URL for the checkout that you are about to create; as `url_for_payment`.
-
-        The record that the handler is given is the checkout's payment.
-
-        Args:
-            reference: your own name for the payment, such as the order's: the handler is given it back.
-            expires_in: seconds after which deliveries to it are refused; refunds are told late.
-
-        Raises:
-            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
-            ConfigurationError: this receiver has no `on_payment`.
-        """
-        return self._intake.url(served("checkout", self._handlers), reference, expires_in)
 
     async def receive(
         self,
@@ -158,28 +102,6 @@ class WebhookReceiver:
             offer.abandon()
             raise
         return await offer.settle(True)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {', '.join(self._handlers)} at {self.base_url}>"
-
-
-def handlers(on_payout: PayoutHandler | None, on_payment: PaymentHandler | None) -> Handlers:
-    """Who is called for which kind. Raises ConfigurationError."""
-    if on_payout is None and on_payment is None:
-        raise ConfigurationError("a webhook receiver needs on_payout, on_payment or both")
-    given: dict[Kind, Callable[[Any], object] | None]
-    given = {"payout": on_payout, "payment": on_payment, "checkout": on_payment}
-    if wrong := [kind for kind, handler in given.items() if not (handler is None or callable(handler))]:
-        raise ConfigurationError(f"the handler of a {wrong[0]} must be a function of one TrustedDelivery")
-    return {kind: handler for kind, handler in given.items() if handler is not None}
-
-
-def served(kind: Kind, by: Handlers) -> Kind:
-    """The kind, when somebody is called for it. Raises ConfigurationError."""
-    if kind not in by:
-        wanted = "on_payout" if kind == "payout" else "on_payment"
-        raise ConfigurationError(f"this webhook receiver has no {wanted}: nobody would take the deliveries")
-    return kind
 
 
 def log_failure(error: Exception) -> None:

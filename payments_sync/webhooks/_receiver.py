@@ -10,24 +10,18 @@ from typing import TypeVar
 from payments_async.webhooks import MemoryStore, SeenStore, WebhookResponse
 from payments_async.webhooks._body import whole
 from payments_async.webhooks._intake import Intake
+from payments_async.webhooks._minting import Minting, PaymentHandler, PayoutHandler, handlers
 from payments_async.webhooks._rounds import Offer
 from payments_async.webhooks._token import Sealed
 from payments_async.webhooks._values import REFUSED
-from payments_async.webhooks.receiver import (
-    MONTH,
-    PaymentHandler,
-    PayoutHandler,
-    handlers,
-    log_failure,
-    served,
-)
+from payments_async.webhooks.receiver import log_failure
 
 from ..client import Payments
 
 T = TypeVar("T")
 
 
-class WebhookReceiver:
+class WebhookReceiver(Minting):
     """Makes a URL for each record, and hands over the record when something is delivered there.
 
     As `payments_async.webhooks.WebhookReceiver`, blocking, and usable from any thread. Deliveries are
@@ -70,55 +64,6 @@ class WebhookReceiver:
         store = MemoryStore() if seen is None else _OnAThread(seen)
         self._intake = Intake(client._async, sealed, base_url, store, max_pages)
 
-    @property
-    def base_url(self) -> str:
-        """The address below which URLs are made, without a slash at its end."""
-        return self._intake.base_url
-
-    def url_for_payout(self, reference: str, *, expires_in: float = MONTH) -> str:
-        """A new URL for the payout that you are about to create; give it as `webhook_url=`.
-
-        Make one for each payout, when you create or prepare it, and send the same one with every retry: it is
-        a part of the request. The record has to be made within a day.
-
-        Args:
-            reference: the payout's `reference`, 1 to 191 characters.
-            expires_in: seconds after which deliveries to it are refused.
-
-        Raises:
-            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
-            ConfigurationError: this receiver has no `on_payout`.
-        """
-        return self._intake.url(served("payout", self._handlers), reference, expires_in)
-
-    def url_for_payment(self, reference: str, *, expires_in: float = MONTH) -> str:
-        """A new URL for the payment intent that you are about to create; as `url_for_payout`.
-
-        Args:
-            reference: your own name for the payment, such as the order's: the handler is given it back.
-            expires_in: seconds after which deliveries to it are refused; refunds are told late.
-
-        Raises:
-            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
-            ConfigurationError: this receiver has no `on_payment`.
-        """
-        return self._intake.url(served("payment", self._handlers), reference, expires_in)
-
-    def url_for_checkout(self, reference: str, *, expires_in: float = MONTH) -> str:
-        """A new URL for the checkout that you are about to create; as `url_for_payment`.
-
-        The record that the handler is given is the checkout's payment.
-
-        Args:
-            reference: your own name for the payment, such as the order's: the handler is given it back.
-            expires_in: seconds after which deliveries to it are refused; refunds are told late.
-
-        Raises:
-            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
-            ConfigurationError: this receiver has no `on_payment`.
-        """
-        return self._intake.url(served("checkout", self._handlers), reference, expires_in)
-
     def receive(
         self,
         *,
@@ -160,9 +105,6 @@ class WebhookReceiver:
         finally:  # also when the thread is interrupted: others wait for the verdict
             answer = self._bridge.call(offer.settle, handled)
         return answer
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {', '.join(self._handlers)} at {self.base_url}>"
 
 
 class _OnAThread:

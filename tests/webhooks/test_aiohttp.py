@@ -1,0 +1,88 @@
+"""The receiver in aiohttp's web server, over loopback, with the sandbox's bodies."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from payments_async import AsyncPayments
+from payments_async.sandbox import Sandbox
+from payments_async.webhooks import WebhookReceiver
+from payments_async.webhooks._body import LARGEST
+from payments_async.webhooks.aiohttp import routes
+from tests.support.motion import PAYOUT
+from tests.support.receivers import SECRET, Handler
+
+JSON = {"Content-Type": "application/json"}
+
+
+@asynccontextmanager
+async def shop(sandbox: Sandbox, paid: Handler, prefix: str | None = None) -> AsyncIterator[Any]:
+    """A shop's web application with a receiver in it: the receiver, the client, and a way to post."""
+    runner = web.AppRunner(app := web.Application())
+    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url) as client:
+        receiver = WebhookReceiver(
+            client, secrets=[SECRET], base_url="https://shop.example/hooks/", on_payout=paid
+        )
+        app.add_routes(routes(receiver, prefix))
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=JSON) as session:
+
+            async def post(url: str, body: Any, method: str = "POST") -> tuple[int, bytes]:
+                path = url.removeprefix("https://shop.example")
+                async with session.request(method, path, data=body) as answer:
+                    return answer.status, await answer.read()
+
+            try:
+                yield receiver, client, post
+            finally:
+                await runner.cleanup()
+
+
+async def test_a_delivery_over_the_wire_becomes_a_trusted_record(sandbox: Sandbox) -> None:
+    paid = Handler()
+    async with shop(sandbox, paid) as (receiver, client, post):
+        await client.payouts.create(**PAYOUT, webhook_url=receiver.url_for_payout("r-1"))
+        (created,) = sandbox.deliveries
+        assert await post(created.url, created.body) == (200, b"")
+    assert paid.states == [("r-1", "pending")]
+
+
+async def test_a_failing_handler_is_told_by_a_500(sandbox: Sandbox) -> None:
+    async with shop(sandbox, Handler(ValueError("no"))) as (receiver, client, post):
+        await client.payouts.create(**PAYOUT, webhook_url=receiver.url_for_payout("r-1"))
+        (created,) = sandbox.deliveries
+        assert await post(created.url, created.body) == (500, b"")
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+async def test_what_was_not_minted_gets_one_answer(sandbox: Sandbox, method: str) -> None:
+    async with shop(sandbox, Handler()) as (_, _, post):
+        for path in ("/hooks/x", "/hooks/" + "A" * 120, "/hooks/%00%ff", "/hooks/x?token=y&token=z"):
+            assert await post(path, None, method) == (404, b"")
+        assert not sandbox.requests
+
+
+async def test_a_body_too_large_is_refused_while_it_arrives(sandbox: Sandbox) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(LARGEST // 50_000 + 2):
+            yield b" " * 50_000
+
+    async with shop(sandbox, Handler()) as (receiver, _, post):
+        assert (await post(receiver.url_for_payout("r-1"), endless()))[0] == 413
+
+
+async def test_a_receiver_may_be_mounted_elsewhere(sandbox: Sandbox) -> None:
+    async with shop(sandbox, Handler(), "/below") as (receiver, client, post):
+        await client.payouts.create(**PAYOUT, webhook_url=receiver.url_for_payout("r-1"))
+        (created,) = sandbox.deliveries
+        assert (await post(created.url.replace("/hooks/", "/below/"), created.body))[0] == 200
