@@ -1,6 +1,7 @@
 """Many payouts: each row of a file paid at most once, none lost, every doubtful one shown.
 
-The protocol is pure, and everything that moves asks it what to do:
+`PayoutBatch` (`batch`) is the face; `docs/bulk.md` is the guide. The protocol is pure, and everything that
+moves asks it what to do:
 
     _safeguards    one switch for each rule; production never turns one off
     _identifiers   batch, reference, idempotency key, proof of ownership
@@ -9,7 +10,17 @@ The protocol is pure, and everything that moves asks it what to do:
     _ages          how old something is when clocks cannot be trusted
     _witness       whether a payout found under a row's reference is the row's
     _rules         what to do with a row at start-up, before sending, after a walk of the list
+    _learning      what a listed payout teaches of its row
+    _generations   a row asked for anew, after its payout failed or after it was refused
     _closing       counts, completeness, exit codes, stop rules
+
+Around it:
+
+    sources _reading _loading _edits _siblings _preview      an input into the ledger
+    ledger and what it stands on                             what is known, on the disk before it counts
+    _engine _window _sending _outcomes _resolver             rows to the service, and what became of them
+    _walk _mirror _follow _reconciling _retrying _refused    the service's list into the ledger
+    _audit _certificate _report _export                      what may be said at the end
 
 Safety rests on one fact of the interface: a payout's `reference` is unique within the project, and a
 duplicate returns 409 (`docs/interface.md`, Endpoints, POST /payouts). A row's reference never changes, so

@@ -64,7 +64,8 @@ def test_blocks_that_do_not_run_are_counted() -> None:
 
 
 def test_readme_and_every_guide_have_snippets() -> None:
-    assert {"README.md", "docs/errors.md", "docs/limits.md", "docs/testing.md"} <= {s.file for s in SNIPPETS}
+    guides = {f"docs/{name}.md" for name in ("bulk", "errors", "limits", "testing")}
+    assert {"README.md", *guides} <= {s.file for s in SNIPPETS}
 
 
 def test_a_failing_block_fails_with_the_line_of_the_page() -> None:

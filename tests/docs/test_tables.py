@@ -97,14 +97,14 @@ def test_the_limits_are_those_of_the_client() -> None:
 
 
 def test_every_link_to_a_file_leads_somewhere() -> None:
-    for name in ("README.md", "docs/errors.md", "docs/limits.md", "docs/testing.md"):
+    for name in ("README.md", "docs/bulk.md", "docs/errors.md", "docs/limits.md", "docs/testing.md"):
         links = re.findall(r"\]\(([^)#]+)[^)]*\)", page(name))
         broken = [link for link in links if not ((ROOT / name).parent / link).exists()]
         assert not broken, (name, broken)
 
 
 def test_every_name_the_pages_import_is_public() -> None:
-    for name in ("README.md", "docs/errors.md", "docs/limits.md", "docs/testing.md"):
+    for name in ("README.md", "docs/bulk.md", "docs/errors.md", "docs/limits.md", "docs/testing.md"):
         for imported in re.findall(r"from payments_(?:a?sync) import (.+)", page(name)):
             assert set(imported.split(", ")) <= {*payments_async.__all__, "Payments"}, (name, imported)
 
@@ -116,3 +116,31 @@ def test_the_exit_codes_of_the_help_are_those_of_the_code() -> None:
     named = {int(code): name for code, name in told}
     assert named == {0: "done", 1: "refused", 2: "usage", 3: "outcome", 75: "stopped", 130: "interrupted"}
     assert set(named) == {int(code) for code in Exit}
+
+
+def test_the_guide_to_bulk_has_a_row_for_every_command_and_exit_code() -> None:
+    from payments_async.cli.payouts import payouts
+
+    guide = page("docs/bulk.md")
+    named = {row[0].strip("`").split(" ")[0] for row in rows(guide) if len(row) == 4}
+    operations = rows(guide.split("## Running it every month")[1])
+    codes = {int(row[0]) for row in operations if row[0].isdigit()}
+    assert {name for name in payouts if not name.startswith("-")} <= named
+    assert codes == {int(code) for code in Exit}
+
+
+def test_every_option_that_the_guide_to_bulk_names_is_one() -> None:
+    from payments_async.cli import payouts as commands
+
+    guide = page("docs/bulk.md").split("## How it was proven")[0]
+    source = Path(commands.__file__).read_text(encoding="utf-8")
+    known = {f"--{name.replace('_', '-')}" for name in re.findall(r"^    (\w+): ", source, re.MULTILINE)}
+    assert set(re.findall(r"(?<=[\s`])--[a-z-]+", guide)) <= {*known, "--help"}
+
+
+def test_the_architecture_names_every_module_of_bulk_and_no_other() -> None:
+    told = page("docs/architecture.md").split("## Bulk payouts")[1].split("**Flow.**")[0]
+    cells = [row[0] for row in rows(told)[2:]]
+    named = {name.strip("/") for cell in cells for name in re.findall(r"`(\w+/?)`", cell)}
+    there = {path.stem for path in (ROOT / "payments_async" / "bulk").glob("*.py")}
+    assert named == {*there, "sources"} - {"__init__"}
