@@ -15,6 +15,7 @@ from ._profiles import ALTERNATE, HOSTILE, OBSERVED, STRICT, Profile
 from ._rule import Rule
 from ._sandbox import Sandbox
 from ._scenarios import UnknownWord
+from ._state_error import StateError
 from ._values import Answer, Change, Cut, Delivery, Drop, Hang, LineFault, LoggedRequest, Reset, Slow
 from .webhooks import Webhook, WebhookTry
 
@@ -42,6 +43,7 @@ __all__ = [
     "Sandbox",
     "SandboxLimits",
     "Slow",
+    "StateError",
     "UnknownWord",
     "VirtualClock",
     "Webhook",

@@ -46,7 +46,10 @@ class Core:
         self.world = World(profile, _limits_under(profile, limits), Chance(seed))
         self.rules: list[Rule] = []
         """Control rules, the oldest first; the first that matches wins."""
-        self._served = 0
+        self.default: Rule | None = None
+        """The scenario of requests and records that nothing else decides."""
+        self.served = 0
+        """How many requests to the API were answered."""
 
     def due(self, now: float) -> list[Effect]:
         """Carry out what falls due until `now` (seconds since 1970) and give the effects in order."""
@@ -63,8 +66,8 @@ class Core:
             answer = self._serve(request, note)
         except Refused as refused:
             answer = refusal(refused, self.world.profile)
-        self._served += 1
-        request_id = f"req_{self._served:08d}"
+        self.served += 1
+        request_id = f"req_{self.served:08d}"
         if self.world.profile.request_ids:
             answer = attrs.evolve(answer, headers={**answer.headers, "X-Request-Id": request_id})
         self.world.tell(self._log(request_id, request, answer, note))
@@ -76,6 +79,8 @@ class Core:
         self._admit(call)
         self._read(call)
         sources = find_sources(call, self.rules, magic=self.world.profile.magic)
+        if self.default is not None:
+            sources.append(self.default)
         note.fault = fault = pick_fault(sources)
         if fault is None:
             return self._once(call, sources, note)

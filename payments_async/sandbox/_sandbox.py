@@ -7,8 +7,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import partial
+from os import PathLike
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import attrs
 
@@ -18,6 +20,7 @@ from ._clock import Clock, VirtualClock, real_seconds
 from ._console import PREFIX as CONSOLE
 from ._console import answer_console
 from ._core import Core
+from ._default import default_scenario
 from ._deliver import Door, Wires
 from ._journal import Entry, Journal
 from ._limits import SandboxLimits
@@ -26,12 +29,16 @@ from ._profiles import Profile, profile_named
 from ._rule import Rule, check_operation
 from ._server import HOST, Server, check_port
 from ._tenants import KeyStatus, fingerprint_of
+from ._tried import tried
 from ._values import Answer, Change, Delivery, Effect, LoggedRequest, Notice, Request, Stream
 from ._world import World
 from .webhooks import Webhook, WebhookTry
 from .webhooks._controls import WebhookControls
 from .webhooks._guard import NotSent, read_allowed
 from .webhooks._mailroom import Mailroom
+
+if TYPE_CHECKING:
+    from ._state import Keeper
 
 KEPT = 20_000
 """How many of the latest requests are kept."""
@@ -44,6 +51,11 @@ class Sandbox(WebhookControls):
     fixes every identifier. `clock` is the machine's time unless given. `port` is a free one below 32768
     unless given. Webhooks go to this machine, to private networks and to `.test` names (which are this
     machine), to no other host unless it is named in `allow_webhooks_to`.
+
+    `scenario` is words for the requests and records that nothing else decides, such as `slow:200ms` or
+    `fail:RECIPIENT_ERROR after=10s`; `UnknownWord` for another. `state` is a file in which records, keys,
+    idempotency keys, timers and waiting webhooks outlive the sandbox; written by `save`, by `stop`, and every
+    two seconds in between while it serves. `StateError` when it cannot be used.
 
     HTTP is served, and webhooks leave, inside `with` or `async with`; `handle` needs neither. Every method
     may be called from any thread. A session's `checkout.url` leads to a page where a person pays or declines,
@@ -60,6 +72,8 @@ class Sandbox(WebhookControls):
         clock: Clock | None = None,
         port: int | None = None,
         allow_webhooks_to: Iterable[str] = (),
+        scenario: str | None = None,
+        state: str | PathLike[str] | None = None,
     ) -> None:
         if limits is not None and not isinstance(limits, SandboxLimits):
             raise TypeError(f"limits must be SandboxLimits, not {type(limits).__name__}")
@@ -77,7 +91,10 @@ class Sandbox(WebhookControls):
         self._mail = Mailroom(self._lock)
         self._journal = Journal()
         self.books: Books = Books(self.present)
-        self.api_key: str = self.new_key()
+        self._core.default = default_scenario(scenario)
+        self._keeper: Keeper | None = None
+        self._changed = False
+        self.api_key: str = self._resume(state) if state is not None else self.new_key()
 
     @property
     def base_url(self) -> str:
@@ -168,6 +185,7 @@ class Sandbox(WebhookControls):
     def reset(self) -> None:
         """Start over: no records, rules, timers, counts or journal. Keys and the time stay as they are."""
         with self._lock:
+            self._changed = True
             self._core.world.reset()
             self._core.rules.clear()
             self._requests.clear()
@@ -180,6 +198,7 @@ class Sandbox(WebhookControls):
         While it serves, the tries of webhooks that are due with it leave now, and are reported too.
         """
         with self._lock:  # so that no request in between takes what fell due out of the report
+            self._changed = True
             self.clock.advance(seconds)
             effects = self._core.due(self.clock.now())
             self._keep(effects)
@@ -261,6 +280,8 @@ class Sandbox(WebhookControls):
         """Serve HTTP until `stop`; `OSError` when the port is taken, `RuntimeError` when serving already."""
         if self._server is not None:
             raise RuntimeError("the sandbox is serving already")
+        if self._keeper is not None and self._keeper.is_over:
+            raise RuntimeError("the sandbox has left its state file; make another Sandbox")
         wires = Wires(self._take, self._report, self._put_back, self.clock.now, self.clock.sleep)
         door = Door(wires, self._allowed)
         server = Server(self._serve, self.clock.sleep, self._port, door)
@@ -268,12 +289,25 @@ class Sandbox(WebhookControls):
         server.start()
         self._server, self._mail.poke = server, door.poke
         door.poke()
+        if self._keeper is not None:
+            self._keeper.start()
 
     def stop(self) -> None:
-        """Stop serving; the state stays. Without effect when it does not serve."""
+        """Stop serving; the state stays. Without effect when it does not serve.
+
+        With a state file it writes and leaves that, too, serving or not; `StateError` when it cannot.
+        """
         server, self._server, self._mail.poke = self._server, None, None
         if server is not None:
             server.stop()
+        if self._keeper is not None:
+            self._keeper.stop()
+
+    def save(self) -> None:
+        """Write the state file now; `StateError` when it cannot be, `RuntimeError` without one."""
+        if self._keeper is None:
+            raise RuntimeError("this sandbox has no state file: Sandbox(state=...)")
+        self._keeper.save()
 
     def __enter__(self) -> Self:
         self.start()
@@ -312,8 +346,35 @@ class Sandbox(WebhookControls):
             self._answer(attrs.evolve(request, headers=headers))
             return self._requests[-1]
 
+    def _resume(self, path: str | PathLike[str]) -> str:
+        """Go on from the state in the file, or begin one; gives the first API key."""
+        from ._snapshot import thaw  # together 10 ms, for those who keep a state
+        from ._state import Keeper, StateFile
+
+        file = StateFile(path)
+        found = file.read(partial(thaw, self._core))
+        self._keeper = Keeper(file, self._freeze)
+        if found is None:
+            return self.new_key()
+        self._mail.courier, key, then = found
+        self._mail.courier.put_back(then)
+        self.clock.advance(max(0.0, then - self.clock.now()))  # time does not go back
+        return key
+
+    def _freeze(self, anyhow: bool) -> bytes | None:
+        """The state for the file; None when nothing has happened since the last one, unless `anyhow`."""
+        from ._snapshot import freeze
+
+        with self._lock:
+            if not (self._changed or anyhow):
+                return None
+            self._keep(self._core.due(self.clock.now()))
+            self._changed = False
+            return freeze(self._core, self._mail.courier, self.api_key, self.clock.now())
+
     def _answer(self, request: Request) -> Answer:
         with self._lock:
+            self._changed = True
             answer, effects = self._core.handle(request, self.clock.now())
             if effects and isinstance(logged := effects[-1], LoggedRequest):
                 awaits = self._keep(effects[:-1])
@@ -327,6 +388,7 @@ class Sandbox(WebhookControls):
     def present(self) -> Iterator[World]:
         """The sandbox's insides as of now, for one thread at a time: for the inspector, not for tests."""
         with self._lock:
+            self._changed = True
             self._keep(self._core.due(self.clock.now()))
             try:
                 yield self._core.world
@@ -358,7 +420,10 @@ class Sandbox(WebhookControls):
 
     def _report(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
         with self._lock:
+            self._changed = True
             self._mail.reported(webhook_id, result)
+            if webhook_id in self._mail.courier:
+                self._journal.add(tried(self._mail.courier.find(webhook_id), result, self._core.world.now))
 
     def _put_back(self) -> None:
         with self._lock:
