@@ -35,7 +35,26 @@ class Exchange:
     """What the answer's `Retry-After` said."""
 
 
-Item = Exchange | Effect
+@attrs.frozen
+class Tried:
+    """A webhook was tried once, or refused. `status` is what its receiver answered, None for nothing."""
+
+    at: float
+    webhook_id: str
+    record_id: str
+    event: str
+    status: int | None
+    told: str | None
+    """Why it is no success, where the status does not tell."""
+    forged: bool = False
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the receiver took it."""
+        return self.told is None and self.status is not None and 200 <= self.status < 300
+
+
+Item = Exchange | Tried | Effect
 
 
 @attrs.frozen

@@ -1,0 +1,10 @@
+"""The control API: everything the handle can do, as JSON under `/_sandbox/api/`, for tests in any language.
+
+`GET /_sandbox/api/` lists the routes. It takes JSON, gives JSON, and says of a refusal what is wrong
+and which words are near. Only this machine's own programs and pages may ask: Host and Origin are checked.
+"""
+
+from ._dispatch import answer_control
+from ._guard import Refusal, check_host
+
+__all__ = ["Refusal", "answer_control", "check_host"]

@@ -1,0 +1,133 @@
+"""A logged request as code: a call of the SDK, awaited or blocking, or a curl command. No key in any of them.
+
+Amounts become texts, as the SDK takes them; everything else is the request's own JSON as a Python literal.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from decimal import Decimal
+from pprint import pformat
+from urllib.parse import parse_qsl
+
+from .._journal import Exchange
+from .._json import JsonObject, decode
+from .._operations import PREFIX, find_operation
+from .._values import LoggedRequest, Refused
+
+_QUERY = {
+    "per_page": "page_size",
+    "created_at[gte]": "created_on_or_after",
+    "created_at[lte]": "created_on_or_before",
+}
+_SENT_ALONG = ("x-idempotency-key", "x-sandbox-scenario", "content-type")
+_CREATIONS = frozenset({"checkouts.create", "payment_intents.create", "payouts.create"})
+_LISTS = frozenset({"payment_intents.list", "payouts.list"})
+_WIDTH = 96
+
+
+def curl_code(exchange: Exchange, origin: str) -> str:
+    """The request as a curl command; the key is `$PAYMENTS_API_KEY`."""
+    log = exchange.log
+    parts = [f"curl -sS -X {log.method} {shlex.quote(origin + log.path)}"]
+    parts.append('-H "Authorization: Bearer $PAYMENTS_API_KEY"')
+    sent = [f"{name}: {log.headers[name]}" for name in _SENT_ALONG if name in log.headers]
+    parts += [f"-H {shlex.quote(line)}" for line in sent]
+    if exchange.body:
+        parts.append(f"--data-binary {shlex.quote(exchange.body.decode('utf-8', 'replace'))}")
+    return " \\\n  ".join(parts) + "\n"
+
+
+def sdk_code(exchange: Exchange, origin: str, kind: str) -> str:
+    """The request as a call of the SDK; the key is read from `PAYMENTS_API_KEY`."""
+    call = _call(exchange)
+    base_url = f'"{origin}{PREFIX}"'
+    if kind == "sync":
+        return (
+            "from payments_sync import Payments\n\n"
+            f"with Payments(base_url={base_url}) as client:  # the key: PAYMENTS_API_KEY\n"
+            f"    found = {_indented(call, 4)}\n    print(found)\n"
+        )
+    return (
+        "import asyncio\n\nfrom payments_async import AsyncPayments\n\n\n"
+        "async def main() -> None:\n"
+        f"    async with AsyncPayments(base_url={base_url}) as client:  # the key: PAYMENTS_API_KEY\n"
+        f"        found = await {_indented(call, 8)}\n        print(found)\n\n\n"
+        "asyncio.run(main())\n"
+    )
+
+
+def _call(exchange: Exchange) -> str:
+    """The one expression that sends the request."""
+    log = exchange.log
+    path, _, query = log.path.partition("?")
+    found = find_operation(log.method, path)
+    filters = dict(parse_qsl(query, keep_blank_values=True))
+    if found is None:
+        return _generic(exchange, path, filters)
+    operation, values = found
+    if operation.name in _CREATIONS:
+        return _written(f"client.{operation.name}", _creation(exchange))
+    if operation.name in _LISTS:
+        named = {_QUERY.get(name, name): value for name, value in filters.items()}
+        if all(name.isidentifier() for name in named):
+            return _written(f"client.{operation.name}", named | _page_size(named))
+        return _generic(exchange, path, filters)
+    return f"client.{operation.name}({', '.join(repr(value) for value in values.values())})"
+
+
+def _page_size(named: Mapping[str, object]) -> JsonObject:
+    size = str(named.get("page_size", ""))
+    return {"page_size": int(size)} if size.isascii() and size.isdigit() else {}
+
+
+def _creation(exchange: Exchange) -> JsonObject:
+    """Keyword arguments: the body's members, with the idempotency key of the request."""
+    arguments = {name: _exact(value) for name, value in _body(exchange).items()}
+    known = {name: value for name, value in arguments.items() if name.isidentifier()}
+    if exchange.log.idempotency_key is not None:
+        known["idempotency_key"] = exchange.log.idempotency_key
+    return known
+
+
+def _generic(exchange: Exchange, path: str, filters: Mapping[str, str]) -> str:
+    arguments: JsonObject = {}
+    if filters:
+        arguments["params"] = dict(filters)
+    if exchange.body:
+        arguments["json"] = _exact(_body(exchange))
+    log: LoggedRequest = exchange.log
+    head = f"client.request({log.method!r}, {path.removeprefix(PREFIX)!r}"
+    return _written(head, arguments, opened=True)
+
+
+def _body(exchange: Exchange) -> JsonObject:
+    try:
+        value = decode(exchange.body or b"{}")
+    except Refused:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _exact(value: object) -> object:
+    """Fractions as texts: the SDK refuses floats."""
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        return {name: _exact(item) for name, item in value.items()}
+    return [_exact(item) for item in value] if isinstance(value, list) else value
+
+
+def _written(function: str, arguments: Mapping[str, object], *, opened: bool = False) -> str:
+    start = f"{function}, " if opened and arguments else function if opened else f"{function}("
+    if not arguments:
+        return f"{start})"
+    lines = [
+        f"    {name}={pformat(value, width=_WIDTH, sort_dicts=False)}," for name, value in arguments.items()
+    ]
+    return start.rstrip() + "\n" + "\n".join(lines) + "\n)"
+
+
+def _indented(text: str, by: int) -> str:
+    return text.replace("\n", "\n" + " " * by)

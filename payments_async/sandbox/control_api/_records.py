@@ -1,0 +1,118 @@
+"""Payouts, payments and webhooks over the control API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from .._control import USUAL_METHOD, find_payment
+from .._records import Payment, Payout
+from .._world import World
+from ._call import ControlCall, Made
+from ._views import payment_view, payout_view, webhook_view
+
+if TYPE_CHECKING:
+    from .._sandbox import Sandbox
+
+_SHOWN = 50
+
+
+def newest_payouts(world: World, status: str | None = None) -> Iterator[Payout]:
+    """Every key's payouts, newest first within a key."""
+    for tenant in world.tenants.values():
+        for payout in reversed(tenant.payouts):
+            if status in (None, payout.status):
+                yield payout
+
+
+def newest_payments(world: World, status: str | None = None) -> Iterator[Payment]:
+    """Every key's payments, newest first within a key."""
+    for tenant in world.tenants.values():
+        for payment in reversed(tenant.payments):
+            if status in (None, payment.status):
+                yield payment
+
+
+def payouts(sandbox: Sandbox, call: ControlCall) -> object:
+    """Payouts in the interface's form, newest first."""
+    with sandbox.present() as world:
+        found = islice(newest_payouts(world, call.query.get("status")), call.whole("limit", _SHOWN))
+        return {"payouts": [payout_view(payout, reveal=call.reveals) for payout in found]}
+
+
+def payout(sandbox: Sandbox, call: ControlCall) -> object:
+    """One payout."""
+    wanted = call.path["id"]
+    with sandbox.present() as world:
+        for tenant in world.tenants.values():
+            if (found := tenant.payouts_by_id.get(wanted)) is not None:
+                return payout_view(found, reveal=call.reveals)
+    raise LookupError(f"no payout {wanted!r}")
+
+
+def payments(sandbox: Sandbox, call: ControlCall) -> object:
+    """Payments with their attempts, newest first."""
+    with sandbox.present() as world:
+        found = islice(newest_payments(world, call.query.get("status")), call.whole("limit", _SHOWN))
+        return {"payments": [payment_view(payment, reveal=call.reveals) for payment in found]}
+
+
+def payment(sandbox: Sandbox, call: ControlCall) -> object:
+    """One payment with its attempts."""
+    with sandbox.present() as world:
+        return payment_view(find_payment(world, call.path["id"])[1], reveal=call.reveals)
+
+
+def pay(sandbox: Sandbox, call: ControlCall) -> object:
+    """A simulated payer pays, or acts on the attempt that waits."""
+    call.only("method", "phone", "country", "outcome")
+    sandbox.pay(
+        call.path["id"],
+        method=call.text("method", USUAL_METHOD),
+        phone=call.text_or_none("phone"),
+        country=call.text_or_none("country"),
+        outcome=call.text_or_none("outcome"),
+    )
+    return payment(sandbox, call)
+
+
+def refund(sandbox: Sandbox, call: ControlCall) -> object:
+    """Refund a completed payment."""
+    call.only("amount", "pending")
+    amount = call.number("amount") if call.body.get("amount") is not None else None
+    return Made({"id": sandbox.refund(call.path["id"], amount, pending=call.flag("pending"))})
+
+
+def settle(sandbox: Sandbox, call: ControlCall) -> object:
+    """End a record now."""
+    call.only("outcome")
+    outcome = call.text("outcome", "complete")
+    sandbox.settle(call.path["id"], outcome)
+    return {"id": call.path["id"], "outcome": outcome}
+
+
+def hold(sandbox: Sandbox, call: ControlCall) -> object:
+    """A record no longer ends by itself."""
+    call.only()
+    sandbox.hold(call.path["id"])
+    return {"id": call.path["id"], "outcome": "hang"}
+
+
+def webhooks(sandbox: Sandbox, call: ControlCall) -> object:
+    """Deliveries and their tries, newest first."""
+    newest = islice(reversed(sandbox.webhooks), call.whole("limit", _SHOWN))
+    return {"webhooks": [webhook_view(webhook) for webhook in newest]}
+
+
+def resend(sandbox: Sandbox, call: ControlCall) -> object:
+    """Deliver a webhook once more."""
+    call.only()
+    return Made(webhook_view(sandbox.resend(call.path["id"])))
+
+
+def forge(sandbox: Sandbox, call: ControlCall) -> object:
+    """Send an event that did not happen."""
+    call.only("record", "event", "url")
+    record, event, url = call.text("record"), call.text_or_none("event"), call.text_or_none("url")
+    return Made(webhook_view(sandbox.forge(record, event, url=url)))

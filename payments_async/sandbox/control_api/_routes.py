@@ -1,0 +1,119 @@
+"""The routes of the control API, and what each does with the handle."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from .._json import JsonObject
+from .._profiles import PROFILES
+from . import _records, _requests, _rules, _time
+from ._call import ControlCall, Made, invalid, one_of
+
+if TYPE_CHECKING:
+    from .._sandbox import Sandbox
+
+Run = Callable[["Sandbox", ControlCall], object]
+
+_ID = r"(?P<\1>[A-Za-z0-9_-]{1,128})"
+
+
+@attrs.frozen
+class Route:
+    """One method and path below `/_sandbox/api/`."""
+
+    method: str
+    path: str
+    told: str
+    run: Run
+    pattern: re.Pattern[str] = attrs.field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "pattern", re.compile(re.sub(r"\{(\w+)\}", _ID, self.path), re.ASCII))
+
+
+def _index(_: Sandbox, call: ControlCall) -> object:
+    return {"routes": [{"method": one.method, "path": one.path, "what": one.told} for one in ROUTES]}
+
+
+def _state(sandbox: Sandbox, call: ControlCall) -> object:
+    return {
+        "base_url": f"{sandbox.origin}/v1",
+        "profile": sandbox.profile.name,
+        "profiles": sorted(PROFILES),
+        "clock": _time.clock_view(sandbox),
+        "journal": {"first": sandbox.journal.first, "last": sandbox.journal.last},
+        "keys": _time.keys(sandbox, call),
+    }
+
+
+def _new_key(sandbox: Sandbox, call: ControlCall) -> object:
+    call.only("status", "allowlist")
+    status = one_of("status", call.text("status", "active"), ("active", "inactive", "expired"))
+    allowlist = call.texts_or_none("allowlist")
+    try:
+        key = sandbox.new_key(status, allowlist)  # type: ignore[arg-type] # `one_of` has looked at it
+    except ValueError as unreadable:
+        raise invalid("allowlist", str(unreadable)) from unreadable
+    return Made({"api_key": key, "status": status})
+
+
+def _reset(sandbox: Sandbox, call: ControlCall) -> object:
+    call.only()
+    sandbox.reset()
+    return {"message": "Records, rules, counts and the journal are gone; keys and the time stay."}
+
+
+def _advice(sandbox: Sandbox, call: ControlCall) -> JsonObject:
+    from ..inspector.advisor import advise
+
+    return {"findings": [attrs.asdict(finding) for finding in advise(sandbox.entries(0))]}
+
+
+def _assumptions(sandbox: Sandbox, call: ControlCall) -> JsonObject:
+    from ..inspector.assumptions import assumptions
+
+    return {
+        "profile": sandbox.profile.name,
+        "gaps": [attrs.asdict(one) for one in assumptions(sandbox.profile)],
+    }
+
+
+ROUTES: tuple[Route, ...] = (
+    Route("GET", "", "this list", _index),
+    Route("GET", "state", "address, profile, clock, keys, how far the journal reaches", _state),
+    Route("GET", "journal", "what happened, ?after=<seq>&limit=", _requests.journal),
+    Route("GET", "stream", "the same as Server-Sent Events, from Last-Event-ID on", _index),
+    Route("GET", "requests", "the request log, newest first, ?limit=&operation=", _requests.log),
+    Route("GET", "requests/{id}", "headers and bodies, ?reveal=1 for account data", _requests.one),
+    Route("GET", "requests/{id}/code", "?as=async|sync|curl: code that sends it", _requests.code),
+    Route("POST", "requests/{id}/replay", "send it again", _requests.replay),
+    Route("GET", "rules", "faults and outcomes set so far", _rules.listed),
+    Route("POST", "rules", "operation, words, match, times, after, api_key", _rules.add),
+    Route("DELETE", "rules", "forget all", _rules.clear),
+    Route("DELETE", "rules/{id}", "forget one", _rules.remove),
+    Route("GET", "payouts", "?status=&limit=&reveal=1", _records.payouts),
+    Route("GET", "payouts/{id}", "?reveal=1", _records.payout),
+    Route("GET", "payments", "with attempts, ?status=&limit=&reveal=1", _records.payments),
+    Route("GET", "payments/{id}", "by its own id or its session's, ?reveal=1", _records.payment),
+    Route("POST", "payments/{id}/pay", "method, phone, country, outcome", _records.pay),
+    Route("POST", "payments/{id}/refund", "amount, pending", _records.refund),
+    Route("POST", "records/{id}/settle", "outcome: complete, fail:CODE, expire", _records.settle),
+    Route("POST", "records/{id}/hold", "a payout or attempt hangs until it is settled", _records.hold),
+    Route("GET", "webhooks", "deliveries and their tries, newest first, ?limit=", _records.webhooks),
+    Route("POST", "webhooks/{id}/resend", "deliver it once more", _records.resend),
+    Route("POST", "webhooks/forge", "record, event, url: say what did not happen", _records.forge),
+    Route("GET", "clock", "now and speed", _time.clock),
+    Route("POST", "clock/advance", "by: seconds or a duration such as 5m", _time.advance),
+    Route("POST", "clock/speed", "speed: sandbox seconds per real second, 0 freezes", _time.speed),
+    Route("POST", "clock/freeze", "the same as speed 0", _time.freeze),
+    Route("GET", "limits", "how full each window of each key is", _time.limits),
+    Route("GET", "keys", "keys by fingerprint, never whole", _time.keys),
+    Route("POST", "keys", "status, allowlist; the only answer with a whole key", _new_key),
+    Route("GET", "advice", "where the integration breaks the interface's guidance", _advice),
+    Route("GET", "assumptions", "the gaps and how this profile fills them", _assumptions),
+    Route("POST", "reset", "start over; keys and the time stay", _reset),
+)

@@ -1,0 +1,151 @@
+"""What the boards show of payments, payouts, webhooks and the payer's phone."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from .._instants import stamp
+from .._masking import hide
+from .._payment_forms import attempt_form
+from .._records import PAYOUT_STATES, Attempt, Payment, Payout
+from .._world import World
+from ..checkout import PAGES as CHECKOUT
+from ..control_api._records import newest_payments, newest_payouts
+from ..control_api._views import plan_words, webhook_view
+
+if TYPE_CHECKING:
+    from .._sandbox import Sandbox
+
+Card = dict[str, object]
+
+_SCANNED = 400
+_IN_COLUMN = 12
+_MESSAGES = 12
+_WEBHOOKS = 60
+_STEPS = ("processing", "action_required", "completed", "failed", "expired")
+_ON_PHONE = ("approve_on_phone", "collect_otp", "scan_qr_code")
+
+
+def payment_card(payment: Payment, now: float) -> Card:
+    """A payment with its attempts as timelines."""
+    session = payment.session
+    return {
+        "id": payment.id,
+        "status": payment.status,
+        "amount": payment.amount,
+        "currency": payment.currency,
+        "reference": payment.reference,
+        "channel": payment.channel,
+        "created_at": stamp(payment.created_at),
+        "expires_at": stamp(payment.expires_at),
+        "open": payment.is_open,
+        "checkout": None if session is None else CHECKOUT + session.id,
+        "refunded": payment.refunded,
+        "refundable": payment.refundable,
+        "attempts": [_attempt_card(attempt) for attempt in payment.attempts],
+    }
+
+
+def _attempt_card(attempt: Attempt) -> Card:
+    form = attempt_form(attempt, in_list=True)
+    action = form["next_action"]
+    assert isinstance(action, dict)
+    return {
+        "id": attempt.id,
+        "status": attempt.status,
+        "method": attempt.method,
+        "country": attempt.country,
+        "phone": hide(attempt.phone) if attempt.phone else None,
+        "is_failover": attempt.is_failover,
+        "failure": attempt.failure,
+        "action": None if action["type"] == "none" else action["type"],
+        "message": action.get("message"),
+        "steps": _steps(attempt),
+        "plan": plan_words(attempt),
+        "open": not attempt.is_final,
+    }
+
+
+def _steps(attempt: Attempt) -> list[Card]:
+    """When the attempt came to each of its states, in seconds after it was made."""
+    times = [(name, getattr(attempt, f"{name}_at")) for name in _STEPS]
+    reached = sorted((at, name) for name, at in times if at is not None)
+    return [
+        {"name": name, "after": round(at - attempt.created_at, 3), "now": name == attempt.status}
+        for at, name in reached
+    ]
+
+
+def payout_columns(world: World) -> list[Card]:
+    """The newest payouts by status, a column for each."""
+    columns: dict[str, list[Payout]] = {status: [] for status in PAYOUT_STATES}
+    for payout in islice(newest_payouts(world), _SCANNED):
+        columns[payout.status].append(payout)
+    return [
+        {
+            "status": status,
+            "count": len(payouts),
+            "more": max(0, len(payouts) - _IN_COLUMN),
+            "cards": [_payout_card(payout) for payout in payouts[:_IN_COLUMN]],
+        }
+        for status, payouts in columns.items()
+    ]
+
+
+def _payout_card(payout: Payout) -> Card:
+    instrument = payout.instrument
+    number = instrument.get("phone_number") or instrument.get("account_number") or instrument.get("address")
+    return {
+        "id": payout.id,
+        "reference": payout.reference,
+        "amount": payout.amount,
+        "currency": payout.currency,
+        "method": payout.method,
+        "to": hide(number) if isinstance(number, str) else None,
+        "created_at": stamp(payout.created_at),
+        "failure": payout.failure,
+        "plan": plan_words(payout),
+        "open": not payout.is_final,
+    }
+
+
+def phone_messages(world: World) -> list[Card]:
+    """What waits on payers' phones: approvals, one-time codes, codes to scan; newest first."""
+    waiting = (
+        payment
+        for payment in newest_payments(world)
+        if payment.is_open and payment.active_attempt and payment.active_attempt.status == "action_required"
+    )
+    asked = (payment for payment in waiting if _asked(payment) in _ON_PHONE)
+    return [_message(payment) for payment in islice(asked, _MESSAGES)]
+
+
+def _asked(payment: Payment) -> str:
+    active = payment.active_attempt
+    return active.plan.outcome.action if active else ""
+
+
+def _message(payment: Payment) -> Card:
+    from ..checkout._actions import one_time_code  # with its first use: it imports the checkout pages
+
+    attempt, session = payment.active_attempt, payment.session
+    assert attempt is not None
+    needs_code = _asked(payment) == "collect_otp" and session is not None
+    return {
+        "attempt": attempt.id,
+        "payment": payment.id,
+        "kind": _asked(payment),
+        "amount": payment.amount,
+        "currency": payment.currency,
+        "phone": hide(attempt.phone) if attempt.phone else None,
+        "at": stamp(attempt.action_required_at or attempt.created_at),
+        "code": one_time_code(session, attempt) if needs_code and session else None,
+        "checkout": None if session is None else CHECKOUT + session.id,
+        "simulated": None if session is None else f"{CHECKOUT}{session.id}/phone",
+    }
+
+
+def webhook_rows(sandbox: Sandbox) -> list[Card]:
+    """Deliveries with their tries, newest first."""
+    return [webhook_view(webhook) for webhook in islice(reversed(sandbox.webhooks), _WEBHOOKS)]

@@ -1,0 +1,131 @@
+"""Advice on retries: keys, Retry-After, loops side by side (`docs/interface.md`, Errors and Idempotency)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from itertools import pairwise
+
+from ._evidence import Finding, Scene, Seen, apart, grouped, ids
+
+_EARLY = 0.05
+"""Seconds a retry may be early: clocks and lines are not exact."""
+
+_TOGETHER = 0.03
+"""Seconds: two tries of one transaction this close did not wait for each other."""
+
+_PAIRS = 3
+"""That many pairs so close: back-off with full jitter makes one now and then, never three."""
+
+
+def repeated_without_key(scene: Scene) -> Iterator[Finding]:
+    """The same creating POST more than once, without an idempotency key."""
+    bare = (
+        seen for seen in scene.requests if seen.creates and seen.log.idempotency_key is None and seen.body
+    )
+    for same in grouped(bare, lambda seen: (seen.log.key, seen.log.path, seen.body)).values():
+        open_ones = [seen for seen in same if not seen.was_refused]
+        if len(open_ones) > 1:
+            yield Finding(
+                "post_without_key",
+                "money",
+                f"{_name(open_ones[0])} repeated {len(open_ones)} times without an idempotency key",
+                "Each repeat can move money again: the service cannot know that it is the same request.",
+                "Limits, Idempotency",
+                "Make one X-Idempotency-Key for the thing paid for, store it, and send it with every try. "
+                "The SDK does this by itself.",
+                ids(open_ones),
+                open_ones[0].thing or open_ones[0].log.path,
+            )
+
+
+def one_thing_under_two_keys(scene: Scene) -> Iterator[Finding]:
+    """One body under several idempotency keys: a retry that the service takes for a second request."""
+    keyed = (seen for seen in scene.requests if seen.creates and seen.log.idempotency_key and seen.body)
+    for same in grouped(keyed, lambda seen: (seen.log.key, seen.log.path, seen.body)).values():
+        keys = {seen.log.idempotency_key for seen in same if not seen.was_refused}
+        # two customers may buy the same; one named thing, or a try in doubt, is a retry with a new key
+        suspicious = any(seen.thing for seen in same) or any(seen.in_doubt for seen in same[:-1])
+        first = {seen.log.idempotency_key: seen for seen in reversed(same)}
+        if len(first) > 1 and keys and suspicious:
+            yield Finding(
+                "two_keys",
+                "money",
+                f"{_name(same[0])}: the same body under {len(first)} idempotency keys",
+                "A new key makes a retry a new request: an answer that was lost is paid a second time.",
+                "Limits, Idempotency",
+                "Make the key once, before the first try, from the thing paid for; send it with every try.",
+                ids(same),
+                same[0].thing or same[0].log.path,
+            )
+
+
+def before_retry_after(scene: Scene) -> Iterator[Finding]:
+    """A request that came again before the time its 429 asked for."""
+    for same in grouped(scene.requests, _identity).values():
+        for refused, retry in pairwise(same):
+            wait = _asked_wait(refused)
+            if wait is not None and apart(refused, retry) < wait - _EARLY:
+                yield Finding(
+                    "early_retry",
+                    "limits",
+                    f"{_name(retry)} came again {apart(refused, retry):.1f} s after a 429 "
+                    f"that asked for {wait:g} s",
+                    "It is refused again, uses the retries up, and keeps the limit closed for others.",
+                    "Errors, rule 1",
+                    "Wait the seconds in Retry-After before the next try; without it, back off with jitter.",
+                    ids((refused, retry)),
+                    retry.thing or retry.log.path,
+                )
+                break
+
+
+def parallel_loops(scene: Scene) -> Iterator[Finding]:
+    """Several tries of one transaction at the same moments."""
+    creating = (seen for seen in scene.requests if seen.creates)
+    for name, same in grouped(creating, _transaction).items():
+        pairs = [(one, two) for one, two in pairwise(same) if apart(one, two) <= _TOGETHER]
+        if len(pairs) >= _PAIRS:
+            shown = dict.fromkeys(request for pair in pairs for request in pair)
+            yield Finding(
+                "parallel_loops",
+                "money",
+                f"{_name(same[0])}: {len(shown)} tries of one transaction side by side, without back-off",
+                "Loops side by side race each other past every back-off, and multiply whatever goes wrong.",
+                "Errors, rule 1",
+                "Give each transaction one owner that retries (a row lock, a queue), with back-off.",
+                ids(shown),
+                name[1],
+            )
+
+
+def _name(seen: Seen) -> str:
+    return seen.log.operation or f"{seen.log.method} {seen.log.path}"
+
+
+def _identity(seen: Seen) -> tuple[str | None, str, str | bytes] | None:
+    """The same for a request and its retries."""
+    log = seen.log
+    if log.operation is None:
+        return None
+    return log.key, f"{log.method} {log.path}", log.idempotency_key or seen.body
+
+
+def _transaction(seen: Seen) -> tuple[str | None, str] | None:
+    name = seen.thing or seen.log.idempotency_key
+    return None if name is None else (seen.log.key, name)
+
+
+def _asked_wait(seen: Seen) -> float | None:
+    """The seconds a 429 asked for, whichever form its header had."""
+    text = seen.retry_after
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text).timestamp()
+    except ValueError:
+        return None
+    return math.floor(moment - seen.log.at)

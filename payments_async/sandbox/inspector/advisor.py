@@ -1,0 +1,37 @@
+"""The Advisor: where an integration breaks the interface's guidance. Pure: the journal in, findings out.
+
+Two requests count as close only when they are so on the sandbox's clock and on the machine's: a frozen or
+fast clock never makes a patient program look hasty. Where a log cannot tell a mistake from a habit that is
+allowed, nothing is said: a finding is worth reading only when it is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from .._journal import Entry
+from . import _polling_advice, _retry_advice, _trust_advice
+from ._evidence import Finding, Scene, scene_of
+
+__all__ = ["Finding", "advise"]
+
+Rule = Callable[[Scene], Iterable[Finding]]
+
+RULES: tuple[Rule, ...] = (
+    _retry_advice.repeated_without_key,
+    _retry_advice.one_thing_under_two_keys,
+    _retry_advice.before_retry_after,
+    _retry_advice.parallel_loops,
+    _polling_advice.too_fast,
+    _polling_advice.after_the_end,
+    _polling_advice.live_as_normal,
+    _trust_advice.webhook_not_read_back,
+    _trust_advice.key_in_a_browser,
+)
+
+
+def advise(entries: Sequence[Entry]) -> list[Finding]:
+    """Every finding of every rule, those that endanger money first."""
+    scene = scene_of(entries)
+    found = [finding for rule in RULES for finding in rule(scene)]
+    return sorted(found, key=lambda finding: (finding.severity != "money", finding.requests))

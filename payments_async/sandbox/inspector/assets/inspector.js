@@ -1,0 +1,139 @@
+// Keeps the page fresh and sends what its buttons ask for to the control API. No dependencies, no state of its own.
+const API = "/_sandbox/api/";
+const root = document.documentElement;
+const said = document.getElementById("said");
+const live = document.getElementById("live");
+root.classList.add("js");
+
+let hush = 0;
+function say(text, bad = false) {
+  said.textContent = text;
+  said.classList.toggle("bad", bad);
+  clearTimeout(hush);
+  hush = setTimeout(() => { said.textContent = ""; }, bad ? 12000 : 4000);
+}
+
+// --- asking -------------------------------------------------------------------------------------
+async function ask(call, body) {
+  const [method, path] = call.split(" ");
+  const options = { method, headers: { "Content-Type": "application/json" } };
+  if (method === "POST") options.body = body || "{}";
+  const answer = await fetch(API + path, options);
+  const value = await answer.json();
+  if (!answer.ok) throw new Error(value.message || `refused with ${answer.status}`);
+  return value;
+}
+
+async function run(button, work) {
+  button.disabled = true;
+  try {
+    say(await work());
+    await refresh();
+  } catch (failure) {
+    say(failure.message, true);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+function outcome(call, value) {
+  if (call.endsWith("/replay")) return `Sent again as ${value.id}: answered ${value.status || "nothing"}.`;
+  if ("changed" in value) return `Now ${value.now.slice(0, 19).replace("T", " ")}; ${value.changed} changed on the way.`;
+  if (call === "POST rules") return `Set ${value.id}: ${value.words} on ${value.operation}.`;
+  return value.message || "Done.";
+}
+
+function fields(form) {
+  const body = {};
+  for (const [name, text] of new FormData(form)) {
+    if (text === "") continue;
+    const [outer, inner] = name.split(".");
+    if (inner) body[outer] = { ...body[outer], [inner]: text };
+    else body[outer] = text;
+  }
+  return JSON.stringify(body);
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  const { call, body, copy, copyUrl } = button.dataset;
+  if (call) run(button, async () => outcome(call, await ask(call, body)));
+  if (copy) run(button, () => put(document.querySelector(copy).textContent));
+  if (copyUrl) run(button, async () => put((await ask(`GET ${copyUrl}`)).code));
+});
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.dataset.call) return;
+  event.preventDefault();
+  run(form.querySelector("button"), async () => {
+    const value = await ask(form.dataset.call, fields(form));
+    form.reset();
+    return outcome(form.dataset.call, value);
+  });
+});
+
+async function put(text) {
+  await navigator.clipboard.writeText(text);
+  return "Copied.";
+}
+
+// --- staying fresh ------------------------------------------------------------------------------
+// The server renders; a fresh copy of each region takes the place of the old one when it differs.
+async function refresh() {
+  const answer = await fetch(location.href, { cache: "no-store" });
+  if (!answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const region of document.querySelectorAll("[data-live]")) {
+    const next = fresh.getElementById(region.id);
+    if (next && next.innerHTML !== shown.get(region)) swap(region, next);
+  }
+}
+
+const shown = new WeakMap();
+for (const region of document.querySelectorAll("[data-live]")) shown.set(region, region.innerHTML);
+
+function swap(region, next) {
+  shown.set(region, next.innerHTML);
+  const held = region.contains(document.activeElement) ? document.activeElement : null;
+  const name = held && (held.dataset.k || held.getAttribute("href"));
+  const open = [...region.querySelectorAll("details[open]")].map((one) => one.dataset.k);
+  region.replaceChildren(...next.childNodes);
+  for (const one of region.querySelectorAll("details")) one.open = open.includes(one.dataset.k);
+  if (!name) return;
+  const again = [...region.querySelectorAll("button, a")].find((one) => (one.dataset.k || one.getAttribute("href")) === name);
+  (again || document.getElementById("main")).focus({ preventScroll: true });
+}
+
+const EVERY = 500;
+let paused = false, waiting = 0, last = 0;
+function soon() {
+  if (paused || waiting || document.hidden) return;
+  waiting = setTimeout(async () => {
+    waiting = 0;
+    last = performance.now();
+    try { await refresh(); } catch { /* the stream tells when the sandbox is gone */ }
+  }, Math.max(0, EVERY - (performance.now() - last)));
+}
+
+function show(state, text) {
+  live.dataset.state = state;
+  live.lastElementChild.textContent = text;
+}
+
+const stream = new EventSource(`${API}stream?after=${document.body.dataset.last}`);
+stream.addEventListener("open", () => { show(paused ? "paused" : "on", paused ? "paused" : "live"); soon(); });
+stream.addEventListener("entry", soon);
+stream.addEventListener("gap", soon);
+stream.addEventListener("error", () => show("lost", "reconnecting"));
+addEventListener("visibilitychange", soon);
+addEventListener("pagehide", () => stream.close());
+
+const pause = document.getElementById("pause");
+pause?.addEventListener("click", () => {
+  paused = !paused;
+  pause.setAttribute("aria-pressed", String(paused));
+  show(paused ? "paused" : "on", paused ? "paused" : "live");
+  soon();
+});
