@@ -100,6 +100,8 @@ def lowest(session: nox.Session) -> None:
         "pytest-cov",
         "hypothesis",
         "aioresponses",
+        "jsonschema",
+        "schemathesis",
     ]
     session.install(*tools, "payments-sdk[cli,sandbox] @ .", "--no-config")
     session.install("--resolution=lowest-direct", ".", "--no-config")

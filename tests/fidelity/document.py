@@ -1,0 +1,111 @@
+"""The kept OpenAPI document, and ways to look into it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator, FormatChecker
+
+DOCUMENT: dict[str, Any] = json.loads(
+    (Path(__file__).parents[2] / "docs" / "openapi.json").read_text(encoding="utf-8")
+)
+SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
+_FORMATS = FormatChecker(formats=())
+
+
+@_FORMATS.checks("date-time")
+def _is_a_time(value: object) -> bool:
+    """ISO 8601 in UTC, as every timestamp of the service is."""
+    from datetime import datetime
+
+    if not isinstance(value, str):
+        return True
+    try:
+        return value.endswith("Z") and datetime.fromisoformat(value) is not None
+    except ValueError:
+        return False
+
+
+def properties(name: str) -> dict[str, Any]:
+    """The fields of a record or of a request."""
+    found: dict[str, Any] = SCHEMAS[name]["properties"]
+    return found
+
+
+def resolved(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema without its null and without its reference."""
+    plain = next((one for one in schema.get("anyOf", ()) if one != {"type": "null"}), schema)
+    target = plain.get("$ref")
+    found: dict[str, Any] = {**(SCHEMAS[target.rsplit("/", 1)[1]] if target else plain)}
+    return found
+
+
+def target_of(schema: Mapping[str, Any]) -> str | None:
+    """The record that a field holds."""
+    plain = next((one for one in schema.get("anyOf", ()) if "$ref" in one), schema)
+    return plain["$ref"].rsplit("/", 1)[1] if "$ref" in plain else None
+
+
+def types(schema: Mapping[str, Any]) -> set[str]:
+    """The JSON types that a field can have, null left out."""
+    plain = resolved(schema)
+    named = plain.get("type", [])
+    found = {named} if isinstance(named, str) else set(named)
+    found |= {"string" for value in plain.get("enum", ()) if isinstance(value, str)}
+    return found - {"null"}
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Method, path and description of every operation."""
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            yield method, path, operation
+
+
+@cache
+def _closed() -> dict[str, Any]:
+    """The document with nothing left open: every field there, and no other. For answers as observed."""
+    document = copy.deepcopy(DOCUMENT)
+    responses = [
+        answer for *_, operation in _operations_of(document) for answer in operation["responses"].values()
+    ]
+    for schema in (*document["components"]["schemas"].values(), *responses):
+        _close(schema)
+    return document
+
+
+def _operations_of(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method, path, operation
+
+
+_SOMETIMES = frozenset({"failure"})
+"""Of attempts: there only when one did not succeed."""
+
+
+def _close(schema: Any) -> None:
+    if isinstance(schema, list):
+        for item in schema:
+            _close(item)
+    if not isinstance(schema, dict):
+        return
+    for name, inner in schema.items():
+        if name not in ("if", "then", "else"):
+            _close(inner)
+    if isinstance(schema.get("properties"), dict) and "not" not in schema:
+        schema["additionalProperties"] = False
+        schema["required"] = sorted(set(schema["properties"]) - _SOMETIMES)
+
+
+def validator(operation: str, status: int, *, closed: bool) -> Draft202012Validator:
+    """What an answer of an operation has to be; `KeyError` for a status it does not have."""
+    document = _closed() if closed else DOCUMENT
+    (answers,) = [one["responses"] for *_, one in _operations_of(document) if one["operationId"] == operation]
+    schema = answers[str(status)]["content"]["application/json"]["schema"]
+    return Draft202012Validator({**schema, "components": document["components"]}, format_checker=_FORMATS)

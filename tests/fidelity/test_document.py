@@ -1,0 +1,87 @@
+"""docs/openapi.json by itself: renewed, well formed, and honest about what is a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.fidelity.description import document as description
+from tests.fidelity.document import DOCUMENT, SCHEMAS, operations
+from tests.fidelity.tables import names, rows
+
+LETTERS = {row[0] for row in rows("What the interface does not show, and what we assume")}
+
+
+def everything(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in the document."""
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from everything(inner)
+
+
+def test_the_document_is_what_its_tables_make() -> None:
+    kept = description.PLACE.read_text(encoding="utf-8")
+    assert kept == description.text(), "run python -m tests.fidelity.description"
+
+
+@pytest.mark.parametrize("name", list(SCHEMAS))
+def test_every_schema_is_one(name: str) -> None:
+    Draft202012Validator.check_schema(SCHEMAS[name])
+
+
+def test_every_reference_leads_somewhere_and_every_schema_is_used() -> None:
+    named = {
+        one["$ref"].removeprefix("#/components/schemas/") for one in everything(DOCUMENT) if "$ref" in one
+    }
+    assert named == set(SCHEMAS)
+
+
+def test_operations_have_names_of_their_own_and_links_lead_to_them() -> None:
+    listed = [operation["operationId"] for *_, operation in operations()]
+    assert len(set(listed)) == len(listed) == 13
+    linked = [
+        one["operationId"] for one in everything(DOCUMENT) if "operationId" in one and "responses" not in one
+    ]
+    assert linked
+    assert set(linked) <= set(listed)
+
+
+def test_every_gap_has_a_letter_of_the_interface() -> None:
+    marked = {one["x-gap"] for one in everything(DOCUMENT) if "x-gap" in one}
+    assert marked - LETTERS == {"not shown"}, "the schemas of gateway_options are neither known nor guessed"
+    assert {
+        "A",
+        "B",
+        "D",
+        "E",
+        "F",
+        "G",
+        "H",
+        "J",
+        "K",
+        "L",
+        "M",
+        "N",
+        "O",
+        "P",
+        "Q",
+        "S",
+        "T",
+        "U",
+        "V",
+    } <= marked
+    assert {"AA", "AB", "AC", "AD", "AE"} <= marked
+
+
+@pytest.mark.parametrize(("gap", "path"), [("A", "/payment/intents"), ("B", "/payouts")])
+def test_the_query_names_are_those_of_the_gap(gap: str, path: str) -> None:
+    (assumed,) = [
+        row[2] for row in rows("What the interface does not show, and what we assume") if row[0] == gap
+    ]
+    given = DOCUMENT["paths"][path]["get"]["parameters"]
+    assert [one["name"] for one in given] == names(assumed)
+    assert {(one["in"], one["x-gap"]) for one in given} == {("query", gap)}

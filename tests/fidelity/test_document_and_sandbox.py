@@ -1,0 +1,195 @@
+"""docs/openapi.json against the sandbox: every answer of a day's traffic is one the document describes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async.sandbox import Answer, Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox._scenarios import ACTION_TYPES
+from tests.fidelity.description.records import RECORDS
+from tests.fidelity.document import operations, validator
+from tests.sandbox.api import BANK, CRYPTO, PHONE, Api
+
+ROUTES = [
+    (method.upper(), re.compile("/v1" + re.sub(r"\{\w+\}", "[^/]+", path)), operation)
+    for method, path, operation in operations()
+]
+HEADERS = {"Content-Type"}
+OUTCOMES = ("complete", "fail:NO_FUNDS immediate", "failover:1 after=1s", "hang")
+LOOK = {"color": "#fe0", "brand": "Shop", "icon_url": "https://shop.test/icon.svg"}
+
+
+@attrs.define
+class Seen:
+    """Answers by operation and status."""
+
+    answers: list[tuple[str, int, Answer]] = attrs.field(factory=list)
+
+    def add(self, method: str, path: str, answer: Answer) -> None:
+        plain = path.partition("?")[0]
+        for wanted, pattern, operation in ROUTES:
+            if wanted == method and pattern.fullmatch(plain):
+                self.answers.append((operation["operationId"], answer.status, answer))
+
+
+class Heard(Sandbox):
+    """A sandbox that notes every answer."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.seen = Seen()
+
+    def handle(self, method: str, path: str, *arguments: Any, **options: Any) -> Answer:
+        answer = super().handle(method, path, *arguments, **options)
+        self.seen.add(method, path, answer)
+        return answer
+
+
+def traffic() -> Seen:
+    """A day with every operation, every form of a record, and every refusal."""
+    limits = SandboxLimits(diagnostics_per_record=8)
+    sandbox = Heard(clock=VirtualClock.frozen(), limits=limits)
+    api = Api(sandbox, sandbox.api_key)
+    make_payments(api)
+    make_payouts(api)
+    be_refused(api)
+    sandbox.advance(90_000)
+    read_everything(api)
+    return sandbox.seen
+
+
+def make_payments(api: Api) -> None:
+    full = {
+        "customer": {"email": "ada@example.com", "first_name": "Ada", "last_name": "A."},
+        "description": "Shoes",
+        "webhook_url": "https://shop.test/hook",
+        "statement_descriptor": "Shop 1",
+        "receipt_email": "ada@example.com",
+        "return_url": "https://shop.test/back",
+        "metadata": {"order": 7},
+        "entity_created_at": "2025-12-31T23:00:00Z",
+        "gateway_options": {"sandbox_card": {"three_d_secure": True}},
+    }
+    session = api.checkout(**full, restriction={"country_code": "BJ"}, appearance=LOOK).data
+    locked = api.checkout(restriction={"phone": {"number": "+22990000000", "country": "BJ"}}).data
+    for outcome in (*OUTCOMES, *(f"action:{kind}" for kind in ACTION_TYPES)):
+        made = api.intent(**full | {"metadata": {"sandbox_scenario": outcome}}).data
+        api.get(f"/payment/intents/{made['id']}/refunds/availability")
+        for _ in range(2):
+            api.post(f"/payment/intents/{made['id']}/requery", {}, idempotency_key="requery-0" + made["id"])
+        attempt = f"/payment/intents/{made['id']}/attempts/{made['active_attempt']['id']}"
+        api.get(attempt)
+        api.get(f"{attempt}/inspect")
+    api.get("/payment/intents?per_page=100")
+    api.post("/payment/intents", {"amount": 1, "currency": "KWD"})
+    for one in (session, locked):
+        api.sandbox.pay(one["payment"]["id"], method="visa_card")
+        api.get(f"/payment/checkouts/{one['checkout']['id']}")
+    api.sandbox.refund(session["payment"]["id"], Decimal(10))
+    api.sandbox.refund(session["payment"]["id"], Decimal(10), pending=True)
+    api.get(f"/payment/intents/{session['payment']['id']}/refunds/availability")
+    api.get(f"/payment/checkouts/{session['checkout']['id']}")
+
+
+def make_payouts(api: Api) -> None:
+    for number, instrument in enumerate(
+        (PHONE, {**BANK, "swift_bic": "ABCDNGLA"}, {**CRYPTO, "memo_tag": "1"})
+    ):
+        scenario = {"sandbox_scenario": "fail:NO" if number == 1 else "complete"}
+        fields = {"instrument": instrument, "reference": f"r-{number}", "metadata": scenario}
+        made, _ = (api.payout(idempotency_key=f"key-0000{number}", **fields).data for _ in range(2))
+        api.get(f"/payouts/{made['id']}/sync")
+        api.get(f"/payouts/{made['id']}/inspect")
+    api.payout(customer={"first_name": "Ada"}, description="rent", webhook_url="https://shop.test/hook")
+
+
+def be_refused(api: Api) -> None:
+    api.payout(reference="r-0")
+    api.payout(amount=51, idempotency_key="key-00000")
+    for path in ("/payouts", "/payment/intents", "/payment/checkouts"):
+        api.post(path, {})
+        api.post(path, b"{")
+        api.post(path, {}, idempotency_key="short")
+        api.post(path, {"amount": 1, "currency": "EUR"}, idempotency_key="key-shared")
+        api.post(path, {"amount": 2, "currency": "EUR"}, idempotency_key="key-shared")
+    api.post("/payment/intents/pi_none/requery", {}, idempotency_key="short")
+    api.post("/payment/intents/pi_none/requery", b"[]")
+    api.post("/payment/intents/pi_none/requery", {}, idempotency_key="key-shared")
+    for path in ("/payouts", "/payment/intents"):
+        for query in ("per_page=0", "cursor=nonsense", "created_at[gte]=yesterday"):
+            api.get(f"{path}?{query}")
+    expired = Api(api.sandbox, api.sandbox.new_key("expired"))
+    elsewhere = Api(api.sandbox, api.sandbox.new_key(allowlist=["10.0.0.1"]))
+    for method, path, _ in operations():
+        plain = re.sub(r"\{\w+\}", "none" + method, path)
+        for one in (api, expired, elsewhere):
+            one.send(method.upper(), plain, {} if method == "post" else None)
+        api.send(method.upper(), plain, {} if method == "post" else None, scenario="429:3")
+
+
+def read_everything(api: Api) -> None:
+    for path in ("/payouts", "/payment/intents"):
+        for query in ("", "?per_page=2", "?per_page=100&created_at[lte]=2026-01-01"):
+            cursor = api.get(path + query).json["pagination"]["next_cursor"]
+            if cursor:
+                api.get(f"{path}?per_page=2&cursor={cursor}")
+    for country in ("BJ", "ZZ"):
+        api.get(f"/utils/status/payment/method/mtn_bj/{country}")
+
+
+@pytest.fixture(scope="module")
+def seen() -> Seen:
+    return traffic()
+
+
+def test_every_answer_has_exactly_the_fields_that_the_document_names(seen: Seen) -> None:
+    for operation, status, answer in seen.answers:
+        found = list(validator(operation, status, closed=True).iter_errors(json.loads(answer.body)))
+        assert not found, (operation, status, found[0].json_path, found[0].message)
+
+
+def test_every_answer_keeps_to_the_document_as_it_is(seen: Seen) -> None:
+    for operation, status, answer in seen.answers[::3]:
+        assert validator(operation, status, closed=False).is_valid(json.loads(answer.body)), operation
+
+
+def test_every_described_answer_has_been_seen(seen: Seen) -> None:
+    met = {(operation, str(status)) for operation, status, _ in seen.answers}
+    described = {(one["operationId"], status) for *_, one in operations() for status in one["responses"]}
+    assert described == met
+
+
+def test_every_header_is_one_that_the_document_names(seen: Seen) -> None:
+    described = {
+        (one["operationId"], int(status)): set(answer["headers"])
+        for *_, one in operations()
+        for status, answer in one["responses"].items()
+    }
+    for operation, status, answer in seen.answers:
+        assert set(answer.headers) - HEADERS <= described[operation, status], (operation, status)
+        if status == 429:
+            assert set(answer.headers) - HEADERS == described[operation, status]
+
+
+def named_values(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every field within an answer, at any depth."""
+    for inner in value if isinstance(value, list) else ():
+        yield from named_values(inner)
+    for name, inner in value.items() if isinstance(value, dict) else ():
+        yield name, inner
+        yield from named_values(inner)
+
+
+def test_every_field_has_been_seen_with_a_value(seen: Seen) -> None:
+    """So that none is described, and checked, as null alone."""
+    bodies = [json.loads(answer.body) for _, status, answer in seen.answers if status < 300]
+    filled = {name for body in bodies for name, value in named_values(body) if value is not None}
+    described = {name for record in RECORDS.values() for name in record["properties"]}
+    assert described - filled == {"avatar_url", "errors"}, "a sandbox has no pictures of people"
