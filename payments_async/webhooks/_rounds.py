@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 FLOOR: Final = 5.0
 """Seconds between requests about one record (Limits, Polling guidance): 12 a minute."""
-PATIENCE: Final = 5.5
+JITTER: Final = 0.04
+"""Up to this part longer, and a hundredth at least: clocks round."""
+PATIENCE: Final = 6.0
 """Seconds a delivery may have to wait for its look; a longer wait is the service's."""
 MOST_WAITING: Final = 16
 """Deliveries of one URL that wait for the same look."""
@@ -144,21 +146,19 @@ class Rounds:
                     await self._runtime.sleep(delay)
                 batch, waiting[:] = list(waiting), []
                 if batch:
-                    await self._round(token, batch)
+                    await self._answer(await self._look(token, batch), batch)
         finally:
             del self._cases[token]
             _tell([*batch, *waiting], FAILED)
 
-    async def _round(self, token: str, waiters: list[Waiter]) -> None:
-        reading = await self._look(token, waiters)
-        if isinstance(reading, WebhookResponse):
-            _tell(waiters, reading)
+    async def _answer(self, found: Reading | WebhookResponse, waiters: list[Waiter]) -> None:
+        """Say to each delivery what the look came to, and have the record handed over when it is news."""
+        if isinstance(found, WebhookResponse):
+            _tell(waiters, found)
             return
-        record = reading.record
+        record = found.record
         if record is None:
-            _tell(
-                [each for each in waiters if each.hint.record_id == reading.foreign_id is not None], REFUSED
-            )
+            _tell([each for each in waiters if each.hint.record_id == found.foreign_id is not None], REFUSED)
             _tell(waiters, busy(FLOOR))
             return
         own = [each for each in waiters if each.hint.record_id in (None, record.id)]
@@ -174,24 +174,23 @@ class Rounds:
 
     async def _look(self, token: str, waiters: list[Waiter]) -> Reading | WebhookResponse:
         """Read the record, and note when it may be read again: five seconds later for each request made."""
-        claims, requests = waiters[0].ticket.claims, 1
+        claims = waiters[0].ticket.claims
         named = next((each.hint.record_id for each in waiters if each.hint.record_id), None)
         lookup = self._payouts if claims.kind == "payout" else self._payments
+        found: Reading | WebhookResponse
         try:
-            reading = await lookup.read(Want(claims, token, named))
-            requests = reading.requests
+            found = await lookup.read(Want(claims, token, named))
+            requests = found.requests
         except PaymentsError as error:
-            requests = max(1, len(error.attempts))
             log.warning("a webhook delivery could not be checked, the service will try again: %s", error)
-            return busy(FLOOR)
+            found, requests = busy(FLOOR), max(1, len(error.attempts))
         except Exception:
             log.exception("a webhook delivery could not be checked: the service will try again")
-            return FAILED
-        else:
-            return reading
-        finally:
-            self._due.pop(token, None)
-            self._due[token] = self._runtime.monotonic() + FLOOR * requests
+            found, requests = FAILED, 1
+        self._due.pop(token, None)
+        rest = FLOOR * requests * (1.01 + JITTER * self._runtime.random())
+        self._due[token] = self._runtime.monotonic() + rest
+        return found
 
     async def _hand_over(self, record: Trusted, own: list[Waiter]) -> None:
         """Offer the record to one of those who wait; its verdict answers all of them."""

@@ -129,7 +129,7 @@ async def test_a_look_that_cost_many_requests_is_paid_for_with_time(connect: Con
     hook = Hook(connect, Handler(), EMPTY, refusal(404), listed())
     await hook.arrive()
     soon = await hook.arrive()
-    assert (soon.status, soon.headers, hook.reads) == (503, {"Retry-After": "10"}, 2)
+    assert (soon.status, soon.headers, hook.reads) == (503, {"Retry-After": "11"}, 2)
 
 
 @pytest.mark.parametrize("trouble", [refusal(401), refusal(503), lost()])
@@ -228,3 +228,24 @@ async def test_urls_of_one_day_share_a_walk_and_others_have_their_own(connect: C
     assert len(flights) < 5
     assert any("gte%5D=2025-12-31" in url and "lte%5D=2026-01-03" in url for url in flights)
     assert any("gte%5D=2026-01-10" in url and "lte%5D=2026-01-13" in url for url in flights)
+
+
+async def test_a_record_listed_twice_is_one(connect: Connect) -> None:
+    paid = Handler()
+    pair = [{"id": "po_1", "status": status, "reference": "r-1"} for status in ("completed", "pending")]
+    hook = Hook(connect, paid, answer(200, {"data": pair}))
+    assert (await hook.arrive()).status == 200
+    assert paid.states == [("r-1", "completed")], "the newer page item counts"
+
+
+async def test_an_error_further_back_spares_what_was_found(connect: Connect) -> None:
+    paid = Handler()
+    first = {"data": [{"id": "po_1", "reference": "r-1"}], "pagination": {"next_cursor": "c1"}}
+    hook = Hook(connect, paid, listed(), answer(200, first), refusal(401))
+    assert (await hook.arrive()).status == 200
+    urls = [hook.receiver.url_for_payout(f"r-{number}") for number in (1, 2)]
+    with hook.standing_still():  # one walk has just been, so these two wait for the same one
+        looks = [asyncio.create_task(hook.receiver.receive(path=url)) for url in urls]
+        await until(lambda: sum(len(each._payouts._wanted) for each in hook.rounds) == 2)
+    assert [(await look).status for look in looks] == [200, 503]
+    assert len(paid.given) == 2
