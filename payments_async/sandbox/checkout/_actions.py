@@ -52,7 +52,7 @@ def _code(visit: Visit) -> dict[str, object]:
     return {
         "heading": "Enter the code we sent",
         "lead": f"We sent a code of {CODE_DIGITS} digits to {_tail(visit)}.",
-        "simulated": ("phone", "Open the simulated phone to read it"),
+        "simulated": ("phone", "Open the simulated phone"),
         "digits": CODE_DIGITS,
     }
 
@@ -61,7 +61,7 @@ def _approve(visit: Visit) -> dict[str, object]:
     return {
         "heading": "Approve on your phone",
         "lead": f"We sent a request to {_tail(visit)}. Approve it there; this page goes on by itself.",
-        "simulated": ("phone", "Open the simulated phone to approve"),
+        "simulated": ("phone", "Open the simulated phone"),
         "refresh": True,
     }
 
@@ -71,7 +71,7 @@ def _scan(visit: Visit) -> dict[str, object]:
         "heading": "Scan with your wallet app",
         "lead": "Open the app, scan the code and confirm. This page goes on by itself.",
         "qr": qr_code(f"{visit.world.origin}{visit.address('phone')}"),
-        "simulated": ("phone", "Open the simulated wallet app instead of scanning"),
+        "simulated": ("phone", "Open the simulated wallet app"),
         "refresh": True,
     }
 
@@ -86,7 +86,7 @@ def _instructions(visit: Visit) -> dict[str, object]:
             ("Amount", visit.amount),
             ("Reference", visit.payment.reference),
         ),
-        "simulated": ("bank", "Open the simulated bank to send it"),
+        "simulated": ("bank", "Open the simulated bank"),
         "refresh": True,
     }
 

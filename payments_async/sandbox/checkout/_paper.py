@@ -61,6 +61,5 @@ def qr_code(text: str) -> str:
     """An inline SVG with `text` as a QR code: no image to fetch, no `data:` address."""
     import segno  # as late as the templates
 
-    return str(
-        segno.make(text, error="m", micro=False).svg_inline(scale=5, border=4, dark="#000", light="#fff")
-    )
+    code = segno.make(text, error="m", micro=False)
+    return str(code.svg_inline(border=4, omitsize=True, dark="#000", light="#fff"))

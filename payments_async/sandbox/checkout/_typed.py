@@ -37,7 +37,7 @@ def _wrong(field: Field, value: str) -> str:
     if not value:
         return f"Enter your {field.label.lower()}" if field is PHONE else f"Enter the {field.label.lower()}"
     if field is PHONE and not _PHONE.fullmatch(plain_number(value)):
-        return "Enter a phone number of 7 to 15 digits, for example +229 90 00 00 00"
+        return "Enter a phone number of 7 to 15 digits, as in +229\u00a090\u00a000\u00a000\u00a000"
     if len(value) > _LONGEST_NAME:
         return f"{field.label} must have {_LONGEST_NAME} characters or fewer"
     return ""

@@ -18,7 +18,7 @@ _FAILURES: Mapping[str, str] = {
 
 @attrs.frozen
 class Words:
-    """A heading, what it means, and its tone: `good`, `bad`, `quiet` or `busy`."""
+    """A heading, what it means, and its tone: `good`, `bad`, `calm` or `busy`."""
 
     heading: str
     lines: tuple[str, ...]
@@ -32,7 +32,7 @@ def words_for(visit: Visit) -> Words:
 
 def left_words(_: Visit) -> Words:
     """The payer turned back before any attempt."""
-    return Words("You have not paid", ("Nothing was taken from your account.",), "quiet")
+    return Words("You have not paid", ("Nothing was taken from your account.",), "calm")
 
 
 def _waiting(_: Visit) -> Words:
@@ -48,7 +48,7 @@ def _unknown(visit: Visit) -> Words:
         "The payment takes longer than usual, and it may still go through. Please do not pay again.",
         f"{visit.look.brand} will learn the outcome as soon as it is known.",
     )
-    return Words("We do not know the outcome yet", lines, "quiet")
+    return Words("We do not know the outcome yet", lines, "calm")
 
 
 def _failed(visit: Visit) -> Words:
@@ -59,7 +59,7 @@ def _failed(visit: Visit) -> Words:
 
 
 def _cancelled(_: Visit) -> Words:
-    return Words("You cancelled the payment", ("Nothing was taken. You can still pay.",), "quiet")
+    return Words("You cancelled the payment", ("Nothing was taken. You can still pay.",), "calm")
 
 
 def _paid(visit: Visit) -> Words:
@@ -77,9 +77,9 @@ def _expired(visit: Visit) -> Words:
     active = visit.payment.active_attempt
     if active is not None and active.status == "expired":
         doubt = f"If you approved the payment just before the end, ask {brand} before you pay again."
-        return Words("This checkout has expired", (doubt,), "quiet")
+        return Words("This checkout has expired", (doubt,), "calm")
     return Words(
-        "This checkout has expired", (f"Nothing was taken. Go back to {brand} to start again.",), "quiet"
+        "This checkout has expired", (f"Nothing was taken. Go back to {brand} to start again.",), "calm"
     )
 
 
