@@ -100,6 +100,8 @@ def lowest(session: nox.Session) -> None:
         "pytest-cov",
         "hypothesis",
         "aioresponses",
+        "axe-playwright-python",
+        "playwright",
         "jsonschema",
         "schemathesis",
     ]
