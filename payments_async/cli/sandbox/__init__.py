@@ -7,6 +7,7 @@ executing  `payments sandbox exec -- COMMAND …`
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from cyclopts import App, Parameter
@@ -16,34 +17,59 @@ from .._show import Json
 
 Port = Annotated[int | None, Parameter(validator=Number(gte=1, lte=65_535))]
 ProfileName = Literal["observed", "strict", "alternate", "hostile"]
+Speed = Annotated[float, Parameter(validator=Number(gte=0, lte=1_000_000))]
 
 sandbox: Final = App(name="sandbox")
 
 
 @sandbox.default
-def serve(*, port: Port = None, profile: ProfileName = "observed", json: Json = False) -> int:
+def serve(
+    *,
+    port: Port = None,
+    profile: ProfileName = "observed",
+    scenario: str | None = None,
+    speed: Speed = 1.0,
+    state: Path | None = None,
+    json: Json = False,
+) -> int:
     """Start the simulated service and keep it until Ctrl-C.
 
-    Prints its address, its key, and two lines that set them for the clients of a shell. Its records are in
-    memory, and gone when it stops.
+    Prints its address, its key, where its inspector is, and two lines that set address and key for the
+    clients of a shell. Without a state file its records are gone when it stops.
 
     Parameters
     ----------
     port
         Where to listen; 7788, or a free port when that is taken, unless given.
     profile
-        How it behaves where the interface is silent: `strict` refuses what it may, `alternate` does the other
-        thing, `hostile` is as unpleasant as it may.
+        How it behaves where the interface is silent; `hostile` as unpleasantly as it may.
+    scenario
+        What happens to requests and records that nothing else decides: words such as `slow:200ms` or
+        `"fail:RECIPIENT_ERROR after=10s"`.
+    speed
+        Its seconds for one of yours: 60 makes an hour pass in a minute, 0 stands still.
+    state
+        A file in which records, keys and time outlive it; written every two seconds and at the end.
     json
         One JSON object instead of text.
     """
-    from .serving import serve  # brings the sandbox along
+    from .opening import Wishes  # brings the sandbox along
+    from .serving import serve
 
-    return serve(port, profile, as_json=json)
+    return serve(Wishes(port, profile, scenario, speed, state), as_json=json)
 
 
 @sandbox.command(name="exec")
-def execute(command: str, /, *arguments: str, port: Port = None, profile: ProfileName = "observed") -> int:
+def execute(
+    command: str,
+    /,
+    *arguments: str,
+    port: Port = None,
+    profile: ProfileName = "observed",
+    scenario: str | None = None,
+    speed: Speed = 1.0,
+    state: Path | None = None,
+) -> int:
     """Run a command with a simulated service of its own: `payments sandbox exec -- python first.py`.
 
     The command finds it by PAYMENTS_BASE_URL and PAYMENTS_API_KEY; the service ends with it. The exit code
@@ -58,9 +84,15 @@ def execute(command: str, /, *arguments: str, port: Port = None, profile: Profil
     port
         Where to listen; a free port unless given.
     profile
-        How it behaves where the interface is silent: `strict` refuses what it may, `alternate` does the other
-        thing, `hostile` is as unpleasant as it may.
+        How it behaves where the interface is silent; `hostile` as unpleasantly as it may.
+    scenario
+        What happens to requests and records that nothing else decides, in scenario words.
+    speed
+        Its seconds for one of yours.
+    state
+        A file in which records, keys and time outlive it.
     """
     from .executing import execute
+    from .opening import Wishes
 
-    return execute([command, *arguments], port, profile)
+    return execute([command, *arguments], Wishes(port, profile, scenario, speed, state))

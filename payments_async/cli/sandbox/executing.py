@@ -11,19 +11,19 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-from .opening import environment, open_sandbox
+from .opening import Wishes, environment, open_sandbox
 
 NOT_RUNNABLE: Final = 126
 NOT_FOUND: Final = 127
 """What shells answer when a command cannot be run, and when there is none of that name."""
 
 
-def execute(command: Sequence[str], port: int | None, profile: str) -> int:
+def execute(command: Sequence[str], wishes: Wishes) -> int:
     """Run `command` and give its exit code, 128 and the signal's number when a signal ended it.
 
-    Raises ConfigurationError when `port` cannot be had.
+    Raises ConfigurationError for wishes that cannot be fulfilled.
     """
-    with open_sandbox(port, profile) as sandbox:
+    with open_sandbox(wishes) as sandbox:
         return _run(command, {**os.environ, **environment(sandbox)})
 
 

@@ -1,28 +1,46 @@
-"""Where the simulated service listens, and what a program needs to reach it."""
+"""How the simulated service is wished for, where it listens, and what a program needs to reach it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
+import attrs
+
 from ...errors import ConfigurationError
-from ...sandbox import Sandbox
+from ...sandbox import Sandbox, StateError, UnknownWord, VirtualClock
 
 USUAL_PORT: Final = 7788
+INSPECTOR: Final = "/_sandbox/"
+
+
+@attrs.frozen
+class Wishes:
+    """The options that the commands share."""
+
+    port: int | None = None
+    profile: str = "observed"
+    scenario: str | None = None
+    speed: float = 1.0
+    state: Path | None = None
 
 
 @contextmanager
-def open_sandbox(port: int | None, profile: str, *, usual: int | None = None) -> Iterator[Sandbox]:
-    """A serving sandbox on `port`; without one on the `usual` port, or a free one when that is taken.
+def open_sandbox(wishes: Wishes, *, usual: int | None = None) -> Iterator[Sandbox]:
+    """A serving sandbox on the wished port; without one on the `usual`, or a free one when that is taken.
 
-    Raises ConfigurationError when `port` cannot be had.
+    Raises ConfigurationError when the port or the state cannot be had, or the scenario is none.
     """
-    sandbox = _started(port, usual, profile)
     try:
-        yield sandbox
-    finally:
-        sandbox.stop()
+        sandbox = _started(wishes, usual)
+        try:
+            yield sandbox
+        finally:
+            sandbox.stop()
+    except (StateError, UnknownWord) as unfit:
+        raise ConfigurationError(str(unfit)) from unfit
 
 
 def environment(sandbox: Sandbox) -> dict[str, str]:
@@ -30,14 +48,29 @@ def environment(sandbox: Sandbox) -> dict[str, str]:
     return {"PAYMENTS_BASE_URL": sandbox.base_url, "PAYMENTS_API_KEY": sandbox.api_key}
 
 
-def _started(port: int | None, usual: int | None, profile: str) -> Sandbox:
-    wanted = usual if port is None else port
-    sandbox = Sandbox(profile=profile, port=wanted)
+def inspector_of(sandbox: Sandbox) -> str:
+    """The address of its inspector, for a browser."""
+    return sandbox.origin + INSPECTOR
+
+
+def _started(wishes: Wishes, usual: int | None) -> Sandbox:
+    sandbox = _made(wishes, usual if wishes.port is None else wishes.port)
     try:
         sandbox.start()
     except OSError as refused:
-        if port is not None:
-            raise ConfigurationError(f"port {port} cannot be had: {refused.strerror}") from refused
-        sandbox = Sandbox(profile=profile)
+        sandbox.stop()  # leaves the state
+        if wishes.port is not None:
+            raise ConfigurationError(f"port {wishes.port} cannot be had: {refused.strerror}") from refused
+        sandbox = _made(wishes, None)
         sandbox.start()
     return sandbox
+
+
+def _made(wishes: Wishes, port: int | None) -> Sandbox:
+    return Sandbox(
+        profile=wishes.profile,
+        port=port,
+        clock=VirtualClock(speed=wishes.speed),
+        scenario=wishes.scenario,
+        state=wishes.state,
+    )

@@ -11,32 +11,36 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from .._exit import Exit
-from .opening import USUAL_PORT, environment, open_sandbox
+from .opening import USUAL_PORT, Wishes, environment, inspector_of, open_sandbox
 
 
-def serve(port: int | None, profile: str, *, as_json: bool) -> Exit:
-    """Serve until Ctrl-C or SIGTERM; ConfigurationError when `port` cannot be had."""
+def serve(wishes: Wishes, *, as_json: bool) -> Exit:
+    """Serve until Ctrl-C or SIGTERM; ConfigurationError for wishes that cannot be fulfilled."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
-        with suppress(KeyboardInterrupt), open_sandbox(port, profile, usual=USUAL_PORT) as sandbox:
-            tell(environment(sandbox), profile, as_json=as_json)
+        with suppress(KeyboardInterrupt), open_sandbox(wishes, usual=USUAL_PORT) as sandbox:
+            tell(environment(sandbox), inspector_of(sandbox), wishes, as_json=as_json)
             wait()
     finally:
         signal.signal(signal.SIGTERM, before)
     return Exit.DONE
 
 
-def tell(variables: Mapping[str, str], profile: str, *, as_json: bool) -> None:
+def tell(variables: Mapping[str, str], inspector: str, wishes: Wishes, *, as_json: bool) -> None:
     """Print where the service is, at once, for whoever waits for it on a pipe."""
     base_url, api_key = variables["PAYMENTS_BASE_URL"], variables["PAYMENTS_API_KEY"]
     if as_json:
-        text = json.dumps({"base_url": base_url, "api_key": api_key, "profile": profile})
+        told = {"base_url": base_url, "api_key": api_key, "inspector": inspector, "profile": wishes.profile}
+        text = json.dumps(told)
     else:
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
+        kept = f"  State      {wishes.state}\n" if wishes.state is not None else ""
         text = (
             "payments sandbox  a simulated service on this machine; nothing leaves it\n\n"
             f"  Base URL   {base_url}\n"
-            f"  API key    {api_key}\n\n"
+            f"  API key    {api_key}\n"
+            f"  Inspector  {inspector}\n"
+            f"{kept}\n"
             f"For the programs of another terminal:\n\n{exports}\n\n"
             "Ctrl-C stops it."
         )
