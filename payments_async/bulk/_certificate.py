@@ -59,6 +59,8 @@ class Certificate:
                 currency: {state: as_text(amount) for state, amount in sums.items()}
                 for currency, sums in report.sums.items()
             },
+            "finals": dict(report.finals),
+            "failed": report.failed,
             "ledger": attrs.asdict(self.check),
             "list": attrs.asdict(self.audit),
         }

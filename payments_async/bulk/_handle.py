@@ -179,14 +179,16 @@ _ERRORS: Final[dict[str, tuple[type[LedgerError], str]]] = {
 }
 
 
-async def open_handle(path: str, *, create: bool, pid: int, since: float) -> Handle:
+async def open_handle(path: str, *, create: bool, pid: int, since: float, looks: bool = False) -> Handle:
     """Lock the ledger at `path` and open it; `create` makes the file when there is none.
+
+    `looks` is told to whoever finds it locked meanwhile.
 
     Raises LedgerMissing, LedgerOnNetwork, LedgerReadOnly, LedgerLocked, LedgerExposed, LedgerForeign or
     LedgerDamaged; then nothing stays open.
     """
     path = _located(path, create=create)
-    lock = LedgerLock.acquire(path, pid=pid, since=since)
+    lock = LedgerLock.acquire(path, pid=pid, since=since, looks=looks)
     try:
         # only now: closing a handle to a file ends the locks that SQLite has on it in this process
         prepare(path)

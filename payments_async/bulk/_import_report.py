@@ -20,7 +20,7 @@ class ImportReport:
     rows: int
     """Rows of the batch."""
     totals: Mapping[str, Decimal]
-    """{currency: the sum of their amounts, major units}."""
+    """{currency: the sum of their amounts, major units}, rows that were called off included."""
     is_new: bool
     """Whether they were imported now, or would be by `load`; False when the ledger has them already."""
     skipped: int
@@ -35,3 +35,10 @@ class ImportReport:
     """Of a preview: the first rows that the ledger has otherwise."""
     differing: int = 0
     """How many such rows there are in all."""
+    payable: Mapping[str, Decimal] = attrs.field(
+        default=attrs.Factory(lambda self: self.totals, takes_self=True)
+    )
+    """{currency: what is paid when every row is}: `totals` without the rows that were called off.
+
+    This is what there is to confirm before paying.
+    """

@@ -36,14 +36,20 @@ class LedgerReader:
 
     @classmethod
     async def open(
-        cls, path: str | os.PathLike[str], *, clock: Callable[[], Moment], create: bool = False
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        clock: Callable[[], Moment],
+        create: bool = False,
+        looks: bool = False,
     ) -> Self:
         """Open and lock the ledger at `path`, and see that its end is as it was written.
 
         With `create`, a missing file is made (mode 0600), and one that holds no batch yet is taken. `clock`
-        gives the moment of each entry; its `session` names this run.
+        gives the moment of each entry; its `session` names this run. `looks`: it is opened for a moment only.
         """
-        handle = await open_handle(os.fspath(path), create=create, pid=os.getpid(), since=clock().wall)
+        pid, since = os.getpid(), clock().wall
+        handle = await open_handle(os.fspath(path), create=create, pid=pid, since=since, looks=looks)
         ledger = cls(handle, clock)
         try:
             await ledger._begin(create=create)

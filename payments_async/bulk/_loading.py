@@ -17,6 +17,7 @@ from ._reading import Reading
 from ._records import Binding, NewRow
 from ._rows_in import Naming
 from ._siblings import paid_elsewhere
+from ._totals import payable
 from .errors import SourceUnreadable
 from .ledger import Ledger
 from .sources import Item, IterableSource, Source, open_source
@@ -127,7 +128,8 @@ async def _known(ledger: Ledger, place: Place, source: Source, wishes: Wishes, s
             edited = attrs.evolve(given, input_hash=reading.fingerprint, input_stat=stat)
             return await _edited(ledger, source, wishes, edited)
     header = ledger.header
-    return ImportReport(given.batch_id, header.rows, dict(header.totals), False, 0, ())
+    worth = payable(ledger.totals)
+    return ImportReport(given.batch_id, header.rows, dict(header.totals), False, 0, (), payable=worth)
 
 
 async def _edited(ledger: Ledger, source: Source, wishes: Wishes, binding: Binding) -> ImportReport:
@@ -148,6 +150,7 @@ async def _edited(ledger: Ledger, source: Source, wishes: Wishes, binding: Bindi
         (*again, *same, *reading.warnings),
         made.corrected,
         made.cancelled,
+        payable=payable(ledger.totals),
     )
 
 

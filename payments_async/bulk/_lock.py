@@ -43,10 +43,14 @@ class LedgerLock:
     _since: float
     mark: HighWater | None
     """What was written when the ledger was used last; None when there is nothing, or nothing readable."""
+    _looks: bool = False
 
     @classmethod
-    def acquire(cls, ledger: str, *, pid: int, since: float) -> Self:
-        """Take the lock of the ledger at this path. Raises LedgerLocked, LedgerReadOnly."""
+    def acquire(cls, ledger: str, *, pid: int, since: float, looks: bool = False) -> Self:
+        """Take the lock of the ledger at this path; `looks`: for a moment, only to look at it.
+
+        Raises LedgerLocked, LedgerReadOnly.
+        """
         path = f"{ledger}.lock"
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -55,8 +59,9 @@ class LedgerLock:
         said = _read(descriptor)
         if not _locked(descriptor):
             os.close(descriptor)
-            raise LedgerLocked(ledger, pid=_pid_of(said), since=_since_of(said))
-        lock = cls(path, descriptor, pid, since, _mark_of(_read(descriptor)))
+            looked_at = said.get("looks") is True
+            raise LedgerLocked(ledger, pid=_pid_of(said), since=_since_of(said), looks=looked_at)
+        lock = cls(path, descriptor, pid, since, _mark_of(_read(descriptor)), looks)
         lock._write(lock.mark)
         return lock
 
@@ -67,11 +72,14 @@ class LedgerLock:
 
     def release(self) -> None:
         """Let others have the ledger. The file stays: to remove it would let two runs lock two files."""
+        if os.getpid() == self._pid:  # a forked child has the lock too, which only closing would leave to it
+            _unlock(self._descriptor)
         os.close(self._descriptor)
 
     def _write(self, mark: HighWater | None) -> None:
         seen = attrs.asdict(mark) if mark else None
-        text = json.dumps({"pid": self._pid, "since": self._since, "mark": seen})
+        said = {"pid": self._pid, "since": self._since, "looks": self._looks, "mark": seen}
+        text = json.dumps(said)
         with contextlib.suppress(OSError):  # a second witness only: the ledger itself is what counts
             os.pwrite(self._descriptor, text.ljust(_SIZE - 1).encode() + b"\n", 0)
 
@@ -84,6 +92,12 @@ def _locked(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _unlock(descriptor: int) -> None:
+    import fcntl
+
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def _read(descriptor: int) -> dict[str, Any]:

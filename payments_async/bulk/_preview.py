@@ -14,6 +14,7 @@ from ._loading import Wishes, require_place, same_file, stat_of
 from ._reading import Reading
 from ._records import Binding
 from ._siblings import paid_elsewhere
+from ._totals import payable
 from .errors import SourceUnreadable
 from .ledger import Ledger
 from .ledger_errors import LedgerDuplicates
@@ -63,7 +64,8 @@ async def _beside(
     ledger: Ledger, binding: Binding, source: Source, wishes: Wishes, stat: str
 ) -> ImportReport:
     header = ledger.header
-    known = ImportReport(binding.batch_id, header.rows, dict(header.totals), False, 0, ())
+    worth = payable(ledger.totals)
+    known = ImportReport(binding.batch_id, header.rows, dict(header.totals), False, 0, (), payable=worth)
     if same_file(binding, stat):
         return known
     reading = wishes.reading(source)

@@ -19,6 +19,7 @@ from ..errors import (
 from ..models import Payout
 from ..models._response import is_replayed
 from ._attempts import Record, Reply
+from ._learning import failure_of, status_of
 
 _LONGEST: Final = 500
 
@@ -31,6 +32,8 @@ class Posted:
     status: str | None = None
     """The payout's status, when one was made."""
     final: bool = False
+    failure: str | None = None
+    """Why the payout that was made is over and did not arrive, in a word."""
     code: str | None = None
     """What went wrong, in a word: `HTTP 422`, `timeout`."""
     message: str | None = attrs.field(default=None, repr=False)
@@ -45,7 +48,7 @@ def succeeded(payout: Payout) -> Posted:
     replayed = answer is not None and answer.replayed
     status = 200 if answer is None else answer.status
     reply = Reply(status, replayed=replayed, record="matching", payout_id=payout.id or "")
-    return Posted(reply, payout.status, payout.is_final)
+    return Posted(reply, status_of(payout), payout.is_final, failure=failure_of(payout))
 
 
 def failed(error: PaymentsError, reference: str) -> Posted:

@@ -11,6 +11,7 @@ from . import _closing
 from ._closing import Tally
 from ._records import Ends, Header, Totals
 from ._states import RowState
+from ._totals import payable
 
 
 @attrs.frozen
@@ -31,7 +32,7 @@ class BatchReport(Progress):
 
     batch_id: str
     totals: Mapping[str, Decimal]
-    """{currency: the sum of all rows, major units}."""
+    """{currency: the sum of all rows, major units}, those that were called off included."""
     complete: bool
     """Whether nothing is left to do: every row created, rejected, in conflict or cancelled."""
     balanced: bool
@@ -48,6 +49,13 @@ class BatchReport(Progress):
     """{final status, as the service calls it: created rows whose payouts have ended so}, as last read."""
     failed: int = 0
     """Created rows whose payouts are final and did not arrive: `retry_failed` is for these."""
+
+    @property
+    def payable(self) -> dict[str, Decimal]:
+        """{currency: what is paid when every row is}: `totals` without the rows that were called off."""
+        return payable(
+            {(state, code): (1, total) for code, sums in self.sums.items() for state, total in sums.items()}
+        )
 
     @property
     def awaited(self) -> int:

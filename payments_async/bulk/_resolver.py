@@ -12,12 +12,12 @@ from ..models import Payout
 from . import _states
 from ._ages import Moment, age, since_last_send, walk_start
 from ._doubts import LOOKS, Doubt, Doubts, Taken
-from ._evidence import testify
 from ._identifiers import Identity
+from ._learning import settled
 from ._mirror import Bits
 from ._outcomes import Recorder
 from ._records import Claim, LedgerRow, Outcome, Resend
-from ._rules import WITNESSED, Finding, Resolution, Walk, after_walk
+from ._rules import Finding, Resolution, Walk, after_walk
 from ._service import Service, day_of
 from ._states import RowState
 from ._stopping import Stopping
@@ -137,14 +137,8 @@ class Resolver:
 
     async def _settle(self, row: LedgerRow, payout: Payout) -> None:
         """What the list shows under a row's reference decides."""
-        finding = WITNESSED[testify(row, payout)].finding
-        if finding is Finding.CONFIRM:
-            made = _states.confirm(row.known, payout.id or "")
-            await self._recorder.put(Outcome(row.number, made, payout.status, payout.is_final))
-        elif finding is Finding.CONTRADICT:
-            await self._record(row, _states.contradict(row.known), "reference of another payout")
-        else:
-            await self._record(row, _states.doubt(row.known))
+        learned = settled(row, payout) or Outcome(row.number, _states.doubt(row.known))
+        await self._recorder.put(learned)
 
     async def _absent(self, taken: Taken, walked: _Walked) -> AsyncGenerator[Claim, None]:
         """What follows for the rows that the walk has not shown."""

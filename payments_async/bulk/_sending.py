@@ -126,7 +126,8 @@ class Sender:
         reply, known = posted.reply, row.known
         if step is Step.CONFIRM:
             made = _states.confirm(known, reply.payout_id)
-            await self._recorder.put(Outcome(row.number, made, posted.status, posted.final))
+            learned = Outcome(row.number, made, posted.status, posted.final, failure_code=posted.failure)
+            await self._recorder.put(learned)
         elif step is Step.REJECT:
             refused = Outcome(row.number, _states.refuse(known))
             await self._recorder.put(

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("payments_async")
 _STATUS_EVERY: Final = 1.0
+_LOOKS: Final = 5.0
+"""Seconds that somebody who only looks is waited for: `status` takes a moment, `check` may take longer."""
+_LOOK_AGAIN: Final = 0.05
 OnProgress = Callable[[Progress], object]
 
 
@@ -38,9 +41,22 @@ class Session:
 
     async def open(self) -> None:
         """Open and lock the ledger. Raises LedgerError."""
-        from .ledger import Ledger
+        self._ledger = await self._open(create=self._create, looks=self._service is None)
 
-        self._ledger = await Ledger.open(self._path, clock=self.moment, create=self._create)
+    async def _open(self, *, create: bool = False, looks: bool) -> Ledger:
+        """The ledger, once those have left it who only look; whoever works on it is not waited for."""
+        from .ledger import Ledger
+        from .ledger_errors import LedgerLocked
+
+        runtime = SYSTEM if self._service is None else self._service.runtime
+        until = runtime.monotonic() + _LOOKS
+        while True:
+            try:
+                return await Ledger.open(self._path, clock=self.moment, create=create, looks=looks)
+            except LedgerLocked as locked:
+                if not locked.looks or runtime.monotonic() >= until:
+                    raise
+            await runtime.sleep(_LOOK_AGAIN)
 
     async def close(self) -> None:
         """Close the ledger."""
@@ -56,11 +72,10 @@ class Session:
             yield await self._opened(stack)
 
     async def _opened(self, stack: contextlib.AsyncExitStack) -> Ledger | None:
-        from .ledger import Ledger
         from .ledger_errors import LedgerMissing
 
         try:
-            return await stack.enter_async_context(await Ledger.open(self._path, clock=self.moment))
+            return await stack.enter_async_context(await self._open(looks=True))
         except LedgerMissing:  # there is none, or its import did not end
             return None
 

@@ -58,6 +58,13 @@ def by_currency(totals: Totals) -> dict[str, Decimal]:
     return sums
 
 
+def payable(totals: Totals) -> dict[str, Decimal]:
+    """{currency: what is paid when every row is}: the sum of all rows that were not called off."""
+    return by_currency(
+        {place: total for place, total in totals.items() if place[0] is not RowState.CANCELLED}
+    )
+
+
 def disagreements(kept: Totals, counted: Totals) -> list[str]:
     """Each place where the kept totals and the counted ones differ, in words."""
     found = []

@@ -161,6 +161,21 @@ async def test_a_rejected_row_that_is_removed_is_not_called_off(
     assert told(caught.value) == [(2, "removed", (), RowState.REJECTED)]
 
 
+async def test_what_is_to_pay_is_told_without_rows_that_were_called_off(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    all_rows, to_pay = {"XOF": Decimal("6.03")}, {"XOF": Decimal("3.02")}
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        begun = await batch.load(items(3))
+        assert (begun.totals, begun.payable) == (all_rows, all_rows)
+        edited = await batch.load(items(2), accept_edits=True)
+        again, seen = await batch.load(items(2)), await batch.preview(items(2))
+        for report in (edited, again, seen, batch.status()):
+            assert (report.totals, report.payable) == (all_rows, to_pay)
+        await batch.run()
+        assert batch.status().payable == to_pay
+
+
 async def test_a_row_that_was_called_off_does_not_come_back(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:

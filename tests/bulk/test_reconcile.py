@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -124,6 +125,9 @@ async def test_statuses_are_mirrored_and_a_clean_batch_is_certified(service: San
         assert certificate.is_clean
         assert certificate.audit.seen == 150
         assert batch.status().finals == {"completed": 149, "failed": 1}
+        said = json.loads(certificate.to_json())
+        assert (certificate.report.finals, certificate.report.failed) == (said["finals"], said["failed"])
+        assert (said["finals"], said["failed"]) == ({"completed": 149, "failed": 1}, 1)
         assert batch.status().failed == certificate.report.failed == 1
     assert len(told) == 2
 

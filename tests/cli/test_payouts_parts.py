@@ -87,7 +87,7 @@ def test_a_confirmation_is_recognised_only_when_nothing_differs() -> None:
 def test_figures_add_up_and_leave_cancelled_rows_out_of_what_is_to_be_paid() -> None:
     seen = figures(created=4, rejected=1, in_doubt=2, new=3, cancelled=2)
     assert (seen.rows, seen.done, seen.is_untouched) == (12, 7, False)
-    assert seen.totals() == {"XOF": Decimal("15.00")}
+    assert seen.payable() == {"XOF": Decimal("15.00")}
     assert seen.facts()["sums"]["XOF"]["created"] == "6.00"
     assert figures(new=3, cancelled=1).is_untouched
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.bulk import _ledger_file, _opening
+from payments_async import AsyncPayments
+from payments_async.bulk import _ledger_file, _opening, _placing
 from payments_async.bulk._handle import Handle, Purpose
 from payments_async.bulk.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerBroken, LedgerError, LedgerFull
@@ -210,6 +211,37 @@ def test_a_full_disk_stops_before_anything_is_sent(here: Here, monkeypatch: pyte
     monkeypatch.setattr(_ledger_file.Ballast, "ready", lambda self: False)
     here("run", "june.csv").assert_one_message(Exit.USAGE, "no room is left on the disk", "make room")
     assert here.sandbox.books.payouts() == []
+
+
+def test_a_full_disk_before_the_first_intent_can_be_mended_and_gone_on_after(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert here("run", "june.csv", "--max-rows", "1").code == Exit.RESUMABLE
+
+    async def refuse(*_: object) -> None:
+        raise LedgerFull("june.csv.ledger", "the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_placing, "require_place", refuse)
+        here("run", "june.csv").assert_one_message(Exit.RESUMABLE, "the disk is full", "make room")
+    assert here("run", "june.csv").code == Exit.DONE
+    assert_paid_once(here.sandbox, 4)
+
+
+def test_the_command_has_a_connection_for_each_row_under_way_and_some_beside(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def watched(**options: object) -> AsyncPayments:
+        seen.append(options["max_connections"])
+        return AsyncPayments(**options)  # type: ignore[arg-type] # passed on as they came
+
+    monkeypatch.setattr(working, "AsyncPayments", watched)
+    assert here("run", "june.csv").code == Exit.DONE
+    assert here("run", "june.csv", "--concurrency", "7").code == Exit.DONE
+    assert here("reconcile", "june.csv.ledger").code == Exit.DONE
+    assert seen == [288, 39, 32]
 
 
 def test_a_ledger_deleted_in_mid_run_stops_it_and_the_same_command_pays_the_rest(

@@ -238,9 +238,9 @@ _AT_THE_GATE = (
     (0.085, 408),
     (0.09, 401),
     (0.095, 403),
-    (0.10, 404),
-    (0.105, 302),
-    (0.12, 200),
+    (0.115, 404),
+    (0.135, 302),
+    (0.15, 200),
 )
 """Cumulative probabilities. The 200 is a captive portal's page: nothing was created."""
 

@@ -278,6 +278,21 @@ def test_ctrl_c_stops_the_run_in_order(client: Payments, service: Sandbox, ledge
     assert paid_once(service, 300)
 
 
+def test_ctrl_c_ends_the_following_and_the_batch_stays_in_use(
+    client: Payments, service: Sandbox, ledger: Path
+) -> None:
+    with PayoutBatch.open(ledger, client) as batch:
+        batch.load(items(3))
+        assert batch.run().exit_code == 0
+        with pytest.raises(KeyboardInterrupt):
+            batch.follow(600.0, lambda _: interrupt_main_thread())
+        assert batch.check().findings == ()
+        assert batch.status().counts[RowState.CREATED] == 3
+        assert batch.run().exit_code == 0
+        assert batch.reconcile().check.findings == ()
+    assert paid_once(service, 3)
+
+
 def test_a_second_ctrl_c_cuts_the_run_off_and_the_next_one_goes_on(
     sandbox: Sandbox, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -149,7 +149,7 @@ class Bar:
 
 
 def _money(figures: Figures) -> Iterator[str]:
-    totals = figures.totals()
+    totals = figures.payable()
     moved = {currency: grouped(figures.sum_of(currency, "created")) for currency in totals}
     wide = max((len(amount) for amount in moved.values()), default=0)
     wide_total = max((len(grouped(total)) for total in totals.values()), default=0)

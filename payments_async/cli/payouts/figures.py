@@ -53,8 +53,8 @@ class Figures:
         """What the rows in these states come to, major units."""
         return sum((self.sums[currency].get(state, Decimal(0)) for state in states), Decimal(0))
 
-    def totals(self) -> dict[str, Decimal]:
-        """{currency: what is to be paid in all}: every row but the cancelled ones."""
+    def payable(self) -> dict[str, Decimal]:
+        """{currency: what is paid when every row is}: all rows but the cancelled ones."""
         wanted = [state for state in STATES if state != "cancelled"]
         return {currency: self.sum_of(currency, *wanted) for currency in self.sums}
 

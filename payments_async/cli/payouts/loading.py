@@ -15,7 +15,7 @@ from .advice import counted
 from .board import board_on
 from .confirming import is_live
 from .reading import Watched, readable
-from .totals import flags, grouped, plain
+from .totals import Money, flags, grouped, plain
 from .working import Stage, paying
 
 _SHOWN = 20
@@ -70,21 +70,24 @@ async def preview(order: Order, stage: Stage) -> Exit:
         if report.differing > len(report.differences[:_SHOWN]):
             stage.show.step("Edited", f"and {report.differing - _SHOWN:,} more rows", good=False)
         if not has_key or is_live(os.environ["PAYMENTS_API_KEY"]):
-            stage.show.step("Confirm", f"a live key wants {flags(report.totals)}")
+            stage.show.step("Confirm", f"a live key wants {flags(report.payable)}")
     return Exit.REFUSED if report.differing else Exit.DONE
 
 
 def _came_to(report: ImportReport) -> str:
-    told = [f"{counted(report.rows, 'payout')}, {_money(report)}"]
+    told = [f"{counted(report.rows, 'payout')}, {_money(report.totals)}"]
     told += [] if report.is_new else ["the ledger has them already"]
     told += [f"{counted(report.skipped, 'row')} with faults left out"] if report.skipped else []
     told += [f"{counted(report.corrected, 'row')} corrected"] if report.corrected else []
     told += [f"{counted(report.cancelled, 'row')} called off"] if report.cancelled else []
+    told += [f"{_money(report.payable)} to pay, without rows called off"] * (report.payable != report.totals)
     return "; ".join(told)
 
 
-def _money(report: ImportReport) -> str:
-    return ", ".join(f"{currency} {grouped(total)}" for currency, total in sorted(report.totals.items()))
+def _money(totals: Money) -> str:
+    return (
+        ", ".join(f"{currency} {grouped(total)}" for currency, total in sorted(totals.items())) or "nothing"
+    )
 
 
 def _tell(name: str, text: str, report: ImportReport, order: Order, stage: Stage) -> None:
@@ -95,6 +98,7 @@ def _tell(name: str, text: str, report: ImportReport, order: Order, stage: Stage
         batch_id=report.batch_id,
         rows=report.rows,
         totals={currency: plain(total) for currency, total in sorted(report.totals.items())},
+        payable={currency: plain(total) for currency, total in sorted(report.payable.items())},
         is_new=report.is_new,
         skipped=report.skipped,
         corrected=report.corrected,

@@ -71,7 +71,7 @@ Duration = Annotated[float, Parameter(converter=_seconds, metavar="DURATION", sh
 Amount = Annotated[Decimal | None, Parameter(converter=_amount, metavar="AMOUNT")]
 Share = Annotated[float | None, Parameter(converter=_share, metavar="SHARE")]
 Rows = Annotated[int | None, Parameter(validator=Number(gte=1), metavar="N")]
-Concurrency = Annotated[int, Parameter(validator=Number(gte=1, lte=256), metavar="N")]
+Concurrency = Annotated[int, Parameter(validator=Number(gte=1, lte=1024), metavar="N")]
 Totals = Annotated[list[str] | None, Parameter(metavar='"CUR AMOUNT"', negative="")]
 RowNumbers = Annotated[
     list[Annotated[int, Parameter(validator=Number(gte=1))]] | None, Parameter(name="--row", negative="")

@@ -19,7 +19,7 @@ class Watched(Source):
     def __init__(self, source: Source, tell: Callable[[int], object]) -> None:
         super().__init__()
         self._source, self._tell = source, tell
-        self.name = source.name
+        self.name: str = source.name
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override] # the source's own, known once reading has begun

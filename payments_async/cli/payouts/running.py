@@ -28,7 +28,11 @@ async def pay(order: Order, stage: Stage) -> Exit:
     order.check()
     if order.dry_run:
         return await preview(order, stage)
-    async with paying(order.base_url) as client, PayoutBatch.open(order.ledger, client) as batch:
+    concurrency = order.pace["concurrency"]
+    async with (
+        paying(order.base_url, concurrency=concurrency) as client,
+        PayoutBatch.open(order.ledger, client) as batch,
+    ):
         stage.show.heading(order.file, f"ledger {order.ledger}")
         await load(batch, order, stage)
         _confirm(batch, order, stage)
@@ -40,7 +44,7 @@ def _confirm(batch: PayoutBatch, order: Order, stage: Stage) -> None:
     said = beside.status_said(order.ledger).get("input_hash")
     key = os.environ["PAYMENTS_API_KEY"]
     place = f"{order.base_url or os.environ['PAYMENTS_BASE_URL']} {read_key(key).fingerprint}"
-    wanted = Confirmation(batch.status().batch_id, str(said or ""), place, figures.totals())
+    wanted = Confirmation(batch.status().batch_id, str(said or ""), place, figures.payable())
     live = is_live(key)
     asking = Asking(order.confirm_total, live, stage.interrupts.asking, terminal())
     how = confirm(wanted, figures.rows - figures.counts["cancelled"], order.ledger, asking)

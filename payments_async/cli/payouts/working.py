@@ -25,11 +25,14 @@ from .board import Board
 from .failures import told
 from .figures import Figures
 from .signals import Interrupts, listening
+from .totals import plain
 
 R = TypeVar("R")
 _LONG: Final = 40
+_BESIDE: Final = 32
+"""Connections for what is read beside the payouts."""
 _APP: Final = "payouts-cli"
-_FAILED: Final = (LedgerBroken, LedgerDamaged, LedgerFull, LedgerGone, LedgerReadOnly)
+_FAILED: Final = (LedgerBroken, LedgerDamaged, LedgerGone, LedgerReadOnly)
 """With payouts under way, these leave open what the ledger knows."""
 
 
@@ -90,15 +93,19 @@ def _require_extra() -> None:
 
 
 @asynccontextmanager
-async def paying(base_url: str | None) -> AsyncIterator[AsyncPayments]:
-    """A client with the key of PAYMENTS_API_KEY. Raises Ended or ConfigurationError."""
+async def paying(base_url: str | None, *, concurrency: int = 0) -> AsyncIterator[AsyncPayments]:
+    """A client with the key of PAYMENTS_API_KEY, and a connection for each row that can be under way.
+
+    Raises Ended or ConfigurationError.
+    """
     if not os.environ.get("PAYMENTS_API_KEY"):
         missing = "no API key: set PAYMENTS_API_KEY to the project's secret key (sk_live_… or sk_sandbox_…)"
         raise Ended(missing, Exit.USAGE)
     if not (base_url or os.environ.get("PAYMENTS_BASE_URL")):
         missing = "no base URL: pass --base-url or set PAYMENTS_BASE_URL to the address that ends in /v1"
         raise Ended(missing, Exit.USAGE)
-    async with AsyncPayments(base_url=base_url, app_info=_APP) as client:
+    connections = concurrency + _BESIDE
+    async with AsyncPayments(base_url=base_url, app_info=_APP, max_connections=connections) as client:
         yield client
 
 
@@ -111,6 +118,8 @@ async def recorded(ledger: str, running: Awaitable[R]) -> R:
         return await running
     except OutcomesUnrecorded as error:
         raise Ended(f"{error}. {_kept(ledger, error)}", _code_of(error)) from error
+    except LedgerFull as error:  # what was sent is recorded; an intent that is not was not sent
+        raise Ended(told(error), Exit.RESUMABLE) from error
     except _FAILED as error:
         raise Ended(told(error), Exit.OUTCOME_UNKNOWN) from error
 
@@ -160,6 +169,7 @@ def result(report: BatchReport, code: int, todo: Iterable[str]) -> dict[str, Any
         "complete": report.complete,
         "balanced": report.balanced,
         "stopped": report.stopped,
+        "payable": {currency: plain(total) for currency, total in sorted(report.payable.items())},
         "finals": dict(report.finals),
         "failed": report.failed,
         "awaited": report.awaited,

@@ -31,10 +31,10 @@ ABLATED = (
     "conflict_is_not_failure",
     "refusal_needs_no_doubt",
     "credentials_halt",
+    "wrong_address_halts",
     "throttling_keeps_row",
     "doubt_outlives_crash",
     "key_names_epoch",
-    "key_names_revision",
     "epoch_waits_for_abandoned",
 )
 """Safeguards that the real engine asks for by name, so that they can be turned off in it."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
 
-from payments_async.bulk import _resolver, _sending
+from payments_async.bulk import _learning, _resolver, _sending
 from payments_async.bulk._attempts import Reply, Step, after_attempt, kind_of
 from payments_async.bulk._evidence import testify
 from payments_async.bulk._rules import Resolution, after_walk
@@ -35,6 +35,6 @@ def counted(note: Callable[[str], None]) -> Iterator[None]:
     with (
         patch.object(_sending, "after_attempt", answered),
         patch.object(_resolver, "after_walk", resolved),
-        patch.object(_resolver, "testify", found),
+        patch.object(_learning, "testify", found),
     ):
         yield

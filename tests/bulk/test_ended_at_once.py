@@ -1,0 +1,40 @@
+"""Payouts that are over, without having arrived, when the engine first hears of them: it keeps why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from payments_async.bulk import PayoutBatch, RowState
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import in_process, items, ledger_rows, steady_ledgers
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_why_a_payout_failed_is_recorded_with_its_creation(
+    service: Sandbox, tmp_path: Path, answered: bool
+) -> None:
+    if not answered:  # as often as it is posted: the list then shows what became of it
+        service.on("payouts.create", description="row 1").respond("lost_response", times=8)
+    service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR immediate")
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        report = await batch.run()
+        row, _ = await ledger_rows(batch)
+        assert (row.state, row.service_status, row.final) == (RowState.CREATED, "failed", True)
+        assert row.failure_code == "RECIPIENT_ERROR"
+        assert (report.failed, report.finals["failed"]) == (1, 1)

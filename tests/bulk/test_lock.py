@@ -1,0 +1,122 @@
+"""The lock on a ledger: given back by whoever took it, and waited for where somebody only looks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from payments_async import AsyncPayments
+from payments_async.bulk import PayoutBatch
+from payments_async.bulk._lock import LedgerLock
+from payments_async.bulk.ledger_errors import LedgerLocked
+from payments_async.sandbox import Sandbox
+from tests.support.batches import in_process, items, paid, runtime_of
+
+
+@pytest.fixture
+def service() -> Iterator[Sandbox]:
+    """A sandbox that is called in process."""
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+def taken(path: Path, *, looks: bool = False, pid: int | None = None) -> LedgerLock:
+    """The lock of a ledger, as this process holds it."""
+    return LedgerLock.acquire(str(path), pid=os.getpid() if pid is None else pid, since=1.0, looks=looks)
+
+
+@contextmanager
+def forked() -> Iterator[None]:
+    """While inside, a forked child has every file that this process has open."""
+    until, end = os.pipe()
+    child = os.fork()
+    if not child:  # pragma: no cover - another process
+        os.close(end)
+        os.read(until, 1)
+        os._exit(0)
+    try:
+        yield
+    finally:
+        os.close(end)
+        os.close(until)
+        os.waitpid(child, 0)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_lock_given_back_is_free_though_a_forked_child_lives(tmp_path: Path) -> None:
+    lock = taken(tmp_path / "l")
+    with forked():
+        lock.release()
+        taken(tmp_path / "l").release()
+
+
+def test_a_child_that_lets_go_leaves_its_parent_the_lock(tmp_path: Path) -> None:
+    lock = taken(tmp_path / "l", pid=os.getppid())  # as a child has it from its parent
+    kept = os.dup(lock._descriptor)
+    try:
+        lock.release()
+        with pytest.raises(LedgerLocked):
+            taken(tmp_path / "l")
+    finally:
+        os.close(kept)
+
+
+def test_whoever_finds_a_ledger_locked_learns_whether_somebody_only_looks(tmp_path: Path) -> None:
+    for looks in (True, False):
+        lock = taken(tmp_path / "l", looks=looks)
+        with pytest.raises(LedgerLocked) as locked:
+            taken(tmp_path / "l")
+        assert locked.value.looks is looks
+        lock.release()
+
+
+@pytest.mark.parametrize("looking", [True, False])
+async def test_a_batch_waits_until_a_looker_has_gone(service: Sandbox, tmp_path: Path, looking: bool) -> None:
+    async with in_process(service) as client:
+        await paid(tmp_path / "l", client, items(2))
+        client_of_the_next: AsyncPayments | None = None if looking else client
+        lock = taken(tmp_path / "l", looks=True)
+        opening = asyncio.ensure_future(PayoutBatch.open(tmp_path / "l", client_of_the_next).__aenter__())
+        await asyncio.sleep(0)  # it has found the lock taken
+        assert not opening.done()
+        lock.release()
+        batch = await opening
+        assert batch.status().complete
+        await batch.__aexit__()
+
+
+async def test_a_looker_that_stays_is_not_waited_for_for_ever(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client:
+        await paid(tmp_path / "l", client, items(2))
+        lock, began = taken(tmp_path / "l", looks=True), runtime_of(client).monotonic()
+        with pytest.raises(LedgerLocked) as locked:
+            await PayoutBatch.open(tmp_path / "l", client).__aenter__()
+        assert locked.value.looks
+        assert 5.0 <= runtime_of(client).monotonic() - began < 7.0
+        lock.release()
+
+
+async def test_whoever_works_on_a_ledger_is_not_waited_for_at_all(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client:
+        await paid(tmp_path / "l", client, items(2))
+        async with PayoutBatch.open(tmp_path / "l", client):
+            began = runtime_of(client).monotonic()
+            with pytest.raises(LedgerLocked) as locked:
+                await PayoutBatch.open(tmp_path / "l", client).__aenter__()
+            assert not locked.value.looks
+            assert runtime_of(client).monotonic() == began
+
+
+async def test_a_preview_only_looks(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client:
+        await paid(tmp_path / "l", client, items(2))
+        lock = taken(tmp_path / "l", looks=True)
+        previewing = asyncio.ensure_future(PayoutBatch.open(tmp_path / "l").preview(items(2)))
+        await asyncio.sleep(0)
+        lock.release()
+        assert (await previewing).is_new is False
