@@ -97,14 +97,28 @@ def test_the_limits_are_those_of_the_client() -> None:
 
 
 def test_every_link_to_a_file_leads_somewhere() -> None:
-    for name in ("README.md", "docs/bulk.md", "docs/errors.md", "docs/limits.md", "docs/testing.md"):
+    for name in (
+        "README.md",
+        "docs/bulk.md",
+        "docs/errors.md",
+        "docs/limits.md",
+        "docs/testing.md",
+        "docs/webhooks.md",
+    ):
         links = re.findall(r"\]\(([^)#]+)[^)]*\)", page(name))
         broken = [link for link in links if not ((ROOT / name).parent / link).exists()]
         assert not broken, (name, broken)
 
 
 def test_every_name_the_pages_import_is_public() -> None:
-    for name in ("README.md", "docs/bulk.md", "docs/errors.md", "docs/limits.md", "docs/testing.md"):
+    for name in (
+        "README.md",
+        "docs/bulk.md",
+        "docs/errors.md",
+        "docs/limits.md",
+        "docs/testing.md",
+        "docs/webhooks.md",
+    ):
         for imported in re.findall(r"from payments_(?:a?sync) import (.+)", page(name)):
             assert set(imported.split(", ")) <= {*payments_async.__all__, "Payments"}, (name, imported)
 
