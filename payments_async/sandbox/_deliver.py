@@ -197,6 +197,8 @@ def _told(failure: Exception) -> str:
     if isinstance(failure, aiohttp.ServerDisconnectedError):
         return "the connection ended without an answer"
     cause = failure.os_error if isinstance(failure, aiohttp.ClientConnectorError) else failure
+    if isinstance(cause, ConnectionRefusedError):
+        return "nobody listens there: connection refused"
     text = cause.strerror if isinstance(cause, OSError) else None
     return text or type(failure).__name__
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from contextlib import AbstractContextManager
 
 from .._clock import Clock
@@ -19,8 +20,9 @@ class WebhookControls:
     clock: Clock
     _mail: Mailroom
 
+    @abstractmethod
     def present(self) -> AbstractContextManager[World]:
-        raise NotImplementedError
+        """The sandbox's insides as of now, under its lock."""
 
     @property
     def deliveries(self) -> list[Delivery]:
@@ -81,9 +83,10 @@ class WebhookControls:
         Blocks: from asyncio, `await asyncio.to_thread(sandbox.wait_for_webhooks)`. TimeoutError after
         `timeout` seconds of the machine's time, at once when the sandbox is not serving and something is due.
         """
-        with self.present():
+        with self.present() as world:
             is_serving = self._mail.poke is not None
-            if not self._mail.wait_until_idle(self.clock.now, timeout if is_serving else 0):
+            now = lambda: max(world.now, self.clock.now())  # noqa: E731 - the world's is rounded, maybe up
+            if not self._mail.wait_until_idle(now, timeout if is_serving else 0):
                 raise TimeoutError(
                     f"webhooks are still due after {timeout:g} s" if is_serving else "nobody sends webhooks"
                 )

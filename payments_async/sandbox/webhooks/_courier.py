@@ -45,6 +45,11 @@ class Courier:
         """The latest, oldest first."""
         return list(self._all.values())
 
+    def clear(self) -> None:
+        """Forget them all. Ids go on, so that the end of a try under way is not taken for another's."""
+        for forgotten in (self._all, self._over, self._queue, self._busy, self._held):
+            forgotten.clear()
+
     def __contains__(self, webhook_id: str) -> bool:
         return webhook_id in self._all
 

@@ -10,8 +10,8 @@ from .._forms import failure_for, payout_form
 from .._instants import stamp
 from .._json import JsonObject
 from .._payment_forms import attempt_form, payment_list_form
-from .._records import Payment, Payout
-from .._scenarios import HookWords, UnknownWord, near
+from .._records import Payment, Payout, Plan
+from .._scenarios import HookWords, Outcome, Timing, UnknownWord, near
 
 CREATED = "payout.created"
 
@@ -37,6 +37,7 @@ ATTEMPT_EVENTS: Mapping[str, str] = {
 
 _PAYMENT_PREFIX = "payment."
 _FORGED_CODE = "CUSTOMER_DECLINED"
+_ACTION = Outcome("action", action="approve_on_phone")
 
 
 def headers_for(event: str, record_id: str) -> dict[str, str]:
@@ -125,4 +126,6 @@ def _attempted(payment: Payment, status: str, now: float) -> Payment:
         active, status=status, failure=failure_for(_FORGED_CODE) if status == "failed" else None
     )
     setattr(claimed, f"{status}_at", now)
+    if status == "action_required":
+        claimed.plan = Plan(_ACTION, Timing("manual"))  # its form shows what the plan asks for
     return attrs.evolve(payment, attempts=[*payment.attempts[:-1], claimed])

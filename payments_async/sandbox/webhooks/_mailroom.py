@@ -44,7 +44,7 @@ class Mailroom:
 
     def clear(self) -> None:
         """Forget everything; what is under way is not waited for."""
-        self.courier = Courier()
+        self.courier.clear()
         self.deliveries.clear()
         self.inbox.clear()
 

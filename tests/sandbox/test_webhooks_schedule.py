@@ -1,0 +1,247 @@
+"""The delivery machine: what is sent when, and what becomes of it after each try. Values in, values out."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments_async.sandbox import Delivery, Webhook, WebhookTry
+from payments_async.sandbox._scenarios import HookWord
+from payments_async.sandbox.webhooks import _courier
+from payments_async.sandbox.webhooks._courier import Courier
+from payments_async.sandbox.webhooks._schedule import HELD_FOR, OFFSETS, next_try, treatment
+
+FAILED = 500
+
+
+def due(at: float = 0.0, event: str = "payout.created", record: str = "po_1", *words: HookWord) -> Delivery:
+    return Delivery(at, event, record, "http://127.0.0.1/hook", b"{}", words)
+
+
+def answered(at: float, status: int = 200) -> WebhookTry:
+    return WebhookTry(at, 0.1, status)
+
+
+def deliver(courier: Courier, until: float, status: int = 200) -> list[tuple[float, str, str]]:
+    """Try all that falls due until then, each at its own time; gives time, record and event of every try."""
+    log = []
+    while (now := courier.next_at) is not None and now <= until:
+        for webhook in courier.take(now, 100):
+            log.append((now, webhook.record_id, webhook.event))
+            courier.report(webhook.id, answered(now, status))
+    return log
+
+
+def states(courier: Courier) -> Counter[str]:
+    return Counter(webhook.state for webhook in courier.webhooks)
+
+
+@pytest.mark.parametrize("status", [100, 199, 300, 302, 400, 404, 410, 429, 500, 503])
+def test_anything_but_2xx_is_tried_five_times_and_then_given_up(status: int) -> None:
+    courier = Courier()
+    courier.accept(due(at=7.0))
+    assert [at - 7.0 for at, *_ in deliver(courier, 1e9, status)] == [0, 30, 120, 600, 3600] == list(OFFSETS)
+    (webhook,) = courier.webhooks
+    assert (webhook.state, webhook.reason, webhook.next_at) == ("given_up", "5 tries in vain", None)
+    assert [tried.status for tried in webhook.tries] == [status] * 5
+
+
+@pytest.mark.parametrize("status", [200, 201, 204, 299])
+def test_2xx_is_the_end(status: int) -> None:
+    courier = Courier()
+    courier.accept(due())
+    assert len(deliver(courier, 1e9, status)) == 1
+    assert courier.webhooks[0].state == "delivered"
+    assert courier.webhooks[0].is_over
+
+
+def test_a_timeout_and_a_2xx_with_an_error_are_no_success() -> None:
+    assert not WebhookTry(0, 10, error="no answer within 10 s").is_success
+    assert not WebhookTry(0, 10, 200, "cut").is_success
+
+
+def test_a_late_end_of_a_try_does_not_push_the_next_ones_back() -> None:
+    courier = Courier()
+    webhook_id = courier.accept(due())
+    courier.take(0.0, 1)
+    assert courier.report(webhook_id, answered(9.0, FAILED)).next_at == 30.0
+    courier.take(400.0, 1)
+    late = courier.report(webhook_id, answered(400.0, FAILED))
+    assert (late.next_at, late.tries[-1].at) == (400.0, 400.0)
+
+
+def test_a_record_s_tries_follow_one_another_and_others_do_not_wait() -> None:
+    courier = Courier()
+    first, second = courier.accept(due(0)), courier.accept(due(0, "payout.completed"))
+    other = courier.accept(due(0, record="po_2"))
+    assert [webhook.id for webhook in courier.take(0, 10)] == [first, other]
+    assert courier.take(0, 10) == []
+    assert [webhook.id for webhook in courier.due(0)] == [second]
+    assert not courier.is_idle(0)
+    courier.report(first, answered(1, FAILED))
+    assert [webhook.id for webhook in courier.take(1, 10)] == [second]
+
+
+def test_no_more_are_taken_than_there_is_room_for() -> None:
+    courier = Courier()
+    for number in range(5):
+        courier.accept(due(record=f"po_{number}"))
+    assert [len(courier.take(0, room)) for room in (0, 2, 10, 10)] == [0, 2, 3, 0]
+
+
+def test_words_drop_delay_and_copy() -> None:
+    courier = Courier()
+    courier.accept(due(0, "dropped", "po_1", HookWord("drop")))
+    courier.accept(due(0, "late", "po_2", HookWord("delay", seconds=45)))
+    courier.accept(due(0, "thrice", "po_3", HookWord("duplicate", count=3)))
+    courier.accept(due(0, "usual", "po_4", HookWord("ok")))
+    log = deliver(courier, 1e9)
+    assert sorted(log) == [
+        (0, "po_3", "thrice"),
+        (0, "po_3", "thrice"),
+        (0, "po_3", "thrice"),
+        (0, "po_4", "usual"),
+        (45, "po_2", "late"),
+    ]
+    dropped, _, original, second, third, _ = courier.webhooks
+    assert (dropped.state, dropped.tries) == ("dropped", ())
+    assert [copy.origin for copy in (original, second, third)] == ["due", "duplicate", "duplicate"]
+    assert {second.repeats, third.repeats} == {original.id}
+
+
+def test_reorder_lets_each_pair_of_a_record_s_deliveries_change_places() -> None:
+    courier, swap = Courier(), HookWord("reorder")
+    for at, event in enumerate(["a", "b", "c"]):
+        courier.accept(due(at, event, "po_1", swap))
+    courier.accept(due(0, "x", "po_2", swap))
+    assert deliver(courier, 59) == [(1, "po_1", "b"), (1, "po_1", "a")]
+    assert deliver(courier, 1e9) == [(HELD_FOR, "po_2", "x"), (2 + HELD_FOR, "po_1", "c")]
+    courier.accept(due(100, "d", "po_1", swap))
+    assert courier.next_at == 100 + HELD_FOR
+
+
+def test_copies_are_held_back_together() -> None:
+    courier, words = Courier(), (HookWord("reorder"), HookWord("duplicate", count=2))
+    courier.accept(due(0, "a", "po_1", *words))
+    courier.accept(due(5, "b", "po_1", *words))
+    assert [event for _, _, event in deliver(courier, 59)] == ["b", "a", "a"]
+    assert [event for _, _, event in deliver(courier, 1e9)] == ["b"]
+
+
+def test_what_comes_before_the_response_is_neither_held_nor_delayed() -> None:
+    words = (HookWord("before_response"), HookWord("delay", seconds=9), HookWord("reorder"))
+    asked = treatment(words)
+    assert (asked.before_response, asked.delay, asked.reordered) == (True, 0.0, False)
+
+
+def test_what_was_cut_off_is_due_again_without_having_been_tried() -> None:
+    courier = Courier()
+    webhook_id = courier.accept(due())
+    waiting = courier.accept(due(3, "payout.completed"))
+    courier.take(0, 10)
+    courier.put_back(20.0)
+    assert (courier.find(webhook_id).tries, courier.find(webhook_id).next_at) == ((), 20.0)
+    assert deliver(courier, 100) == [(3, "po_1", "payout.completed"), (20, "po_1", "payout.created")]
+    assert courier.find(waiting).state == "delivered"
+
+
+def test_a_refused_one_is_over_with_its_reason() -> None:
+    courier = Courier()
+    webhook_id = courier.accept(due())
+    courier.take(0, 1)
+    courier.refuse(webhook_id, "a stranger")
+    assert (courier.find(webhook_id).state, courier.find(webhook_id).reason) == ("refused", "a stranger")
+    assert courier.is_idle(1e9)
+
+
+def test_any_can_be_sent_again_with_tries_of_its_own() -> None:
+    courier = Courier()
+    first = courier.accept(due())
+    deliver(courier, 1e9, FAILED)
+    again = courier.resend(first, 9000.0)
+    assert (again.origin, again.repeats, again.at, again.next_at) == ("resent", first, 0.0, 9000.0)
+    assert len(deliver(courier, 1e9, FAILED)) == 5
+    with pytest.raises(LookupError, match="no webhook 'wh_x'"):
+        courier.resend("wh_x", 0)
+
+
+def test_memory_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_courier, "KEPT", 3)
+    monkeypatch.setattr(_courier, "MOST_WAITING", 2)
+    courier = Courier()
+    ids = [courier.accept(due(record=f"po_{number}")) for number in range(4)]
+    assert states(courier) == {"waiting": 2, "given_up": 2}
+    assert courier.find(ids[3]).reason == "2 deliveries were waiting already"
+    deliver(courier, 0)
+    assert [webhook.id for webhook in courier.webhooks] == [ids[0], ids[1], ids[3]]
+
+
+def test_after_forgetting_all_ids_go_on() -> None:
+    courier = Courier()
+    first = courier.accept(due())
+    courier.take(0, 1)
+    courier.clear()
+    assert (courier.webhooks, courier.next_at, first in courier) == ([], None, False)
+    assert courier.accept(due()) != first
+
+
+def test_neither_address_nor_body_is_shown() -> None:
+    webhook = Webhook("wh_1", 0, "payout.created", "po_1", "http://127.0.0.1/token", b"+22990000001")
+    assert "token" not in repr(webhook)
+    assert "+229" not in repr(webhook)
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        [
+            HookWord("ok"),
+            HookWord("drop"),
+            HookWord("delay", seconds=70),
+            HookWord("duplicate", count=3),
+            HookWord("reorder"),
+            HookWord("before_response"),
+        ]
+    ),
+    max_size=3,
+)
+DUE = st.tuples(st.floats(0, 50), st.sampled_from("abc"), st.sampled_from(["po_1", "po_2"]), WORDS)
+
+
+@given(st.lists(DUE, max_size=8), st.lists(st.booleans(), min_size=1), st.integers(1, 3))
+def test_whatever_the_words_each_is_tried_until_it_is_taken_and_no_more_than_five_times(
+    told: list[tuple[float, str, str, list[HookWord]]], taken: list[bool], room: int
+) -> None:
+    courier = Courier()
+    for at, event, record, words in sorted(told, key=lambda each: each[0]):
+        courier.accept(due(at, event, record, *words))
+    verdicts = 0
+    while (now := courier.next_at) is not None:
+        webhooks = courier.take(now, room)
+        assert len({webhook.record_id for webhook in webhooks}) == len(webhooks) <= room
+        for webhook in webhooks:
+            verdicts += 1
+            status = 204 if taken[verdicts % len(taken)] else FAILED
+            courier.report(webhook.id, answered(now, status))
+    assert courier.is_idle(1e12)
+    copies = [treatment(tuple(words)).copies for *_, words in told]
+    assert len(courier.webhooks) == sum(copies)
+    for webhook in courier.webhooks:
+        at_once = [tried.at for tried in webhook.tries]
+        planned = [webhook.first_at + offset for offset in OFFSETS[: len(at_once)]]
+        assert at_once == planned
+        assert webhook.first_at >= webhook.at or webhook.state == "dropped"
+        assert (webhook.state == "dropped") == (not webhook.tries)
+        assert not any(tried.is_success for tried in webhook.tries[:-1])
+        if webhook.tries:
+            assert webhook.state == ("delivered" if webhook.tries[-1].is_success else "given_up")
+            assert webhook.tries[-1].is_success or len(webhook.tries) == 5
+
+
+@given(st.floats(0, 1e9), st.integers(0, 10))
+def test_a_next_try_is_never_before_the_last_one(first_at: float, tried: int) -> None:
+    later = next_try(first_at, tried)
+    assert (later is None) == (tried >= 5)
+    assert later is None or tried == 0 or later >= (next_try(first_at, tried - 1) or 0)
