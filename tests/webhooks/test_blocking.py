@@ -94,7 +94,7 @@ def test_an_interrupted_handler_has_failed_and_holds_nobody_up() -> None:
 def test_an_interruption_with_the_record_in_hand_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     paid = Handler()
     with receiving(paid, listed()) as (receiver, url):
-        call, interrupted = receiver._bridge.call, []
+        call, interrupted = receiver._bridge.call, list[Offer]()
 
         class Interrupting:
             def call(self, *args: Any, **kwargs: Any) -> Any:

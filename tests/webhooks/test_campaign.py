@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import pytest
 
@@ -40,8 +42,9 @@ def test_the_campaign_would_see_a_receiver_that_reads_too_often(monkeypatch: pyt
 def test_every_breach_is_named() -> None:
     fine = campaign.Found(9, 0, 1, 1, ("a",), "a", 1.0, 0)
     assert not campaign.breaches_of_repeating(fine)
-    for changes in ({"accepted": 1}, {"fullest": 13}, {"told": ("a", "a")}, {"told": ()}, {"grown": 10**6}):
-        assert len(campaign.breaches_of_repeating(attrs.evolve(fine, **changes))) == 1
-    for changes in ({"accepted": 1}, {"requests": 1}, {"told": ("a",)}, {"grown": 10**6}):
+    odd: dict[str, Any]
+    for odd in ({"accepted": 1}, {"fullest": 13}, {"told": ("a", "a")}, {"told": ()}, {"grown": 10**6}):
+        assert len(campaign.breaches_of_repeating(attrs.evolve(fine, **odd))) == 1
+    for odd in ({"accepted": 1}, {"requests": 1}, {"told": ("a",)}, {"grown": 10**6}):
         spotless = attrs.evolve(fine, requests=0, told=())
-        assert len(campaign.breaches_of_forging(attrs.evolve(spotless, **changes))) == 1
+        assert len(campaign.breaches_of_forging(attrs.evolve(spotless, **odd))) == 1

@@ -78,6 +78,7 @@ async def test_a_body_that_says_nothing_is_enough_to_look(
     assert paid.given[0].event is None
 
 
+@pytest.mark.fact("events.re-read-before-acting")
 async def test_what_a_body_says_about_money_is_not_believed(connect: Connect, sandbox: Sandbox) -> None:
     client, paid = jumping(connect, sandbox), Handler()
     receiver = make_receiver(client, on_payout=paid)

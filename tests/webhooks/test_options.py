@@ -129,7 +129,7 @@ async def test_secrets_show_nowhere(client: Any, caplog: pytest.LogCaptureFixtur
     scanner.look("a URL", url)
     for way in (pickle.dumps, copy.deepcopy):
         with pytest.raises(TypeError) as raised:
-            way(real._intake._signer)  # type: ignore[operator] # two functions of one argument
+            way(real._intake._signer)
         scanner.look("the refusal of a pickle", told_by(raised.value))
     assert not scanner.found
     assert repr(real._intake._signer) == "<webhook secrets>"

@@ -199,7 +199,9 @@ async def test_a_failing_store_has_the_service_try_again(
 
 async def test_a_payout_without_its_reference_is_known_by_its_url(connect: Connect) -> None:
     paid = Handler()
-    hook = Hook(connect, paid, lambda flight: listed(reference=None, webhook_url=hook.url))
+    pages: list[Any] = []
+    hook = Hook(connect, paid, lambda flight: pages[0])
+    pages.append(listed(reference=None, webhook_url=hook.url))
     assert (await hook.arrive()).status == 200
     assert len(paid.given) == 1
 
