@@ -32,6 +32,11 @@ class Handler:
         """Each call's record: its reference, or that of the URL, and its status."""
         return [(each.reference, each.record.status) for each in self.given]
 
+    @property
+    def ends(self) -> list[tuple[str, bool]]:
+        """The same without the service's words, which differ between gap profiles: whether it is final."""
+        return [(each.reference, each.record.is_final) for each in self.given]
+
 
 def make_receiver(client: Any, **options: Any) -> Any:
     """A receiver on a client of either surface (`tests.support.surfaces`)."""
