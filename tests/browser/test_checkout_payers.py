@@ -5,6 +5,7 @@ Each test ends with what counts: how often the merchant was paid.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
@@ -297,6 +298,29 @@ async def test_a_double_click_pays_once(
     await heading.wait_for()
     assert seen in await heading.inner_text()
     assert (sale.paid, len(sale.attempts)) == (50, 1)
+
+
+async def test_a_form_that_is_on_its_way_is_not_sent_again(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, payer = sell(), await visit()
+    await payer.open(sale.url)
+    await payer.choose("Benin")
+    await payer.choose(BALANCE)
+    sent: list[str] = []
+    answered = asyncio.Event()
+
+    async def hold(route: Any) -> None:
+        if route.request.method == "POST":
+            sent.append(route.request.url)
+            await answered.wait()
+        await route.fallback()
+
+    await payer.page.route("**/checkout/*", hold)
+    button = payer.page.get_by_role("button", name=re.compile("^Pay "))
+    pause = "await new Promise((done) => setTimeout(done, 100));"
+    await button.evaluate(f"async (button) => {{ button.click(); {pause} button.click(); {pause} }}")
+    answered.set()
+    await payer.sees("Payment complete")
+    assert (len(sent), sale.paid) == (1, 50)
 
 
 async def test_going_back_after_paying_finds_it_paid(sell: Callable[..., Sale], visit: Visit) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+import json
+
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Sandbox, VirtualClock
@@ -24,11 +26,13 @@ SCENARIOS = (None, "hang", "fail:NO immediate", "action:redirect_to_url", "failo
 moves = st.one_of(
     st.tuples(st.just("open"), st.sampled_from(LOOKS)),
     st.tuples(st.just("send"), st.integers(0, 30), st.sampled_from(ANSWERS)),
+    st.tuples(st.just("forge"), st.integers(0, 30), st.sampled_from(ANSWERS)),
     st.tuples(st.just("wait"), st.sampled_from((1.0, 5.0, 70.0))),
 )
 
 
 @settings(max_examples=150, deadline=None)
+@example(None, [("open", LOOKS[1]), ("send", 0, "approve"), ("forge", 0, "approve")])
 @given(st.sampled_from(SCENARIOS), st.lists(moves, max_size=25))
 def test_no_order_of_looking_and_submitting_pays_twice(
     scenario: str | None, script: list[tuple[str, ...]]
@@ -45,7 +49,10 @@ def test_no_order_of_looking_and_submitting_pays_twice(
 
 
 def _act(payer: Payer, kept: list[tuple[str, dict[str, str]]], move: tuple[str, ...]) -> None:
-    """Look at a page and keep its form, submit one of the forms kept so far, or let time pass."""
+    """Look at a page and keep its form, submit one of those kept so far, or let time pass.
+
+    A forged form pretends to have been made just now.
+    """
     if move[0] == "wait":
         payer.api.sandbox.advance(float(move[1]))
     elif move[0] == "open":
@@ -56,6 +63,8 @@ def _act(payer: Payer, kept: list[tuple[str, dict[str, str]]], move: tuple[str, 
             kept.append(("/bank" if move[1] == "/bank" else "", form))
     elif kept:
         part, form = kept[int(move[1]) % len(kept)]
+        if move[0] == "forge":
+            form = {**form, **json.loads(payer.look("/status"))}
         assert payer.send(part, **form, answer=move[2]).status in (200, 303, 400)
 
 

@@ -9,18 +9,13 @@ const wait = (milliseconds) => new Promise((done) => setTimeout(done, millisecon
 
 const guard = (event) => {
   const form = event.target;
-  if (form.method !== "post") return;
+  if (form.getAttribute("method") !== "post") return; // form.method is the field of that name, where there is one
   if (form.dataset.sent) {
     event.preventDefault();
     return;
   }
   form.dataset.sent = "yes";
   event.submitter?.setAttribute("aria-disabled", "true");
-};
-
-const release = () => {
-  for (const form of document.forms) delete form.dataset.sent;
-  for (const button of document.querySelectorAll("[aria-disabled]")) button.removeAttribute("aria-disabled");
 };
 
 const read = async (address) => {
@@ -91,5 +86,6 @@ const enhance = () => {
 };
 
 document.addEventListener("submit", guard);
-window.addEventListener("pageshow", (event) => event.persisted && release());
+// A page kept by the browser may be out of date: what it offers may have been paid.
+window.addEventListener("pageshow", (event) => event.persisted && location.reload());
 enhance();
