@@ -1,4 +1,7 @@
-"""Account data in what people look at: phones, account numbers, names and addresses behind dots."""
+"""Account data in what people look at: phones, account numbers, names and addresses behind dots.
+
+The query string of a `webhook_url` as well: it may hold a receiver's token.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +44,17 @@ def mask(value: object, name: str = "") -> object:
         return value
     if name in _PERSONAL:
         return hide(value)
+    if name == "webhook_url":
+        return address(value)
     return _TELLING.sub(lambda found: hide(found[0]), value)
+
+
+def address(url: str) -> str:
+    """A receiver's address without its query string, which may hold a token."""
+    plain, mark, _ = url.partition("?")
+    return f"{plain}?{HIDDEN}" if mark else plain
 
 
 def hide(text: str) -> str:
     """A text behind dots; its last two characters tell one from another."""
     return HIDDEN + text[-_SHOWN:] if len(text) > 2 * _SHOWN else HIDDEN
-
-
-def holds_account_data(value: object) -> bool:
-    """Whether `mask` would hide anything."""
-    return mask(value) != value

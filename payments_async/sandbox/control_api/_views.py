@@ -12,7 +12,7 @@ from .._instants import stamp, stamp_or_null
 from .._journal import Entry, Exchange, Tried
 from .._json import JsonObject, decode
 from .._limits import Gauge
-from .._masking import mask
+from .._masking import address, mask
 from .._payment_forms import attempt_form, payment_list_form
 from .._records import Attempt, Payment, Payout
 from .._rule import Rule
@@ -39,7 +39,7 @@ def entry_view(entry: Entry) -> JsonObject:
         due = {
             "event": item.event,
             "id": item.record_id,
-            "url": address_view(item.url),
+            "url": address(item.url),
             "forged": item.forged,
         }
         return {"seq": entry.seq, "kind": "delivery", "at": stamp(item.at), **due}
@@ -51,12 +51,6 @@ def _try_view(item: Tried) -> JsonObject:
     return {"at": stamp(item.at), "id": item.webhook_id, "record": item.record_id, "event": item.event, **how}
 
 
-def address_view(url: str) -> str:
-    """A receiver's address without its query string, which may hold a token."""
-    plain, mark, _ = url.partition("?")
-    return f"{plain}?…" if mark else plain
-
-
 def webhook_view(webhook: Webhook) -> JsonObject:
     """A delivery with its state and every try."""
     return {
@@ -64,7 +58,7 @@ def webhook_view(webhook: Webhook) -> JsonObject:
         "at": stamp(webhook.at),
         "event": webhook.event,
         "record": webhook.record_id,
-        "url": address_view(webhook.url),
+        "url": address(webhook.url),
         "origin": webhook.origin,
         "repeats": webhook.repeats,
         "state": webhook.state,

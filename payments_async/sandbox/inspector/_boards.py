@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from .._instants import stamp
+from .._iso import currency
 from .._masking import hide
 from .._payment_forms import attempt_form
 from .._records import PAYOUT_STATES, Attempt, Payment, Payout
@@ -22,9 +24,15 @@ Card = dict[str, object]
 _SCANNED = 400
 _IN_COLUMN = 12
 _MESSAGES = 12
-_WEBHOOKS = 60
+_WEBHOOKS = 40
 _STEPS = ("processing", "action_required", "completed", "failed", "expired")
 _ON_PHONE = ("approve_on_phone", "collect_otp", "scan_qr_code")
+
+
+def _shown(amount: Decimal, code: str) -> str:
+    """An amount with the decimals of its currency, or more where it has more."""
+    digits = currency(code).digits
+    return f"{amount:.{digits}f}" if round(amount, digits) == amount else f"{amount:f}"
 
 
 def payment_card(payment: Payment, now: float) -> Card:
@@ -33,7 +41,7 @@ def payment_card(payment: Payment, now: float) -> Card:
     return {
         "id": payment.id,
         "status": payment.status,
-        "amount": payment.amount,
+        "amount": _shown(payment.amount, payment.currency),
         "currency": payment.currency,
         "reference": payment.reference,
         "channel": payment.channel,
@@ -69,11 +77,10 @@ def _attempt_card(attempt: Attempt) -> Card:
 
 def _steps(attempt: Attempt) -> list[Card]:
     """When the attempt came to each of its states, in seconds after it was made."""
-    times = [(name, getattr(attempt, f"{name}_at")) for name in _STEPS]
-    reached = sorted((at, name) for name, at in times if at is not None)
+    times = [(getattr(attempt, f"{name}_at"), place, name) for place, name in enumerate(_STEPS)]
     return [
         {"name": name, "after": round(at - attempt.created_at, 3), "now": name == attempt.status}
-        for at, name in reached
+        for at, _, name in sorted(step for step in times if step[0] is not None)
     ]
 
 
@@ -99,7 +106,7 @@ def _payout_card(payout: Payout) -> Card:
     return {
         "id": payout.id,
         "reference": payout.reference,
-        "amount": payout.amount,
+        "amount": _shown(payout.amount, payout.currency),
         "currency": payout.currency,
         "method": payout.method,
         "to": hide(number) if isinstance(number, str) else None,
@@ -136,7 +143,7 @@ def _message(payment: Payment) -> Card:
         "attempt": attempt.id,
         "payment": payment.id,
         "kind": _asked(payment),
-        "amount": payment.amount,
+        "amount": _shown(payment.amount, payment.currency),
         "currency": payment.currency,
         "phone": hide(attempt.phone) if attempt.phone else None,
         "at": stamp(attempt.action_required_at or attempt.created_at),
@@ -146,6 +153,7 @@ def _message(payment: Payment) -> Card:
     }
 
 
-def webhook_rows(sandbox: Sandbox) -> list[Card]:
-    """Deliveries with their tries, newest first."""
-    return [webhook_view(webhook) for webhook in islice(reversed(sandbox.webhooks), _WEBHOOKS)]
+def webhook_rows(sandbox: Sandbox, opened: str) -> list[Card]:
+    """Deliveries with their tries, newest first; of the one that is `opened` also what it says."""
+    newest = islice(reversed(sandbox.webhooks), _WEBHOOKS)
+    return [webhook_view(webhook) | {"is_open": webhook.id == opened} for webhook in newest]

@@ -31,6 +31,15 @@ _SAME = 30
 _LOOKED_AT = 5_000
 """Entries that the Advisor's page looks at: the newest."""
 
+_LINES = {
+    "slow": "the answer came late.",
+    "hang": "no answer came, and the connection stayed open.",
+    "drop": "the connection was closed before the answer.",
+    "reset": "the connection was reset before the answer.",
+    "cut": "only the first half of this arrived.",
+}
+"""What each fault of the line did to an answer."""
+
 _EVENTS = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "": (),
@@ -121,7 +130,7 @@ def _request(look: Look, request_id: str) -> Context:
     shown = exchange_view(exchange, reveal=reveal)
     bodies = [exchange.body, exchange.answer.body if exchange.answer else None]
     hides = any(body_view(body, reveal=True) != body_view(body, reveal=False) for body in bodies)
-    return {"request": shown, "log": log, "same": same, "reveal": reveal, "hides": hides}
+    return {"request": shown, "same": same, "reveal": reveal, "hides": hides, "lines": _LINES}
 
 
 def _same_group(one: object, log: object) -> bool:
@@ -148,7 +157,7 @@ def _payouts(look: Look) -> Context:
 
 
 def _webhooks(look: Look) -> Context:
-    return {"webhooks": _boards.webhook_rows(look.sandbox), "events": _EVENTS}
+    return {"webhooks": _boards.webhook_rows(look.sandbox, look.query.get("open", "")), "events": _EVENTS}
 
 
 def _phone(look: Look) -> Context:
