@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from typing import TypeGuard
 
 import attrs
 
@@ -101,11 +102,18 @@ def amount(value: object, path: str, breaches: Breaches) -> None:
         breaches.add(path, "must not be greater than 10^24")
 
 
+def _is_whole(value: object) -> TypeGuard[int | Decimal]:
+    """Whether a JSON number is an integer: 60 is, and so is 60.0."""
+    if isinstance(value, Decimal):
+        return value == value.to_integral_value()
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def whole(least: int, most: int) -> Check:
     """An integer between two bounds, both included."""
 
     def check(value: object, path: str, breaches: Breaches) -> None:
-        if isinstance(value, bool) or not isinstance(value, int):
+        if not _is_whole(value):
             breaches.add(path, "must be an integer")
         elif not least <= value <= most:
             breaches.add(path, f"must be between {least} and {most}")

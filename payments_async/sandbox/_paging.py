@@ -23,7 +23,8 @@ from ._values import Refused
 
 _CURSOR = re.compile(r"(older|newer)\.(\d{1,15})", re.ASCII)
 _PER_PAGE = re.compile(r"\d{1,9}", re.ASCII)
-_NAMES = frozenset({"per_page", "created_at[gte]", "created_at[lte]", "cursor"})
+_NEVER_BLANK = frozenset({"per_page", "created_at[gte]", "created_at[lte]"})
+_NAMES = _NEVER_BLANK | {"cursor"}
 
 
 class Listed(Protocol):
@@ -75,12 +76,15 @@ class Page(Generic[R]):
 
 
 def read_parameters(query: str) -> dict[str, str]:
-    """The query parameters that say something; `Refused` with 400 when they are not UTF-8."""
+    """The query parameters that say something; `Refused` with 400 when they are not UTF-8.
+
+    A blank filter or cursor says nothing; a blank date or page size is kept, to be refused.
+    """
     try:
-        pairs = parse_qsl(query, errors="strict")
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict")
     except ValueError as unreadable:
         raise Refused(400, "The query string is not readable.") from unreadable
-    return dict(pairs)
+    return {name: value for name, value in pairs if value or name in _NEVER_BLANK}
 
 
 def read_page_query(parameters: Mapping[str, str], filters: Sequence[str], profile: Profile) -> PageQuery:

@@ -43,9 +43,9 @@ def create_payment(
     hooks: HookWords = (),
 ) -> Payment:
     """Create the payment a validated body asks for; it expires by itself unless it is paid."""
-    minutes = body.get("expires_in_minutes")
-    if not isinstance(minutes, int):
-        minutes = SESSION_MINUTES if channel == "checkout" else INTENT_MINUTES
+    usual = SESSION_MINUTES if channel == "checkout" else INTENT_MINUTES
+    given = body.get("expires_in_minutes")
+    minutes = int(given) if isinstance(given, (int, Decimal)) else usual
     payment = Payment(
         id=world.chance.id("pi"),
         position=len(tenant.payments),

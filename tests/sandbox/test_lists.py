@@ -148,6 +148,11 @@ def test_a_query_that_cannot_be_read_gets_400(api: Api, query: str) -> None:
     assert api.get(f"/payouts?{query}").status == 400
 
 
+@pytest.mark.parametrize("name", ["per_page", "created_at[gte]", "created_at[lte]"])
+def test_a_blank_page_size_or_date_is_refused_and_never_taken_for_none(api: Api, name: str) -> None:
+    assert api.get(f"/payouts?{name}=").status in (400, 422)
+
+
 def test_empty_and_unknown_parameters_are_ignored(api: Api) -> None:
     fill(api, "/payouts", 1)
     assert len(api.get("/payouts?status=&shoe_size=44&cursor=").data) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -284,3 +285,15 @@ def test_gateway_options_are_held_to_what_each_gateway_declares(
 @pytest.mark.parametrize("path", ALL)
 def test_fields_that_no_table_names_are_let_through(api: Api, path: str) -> None:
     assert api.post(path, {**BODIES[path], "x_new": 1}).status == 201
+
+
+def test_a_whole_number_may_be_written_with_a_fraction_of_zero(api: Api) -> None:
+    made = api.post(
+        "/payment/checkouts", b'{"amount": 1, "currency": "EUR", "expires_in_minutes": 3.00E1}'
+    ).data["checkout"]
+    assert made["expires_at"] > made["created_at"]
+    start, end = (datetime.fromisoformat(made[name]) for name in ("created_at", "expires_at"))
+    assert end - start == timedelta(minutes=30)
+    for wrong in (b"30.5", b"1E400", b"true", b'"30"'):
+        body = b'{"amount": 1, "currency": "EUR", "expires_in_minutes": ' + wrong + b"}"
+        assert set(api.post("/payment/checkouts", body).json["errors"]) == {"expires_in_minutes"}

@@ -133,6 +133,10 @@ OPERATIONS: tuple[Described, ...] = (
         takes="PaymentIntentRequest",
         links=(
             ("requeryPaymentIntent", "paymentIntentId", "id"),
+            ("retrieveAttempt", "paymentIntentId", "id"),
+            ("retrieveAttempt", "attemptId", "active_attempt/id"),
+            ("inspectAttempt", "paymentIntentId", "id"),
+            ("inspectAttempt", "attemptId", "active_attempt/id"),
             ("refundAvailability", "paymentIntentId", "id"),
         ),
         never=_OF_CREATIONS,
@@ -274,10 +278,10 @@ def _success(operation: Described) -> Any:
     if operation.writes:
         answer["headers"]["X-Idempotent-Replayed"] = _REPLAYED
     if operation.links:
-        answer["links"] = {
-            target: {"operationId": target, "parameters": {name: f"$response.body#/data/{place}"}}
-            for target, name, place in operation.links
-        }
+        answer["links"] = links = {}
+        for target, name, place in operation.links:
+            link = links.setdefault(target, {"operationId": target, "parameters": {}})
+            link["parameters"][name] = f"$response.body#/data/{place}"
     return {**answer, "x-gap": "E"} if operation.creates else answer
 
 

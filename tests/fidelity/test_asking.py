@@ -1,0 +1,24 @@
+"""The sandbox over loopback, asked by schemathesis what docs/openapi.json allows and what it does not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.fidelity.asking import WAIVED, ask
+
+EXAMPLES = 8
+"""For each operation and phase. `python -m tests.campaigns.asking 3000` asks for longer."""
+
+
+@pytest.mark.timeout(150)
+def test_the_sandbox_answers_every_request_as_the_document_says() -> None:
+    ended = ask(EXAMPLES, 0)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    phases = re.findall(r"✅ (\w+)", ended.stdout)
+    assert phases[-3:] == ["Coverage", "Fuzzing", "Stateful"], "none of them was skipped"
+    asked = re.search(r"(\d+) generated, (\d+) passed", ended.stdout)
+    assert asked is not None
+    assert int(asked[1]) == int(asked[2]) > 1000
+    assert all(reason.endswith(".") for reason in WAIVED.values())
