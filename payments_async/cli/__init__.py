@@ -7,6 +7,7 @@
     demo         a payment and a thousand payouts, checked against the books
     payouts      a file of payouts, each row paid at most once
     sandbox      the simulated service until Ctrl-C, or around one command
+    webhooks     a receiver for the desk; a delivery of the simulated service once more
 
 A command is a module or package, added to `_app.COMMANDS`.
 

@@ -16,8 +16,9 @@ from ._exit import Ended, Exit, exit_of
 from .demo import demo
 from .payouts import payouts
 from .sandbox import sandbox
+from .webhooks import webhooks
 
-COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, payouts, sandbox)
+COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, payouts, sandbox, webhooks)
 """Each gives its exit code; its docstring is its help. An `App` has commands of its own."""
 
 EXIT_CODES = (

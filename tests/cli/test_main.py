@@ -39,8 +39,9 @@ def test_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == Exit.DONE
     told = capsys.readouterr().out
-    assert len(_app.COMMANDS) == 3
-    assert all(re.search(rf"^│ {name} +\w", told, re.MULTILINE) for name in ("demo", "payouts", "sandbox"))
+    assert len(_app.COMMANDS) == 4
+    names = ("demo", "payouts", "sandbox", "webhooks")
+    assert all(re.search(rf"^│ {name} +\w", told, re.MULTILINE) for name in names)
 
 
 @pytest.mark.parametrize(

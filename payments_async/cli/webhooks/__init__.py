@@ -1,0 +1,61 @@
+"""`payments webhooks`: a receiver for the desk, and a delivery of the simulated service once more.
+
+letters     what is shown of a body, account data behind dots
+receiving   the receiver: HTTP on loopback
+passing     one POST to somewhere else
+listening   `payments webhooks listen`
+resending   `payments webhooks resend`
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from .._show import Json
+
+Port = Annotated[int | None, Parameter(validator=Number(gte=1, lte=65_535))]
+
+webhooks: Final = App(name="webhooks", help="Receive deliveries on this machine, or have one sent again.")
+
+
+@webhooks.command
+def listen(*, port: Port = None, forward: str | None = None, json: Json = False) -> int:
+    """Receive webhooks on this machine and print each, until Ctrl-C.
+
+    Prints the address to pass as webhook_url. Deliveries are unsigned and prove nothing: what is printed is
+    what was claimed, with account data behind dots.
+
+    Parameters
+    ----------
+    port
+        Where to listen; 7789, or a free port when that is taken, unless given.
+    forward
+        An address of your application to pass each delivery on to. Its answer is printed, and given back to
+        the sender; 502 stands for no answer.
+    json
+        JSON lines instead of text, with the bodies.
+    """
+    from .listening import listen
+
+    return listen(port, forward, as_json=json)
+
+
+@webhooks.command
+def resend(webhook_id: str, /, *, sandbox: str | None = None, json: Json = False) -> int:
+    """Have `payments sandbox` send a delivery once more: `payments webhooks resend wh_00000001`.
+
+    Parameters
+    ----------
+    webhook_id
+        As the sandbox's inspector and `sandbox.webhooks` name it.
+    sandbox
+        The sandbox's address; PAYMENTS_BASE_URL, or http://127.0.0.1:7788, unless given.
+    json
+        JSON lines instead of text.
+    """
+    from .resending import resend
+
+    return resend(webhook_id, sandbox, as_json=json)

@@ -1,0 +1,95 @@
+"""What is shown of a delivery: the words that say what happened; of anything else, only that it is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+HIDDEN: Final = "•••"
+
+_KINDS: Final = frozenset({"id", "type"})
+_PRIVATE: Final = {
+    "customer": _KINDS,
+    "instrument": _KINDS,
+    "phone": _KINDS,
+    "next_action": _KINDS,
+    "metadata": frozenset[str](),
+}
+"""Members of which no more than these names are shown."""
+
+_PLAIN: Final = _KINDS | {
+    "event",
+    "timestamp",
+    "status",
+    "channel",
+    "currency",
+    "formatted",
+    "short",
+    "value",
+    "code",
+    "category",
+    "label",
+    "from_currency",
+    "to_currency",
+}
+_LONGEST: Final = 120
+
+
+@attrs.frozen
+class Letter:
+    """One delivery, as far as it can be told. Texts are as they came, cut to a line."""
+
+    event: str
+    record: str
+    status: str
+    amount: str
+    body: object
+    """Masked; None when it is not JSON."""
+
+
+def read_letter(body: bytes) -> Letter:
+    """What a body claims; blanks where it does not say."""
+    try:
+        tree: Any = json.loads(body, parse_float=str)
+    except (ValueError, RecursionError):
+        tree = None
+    if not isinstance(tree, dict):
+        return Letter("", "", "", "", None)
+    records = (tree.get(name) for name in ("payout", "payment"))
+    record: Any = next((each for each in records if isinstance(each, dict)), {})
+    amount = record.get("amount")
+    shown = amount.get("formatted") or amount.get("value") if isinstance(amount, dict) else amount
+    return Letter(
+        event=_line(tree.get("event")),
+        record=_line(record.get("id")),
+        status=_line(record.get("status")),
+        amount=_line(shown),
+        body=masked(tree),
+    )
+
+
+def _line(value: object) -> str:
+    """A text for a terminal: without anything that could move its cursor."""
+    text = "" if value is None or isinstance(value, dict | list) else str(value)
+    return "".join(each if each.isprintable() else "?" for each in text)[:_LONGEST]
+
+
+def masked(value: object, name: str = "", shown: frozenset[str] | None = None) -> object:
+    """A JSON value in which account data, and any text that is not known to hold none, is behind dots.
+
+    `shown` names the members of which the values stay, where not all harmless ones do.
+    """
+    if isinstance(value, Mapping):
+        inside = shown if shown is not None else _PRIVATE.get(name)
+        return {key: masked(item, key, inside) for key, item in value.items()}
+    if isinstance(value, list):
+        return [masked(item, name, shown) for item in value]
+    if value is None or isinstance(value, bool):
+        return value
+    if shown is not None:
+        return value if name in shown else HIDDEN
+    is_plain = name in _PLAIN or name.endswith("_at") or isinstance(value, int | float)
+    return value if is_plain else HIDDEN

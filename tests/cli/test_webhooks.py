@@ -1,0 +1,313 @@
+"""`payments webhooks`: deliveries of a real sandbox, received at the desk, passed on, and sent once more."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from payments_async.cli import main
+from payments_async.cli._exit import Exit
+from payments_async.cli.webhooks import listening, resending
+from payments_async.cli.webhooks.letters import HIDDEN, masked, read_letter
+from payments_async.cli.webhooks.receiving import LARGEST, Receiver
+from payments_async.sandbox import Sandbox, VirtualClock
+
+PERSON = {"first_name": "Ada", "last_name": "Adeyemi", "email": "ada@shop.test"}
+PAYOUT: dict[str, Any] = {
+    "amount": 50,
+    "currency": "XOF",
+    "method": "mtn_bj",
+    "instrument": {"type": "phone", "phone_number": "+22990000001", "country": "BJ"},
+    "customer": PERSON,
+    "metadata": {"note": "for Ada", "sandbox_scenario": "manual"},
+    "description": "Ada's wages",
+}
+
+
+@contextmanager
+def serving(receiver: Receiver) -> Iterator[Receiver]:
+    with receiver:
+        thread = threading.Thread(target=receiver.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield receiver
+        finally:
+            receiver.shutdown()
+            thread.join()
+
+
+Meanwhile = Callable[[Callable[[str], None]], None]
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
+    """What is done with the receiver's address while it listens; Ctrl-C follows."""
+    monkeypatch.setattr(listening, "USUAL_PORT", 0)
+
+    def arrange(look: Callable[[str], None]) -> None:
+        def serve(receiver: Receiver) -> None:
+            with serving(receiver):
+                look(receiver.url)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(listening, "serve", serve)
+
+    return arrange
+
+
+def create(sandbox: Sandbox, **fields: Any) -> str:
+    headers = {"Authorization": f"Bearer {sandbox.api_key}"}
+    answer = sandbox.handle("POST", "/v1/payouts", headers, json.dumps({**PAYOUT, **fields}).encode())
+    return str(json.loads(answer.body)["data"]["id"])
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def send(url: str, body: bytes | None = b"{}", **headers: str) -> int:
+    try:
+        with urlopen(Request(url, body, headers)) as answer:
+            return int(answer.status)
+    except HTTPError as refused:
+        with refused:
+            return refused.code
+
+
+def test_each_delivery_is_told_without_account_data(
+    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    created: list[str] = []
+
+    def look(url: str) -> None:
+        with Sandbox(clock=VirtualClock.frozen()) as sandbox:
+            created.append(create(sandbox, webhook_url=url))
+            sandbox.wait_for_webhooks()
+            assert sandbox.webhooks[0].state == "delivered"
+
+    meanwhile(look)
+    assert main(["webhooks", "listen"]) == Exit.DONE
+    told = capsys.readouterr().out
+    assert "as webhook_url" in told
+    (line,) = (line for line in told.splitlines() if "Received" in line)
+    assert f"payout.created  {created[0]}  pending" in line
+    assert "50" in line
+    meanwhile(look)
+    assert main(["webhooks", "listen", "--json"]) == Exit.DONE
+    out = capsys.readouterr().out
+    listening_line, received = lines(out)
+    assert listening_line["webhook_url"].startswith("http://127.0.0.1:")
+    assert (received["event"], received["record"], received["status"]) == (
+        "payout.created",
+        created[1],
+        "pending",
+    )
+    assert received["body"]["payout"]["instrument"]["phone_number"] == HIDDEN
+    for secret in ("Ada", "ada@", "+229", "wages"):
+        assert secret not in told + out
+
+
+def test_what_arrives_is_passed_on_and_the_answer_told_and_given_back(
+    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    got: list[tuple[bytes, dict[str, str]]] = []
+    answers = [503, 204]
+
+    def application(body: bytes, headers: Any) -> int:
+        got.append((body, dict(headers)))
+        return answers.pop(0)
+
+    def look(url: str) -> None:
+        with Sandbox(clock=VirtualClock.frozen()) as sandbox:
+            create(sandbox, webhook_url=url)
+            sandbox.wait_for_webhooks()
+            sandbox.advance(30)
+            sandbox.wait_for_webhooks()
+            (webhook,) = sandbox.webhooks
+            assert [tried.status for tried in webhook.tries] == [503, 204]
+            assert {body for body, _ in got} == {webhook.body}
+
+    meanwhile(look)
+    with serving(Receiver(0, application)) as receiver:
+        assert main(["webhooks", "listen", "--forward", f"{receiver.url}hook?x=1", "--json"]) == Exit.DONE
+    _, _, first, _, second = lines(capsys.readouterr().out)
+    assert [(each["step"], each["ok"], each["status"]) for each in (first, second)] == [
+        ("forwarded", False, 503),
+        ("forwarded", True, 204),
+    ]
+    assert got[0][1]["content-type"] == "application/json"
+
+
+def test_an_application_that_is_away_is_a_502(
+    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        address = f"http://127.0.0.1:{gone.getsockname()[1]}/"
+    meanwhile(lambda url: None if send(url) == 502 else pytest.fail("no 502"))
+    assert main(["webhooks", "listen", "--forward", address]) == Exit.DONE
+    assert "did not answer: Connection refused" in capsys.readouterr().out
+
+
+def test_payments_pass_their_hints_on(meanwhile: Meanwhile) -> None:
+    got: list[dict[str, str]] = []
+
+    def application(_: bytes, headers: Any) -> int:
+        got.append(dict(headers))
+        return 200
+
+    hints: dict[str, Any] = {"X-Payment-Event": "payment.completed", "X-Payment-Id": "pi_1", "Cookie": "a=b"}
+    meanwhile(lambda url: None if send(url, **hints) == 200 else pytest.fail("not taken"))
+    with serving(Receiver(0, application)) as receiver:
+        assert main(["webhooks", "listen", "--forward", receiver.url]) == Exit.DONE
+    assert (got[0]["x-payment-event"], got[0]["x-payment-id"]) == ("payment.completed", "pi_1")
+    assert "cookie" not in got[0]
+
+
+def test_what_is_no_delivery_is_answered_and_told(
+    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def look(url: str) -> None:
+        assert [send(url, body) for body in (b"no json", b"[1]", b"[" * 200_000)] == [200] * 3
+        assert send(url, None) == 501
+        host, port = url.removeprefix("http://").removesuffix("/").split(":")
+        for length, status in (("x", b"411"), (str(LARGEST + 1), b"413"), ("9" * 5000, b"413")):
+            with socket.create_connection((host, int(port))) as line:
+                line.sendall(f"POST / HTTP/1.0\r\nContent-Length: {length}\r\n\r\n".encode())
+                assert line.recv(100).split()[1] == status
+
+    meanwhile(look)
+    assert main(["webhooks", "listen"]) == Exit.DONE
+    assert capsys.readouterr().out.count("what is not a JSON object") == 3
+
+
+@pytest.mark.parametrize(
+    "forward", ["", "shop", "ftp://x/", "http://", "http://a b/", "http://u:p@x/", "http://x:y/", "http://é/"]
+)
+def test_an_unusable_forward_address_is_refused_before_anything_listens(
+    forward: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["webhooks", "listen", "--forward", forward]) == Exit.USAGE
+    assert "--forward must be an address" in capsys.readouterr().err
+
+
+def test_a_port_that_was_asked_for_is_used_or_refused(
+    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        assert main(["webhooks", "listen", "--port", str(taken)]) == Exit.USAGE
+        assert f"port {taken} cannot be had" in capsys.readouterr().err
+    meanwhile(lambda url: None if f":{taken}/" in url else pytest.fail(url))
+    assert main(["webhooks", "listen", "--port", str(taken)]) == Exit.DONE
+
+
+def test_the_usual_port_is_left_to_whoever_has_it(
+    meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        monkeypatch.setattr(listening, "USUAL_PORT", other.getsockname()[1])
+        meanwhile(lambda url: None if send(url) == 200 else pytest.fail(url))
+        assert main(["webhooks", "listen"]) == Exit.DONE
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_exit_code_0(number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "payments_async.cli", "webhooks", "listen", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["webhook_url"]
+        assert send(url) == 200
+        assert json.loads(process.stdout.readline())["step"] == "received"
+        process.send_signal(number)
+        assert process.communicate() == ("", "")
+    assert process.returncode == Exit.DONE
+
+
+def test_nothing_a_stranger_writes_moves_the_terminal() -> None:
+    letter = read_letter(
+        b'{"event": "\\u001b[2J\\npayout", "payout": {"id": 7, "status": ["x"], "amount": 5.10}}'
+    )
+    assert (letter.event, letter.record, letter.status, letter.amount) == ("?[2J?payout", "7", "", "5.10")
+    assert len(read_letter(json.dumps({"event": "x" * 5000}).encode()).event) < 200
+
+
+def test_only_what_is_known_to_be_harmless_is_shown() -> None:
+    body = {
+        "event": "payout.failed",
+        "payout": {
+            "id": "po_1",
+            "created_at": "2026",
+            "reference": "Ada's wages",
+            "amount": {"value": "1.50", "partial": False, "digits": 2},
+            "instrument": {"id": "ins_1", "type": "phone", "phone_number": "+2299", "code": 5, "value": "v"},
+            "customer": PERSON,
+            "metadata": {"list": [{"status": "x", "id": "mine"}], "n": 5, "none": None},
+        },
+    }
+    assert masked(body) == {
+        "event": "payout.failed",
+        "payout": {
+            "id": "po_1",
+            "created_at": "2026",
+            "reference": HIDDEN,
+            "amount": {"value": "1.50", "partial": False, "digits": 2},
+            "instrument": {
+                "id": "ins_1",
+                "type": "phone",
+                "phone_number": HIDDEN,
+                "code": HIDDEN,
+                "value": HIDDEN,
+            },
+            "customer": dict.fromkeys(PERSON, HIDDEN),
+            "metadata": {"list": [{"status": HIDDEN, "id": HIDDEN}], "n": HIDDEN, "none": None},
+        },
+    }
+
+
+def test_a_delivery_is_sent_once_more_through_the_control_api(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(Receiver(0, lambda *_: 200)) as receiver, Sandbox(clock=VirtualClock.frozen()) as sandbox:
+        create(sandbox, webhook_url=receiver.url)
+        sandbox.wait_for_webhooks()
+        (first,) = sandbox.webhooks
+        assert main(["webhooks", "resend", first.id, "--json", "--sandbox", sandbox.base_url]) == Exit.DONE
+        (told,) = lines(capsys.readouterr().out)
+        sandbox.wait_for_webhooks()
+        second = sandbox.webhooks[1]
+        assert (second.id, second.repeats, second.state) == (told["id"], first.id, "delivered")
+        monkeypatch.setenv("PAYMENTS_BASE_URL", sandbox.base_url)
+        assert main(["webhooks", "resend", "wh_none"]) == Exit.REFUSED
+        assert "the sandbox refused" in capsys.readouterr().err
+
+
+def test_resending_without_a_sandbox_or_a_name_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("PAYMENTS_BASE_URL", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        monkeypatch.setattr(resending, "USUAL", f"http://127.0.0.1:{gone.getsockname()[1]}")
+    assert main(["webhooks", "resend", "wh_1"]) == Exit.REFUSED
+    assert main(["webhooks", "resend", "../x"]) == Exit.USAGE
+    assert main(["webhooks", "resend", "wh_1", "--sandbox", "nowhere"]) == Exit.USAGE
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert "no sandbox answers" in first
+    assert "wh_00000001" in second
+    assert "--sandbox must be an address" in third
+
+
+def test_another_kind_of_server_is_not_taken_for_a_sandbox(capsys: pytest.CaptureFixture[str]) -> None:
+    with serving(Receiver(0, lambda *_: 404)) as receiver:
+        assert main(["webhooks", "resend", "wh_1", "--sandbox", receiver.url]) == Exit.REFUSED
+    assert "HTTP 404" in capsys.readouterr().err
