@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import attrs
 
-from ..errors import SearchIncomplete
 from ..models import Payout
 from ._evidence import testify
 from ._records import LedgerRow
 from ._service import Service
 from ._states import RowState
+from ._walk import pages
 from ._witness import Witness
 from .ledger import Ledger
 
-_PAGE: Final = 100
 _TOLD: Final = 100
 
 
@@ -48,7 +46,7 @@ class Auditor:
 
         Raises PaymentsError when the list cannot be read to its end, or not whole.
         """
-        async for page in self._pages():
+        async for page in pages(self._service, whole=True):
             by_reference = {payout.reference: payout for payout in page if payout.reference is not None}
             for row in await self._ledger.by_references(by_reference):
                 self._compare(row, by_reference[row.reference])
@@ -56,24 +54,6 @@ class Auditor:
             if not self._has(row.number):
                 self._note("missing", f"row {row.number}: {row.known.payout_id} is not in the list")
         return Audit(**self._counts, findings=tuple(self._findings))
-
-    async def _pages(self) -> AsyncIterator[Sequence[Payout]]:
-        cursor: str | None = None
-        gone: set[str | None] = set()
-        unread = 0
-        while cursor not in gone:
-            gone.add(cursor)
-            page = await self._service.page(cursor, size=_PAGE)
-            yield page.items
-            cursor, unread = page.next_cursor, unread + len(page.unread)
-            if cursor is None and not page.pagination.has_more_pages:
-                if unread:  # any of them may be what the list seems to be without
-                    told = f"{unread} of the list's payouts could not be read"
-                    raise SearchIncomplete(told, pages=len(gone), cursor=None)
-                return
-        raise SearchIncomplete(
-            "the list does not come to an end: a cursor repeats", pages=len(gone), cursor=cursor
-        )
 
     def _compare(self, row: LedgerRow, payout: Payout) -> None:
         if row.state is not RowState.CREATED:

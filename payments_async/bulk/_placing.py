@@ -9,6 +9,7 @@ import attrs
 from ._closing import Displacement, Place, displacement
 from ._service import Service
 from ._states import RowState
+from ._walk import search
 
 if TYPE_CHECKING:
     from ._records import LedgerRow
@@ -42,8 +43,7 @@ async def _sees_own(ledger: Ledger, service: Service) -> bool:
     row = await _last_created(ledger)
     if row is None:
         return False
-    found, _ = await service.search([row.reference])
-    payout = found.get(row.reference)
+    payout = (await search(service, [row.reference])).get(row.reference)
     return payout is not None and payout.id == row.known.payout_id
 
 

@@ -21,6 +21,7 @@ from ._rules import Finding, Resolution, Walk, after_walk
 from ._service import Service, day_of
 from ._states import RowState
 from ._stopping import Stopping
+from ._walk import scan
 from .ledger import Ledger
 
 _LOOK_AGAIN: Final = 60.0
@@ -124,8 +125,8 @@ class Resolver:
     async def _walk(self, scope: _Scope) -> _Walked:
         filters, at, found, left = scope.filters(), self._service.moment(), Bits(), scope.rows
         whole = False
-        async for page in self._service.scan(filters):
-            payouts, whole = page
+        async for payouts, is_end in scan(self._service, filters):
+            whole = is_end
             shown = {payout.reference: payout for payout in payouts if payout.reference is not None}
             for row in await self._ledger.by_references(shown):
                 if row.number in scope.wanted and row.state in _OPEN and found.add(row.number):

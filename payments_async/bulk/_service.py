@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -25,7 +25,6 @@ from ._closing import Place
 from ._records import LedgerRow
 from ._replies import Posted, failed, headers_of, succeeded
 
-_PAGE: Final = 100
 _PATTERN: Final[PayoutPreparation] = {
     "amount": 1,
     "currency": "XOF",
@@ -111,49 +110,6 @@ class Service:
         assert page.response is not None  # it came over the line
         self._hear(page.response.headers)
         return page
-
-    async def search(
-        self, references: Collection[str], filters: Mapping[str, str | date] | None = None
-    ) -> tuple[dict[str, Payout], bool]:
-        """{reference: its payout} of those the list shows, and whether it was read to its end.
-
-        It is not read on once all are found. Raises one of `FATAL`.
-        """
-        wanted, found, whole = set(references), dict[str, Payout](), False
-        async for page in self.scan(filters):
-            payouts, whole = page
-            found.update(
-                (p.reference, p) for p in payouts if p.reference is not None and p.reference in wanted
-            )
-            if len(found) == len(wanted):
-                return found, True
-        return found, whole
-
-    async def scan(
-        self, filters: Mapping[str, str | date] | None = None
-    ) -> AsyncGenerator[tuple[Sequence[Payout], bool], None]:
-        """Pages of the list, newest first; and of each, whether the list was read to its end with it.
-
-        Raises one of `FATAL`; any other failure ends the walk before its end. Nor has a walk come to its end
-        that met an item it could not read.
-        """
-        cursor: str | None = None
-        seen: set[str | None] = set()
-        unread = False
-        while cursor not in seen:
-            seen.add(cursor)
-            try:
-                page = await self.page(cursor, size=_PAGE, filters=filters)
-            except FATAL:
-                raise
-            except PaymentsError:
-                yield (), False
-                return
-            cursor, unread = page.next_cursor, unread or bool(page.unread)
-            is_last = cursor is None and not page.pagination.has_more_pages
-            yield page.items, is_last and not unread
-            if is_last:
-                return
 
     def _hear(self, headers: Mapping[str, str]) -> None:
         said = _date(headers.get("date"))

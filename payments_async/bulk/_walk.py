@@ -1,47 +1,87 @@
-"""A walk of the service's list, page by page, that a failure does not end."""
+"""A walk of the service's list, page by page: what stands by itself, and what needs it whole."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from datetime import date
 from typing import Final
 
-from ..errors import SearchIncomplete
+from ..errors import PaymentsError, SearchIncomplete
 from ..models import Payout
-from ._service import Service
+from ._service import FATAL, Service
 
 _PAGE: Final = 100
+Filters = Mapping[str, str | date]
+"""Arguments of `payouts.list`."""
 
 
 class Walk:
     """From the newest payout to the oldest. A page that could not be read can be asked for again."""
 
-    def __init__(self, service: Service, filters: Mapping[str, str | date] | None = None) -> None:
+    def __init__(self, service: Service, filters: Filters | None = None) -> None:
         self._service, self._filters = service, filters
         self._cursor: str | None = None
         self._gone: set[str | None] = set()
-        self.pages = 0
-        """Pages read so far."""
+        self.unread = 0
+        """Payouts that were shown and could not be read."""
         self.is_over = False
+
+    @property
+    def pages(self) -> int:
+        """Pages read so far."""
+        return len(self._gone)
 
     async def page(self, deadline: float | None = None) -> Sequence[Payout]:
         """The next page's payouts, within so many seconds.
 
         Raises PaymentsError, SearchIncomplete among them for a list that does not come to an end.
         """
-        page = await self._service.page(self._cursor, size=_PAGE, filters=self._filters, deadline=deadline)
-        self.pages += 1
-        self._gone.add(self._cursor)
-        self._cursor = page.next_cursor
-        self.is_over = self._cursor is None and not page.pagination.has_more_pages
-        if not self.is_over and self._cursor in self._gone:
+        if self._cursor in self._gone:
             told = "the list does not come to an end: a cursor repeats"
             raise SearchIncomplete(told, pages=self.pages, cursor=self._cursor)
+        page = await self._service.page(self._cursor, size=_PAGE, filters=self._filters, deadline=deadline)
+        self._gone.add(self._cursor)
+        self._cursor, self.unread = page.next_cursor, self.unread + len(page.unread)
+        self.is_over = self._cursor is None and not page.pagination.has_more_pages
         return page.items
 
 
-async def pages(service: Service) -> AsyncIterator[Sequence[Payout]]:
-    """The whole list, a page at a time. Raises PaymentsError when it cannot be read to its end."""
+async def pages(service: Service, *, whole: bool = False) -> AsyncIterator[Sequence[Payout]]:
+    """The whole list, a page at a time. Raises PaymentsError when it cannot be read to its end.
+
+    `whole`: nor may it show a payout that cannot be read, which could be any that it seems to be without.
+    """
     walk = Walk(service)
     while not walk.is_over:
         yield await walk.page()
+    if whole and walk.unread:
+        told = f"{walk.unread} of the list's payouts could not be read"
+        raise SearchIncomplete(told, pages=walk.pages, cursor=None)
+
+
+async def scan(
+    service: Service, filters: Filters | None = None
+) -> AsyncGenerator[tuple[Sequence[Payout], bool], None]:
+    """Pages of the list; and of each, whether the list was read to its end, and whole, with it.
+
+    Raises one of `FATAL`; any other failure ends the walk before its end.
+    """
+    walk = Walk(service, filters)
+    while not walk.is_over:
+        try:
+            page = await walk.page()
+        except FATAL:
+            raise
+        except PaymentsError:
+            return
+        yield page, walk.is_over and not walk.unread
+
+
+async def search(service: Service, references: Collection[str]) -> dict[str, Payout]:
+    """{reference: its payout} of those the list shows; not read on once all are found. Raises as `scan`."""
+    found = dict[str, Payout]()
+    async for page, _ in scan(service):
+        found.update((p.reference, p) for p in page if p.reference is not None and p.reference in references)
+        if len(found) == len(references):
+            break
+    return found

@@ -153,16 +153,6 @@ class Ledger(LedgerReader):
         """
         return await self._replace("retry", replacements, _moves.retried)
 
-    async def cancel(self, numbers: Iterable[int]) -> tuple[LedgerRow, ...]:
-        """Call off rows that were never sent. Raises LedgerRefused, and changes nothing, for any other."""
-        wanted = set(numbers)
-
-        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
-            found = await self._stored(db, wanted)
-            return [(each, self._allowed(_moves.cancelled, each.row, entry)) for each in found]
-
-        return await self._commit("cancel", plan, Purpose.OUTCOME)
-
     async def _replace(
         self, kind: str, replacements: Iterable[NewRow], move: Callable[[LedgerRow, NewRow, int], LedgerRow]
     ) -> tuple[LedgerRow, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from payments_async.bulk._resolver import Resolver
 from payments_async.bulk._states import RowState, doubt
 from payments_async.bulk._stopping import Stopping
 from payments_async.bulk.ledger import Ledger
-from payments_async.models import Amount, Payout
+from payments_async.models import Amount, Page, Pagination, Payout
 from tests.support.jumping import JumpingRuntime
 from tests.support.ledgers import Clock, begun, created
 
@@ -64,7 +64,7 @@ def test_two_hundred_thousand_of_them_take_two_megabytes() -> None:
 
 
 class Listing:
-    """The service as the resolver meets it: a list of one page, and a clock an hour after the intents."""
+    """The service as the resolver meets it: a list of two pages, and a clock an hour after the intents."""
 
     def __init__(self, *payouts: Payout) -> None:
         self.runtime = JumpingRuntime()
@@ -77,11 +77,12 @@ class Listing:
         later = 1_800_000_000 + ABANDONED_AFTER + LIST_SETTLES + INTENT_LIFETIME + 3600
         return Moment(later, later - 1_799_999_000, "first", later)
 
-    async def scan(self, filters: Any) -> AsyncGenerator[tuple[Sequence[Payout], bool], None]:
-        self.walks.append(filters)
-        yield self._payouts, False
+    async def page(self, cursor: str | None, *, filters: Any, **_: object) -> Page[Payout]:
+        if cursor is None:
+            self.walks.append(filters)
+            return Page(self._payouts, Pagination(next_cursor="last"))
         self.on_page()
-        yield (), True
+        return Page()
 
 
 async def doubtful(path: Path, listing: Any) -> tuple[Ledger, Resolver, Stopping, Recorder]:

@@ -14,6 +14,7 @@ import pytest
 from payments_async.bulk import PayoutBatch
 from payments_async.bulk._attempts import Reply
 from payments_async.bulk._replies import failed
+from payments_async.bulk._walk import scan, search
 from payments_async.errors import DeadlineExceeded, DecodeError, SearchIncomplete
 from payments_async.models import Attempt
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
@@ -60,7 +61,8 @@ async def test_a_list_that_goes_in_circles_proves_nothing(service: Sandbox, tmp_
         alter(batch._service._client, _circling())
         with pytest.raises(SearchIncomplete):
             await batch.certify()
-        assert await batch._service.search(["unknown"]) == ({}, False)
+        assert await search(batch._service, ["unknown"]) == {}
+        assert not any([whole async for _, whole in scan(batch._service)])
 
 
 def _circling() -> Callable[[Any, Any], Any]:

@@ -20,7 +20,7 @@ from payments_async.bulk._states import doubt
 from payments_async.bulk._store import stored
 from payments_async.bulk.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError
-from tests.support.ledgers import Clock, all_rows, begun, counts, created, rejected, tampering
+from tests.support.ledgers import Clock, all_rows, begun, call_off, counts, created, rejected, tampering
 
 Edit = Callable[[sqlite3.Connection], Any]
 
@@ -33,7 +33,7 @@ async def worked_on(path: Path, rows: int = 30) -> None:
             await ledger.record([created(one, service_status="pending"), rejected(two, failure_code="422")])
         (row,) = (await ledger.claim(1)).rows
         await ledger.record([Outcome(row.number, doubt(row.known))])
-        await ledger.cancel([rows])
+        await call_off(ledger, [rows])
 
 
 async def everything_in(path: Path) -> object:

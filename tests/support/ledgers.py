@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from payments_async.bulk import _commit, _moves, _store
 from payments_async.bulk._ages import Moment
+from payments_async.bulk._commit import Change, Standing
 from payments_async.bulk._identifiers import body_hash
 from payments_async.bulk._records import Binding, Claim, LedgerRow, NewRow, Outcome
 from payments_async.bulk._states import confirm, refuse
@@ -63,6 +67,19 @@ async def begun(path: Path, count: int = 5, clock: Clock | None = None) -> Ledge
         await ledger.close()
         raise
     return ledger
+
+
+async def call_off(ledger: Ledger, wanted: Iterable[int]) -> None:
+    """Call these rows off, as edits of an input do. Raises IllegalTransition; then nothing was changed."""
+
+    async def work(db: AsyncConnection, standing: Standing, at: Moment) -> Standing:
+        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+            found = (await _store.numbered(db, wanted)).values()
+            return [(stored, _moves.cancelled(stored.row, entry)) for stored in found]
+
+        return (await _commit.commit(db, standing, "cancel", at, plan))[0]
+
+    await ledger.edit(work)
 
 
 def created(row: LedgerRow, **facts: Any) -> Outcome:

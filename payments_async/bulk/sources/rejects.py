@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Final, Self
+from typing import Any, Final, Self
 
+from .._whole_file import WholeFile
 from ._rows import RowFault
 from ._source import Source
 
@@ -39,7 +42,7 @@ class RejectsFile:
 
     def __init__(self, path: str | os.PathLike[str], source: Source) -> None:
         self.path: Path = Path(path)
-        self._part = self.path.with_name(f"{self.path.name}.part")
+        self._context = self._written()
         self._source = source
         self._pending: list[RowFault] = []
         self.rows: int = 0
@@ -47,32 +50,29 @@ class RejectsFile:
 
     def __enter__(self) -> Self:
         """Begin the file. Raises OSError where it cannot be written."""
-        with suppress(FileNotFoundError):
-            self._part.unlink()
-        handle = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        self._file: IO[str] = os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape", newline="")
-        self._writer: Any = csv.writer(self._file)
+        self._context.__enter__()
         return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Put the file in its place, or nothing after an exception."""
+        self._context.__exit__(kind, error, trace)
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        with WholeFile(self.path) as whole:
+            text = TextIOWrapper(whole.file, encoding="utf-8", errors="surrogateescape", newline="")
+            self._writer: Any = csv.writer(text)
+            yield
+            self._flush()
+            text.detach()
 
     def add(self, fault: RowFault) -> None:
         """Note one fault. The faults of one row follow each other, as `Source.rows` gives them."""
         if self._pending and self._pending[0].number != fault.number:
             self._flush()
         self._pending.append(fault)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Put the file in its place, or nothing after an exception."""
-        with self._file:
-            if kind is None:
-                self._flush()
-                self._file.flush()
-                os.fsync(self._file.fileno())
-        if kind is None:
-            self._part.replace(self.path)
-        else:
-            self._part.unlink()
 
     def _flush(self) -> None:
         if self.rows == 0:  # the source's columns are known only now

@@ -15,8 +15,10 @@ from payments_async import _codec
 from payments_async.bulk._ages import Moment
 from payments_async.bulk._identifiers import PROOF_KEY, Identity, body_hash
 from payments_async.bulk._records import LedgerRow, NewRow, Outcome
+from payments_async.bulk._states import IllegalTransition
 from payments_async.bulk.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerRefused
+from tests.support.ledgers import call_off
 
 from ..plan import Body, Plan, Run
 from ..service import EPOCH, Service
@@ -139,8 +141,8 @@ class Office:
     async def _cancel(self, ledger: Ledger) -> None:
         row = await self._any(ledger)
         try:
-            await ledger.cancel([row.number])
-        except LedgerRefused:
+            await call_off(ledger, [row.number])
+        except IllegalTransition:
             self._note("cancel refused")
         else:
             self._note("row cancelled")
