@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from decimal import Decimal
 from typing import Any
 
 import attrs
@@ -33,7 +32,7 @@ class Sale:
     url: str
 
     @property
-    def paid(self) -> Decimal:
+    def paid(self) -> Any:
         return self.sandbox.books.collected("XOF")
 
     @property

@@ -92,7 +92,7 @@ class State:
 
     heading: str
     part: str = ""
-    act: Callable[[Payer], None] = nothing
+    act: Callable[[Payer], object] = nothing
     scenario: str | None = None
     body: Mapping[str, Any] = ADA
     press: str | None = None
@@ -121,7 +121,7 @@ STATES: Mapping[str, State] = {
     "left": State("You have not paid", "/cancelled"),
     "paid": State("Payment complete", "/payment", paid),
     "already-paid": State("Already paid", "", refunded),
-    "expired": State("This checkout has expired", "", lambda payer: payer.api.sandbox.advance(3600) and None),
+    "expired": State("This checkout has expired", "", lambda payer: payer.api.sandbox.advance(3600)),
     "expired-in-doubt": State("This checkout has expired", "/payment", wait(3600), "hang"),
     "redirect": State("Continue at your bank", "/payment", ask("redirect_to_url")),
     "iframe": State("Confirm with your bank", "/payment", ask("embed_iframe")),
@@ -147,7 +147,7 @@ OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clie
 
 async def check_access(visitor: Visitor) -> None:
     """No violation that axe can find, best practices included."""
-    from axe_playwright_python.async_playwright import Axe
+    from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]  # it has none
 
     found = await Axe().run(visitor.page)
     assert found.violations_count == 0, found.generate_report()
@@ -171,7 +171,7 @@ async def test_a_state_can_be_read_by_everybody(
     if name != "bank-window":
         await visitor.page.locator("main form, main").first.wait_for()
     for scheme in ("light", "dark"):
-        await visitor.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of its literals
+        await visitor.page.emulate_media(color_scheme=scheme)
         await visitor.page.set_viewport_size({"width": 390, "height": 844})
         await check_access(visitor)
         await visitor.picture(f"{name}-{scheme}-phone")

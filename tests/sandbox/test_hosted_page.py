@@ -89,7 +89,7 @@ class Payer:
     def form(self, part: str = "") -> dict[str, str]:
         return Read(self.look(part)).hidden
 
-    def send(self, part: str = "", headers: dict[str, str] | None = None, **fields: str) -> Answer:
+    def send(self, part: str = "", headers: dict[str, str] | None = None, /, **fields: str) -> Answer:
         return self.api.sandbox.handle("POST", self.path(part), headers, urlencode(fields).encode())
 
     def form_for(self, method: str = BALANCE, country: str = "BJ") -> dict[str, str]:
