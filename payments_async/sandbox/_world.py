@@ -93,22 +93,10 @@ class World:
     ) -> None:
         """A webhook is due now. Without a `url` its `letter` is kept, to be written when somebody looks."""
         if url:
-            self.tell(self.write(url, event, record_id, letter, hooks, forged=forged))
+            body = _written(event, letter)
+            self.tell(Delivery(self.now, event, record_id, url, body, hooks, forged))
         else:
             self.tell(Notice(self.now, event, record_id, partial(_written, event, letter), forged))
-
-    def write(
-        self,
-        url: str,
-        event: str,
-        record_id: str,
-        letter: Letter,
-        hooks: HookWords = (),
-        *,
-        forged: bool = False,
-    ) -> Delivery:
-        """A delivery that is due now."""
-        return Delivery(self.now, event, record_id, url, _written(event, letter), hooks, forged)
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""

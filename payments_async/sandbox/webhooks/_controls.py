@@ -64,17 +64,9 @@ class WebhookControls:
         `LookupError` for an unknown id; `ValueError` for an event that such a record does not have, and for a
         record without `webhook_url` when no `url` is given.
         """
-        with self.present() as world:
-            record = _find(world, record_id)
-            target = url or record.webhook_url
-            if not target:
-                raise ValueError(f"{record.id} has no webhook_url; say where to: forge(..., url=...)")
-            event = event or ("payout" if isinstance(record, Payout) else "payment") + ".completed"
-            letter = forged_letter(record, event, world.now)
-            world.has_receivers = True
-            delivery = world.write(target, event, record.id, lambda: letter, forged=True)
-            self._mail.keep(delivery)
-            self._poke()
+        with self._mail.lock:
+            with self.present() as world:
+                _forge(world, record_id, event, url)
             return self._mail.courier.webhooks[-1]
 
     def wait_for_webhooks(self, timeout: float = 10.0) -> None:
@@ -94,6 +86,17 @@ class WebhookControls:
     def _poke(self) -> None:
         if self._mail.poke is not None:
             self._mail.poke()
+
+
+def _forge(world: World, record_id: str, event: str | None, url: str | None) -> None:
+    record = _find(world, record_id)
+    target = url or record.webhook_url
+    if not target:
+        raise ValueError(f"{record.id} has no webhook_url; say where to: forge(..., url=...)")
+    event = event or ("payout" if isinstance(record, Payout) else "payment") + ".completed"
+    letter = forged_letter(record, event, world.now)
+    world.has_receivers = True
+    world.notify(target, event, record.id, lambda: letter, forged=True)
 
 
 def _find(world: World, record_id: str) -> Payout | Payment:
