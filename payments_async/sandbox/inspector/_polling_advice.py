@@ -121,4 +121,6 @@ def _subject(seen: Seen) -> str:
 
 
 def _reads(seen: Seen, record: str) -> bool:
-    return not seen.is_live and (seen.record == record or record in seen.path_ids or record in seen.shown)
+    if seen.is_live or seen.log.method != "GET":
+        return False
+    return seen.record == record or record in seen.path_ids or record in seen.shown

@@ -1,0 +1,315 @@
+"""The inspector's pages, as they are sent: complete, escaped, masked, bounded and readable without script."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from payments_async.sandbox import Sandbox, VirtualClock
+from payments_async.sandbox._control import find_payment
+from payments_async.sandbox._profiles import PROFILES
+from payments_async.sandbox.inspector._pages import NAV
+from payments_async.sandbox.inspector.assumptions import assumptions
+from tests.sandbox.api import INTENT, PAYOUT, TRIED, Api
+
+MOST = 60_000
+EVIL = "<script>alert(1)</script>\"'&"
+
+
+def page(sandbox: Sandbox, path: str = "", status: int = 200) -> str:
+    answer = sandbox.handle("GET", f"/_sandbox/{path}")
+    assert answer.status == status
+    return answer.body.decode()
+
+
+def text_of(html: str) -> str:
+    """What a reader sees, blanks joined."""
+    found: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_data(self, data: str) -> None:
+            found.append(data)
+
+    Reader().feed(html)
+    return " ".join(" ".join(found).split())
+
+
+@pytest.mark.parametrize("path", [name for name, _ in NAV])
+def test_every_page_is_whole_without_script(sandbox: Sandbox, path: str) -> None:
+    html = page(sandbox, path)
+    assert html.startswith("<!doctype html>")
+    assert html.rstrip().endswith("</html>")
+    assert len(re.findall("<h1>", html)) == 1
+    assert html.count('aria-current="page"') == 1
+    assert "onclick" not in html
+    assert "<style" not in html
+    assert not re.search(r"<script(?! type=\"module\" src=\"/_sandbox/)", html)
+    assert not re.search(r"(?:src|href)=\"(?:https?:)?//", html)
+
+
+@pytest.mark.parametrize("path", ["", "assets/inspector.js", "assets/inspector.css", "assets/icon.svg"])
+def test_every_answer_has_a_strict_policy(sandbox: Sandbox, path: str) -> None:
+    headers = sandbox.handle("GET", f"/_sandbox/{path}").headers
+    policy = headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cache-Control"] == "no-store"
+
+
+def test_pages_are_read_only_and_unknown_ones_say_so(sandbox: Sandbox) -> None:
+    assert sandbox.handle("POST", "/_sandbox/payouts").status == 405
+    assert sandbox.handle("HEAD", "/_sandbox/payouts").status == 200
+    assert "no such page" in text_of(page(sandbox, "nothing", 404))
+    assert "no request" in text_of(page(sandbox, "requests/req_1", 404))
+
+
+def test_the_first_page_of_an_unused_sandbox_teaches(sandbox: Sandbox) -> None:
+    html = page(sandbox)
+    for name in ("way-async", "way-sync", "way-curl"):
+        assert f'id="{name}"' in html
+        assert f'data-copy="#{name}"' in html
+    assert sandbox.api_key in html
+    assert "http://sandbox.test/v1" in html
+
+
+def lesson(html: str, name: str) -> str:
+    found = re.search(rf'id="{name}">(.*?)</pre>', html, re.DOTALL)
+    assert found is not None
+    assert "&" not in found[1].replace("&#34;", "").replace("&gt;", "").replace("&#39;", "")
+    return found[1].replace("&#34;", '"').replace("&gt;", ">").replace("&#39;", "'")
+
+
+@pytest.mark.parametrize("name", ["way-async", "way-sync"])
+def test_the_first_programs_run_as_they_are_copied(name: str, tmp_path: Path) -> None:
+    with Sandbox(clock=VirtualClock(speed=1000)) as sandbox:
+        program = tmp_path / "first.py"
+        address = sandbox.origin.removeprefix("http://")
+        html = sandbox.handle("GET", "/_sandbox/", {"Host": address}).body.decode()
+        program.write_text(lesson(html, name))
+        done = subprocess.run(
+            [sys.executable, program], capture_output=True, text=True, timeout=50, cwd=Path.cwd(), check=False
+        )
+        assert (done.stderr, done.stdout.split()[1]) == ("", "completed")
+        assert len(sandbox.books.payouts()) == 1
+
+
+def test_the_first_command_is_a_request_that_pays(sandbox: Sandbox) -> None:
+    command = lesson(page(sandbox), "way-curl")
+    headers = dict(re.findall(r'-H "([^:]+): ([^"]+)"', command))
+    found = re.search(r"-d '(.*)'", command, re.DOTALL)
+    assert found is not None
+    assert sandbox.handle("POST", "/v1/payouts", headers, found[1].encode()).status == 201
+
+
+# --- with something to show ---------------------------------------------------------------------
+
+
+def test_the_overview_shows_requests_changes_and_webhooks_newest_first(sandbox: Sandbox, api: Api) -> None:
+    api.payout(webhook_url="http://127.0.0.1:9/hook")
+    api.get("/payouts", scenario="http:503")
+    html = text_of(page(sandbox))
+    assert html.index("/v1/payouts") < html.index("payout.created") < html.index("pending")
+    assert "http:503" in html
+    assert "payout.created" not in text_of(page(sandbox, "?show=changes"))
+    assert "payout.created" in text_of(page(sandbox, "?show=webhooks"))
+    assert "po_" not in text_of(page(sandbox, "?show=requests"))
+    sandbox.reset()
+    api.get("/payouts")
+    assert "None among" in text_of(page(sandbox, "?show=webhooks"))
+
+
+def test_a_request_shows_both_sides_masked_until_account_data_is_asked_for(
+    sandbox: Sandbox, api: Api
+) -> None:
+    api.payout(idempotency_key="key-00001", scenario="lost_response", customer={"email": "ada@example.test"})
+    api.payout(idempotency_key="key-00001", customer={"email": "ada@example.test"})
+    request = sandbox.requests[0].request_id
+    html = page(sandbox, f"requests/{request}")
+    assert "22990000000" not in html
+    assert "ada@example.test" not in html
+    assert api.key not in html
+    shown = text_of(html)
+    for said in (
+        "lost_response",
+        "closed before the answer",
+        "key-00001",
+        "replayed",
+        sandbox.requests[1].request_id,
+    ):
+        assert said in shown
+    revealed = text_of(page(sandbox, f"requests/{request}?reveal=1"))
+    assert "+22990000000" in revealed
+    assert "ada@example.test" in revealed
+
+
+def test_a_request_without_account_data_offers_nothing_to_show(sandbox: Sandbox, api: Api) -> None:
+    api.get("/utils/status/payment/method/m/BJ")
+    assert "account data" not in page(sandbox, f"requests/{sandbox.requests[0].request_id}")
+
+
+def test_what_requests_say_is_text_and_never_markup(sandbox: Sandbox, api: Api) -> None:
+    api.payout(reference=EVIL, description=EVIL, method=EVIL, webhook_url=f"http://127.0.0.1:9/{EVIL}")
+    sandbox.handle(
+        "GET", f"/v1/{EVIL}", {"X-Evil": EVIL, "Origin": EVIL, "Authorization": f"Bearer {api.key}"}
+    )
+    api.post("/payment/intents", {**TRIED, "metadata": {EVIL: EVIL}})
+    sandbox.on("payouts.create", reference=EVIL).respond("reset")
+    requests = [f"requests/{one.request_id}?reveal=1" for one in sandbox.requests]
+    for path in [*(name for name, _ in NAV), *requests, "webhooks?open=wh_00000001"]:
+        assert EVIL[:17] not in page(sandbox, path), path
+
+
+def test_payments_show_attempts_as_timelines_with_what_can_be_done(sandbox: Sandbox, api: Api) -> None:
+    session = api.checkout().data["checkout"]["id"]
+    sandbox.pay(session, outcome="fail:CUSTOMER_DECLINED")
+    sandbox.advance(3)
+    sandbox.pay(session, outcome="action:approve_on_phone", phone="+22990000077")
+    html = page(sandbox, "payments")
+    shown = text_of(html)
+    for said in (
+        "CUSTOMER_DECLINED",
+        "action_required",
+        "approve_on_phone",
+        "Pay Decline Expire",
+        "Payer's page",
+    ):
+        assert said in shown
+    assert "22990000077" not in html
+    assert f"/checkout/{session}" in html
+    sandbox.pay(session, outcome="complete")
+    assert "Refund 50" in text_of(page(sandbox, "payments"))
+
+
+def test_the_board_has_a_column_for_each_status_and_buttons_for_what_is_open(
+    sandbox: Sandbox, api: Api
+) -> None:
+    api.payout(reference="open", metadata={"sandbox_scenario": "manual"})
+    api.payout(reference="done", metadata={"sandbox_scenario": "fail:NO_FUNDS immediate"})
+    shown = text_of(page(sandbox, "payouts"))
+    assert re.search(
+        r"pending 1 open .* Complete Fail Hang .*processing 0 .*completed 0 .*failed 1 done", shown
+    )
+    assert "NO_FUNDS" in shown
+    assert shown.count("Complete") == 1
+
+
+def test_the_phone_shows_codes_and_approvals_of_open_payments(sandbox: Sandbox, api: Api) -> None:
+    session = api.checkout().data["checkout"]["id"]
+    sandbox.pay(session, outcome="action:collect_otp", phone="+22990000077")
+    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:approve_on_phone"}})
+    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:scan_qr_code"}})
+    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:redirect_to_url"}})
+    shown = text_of(page(sandbox, "phone"))
+    assert re.search(r"Your code is \d{6}", shown)
+    assert shown.count("Approve Decline") == 2
+    assert "22990000077" not in shown
+    code = re.search(r"\d{6}(?= \.)", shown)
+    theirs = sandbox.handle("GET", f"/checkout/{session}/phone").body.decode()
+    assert code is not None
+    assert code[0] in theirs
+
+
+def test_faults_show_what_remains(sandbox: Sandbox, api: Api) -> None:
+    sandbox.on("payouts.create", reference="r-1").respond("http:503", times=3)
+    api.payout(reference="r-1")
+    assert "http:503*3 reference=r-1 1 2 Remove" in text_of(page(sandbox, "faults"))
+
+
+def test_webhooks_show_their_tries_and_on_request_what_they_say(sandbox: Sandbox, api: Api) -> None:
+    api.payout(webhook_url="http://127.0.0.1:9/hook?token=secret")
+    sandbox.forge(sandbox.books.payouts()[0].id)
+    html = page(sandbox, "webhooks")
+    assert "secret" not in html
+    assert "forged" in text_of(html)
+    opened = page(sandbox, "webhooks?open=wh_00000001")
+    assert "secret" not in opened
+    assert "22990000000" not in opened
+    assert '"event": "payout.created"' in text_of(opened)
+
+
+def test_the_advisor_shows_each_finding_with_its_requests(sandbox: Sandbox, api: Api) -> None:
+    assert "No requests yet" in page(sandbox, "advisor")
+    api.payout()
+    assert "Nothing to mend" in page(sandbox, "advisor")
+    api.payout()
+    html = page(sandbox, "advisor")
+    assert "without an idempotency key" in html
+    for request in sandbox.requests:
+        assert f"/_sandbox/requests/{request.request_id}" in html
+
+
+@pytest.mark.parametrize("name", sorted(PROFILES))
+def test_assumptions_name_every_gap_and_every_switch(name: str) -> None:
+    gaps = assumptions(PROFILES[name])
+    letters = [gap.letter for gap in gaps]
+    expected = [chr(code) for code in range(ord("A"), ord("Z") + 1)] + ["AA", "AB", "AC", "AD", "AE"]
+    assert letters[:-1] == expected
+    shown = {switch.name for gap in gaps for switch in gap.switches}
+    assert shown == {field for field in PROFILES[name].__slots__ if not field.startswith("__")} - {"name"}
+    assert any(gap.differs for gap in gaps) == (name != "observed")
+
+
+def test_letters_mean_what_the_interface_document_says() -> None:
+    table = Path("docs/interface.md").read_text().split("## What the interface does not show")[1]
+    rows = dict(re.findall(r"^\| ([A-Z]{1,2}) \| ([^|]+) \|", table, re.MULTILINE))
+    for gap in assumptions(PROFILES["observed"])[:-1]:
+        words = set(re.findall(r"[a-z_]{4,}", gap.gap.lower()))
+        assert words & set(re.findall(r"[a-z_]{4,}", rows[gap.letter].lower())) or gap.letter in "IQ", gap
+
+
+def test_no_page_grows_without_bound(sandbox: Sandbox, api: Api) -> None:
+    for number in range(150):
+        api.payout(reference=f"r-{number}", webhook_url="http://127.0.0.1:9/hook", description="d" * 500)
+        session = api.checkout().data["checkout"]["id"]
+        sandbox.pay(session, outcome="action:collect_otp", phone="+22990000077")
+        sandbox.on("payouts.list", reference=f"r-{number}").respond("reset")
+    for number in range(12):
+        api.payout(reference="same", idempotency_key=f"key-{number:05d}")
+        _, payment = find_payment(sandbox._core.world, sandbox.books.payments()[-1].id)
+        sandbox.pay(payment.id, outcome="fail:CUSTOMER_DECLINED")
+    assets = sum(
+        len(sandbox.handle("GET", f"/_sandbox/assets/inspector.{kind}").body) for kind in ("js", "css")
+    )
+    for path in [name for name, _ in NAV]:
+        html = page(sandbox, path)
+        assert len(html.encode()) + assets < MOST + assets, path
+        assert len(html.encode()) < MOST, path
+    assert assets < MOST / 2
+
+
+def test_a_sandbox_without_the_extra_says_what_to_install(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from payments_async.sandbox.inspector import _paper
+
+    _paper.environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ModuleNotFoundError, match=r"payments-sdk\[sandbox\]"):
+        page(sandbox)
+    monkeypatch.undo()
+    assert "Sandbox" in page(sandbox)
+
+
+def test_the_console_is_not_imported_before_somebody_looks() -> None:
+    code = (
+        "import sys; from payments_async.sandbox import Sandbox; Sandbox().handle('GET', '/v1/payouts');"
+        "print([m for m in sys.modules if 'inspector' in m or 'control_api' in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == []
+
+
+def test_a_payment_of_the_api_has_no_page_for_the_payer(sandbox: Sandbox, api: Api) -> None:
+    api.post("/payment/intents", INTENT)
+    api.post("/payouts", PAYOUT)
+    shown = text_of(page(sandbox, "payments"))
+    assert "No attempt yet" in shown
+    assert "Payer's page" not in shown
