@@ -102,9 +102,9 @@ class _Reader(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         package, _, inner = module.partition(f"{__package__}.")
-        if not package and inner in _MODULES:
+        if not package and inner in _MODULES and "." not in name:
             found = super().find_class(module, name)
-            if getattr(found, "__module__", None) == module and "." not in name:
+            if getattr(found, "__module__", None) == module:
                 return found
         elif module == __name__ and name in self._special:
             return self._special[name]
@@ -113,11 +113,9 @@ class _Reader(pickle.Unpickler):
         raise Unreadable(f"{module}.{name} is no part of a state")
 
 
-def _the_world() -> World:
+def _the_world() -> None:
     """Stands for the world that is thawed into: its profile, limits and address are the process's."""
-    raise NotImplementedError
 
 
-def _a_meter() -> Meter:
+def _a_meter() -> None:
     """Stands for a meter, which begins afresh."""
-    raise NotImplementedError

@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from payments_async._transports import default_transport
 from payments_async.sandbox import Rule, Sandbox
 
 from ._ledger import RULES
@@ -30,7 +29,7 @@ def client_options(
     if not {"runtime", "transport"} & set(wishes):
         connection = {name: wishes.get(name, usual) for name, usual in _CONNECTION.items()}
         options["runtime"] = runtime
-        options["transport"] = runtime.wrap(default_transport(runtime, **connection))
+        options["transport"] = runtime.transport(**connection)
     return options
 
 

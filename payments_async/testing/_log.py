@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from urllib.parse import unquote
 
 from payments_async.sandbox import LoggedRequest
 from payments_async.sandbox._journal import Entry, Exchange
@@ -34,7 +35,7 @@ def _line(exchange: Exchange, start: float) -> str:
 
 
 def _short(path: str) -> str:
-    masked = str(mask(path))
+    masked = str(mask(unquote(path)))
     return masked if len(masked) <= _WIDTH else masked[: _WIDTH - 1] + "…"
 
 

@@ -1,8 +1,7 @@
 """A runtime whose waits take no time: they move the clock of a sandbox, which the client then shares.
 
 As soon as no request of its clients is under way, the clock skips to the next of their timers. Back-off,
-pacing and a day of polling pass in milliseconds and in order. Meanwhile time also runs by itself, so that a
-time-out comes at the latest when it would have come anyhow.
+pacing and a day of polling pass in milliseconds and in order. Time also runs by itself meanwhile.
 """
 
 from __future__ import annotations
@@ -10,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import ssl
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
 from payments_async._runtime import SYSTEM
+from payments_async._transports import default_transport
 from payments_async._wire import Answer, Flight, Transport
 from payments_async.sandbox import Sandbox
 
@@ -37,10 +38,7 @@ class _Timer:
 
 
 class SkippingRuntime:
-    """Time for the clients of one sandbox, from any loop: `AsyncPayments(runtime=..., transport=...)`.
-
-    Give the transport through `wrap`, so that time stands still for requests that are under way.
-    """
+    """Time for the clients of one sandbox, from any loop: a client is given it and its `transport()`."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         """Args:
@@ -87,6 +85,17 @@ class SkippingRuntime:
             self._moves += 1
         self._arm(loop)
         return timer
+
+    def transport(
+        self,
+        *,
+        connect_timeout: float = 10.0,
+        max_connections: int = 256,
+        proxy: str | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> Transport:
+        """The usual transport, during whose requests nothing is skipped; its time-outs are the machine's."""
+        return self.wrap(default_transport(SYSTEM, connect_timeout, max_connections, proxy, ssl_context))
 
     def wrap(self, transport: Transport) -> Transport:
         """A transport during whose requests nothing is skipped."""

@@ -1,0 +1,114 @@
+"""The example shop: an order is paid when the service says so, and by nobody else's word."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import aiohttp
+import attrs
+import pytest
+import pytest_asyncio
+
+from payments_async.sandbox import Sandbox
+from tests.support.shop import shop_beside
+
+
+@attrs.frozen
+class Visit:
+    """A payer without a browser."""
+
+    sandbox: Sandbox
+    shop: Any
+    address: str
+    http: aiohttp.ClientSession
+
+    async def buys(self) -> tuple[str, str]:
+        """The order's number and the checkout's id."""
+        async with self.http.post(f"{self.address}/orders", allow_redirects=False) as answer:
+            assert answer.status == 303
+            checkout = answer.headers["Location"].rpartition("/")[2]
+        (number,) = self.shop.orders
+        return number, checkout
+
+    async def sees(self, number: str) -> str:
+        async with self.http.get(f"{self.address}/orders/{number}") as answer:
+            return (await answer.text()).split("<h1>")[1].split("</h1>")[0]
+
+    async def hears(self) -> None:
+        """Until every webhook that is due was delivered."""
+        await asyncio.to_thread(self.sandbox.wait_for_webhooks)
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """A sandbox at the machine's time, which is the shop's."""
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest_asyncio.fixture
+async def visit(sandbox: Sandbox) -> AsyncIterator[Visit]:
+    async with shop_beside(sandbox) as (shop, address), aiohttp.ClientSession() as http:
+        yield Visit(sandbox, shop, address, http)
+
+
+async def test_the_front_page_has_a_button(visit: Visit) -> None:
+    async with visit.http.get(visit.address) as answer:
+        assert "<button>Buy</button>" in await answer.text()
+
+
+async def test_an_order_is_paid_once_the_webhook_was_checked(visit: Visit) -> None:
+    number, checkout = await visit.buys()
+    assert await visit.sees(number) == "Not paid yet"
+    visit.sandbox.pay(checkout)
+    await visit.hears()
+    assert await visit.sees(number) == "Paid"
+    assert {webhook.state for webhook in visit.sandbox.webhooks} == {"delivered"}
+
+
+async def test_a_forged_webhook_at_the_order_s_own_address_pays_nothing(visit: Visit) -> None:
+    number, checkout = await visit.buys()
+    visit.sandbox.forge(checkout, "payment.completed")
+    await visit.hears()
+    assert any(request.operation == "payment_intents.list" for request in visit.sandbox.requests), "it looked"
+    assert await visit.sees(number) == "Not paid yet"
+
+
+async def test_a_webhook_at_a_guessed_address_is_not_even_looked_into(visit: Visit) -> None:
+    number, _ = await visit.buys()
+    before = len(visit.sandbox.requests)
+    async with visit.http.post(
+        f"{visit.address}/hooks/{number}", json={"event": "payment.completed"}
+    ) as answer:
+        assert answer.status == 404
+    assert len(visit.sandbox.requests) == before
+    assert await visit.sees(number) == "Not paid yet"
+
+
+async def test_a_declined_payment_leaves_the_order_open(visit: Visit) -> None:
+    number, checkout = await visit.buys()
+    visit.sandbox.pay(checkout, outcome="fail:DECLINED")
+    await visit.hears()
+    assert await visit.sees(number) == "Not paid yet"
+
+
+async def test_a_payment_of_another_amount_does_not_pay_the_order(visit: Visit) -> None:
+    number, checkout = await visit.buys()
+    visit.shop.orders[number].amount += 1
+    visit.sandbox.pay(checkout)
+    await visit.hears()
+    assert await visit.sees(number) == "Not paid yet"
+
+
+async def test_a_service_that_refuses_is_told_as_such(visit: Visit) -> None:
+    visit.sandbox.on("checkouts.create").respond("http:422")
+    async with visit.http.post(f"{visit.address}/orders") as answer:
+        assert answer.status == 503
+        assert "Nothing was paid" in await answer.text()
+
+
+async def test_an_order_that_there_is_not_has_no_page(visit: Visit) -> None:
+    async with visit.http.get(f"{visit.address}/orders/none") as answer:
+        assert answer.status == 404

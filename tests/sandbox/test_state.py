@@ -1,0 +1,295 @@
+"""A sandbox's state outlives it: what is kept, what is not, and who is refused."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pickle
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async.sandbox import Answer, Sandbox, SandboxLimits, StateError, VirtualClock, _snapshot, _state
+from payments_async.sandbox._clock import EPOCH
+
+PAYOUT = {
+    "amount": 10,
+    "currency": "GHS",
+    "method": "mobile_money",
+    "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state.db"
+
+
+def opened(file: Path, **options: Any) -> Sandbox:
+    return Sandbox(state=file, **{"clock": VirtualClock.frozen(), **options})
+
+
+def post(sandbox: Sandbox, path: str, body: dict[str, Any], key: str | None = None) -> Answer:
+    headers = {"Authorization": f"Bearer {sandbox.api_key}", "Content-Type": "application/json"}
+    if key is not None:
+        headers["X-Idempotency-Key"] = key
+    return sandbox.handle("POST", f"/v1{path}", headers, json.dumps(body).encode())
+
+
+def test_keys_records_answers_customers_and_counts_are_kept(file: Path) -> None:
+    first = opened(file, seed=7)
+    inactive, fenced = first.new_key("inactive"), first.new_key(allowlist=["10.0.0.0/8", "fd00::/8"])
+    body = {**PAYOUT, "reference": "r-1", "customer": {"email": "payer@shop.test"}}
+    made = post(first, "/payouts", body, "key-00000001")
+    books = first.books.payouts()
+    first.stop()
+
+    second = opened(file)
+    assert second.api_key == first.api_key
+    assert second.books.payouts() == books
+    again = post(second, "/payouts", body, "key-00000001")
+    assert again.body == made.body
+    assert again.headers["X-Idempotent-Replayed"] == "true"
+    other = json.loads(post(second, "/payouts", {**body, "reference": "r-2"}).body)["data"]
+    assert other["customer"]["id"] == json.loads(made.body)["data"]["customer"]["id"]
+    assert other["id"] != books[0].id
+    assert post(second, "/payouts", body).status == 409
+    listing = {"Authorization": f"Bearer {inactive}"}
+    assert second.handle("GET", "/v1/payouts", listing).status == 401
+    assert second.handle("GET", "/v1/payouts", {"Authorization": f"Bearer {fenced}"}).status == 403
+    assert [request.request_id for request in second.requests][:1] == ["req_00000002"]
+    second.stop()
+
+
+def test_what_was_under_way_goes_on(file: Path) -> None:
+    first = opened(file)
+    post(first, "/payouts", {**PAYOUT, "webhook_url": "http://shop.test:9/hook"})
+    checkout = json.loads(post(first, "/payment/checkouts", {"amount": 5, "currency": "XOF"}).body)["data"]
+    first.pay(checkout["checkout"]["id"], outcome="action:collect_otp")
+    first.advance(1)
+    first.stop()
+
+    second = opened(file)
+    assert second.clock.now() == EPOCH + 1
+    assert [webhook.event for webhook in second.webhooks] == ["payout.created"]
+    assert [change.after for change in second.advance(4) if change.kind == "payout"] == [
+        "processing",
+        "completed",
+    ]
+    assert second.pay(checkout["checkout"]["id"]).status == "completed"
+    assert [webhook.event for webhook in second.webhooks] == ["payout.created", "payout.completed"]
+    second.stop()
+
+
+def test_time_goes_on_from_the_later_of_the_file_s_and_the_clock_s(file: Path) -> None:
+    ahead = opened(file, clock=VirtualClock.frozen(EPOCH + 100))
+    ahead.stop()
+    behind = opened(file, clock=VirtualClock.frozen(EPOCH))
+    assert behind.clock.now() == EPOCH + 100
+    behind.stop()
+    later = opened(file, clock=VirtualClock.frozen(EPOCH + 500))
+    assert later.clock.now() == EPOCH + 500
+    later.stop()
+
+
+def test_profile_limits_and_rules_are_the_new_process_s_and_counts_begin_afresh(file: Path) -> None:
+    first = opened(file, limits=SandboxLimits(writes=1))
+    first.on("payouts.*").respond("http:503")
+    assert post(first, "/payouts", PAYOUT).status == 503
+    assert post(first, "/payouts", PAYOUT).status == 429
+    first.stop()
+    second = opened(file, profile="hostile", limits=SandboxLimits(writes=2, window="sliding"))
+    assert [post(second, "/payouts", PAYOUT).status for _ in range(3)] == [200, 200, 429]
+    assert second.rules == []
+    second.stop()
+
+
+def test_it_is_written_by_save_and_only_when_something_happened(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    monkeypatch.setattr(_state.StateFile, "save", lambda self, body: written.append(len(body)))
+    sandbox = opened(file)
+    for action in (lambda: None, lambda: None, sandbox.reset, lambda: post(sandbox, "/payouts", PAYOUT)):
+        action()
+        sandbox.save()
+    sandbox.advance(1)
+    sandbox.stop()
+    assert len(written) == 4, "after the first key, the reset, the payout and the advance"
+
+
+def test_it_is_written_while_it_serves(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_state, "EVERY", 0.001)
+    sandbox = opened(file)
+    written = _watched(monkeypatch)
+    with sandbox:
+        post(sandbox, "/payouts", PAYOUT)
+        assert written.wait(5)
+
+
+def _watched(monkeypatch: pytest.MonkeyPatch) -> Any:
+    from threading import Event
+
+    written, save = Event(), _state.StateFile.save
+
+    def noted(self: _state.StateFile, body: bytes) -> None:
+        save(self, body)
+        written.set()
+
+    monkeypatch.setattr(_state.StateFile, "save", noted)
+    return written
+
+
+def test_a_disk_that_is_full_for_a_while_is_told_and_made_up_for(
+    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(_state, "EVERY", 0.001)
+    refused: list[bytes] = []
+    save = _state.StateFile.save
+
+    def full(self: _state.StateFile, body: bytes) -> None:
+        if len(refused) < 2:
+            refused.append(body)
+            raise StateError("the disk is full")
+        save(self, body)
+
+    monkeypatch.setattr(_state.StateFile, "save", full)
+    written = _watched(monkeypatch)
+    with caplog.at_level(logging.WARNING, "payments.sandbox"), opened(file) as sandbox:
+        api_key = sandbox.api_key
+        assert written.wait(5)
+    assert caplog.messages == ["the sandbox's state is not kept for now: the disk is full"] * 2
+    again = opened(file, seed=9)
+    assert again.api_key == api_key
+    again.stop()
+
+
+def test_what_cannot_be_written_at_the_end_is_an_error(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = opened(file)
+    sandbox._keeper._file._file.close()  # type: ignore[union-attr] # as a disk that is gone
+    with pytest.raises(StateError, match="cannot be written"):
+        sandbox.stop()
+
+
+def test_only_one_sandbox_has_a_state(file: Path) -> None:
+    first = opened(file)
+    with pytest.raises(StateError, match="another sandbox has it"):
+        opened(file)
+    first.stop()
+    first.stop()
+    opened(file).stop()
+
+
+def test_a_sandbox_that_left_its_state_serves_no_more(file: Path) -> None:
+    with opened(file) as sandbox:
+        pass
+    with pytest.raises(RuntimeError, match="make another Sandbox"):
+        sandbox.start()
+
+
+def test_without_a_state_there_is_nothing_to_save() -> None:
+    with pytest.raises(RuntimeError, match="no state file"):
+        Sandbox().save()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX permissions")
+def test_nobody_else_may_read_it(file: Path) -> None:
+    opened(file).stop()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_other_files_are_left_as_they_are(tmp_path: Path, file: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("no database " * 100)
+    with pytest.raises(StateError, match="no state of a sandbox"):
+        opened(text)
+    assert text.read_text() == "no database " * 100
+    with sqlite3.connect(file) as other:
+        other.execute("CREATE TABLE theirs (id)")
+    other.close()
+    with pytest.raises(StateError, match="another program's database"):
+        opened(file)
+    with pytest.raises(StateError, match="cannot be opened"):
+        opened(tmp_path / "nowhere" / "state.db")
+
+
+def spoil(file: Path, column: str, value: object) -> None:
+    opened(file).stop()
+    with sqlite3.connect(file) as state:
+        state.execute(f"UPDATE state SET {column} = ?", (value,))
+    state.close()
+
+
+def test_the_state_of_another_version_is_refused(file: Path) -> None:
+    spoil(file, "shape", "other")
+    with pytest.raises(StateError, match="another version of payments-sdk: delete it"):
+        opened(file)
+    with pytest.raises(StateError, match="another version"):  # the first try has left it
+        opened(file)
+
+
+class Harmful:
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("harm",)
+
+
+@pytest.mark.parametrize("body", [b"", b"no pickle", pickle.dumps(Harmful()), pickle.dumps({"world": {}})])
+def test_bytes_that_are_no_state_are_refused_and_run_nothing(
+    file: Path, body: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    spoil(file, "body", body)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StateError, match="cannot be read"):
+        opened(file)
+    assert not (tmp_path / "harm").exists()
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("os", "system"),
+        ("builtins", "eval"),
+        ("payments_async.sandbox._sandbox", "Sandbox"),
+        ("payments_async.sandbox._payouts", "partial"),
+        ("payments_async.sandbox._records", "Payout.__init__"),
+        ("payments_async.sandbox._snapshot", "freeze"),
+    ],
+)
+def test_the_reader_finds_nothing_but_records_and_timers(module: str, name: str) -> None:
+    import io
+
+    with pytest.raises(_snapshot.Unreadable, match="no part of a state"):
+        _snapshot._Reader(io.BytesIO(), {}).find_class(module, name)
+
+
+KILLED = """
+import sys
+from payments_async.sandbox import Sandbox
+from tests.sandbox.test_state import PAYOUT, post
+sandbox = Sandbox(state=sys.argv[1])
+for number in range(1_000_000):
+    post(sandbox, "/payouts", {**PAYOUT, "reference": f"r-{number}"})
+    sandbox.save()
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process")
+def test_a_process_that_is_killed_while_it_writes_leaves_what_was_saved(file: Path) -> None:
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(file)], cwd=root, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        saved = [int(process.stdout.readline()) for _ in range(20)][-1]
+        process.send_signal(signal.SIGKILL)
+    sandbox = Sandbox(state=file)
+    assert len(sandbox.books.payouts()) > saved
+    sandbox.stop()

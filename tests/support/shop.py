@@ -1,0 +1,46 @@
+"""The example shop, served next to a sandbox."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from payments_async import AsyncPayments
+from payments_async.sandbox import Sandbox
+from payments_async.sandbox._server import listen
+
+FILE = Path(__file__).parents[2] / "examples" / "shop" / "shop.py"
+SECRET = "for the tests alone, and more than 32 bytes"
+
+
+def load_shop() -> Any:
+    """The example as a module."""
+    import sys
+
+    spec = importlib.util.spec_from_file_location("example_shop", FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["example_shop"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@asynccontextmanager
+async def shop_beside(sandbox: Sandbox) -> AsyncIterator[tuple[Any, str]]:
+    """The serving shop and its address; its payments are those of `sandbox`."""
+    socket = listen(None)
+    address = f"http://127.0.0.1:{socket.getsockname()[1]}"
+    client = AsyncPayments(sandbox.api_key, base_url=sandbox.base_url)
+    shop = load_shop().Shop(client, address=address, secret=SECRET)
+    runner = web.AppRunner(shop.app(), access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, socket).start()
+        yield shop, address
+    finally:
+        await runner.cleanup()

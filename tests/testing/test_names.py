@@ -1,0 +1,167 @@
+"""`payments_async.testing` without pytest: its names, its tenants, its runtime."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+import payments_async.testing
+from payments_async import AsyncPayments, Instrument
+from payments_async._wire import Answer, Flight
+from payments_async.sandbox import Sandbox, VirtualClock
+from payments_async.testing import SandboxTenant, SkippingRuntime
+
+PAYOUT: dict[str, Any] = {
+    "amount": Decimal("5"),
+    "currency": "XOF",
+    "method": "mtn_bj",
+    "instrument": Instrument.phone("+22990000000", "BJ"),
+}
+
+
+@pytest.mark.parametrize("name", payments_async.testing.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(payments_async.testing, name) is not None
+    assert name in dir(payments_async.testing)
+
+
+def test_a_name_that_there_is_not_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        payments_async.testing.Nothing  # noqa: B018 - it is looked up
+
+
+def test_a_tenant_has_the_sandbox_s_methods_narrowed_to_its_keys() -> None:
+    service = Sandbox(clock=VirtualClock.frozen())
+    stranger, tenant = SandboxTenant(service), SandboxTenant(service)
+    for owner in (stranger, tenant):
+        body = b'{"amount": 5, "currency": "XOF", "webhook_url": "http://shop.test:9/"}'
+        headers = {"Authorization": f"Bearer {owner.api_key}", "Content-Type": "application/json"}
+        owner.service.handle("POST", "/v1/payment/intents", headers, body)
+    (payment,) = tenant.books.payments()
+    assert tenant.pay(payment.id).status == "completed"
+    refund = tenant.refund(payment.id, Decimal(2), pending=True)
+    tenant.settle(refund)
+    assert tenant.books.payments()[0].status == "partially_refunded"
+    assert stranger.books.payments()[0].status == "pending"
+    assert {delivery.record_id for delivery in tenant.deliveries} == {payment.id}
+    assert stranger.deliveries == []
+    assert len(tenant.requests) == 1
+    assert tenant.request_log().count("\n") == 0
+    inactive = tenant.new_key("inactive")
+    assert service.handle("GET", "/v1/payouts", {"Authorization": f"Bearer {inactive}"}).status == 401
+    assert tenant.findings() == []
+
+
+def test_closing_takes_back_the_rules_that_are_still_set() -> None:
+    service = Sandbox()
+    tenant = SandboxTenant(service)
+    kept = service.on("payouts.list")
+    tenant.on("payouts.create")
+    removed = tenant.on("payouts.*", api_key=service.api_key)
+    service.remove_rule(removed)
+    tenant.close()
+    assert service.rules == [kept]
+
+
+@pytest.fixture
+def runtime() -> SkippingRuntime:
+    return SkippingRuntime(Sandbox(clock=VirtualClock.frozen()))
+
+
+async def test_sleepers_wake_in_order_and_at_once(runtime: SkippingRuntime) -> None:
+    woken: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        await runtime.sleep(seconds)
+        woken.append(seconds)
+
+    began = runtime.monotonic()
+    await asyncio.gather(*(sleep(seconds) for seconds in (86_400.0, 5.0, 60.0)))
+    assert woken == [5.0, 60.0, 86_400.0]
+    assert runtime.monotonic() - began == 86_400.0
+    assert runtime.now().timestamp() == runtime.monotonic()
+
+
+async def test_a_sleeper_that_is_cancelled_moves_nothing(runtime: SkippingRuntime) -> None:
+    began = runtime.monotonic()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(runtime.sleep(3600), 0)
+    await runtime.sleep(1)
+    assert runtime.monotonic() - began == 1.0
+
+
+class Slow:
+    """Answers when told."""
+
+    def __init__(self) -> None:
+        self.told = asyncio.Event()
+
+    async def send(self, flight: Flight) -> Answer:
+        await self.told.wait()
+        raise ConnectionError
+
+    async def aclose(self) -> None:
+        self.told.set()
+
+
+async def test_nothing_is_skipped_while_a_request_is_under_way(runtime: SkippingRuntime) -> None:
+    slow = Slow()
+    transport = runtime.wrap(slow)
+    flight: Any = None
+    sending = asyncio.ensure_future(transport.send(flight))
+    sleeping = asyncio.ensure_future(runtime.sleep(60))
+    began = runtime.monotonic()
+    looked = runtime._look = Mock(wraps=runtime._look)  # type: ignore[method-assign] # to see it look in vain
+    while looked.call_count < 3:  # noqa: ASYNC110 - what is waited for is a look in vain, which tells nobody
+        await asyncio.sleep(0)
+    assert runtime.monotonic() == began
+    assert not sleeping.done()
+    await transport.aclose()
+    with pytest.raises(ConnectionError):
+        await sending
+    await sleeping
+    assert runtime.monotonic() - began == 60.0
+
+
+async def test_time_that_passes_by_itself_wakes_too(runtime: SkippingRuntime) -> None:
+    runtime.began()  # as if a request hung
+    sleeping = asyncio.ensure_future(runtime.sleep(60))
+    await asyncio.sleep(0)
+    runtime._sandbox.advance(60)
+    await sleeping
+
+
+def test_timers_of_a_loop_that_is_closed_hold_nobody_up(runtime: SkippingRuntime) -> None:
+    async def leave() -> None:
+        runtime.call_later(1, lambda: None)
+
+    asyncio.run(leave())
+    asyncio.run(runtime.sleep(5))
+
+
+def test_loops_take_turns(runtime: SkippingRuntime) -> None:
+    async def both() -> None:
+        elsewhere = asyncio.to_thread(asyncio.run, runtime.sleep(10))
+        await asyncio.gather(elsewhere, runtime.sleep(20))
+
+    began = runtime.monotonic()
+    asyncio.run(both())
+    assert runtime.monotonic() - began >= 20.0
+
+
+async def test_a_client_shares_the_sandbox_s_time() -> None:
+    with Sandbox(clock=VirtualClock.frozen()) as sandbox:
+        runtime = SkippingRuntime(sandbox)
+        options: dict[str, Any] = {"runtime": runtime, "transport": runtime.transport()}
+        client = AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, **options)
+        payout = await client.payouts.wait(await client.payouts.create(**PAYOUT, reference="r-1"))
+        assert payout.is_successful
+        began = runtime.monotonic()
+        await client.payouts.list()
+        await asyncio.sleep(0.02)
+        assert runtime.monotonic() == began, "a client at rest moves nothing"
+        await client.aclose()

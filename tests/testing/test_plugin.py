@@ -1,0 +1,328 @@
+"""The pytest plugin, in small projects of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import entry_points
+
+import pytest
+
+import payments_async.client  # noqa: F401 - with those below, so that each project need not import them anew
+import payments_sync.client  # noqa: F401
+from payments_async.testing import _judging, _plugin  # noqa: F401
+
+HEAD = """
+import asyncio, os
+from decimal import Decimal
+import pytest
+from payments_async import AsyncPayments, Instrument, OutcomeUnknown, WaitTimeout
+PAYOUT = dict(
+    amount="10.10", currency="GHS", method="mobile_money", instrument=Instrument.phone("+233200000001", "GH")
+)
+"""
+OWN = ("-p", "payments_async.testing._plugin", "-p", "no:cacheprovider", "-W", "error")
+"""The plugin by its module: by its entry point it would come before coverage."""
+ASYNCIO = ("-p", "pytest_asyncio.plugin")
+
+Run = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No plugin that is not named: looking for those that are installed takes a second each time."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester) -> Run:
+    """Runs a project of one module, in this process."""
+
+    def run(tests: str, *options: str, mode: str = "strict", conftest: str = "") -> pytest.RunResult:
+        pytester.makeini(f"[pytest]\nasyncio_mode = {mode}\nasyncio_default_fixture_loop_scope = function\n")
+        pytester.makeconftest(conftest)
+        pytester.makepyfile(HEAD + tests)
+        return pytester.runpytest_inprocess(*OWN, *ASYNCIO, *options)
+
+    return run
+
+
+ASYNC = """
+{mark}
+async def test_paid(sandbox, payments_client):
+    sandbox.on("payouts.create").respond("lost_response")
+    payout = await payments_client.payouts.wait(await payments_client.payouts.create(**PAYOUT, reference="a"))
+    assert payout.is_successful
+    assert len(sandbox.books.payouts(reference="a")) == 1
+"""
+
+
+@pytest.mark.parametrize(("mode", "mark"), [("strict", "@pytest.mark.asyncio"), ("auto", "")])
+def test_the_async_client_works_in_both_modes_of_pytest_asyncio(run: Run, mode: str, mark: str) -> None:
+    run(ASYNC.format(mark=mark), mode=mode).assert_outcomes(passed=1)
+
+
+def test_neither_client_needs_a_plugin_for_coroutines(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        HEAD
+        + """
+def test_blocking(sandbox, sync_payments_client):
+    payout = sync_payments_client.payouts.wait(sync_payments_client.payouts.create(**PAYOUT, reference="a"))
+    assert payout.is_successful
+
+def test_awaited(sandbox, payments_client):
+    payout = asyncio.run(payments_client.payouts.create(**PAYOUT, reference="a"))
+    assert sandbox.books.payouts()[0].id == payout.id
+"""
+    )
+    pytester.runpytest_inprocess(*OWN).assert_outcomes(passed=2)
+
+
+def test_each_test_has_a_tenant_of_its_own_on_one_service(run: Run) -> None:
+    run(
+        """
+seen = []
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_alone(turn, sandbox, sync_payments_client):
+    sync_payments_client.payouts.create(**PAYOUT, reference="a")
+    assert len(sandbox.books.payouts()) == len(sandbox.requests) == 1
+    seen.append((sandbox.base_url, sandbox.api_key))
+
+def test_one_address_two_keys():
+    assert len({address for address, _ in seen}) == 1
+    assert len({key for _, key in seen}) == 2
+"""
+    ).assert_outcomes(passed=3)
+
+
+def test_clients_without_arguments_reach_the_sandbox_during_the_test_only(run: Run) -> None:
+    run(
+        """
+async def use():
+    async with AsyncPayments() as client:
+        return await client.payouts.create(**PAYOUT, reference="a")
+
+def test_during(sandbox):
+    assert asyncio.run(use()).id == sandbox.books.payouts()[0].id
+
+def test_after():
+    assert "PAYMENTS_API_KEY" not in os.environ
+"""
+    ).assert_outcomes(passed=2)
+
+
+def test_waits_take_no_time_and_the_clock_can_be_moved(run: Run) -> None:
+    run(
+        """
+from datetime import timedelta
+
+def test_patience(sandbox, sync_payments_client, sandbox_clock):
+    sandbox.on("payouts.create", reference="a").outcome("hang")
+    began = sandbox_clock.now()
+    payout = sync_payments_client.payouts.create(**PAYOUT, reference="a")
+    with pytest.raises(WaitTimeout):
+        sync_payments_client.payouts.wait(payout, deadline=3600)
+    assert sandbox_clock.now() - began >= timedelta(hours=1)
+
+def test_moved(sandbox, sync_payments_client, sandbox_clock):
+    sync_payments_client.payouts.create(**PAYOUT, reference="b")
+    changes = sandbox_clock.advance(timedelta(seconds=5))
+    assert [change.after for change in changes] == ["processing", "completed"]
+    assert sandbox_clock.advance(1.0) == []
+    assert "UTC" in repr(sandbox_clock)
+"""
+    ).assert_outcomes(passed=2)
+
+
+def test_a_fault_that_did_not_happen_fails_a_test_that_passed(run: Run) -> None:
+    result = run(
+        """
+def test_unused(sandbox):
+    sandbox.on("payouts.create", reference="never").respond("http:503")
+
+def test_next_one_is_not_disturbed(sandbox):
+    assert sandbox.unused_rules == sandbox.service.rules == []
+
+def test_failed_anyhow(sandbox):
+    sandbox.on("payouts.create").respond("http:503")
+    assert False
+"""
+    )
+    result.assert_outcomes(passed=2, errors=1, failed=1)
+    result.stdout.fnmatch_lines(
+        ["*did not happen, or not as often:", "*on('payouts.create', reference='never'): met 0*"]
+    )
+
+
+DOUBLE = """
+{mark}
+def test_double(sandbox, sync_payments_client):
+    sandbox.on("payouts.create").respond("lost_response", times=3)
+    with pytest.raises(OutcomeUnknown):
+        sync_payments_client.payouts.create(**PAYOUT, reference="a")
+    sync_payments_client.payouts.create(**PAYOUT, reference="b")
+"""
+
+
+def test_a_double_payment_fails_the_test_and_shows_its_requests(run: Run) -> None:
+    result = run(DOUBLE.format(mark=""))
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "the money ledger does not balance:",
+            "  paid_again: *reference 'b'* pays anew what *reference 'a'*",
+            "*payments_allow('paid_again')*",
+            "*payments sandbox: requests*",
+            "*201  POST /v1/payouts  fault lost_response  key *",
+            "*201  POST /v1/payouts  fault lost_response  replayed  key *",
+        ]
+    )
+
+
+def test_a_test_may_break_a_rule_that_it_names(run: Run) -> None:
+    mark = "@pytest.mark.payments_allow('paid_again')"
+    run(DOUBLE.format(mark=mark), "--strict-markers").assert_outcomes(passed=1)
+
+
+def test_a_rule_that_there_is_not_is_refused(run: Run) -> None:
+    result = run(DOUBLE.format(mark="@pytest.mark.payments_allow('paid_agin')"))
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*no rule 'paid_agin' (near: paid_again)*"])
+
+
+def test_a_failing_test_shows_its_own_requests_and_no_account_data(run: Run) -> None:
+    result = run(
+        """
+def test_other(sync_payments_client):
+    sync_payments_client.payouts.create(**PAYOUT, reference="a")
+
+def test_fails(sandbox, sync_payments_client):
+    sync_payments_client.payouts.create(**PAYOUT, reference="a")
+    for _ in range(30):
+        sync_payments_client.payouts.list(customer_id="+233200000001" + 200 * "x")
+    AsyncPayments  # not used
+    client = AsyncPayments("sk_sandbox_unknown", base_url=sandbox.base_url)
+    try:
+        asyncio.run(client.payouts.list())
+    finally:
+        assert False
+
+def test_nothing_asked(sandbox):
+    assert False
+""",
+        "--tb=line",
+    )
+    result.assert_outcomes(passed=1, failed=2)
+    told = result.stdout.str()
+    assert told.count("payments sandbox: requests") == 1
+    assert told.count(" GET /v1/payouts") == 25
+    assert "(7 earlier requests)" in told
+    assert "401  GET /v1/payouts  unknown API key" in told
+    assert "233200000001" not in told
+    assert max(len(line) for line in told.splitlines() if " s  200" in line) < 140
+
+
+def test_options_of_service_and_clients_are_fixtures_to_override(run: Run) -> None:
+    conftest = """
+import pytest
+
+@pytest.fixture(scope="session")
+def payments_sandbox_options():
+    return {"profile": "hostile"}
+
+@pytest.fixture
+def payments_client_options():
+    return {"max_retries": 0, "timeout": 0.2}
+"""
+    run(
+        """
+def test_hostile_and_impatient(sandbox, sync_payments_client):
+    assert sandbox.service.profile.name == "hostile"
+    sandbox.on("payouts.create").respond("hang")
+    with pytest.raises(OutcomeUnknown):
+        sync_payments_client.payouts.create(**PAYOUT, reference="a")
+    assert "SandboxTenant of Sandbox" in repr(sandbox)
+""",
+        conftest=conftest,
+    ).assert_outcomes(passed=1)
+
+
+def test_a_client_with_a_runtime_of_its_own_is_left_as_it_is(run: Run) -> None:
+    conftest = """
+import pytest
+
+@pytest.fixture
+def payments_client_options():
+    from payments_async._runtime import SYSTEM
+    return {"runtime": SYSTEM}
+"""
+    run(
+        """
+def test_real_time(sandbox, sync_payments_client, sandbox_clock):
+    sync_payments_client.payouts.create(**PAYOUT, reference="a")
+    assert sandbox.advance(5)
+""",
+        conftest=conftest,
+    ).assert_outcomes(passed=1)
+
+
+def test_a_project_s_own_fixture_named_sandbox_comes_first(run: Run) -> None:
+    conftest = """
+import pytest
+from payments_async.sandbox import Sandbox
+
+@pytest.fixture
+def sandbox():
+    with Sandbox() as sandbox:
+        yield sandbox
+"""
+    run(
+        """
+from payments_async.sandbox import Sandbox
+
+def test_ours(sandbox, sync_payments_client, sandbox_clock):
+    assert type(sandbox) is Sandbox
+    sync_payments_client.payouts.create(**PAYOUT, reference="a")
+    sandbox_clock.advance(5)
+    assert sandbox.books.payouts()[0].status == "completed"
+""",
+        conftest=conftest,
+    ).assert_outcomes(passed=1)
+
+
+def test_workers_have_services_of_their_own(run: Run, pytester: pytest.Pytester) -> None:
+    run(
+        """
+@pytest.mark.parametrize("turn", range(4))
+def test_pays(turn, sandbox, sync_payments_client):
+    sync_payments_client.payouts.create(**PAYOUT, reference="a")
+    assert len(sandbox.books.payouts()) == 1
+""",
+        "-p",
+        "xdist.plugin",
+        "--numprocesses=2",
+    ).assert_outcomes(passed=4)
+
+
+LOADED = """
+import sys
+before = set(sys.modules)
+import payments_async.testing._plugin
+heavy = {"aiohttp", "attr", "msgspec", "payments_async.sandbox", "payments_async.client"} & set(sys.modules)
+ours = [name for name in set(sys.modules) - before if name.startswith("payments")]
+print(sorted(heavy), len(ours))
+"""
+
+
+def test_the_plugin_s_module_imports_pytest_and_nothing_else() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import pytest" + LOADED], check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "[] 4\n"
+
+
+def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
+    found = [point for point in entry_points(group="pytest11") if point.name == "payments"]
+    assert [point.load() for point in found] == [_plugin]
