@@ -117,13 +117,9 @@ class Notice:
     at: float
     event: str
     record_id: str
-    write: Callable[[], bytes] = attrs.field(repr=False)
-    """Gives the body; not called before somebody looks."""
+    letter: Callable[[], dict[str, object]] = attrs.field(repr=False)
+    """Gives what it says besides the event; not called before somebody looks."""
     forged: bool = False
-
-    def delivery(self) -> Delivery:
-        """It as a delivery to nowhere."""
-        return Delivery(self.at, self.event, self.record_id, "", self.write(), forged=self.forged)
 
 
 @attrs.frozen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from functools import partial
 
 import attrs
 
@@ -93,10 +92,17 @@ class World:
     ) -> None:
         """A webhook is due now. Without a `url` its `letter` is kept, to be written when somebody looks."""
         if url:
+<<<<<<< HEAD
+            body = written(event, letter)
+            self.tell(Delivery(self.now, event, record_id, url, body, hooks, forged))
+        else:
+            self.tell(Notice(self.now, event, record_id, letter, forged))
+=======
             body = _written(event, letter)
             self.tell(Delivery(self.now, event, record_id, url, body, hooks, forged))
         else:
             self.tell(Notice(self.now, event, record_id, partial(_written, event, letter), forged))
+>>>>>>> up
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
@@ -104,5 +110,6 @@ class World:
         return effects
 
 
-def _written(event: str, letter: Letter) -> bytes:
+def written(event: str, letter: Letter) -> bytes:
+    """The body of a webhook."""
     return encode({"event": event, **letter()})

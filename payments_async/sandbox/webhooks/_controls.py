@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from .._clock import Clock
 from .._records import Payment, Payout
 from .._values import Delivery
-from .._world import World
+from .._world import World, written
 from ._letters import forged_letter
 from ._mailroom import Mailroom
 from ._webhook import Webhook
@@ -37,7 +37,12 @@ class WebhookControls:
     def inbox(self) -> list[Delivery]:
         """What records without a `webhook_url` would have been told, oldest first (2,000 at most)."""
         with self.present():
-            return [notice.delivery() for notice in self._mail.inbox]
+            return [
+                Delivery(
+                    told.at, told.event, told.record_id, "", written(told.event, told.letter), (), told.forged
+                )
+                for told in self._mail.inbox
+            ]
 
     @property
     def webhooks(self) -> list[Webhook]:
