@@ -1,0 +1,330 @@
+"""A service that is wrong in one place does not pass the contract: mutants of the core, by changed source.
+
+Each names the module, the text it replaces and by what, and the promise that has to catch it.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import inspect
+import types
+from collections.abc import Callable, Iterator
+
+import attrs
+import pytest
+
+from tests.fidelity.contract import CHECKS, broken
+
+PACKAGE = "payments_async.sandbox."
+
+
+@attrs.frozen
+class Mutant:
+    """One wrong place."""
+
+    name: str
+    module: str
+    place: str
+    """The function or `Class.method` that is changed."""
+    before: str
+    after: str
+    caught_by: str
+
+
+MUTANTS = (
+    Mutant(
+        "a repeat pays again",
+        "_core",
+        "Core._once",
+        "if stored is not None:",
+        "if stored is not None and stored.answer.status >= 400:",
+        "a_repeat_is_answered_from_store",
+    ),
+    Mutant(
+        "a replay does not say so",
+        "_core",
+        "Core._once",
+        '"X-Idempotent-Replayed": "true"',
+        '"X-Idempotent-Replayed": "false"',
+        "a_repeat_is_answered_from_store",
+    ),
+    Mutant(
+        "a lost answer is not kept",
+        "_core",
+        "Core._serve",
+        "self._delayed(fault, call, sources, note)",
+        "self._run(call, sources)",
+        "a_lost_answer_is_kept",
+    ),
+    Mutant(
+        "keys are forgotten after 23 hours",
+        "_idempotency",
+        "IdempotencyStore.keep",
+        "now + LIFETIME",
+        "now + LIFETIME - 3600",
+        "a_key_lives_for_24_hours",
+    ),
+    Mutant(
+        "keys are never forgotten",
+        "_idempotency",
+        "IdempotencyStore.find",
+        "now < stored.until",
+        "True",
+        "a_key_lives_for_24_hours",
+    ),
+    Mutant(
+        "the body under a key does not matter",
+        "_idempotency",
+        "fingerprint",
+        ".encode() + body",
+        ".encode()",
+        "a_key_belongs_to_one_body",
+    ),
+    Mutant(
+        "a reference can be used twice",
+        "_payouts",
+        "create_payout",
+        "if reference in tenant.payouts_by_reference:",
+        "if False:",
+        "a_reference_is_used_once",
+    ),
+    Mutant(
+        "a refused request is remembered by its reference",
+        "_schemas",
+        "validate",
+        "    if breaches.errors:",
+        "    if len(breaches.errors) > 1:",
+        "what_is_refused_leaves_nothing",
+    ),
+    Mutant(
+        "expired keys still work",
+        "_tenants",
+        "authenticate",
+        'if tenant.status != "active":',
+        'if tenant.status == "inactive":',
+        "a_key_is_needed_and_has_to_be_good",
+    ),
+    Mutant(
+        "the allowlist is not looked at",
+        "_tenants",
+        "authenticate",
+        "if tenant.allowlist is not None and",
+        "if tenant.allowlist is None and",
+        "a_key_is_needed_and_has_to_be_good",
+    ),
+    Mutant(
+        "an amount just below 1 will do",
+        "_checks",
+        "amount",
+        "value < 1",
+        "value < 0.5",
+        "bounds_of_fields_hold",
+    ),
+    Mutant(
+        "a bound is off by one",
+        "_checks",
+        "pairs.<locals>.check",
+        "len(value) > most",
+        "len(value) > most + 1",
+        "bounds_of_fields_hold",
+    ),
+    Mutant(
+        "a window holds one too many",
+        "_limits",
+        "AlignedWindows.wait",
+        "self._counts.get(scope, 0) < limit",
+        "self._counts.get(scope, 0) <= limit",
+        "limits_hold_and_a_429_does_nothing",
+    ),
+    Mutant(
+        "the limit for one record counts for all",
+        "_limits",
+        "SandboxLimits.scopes",
+        'f"record {record_id}"',
+        '"record"',
+        "limits_hold_and_a_429_does_nothing",
+    ),
+    Mutant(
+        "what is over the limit is carried out",
+        "_core",
+        "Core._admit",
+        "raise self._limited(excess.limit, excess.wait)",
+        "self._read(call); self._run(call, []); raise self._limited(excess.limit, excess.wait)",
+        "limits_hold_and_a_429_does_nothing",
+    ),
+    Mutant(
+        "a page begins with the last record of the one before",
+        "_paging",
+        "_older",
+        "end = min(end, query.cursor.position)",
+        "end = min(end, query.cursor.position + 1)",
+        "pages_are_newest_first_and_stable",
+    ),
+    Mutant(
+        "pages move while records are added",
+        "_paging",
+        "_older",
+        "end = min(end, query.cursor.position)",
+        "end = end - len(range(query.cursor.position, end)) + 1 if end > 5 else query.cursor.position",
+        "pages_are_newest_first_and_stable",
+    ),
+    Mutant(
+        "the oldest comes first",
+        "_paging",
+        "_older",
+        "range(end - 1, first - 1, -1)",
+        "range(first, end)",
+        "pages_are_newest_first_and_stable",
+    ),
+    Mutant(
+        "filters by day are passed over",
+        "_paging",
+        "find_page",
+        "0 if query.since is None else",
+        "0 if True else",
+        "filters_narrow",
+    ),
+    Mutant(
+        "a final payout can change",
+        "_payouts",
+        "_end",
+        "not payout.is_final and",
+        "",
+        "a_payout_ends_once",
+    ),
+    Mutant(
+        "failed payouts count as paid",
+        "_books",
+        "Books.total",
+        'entry.status != "failed"',
+        'entry.status != "refused"',
+        "a_payout_ends_once",
+    ),
+    Mutant(
+        "a paid session expires",
+        "_payments",
+        "_expire_at",
+        "if payment.is_open:",
+        'if payment.is_open or setattr(payment, "status", "expired"):',
+        "a_payment_expires_unless_it_is_paid",
+    ),
+    Mutant(
+        "refunds in flight are not reserved",
+        "_records",
+        "Payment.refundable",
+        "less(self.amount, self.refunded, self.reserved)",
+        "less(self.amount, self.refunded)",
+        "refunds_in_flight_are_reserved",
+    ),
+    Mutant(
+        "a refund that failed keeps the money",
+        "_payments",
+        "settle_refund",
+        "payment.refunds.remove(refund)",
+        "refund.pending = False",
+        "refunds_in_flight_are_reserved",
+    ),
+    Mutant(
+        "what was not paid can be refunded",
+        "_records",
+        "Payment.refundable",
+        "if self.completed_at is None:",
+        "if self.completed_at is NotImplemented:",
+        "refunds_in_flight_are_reserved",
+    ),
+    Mutant(
+        "amounts pass through a float",
+        "_money",
+        "plain",
+        "isinstance(value, Decimal) else Decimal(str(value))",
+        "False else Decimal(float(value))",
+        "amounts_are_exact",
+    ),
+    Mutant(
+        "nobody is told of a creation",
+        "_payouts",
+        "_begin",
+        "_notify(world, payout, CREATED,",
+        "_notify(world, payout, 'payout.made',",
+        "webhooks_tell_of_creation_and_end",
+    ),
+    Mutant(
+        "one merchant sees another's payouts",
+        "_tenants",
+        "authenticate",
+        "    if tenant is None:",
+        "    tenant = tenant and next(iter(tenants.values()))\n    if tenant is None:",
+        "keys_and_references_belong_to_one_merchant",
+    ),
+    Mutant(
+        "metadata comes back as texts",
+        "_payouts",
+        "create_payout",
+        'metadata=object_or_null(body, "metadata")',
+        'metadata={name: str(value) for name, value in (object_or_null(body, "metadata") or {}).items()}',
+        "metadata_comes_back_as_it_was",
+    ),
+)
+
+
+def function_at(module: types.ModuleType, place: str) -> types.FunctionType:
+    """The function of a module, of a class, or behind a property."""
+    owner, _, name = place.partition(".<locals>")[0].rpartition(".")
+    found = inspect.getattr_static(getattr(module, owner) if owner else module, name)
+    function = found.fget if isinstance(found, property) else found
+    assert isinstance(function, types.FunctionType)
+    return function
+
+
+def alive(module: types.ModuleType, place: str) -> list[types.FunctionType]:
+    """The functions made so far by another one, at a place such as `pairs.<locals>.check`."""
+    (code,) = codes(function_at(module, place).__code__, place)
+    return [one for one in gc.get_objects() if isinstance(one, types.FunctionType) and one.__code__ is code]
+
+
+def changed(module: types.ModuleType, mutant: Mutant) -> types.CodeType:
+    """The code at the mutant's place with its text changed there."""
+    source, own = inspect.getsource(module), inspect.getsource(function_at(module, mutant.place))
+    assert own.count(mutant.before) == 1, "the text is there, once"
+    text = source.replace(own, own.replace(mutant.before, mutant.after))
+    (code,) = codes(compile(text, str(module.__file__), "exec"), mutant.place)
+    return code
+
+
+def codes(code: types.CodeType, qualified: str) -> Iterator[types.CodeType]:
+    """The code within `code` that has this qualified name."""
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            if constant.co_qualname == qualified:
+                yield constant
+            yield from codes(constant, qualified)
+
+
+@pytest.fixture
+def mutate(monkeypatch: pytest.MonkeyPatch) -> Callable[[Mutant], None]:
+    def apply(mutant: Mutant) -> None:
+        module = importlib.import_module(PACKAGE + mutant.module)
+        nested = "<locals>" in mutant.place
+        functions = alive(module, mutant.place) if nested else [function_at(module, mutant.place)]
+        code = changed(module, mutant)
+        assert functions
+        for function in functions:
+            monkeypatch.setattr(function, "__code__", code)
+
+    return apply
+
+
+def test_the_core_keeps_every_promise() -> None:
+    assert broken() == []
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_breaks_the_promise_that_is_meant(mutant: Mutant, mutate: Callable[[Mutant], None]) -> None:
+    mutate(mutant)
+    assert mutant.caught_by in broken()
+
+
+def test_every_promise_has_caught_a_mutant() -> None:
+    """So that none is there for show."""
+    assert {check.__name__ for check in CHECKS} == {mutant.caught_by for mutant in MUTANTS}
