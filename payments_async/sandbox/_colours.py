@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 BLACK, WHITE = "#000000", "#ffffff"
 _SHADES = 20
 
@@ -32,13 +30,15 @@ def text_on(colour: str) -> str:
 
 def visible_on(ground: str, colour: str, least: float = 3.0) -> str:
     """`colour`, moved away from `ground` in small shades until it stands out by `least`."""
-    return next(shade for shade in _shades(colour, text_on(ground)) if contrast(shade, ground) >= least)
+    return next(filter(lambda shade: contrast(shade, ground) >= least, _shades(colour, text_on(ground))))
 
 
-def _shades(colour: str, end: str) -> Iterator[str]:
-    for step in range(_SHADES + 1):
-        mixed = (a + (b - a) * step // _SHADES for a, b in zip(parts(colour), parts(end), strict=True))
-        yield "#" + "".join(f"{part:02x}" for part in mixed)
+def _shades(colour: str, end: str) -> list[str]:
+    """From one colour to another."""
+    ways = list(zip(parts(colour), parts(end), strict=True))
+    return [
+        "#" + "".join(f"{a + (b - a) * step // _SHADES:02x}" for a, b in ways) for step in range(_SHADES + 1)
+    ]
 
 
 def _luminance(colour: str) -> float:
