@@ -92,17 +92,10 @@ class World:
     ) -> None:
         """A webhook is due now. Without a `url` its `letter` is kept, to be written when somebody looks."""
         if url:
-<<<<<<< HEAD
             body = written(event, letter)
             self.tell(Delivery(self.now, event, record_id, url, body, hooks, forged))
         else:
             self.tell(Notice(self.now, event, record_id, letter, forged))
-=======
-            body = _written(event, letter)
-            self.tell(Delivery(self.now, event, record_id, url, body, hooks, forged))
-        else:
-            self.tell(Notice(self.now, event, record_id, partial(_written, event, letter), forged))
->>>>>>> up
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
