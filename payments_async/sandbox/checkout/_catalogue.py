@@ -32,7 +32,9 @@ class Method:
     fields: tuple[Field, ...] = ()
 
 
-PHONE = Field("phone", "Phone number", "With the country code, as in +229\u00a090\u00a000\u00a000\u00a000", "tel", "tel")
+PHONE = Field(
+    "phone", "Phone number", "With the country code, as in +229\u00a090\u00a000\u00a000\u00a000", "tel", "tel"
+)
 PAYER_NAME = Field("payer_name", "Name on the account", "As your bank knows it", "name", "text")
 
 METHODS = (
