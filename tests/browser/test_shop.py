@@ -1,0 +1,66 @@
+"""The example shop from end to end: a payer with a browser, the hosted checkout, and the webhook."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from payments_async.sandbox import Sandbox
+from tests.browser.visitor import Visitor
+from tests.support.shop import shop_beside
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+Served = tuple[Any, str]
+VisitBy = Callable[..., Awaitable[Visitor]]
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """A sandbox at the machine's time, which is the shop's."""
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def served(sandbox: Sandbox) -> AsyncIterator[Served]:
+    """The shop, and where it is."""
+    async with shop_beside(sandbox) as served:
+        yield served
+
+
+async def test_a_payer_pays_and_the_order_is_paid(sandbox: Sandbox, served: Served, visit: VisitBy) -> None:
+    _, address = served
+    payer = await visit()
+    await payer.open(address)
+    await payer.press("Buy")
+    await payer.pays("Online banking", country="Ghana")
+    await payer.sees("Continue at your bank")
+    await payer.press("Continue to the bank")
+    await payer.press("Approve")
+    await payer.sees("Payment complete")
+    await asyncio.to_thread(sandbox.wait_for_webhooks)
+    await payer.press("Return to")
+    await payer.page.wait_for_url(re.compile("/orders/"))
+    await payer.sees("Paid")
+    assert len(sandbox.books.payments(status="completed")) == 1
+
+
+async def test_a_forged_webhook_ships_nothing(sandbox: Sandbox, served: Served, visit: VisitBy) -> None:
+    shop, address = served
+    payer = await visit()
+    await payer.open(address)
+    await payer.press("Buy")
+    await payer.page.wait_for_url(re.compile("/checkout/"))
+    (number,) = shop.orders
+    (payment,) = sandbox.books.payments()
+    sandbox.forge(payment.id, "payment.completed")
+    await asyncio.to_thread(sandbox.wait_for_webhooks)
+    await payer.open(f"{address}/orders/{number}")
+    await payer.sees("Not paid yet")
+    assert sandbox.books.payments(status="completed") == []
