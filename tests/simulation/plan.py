@@ -103,6 +103,8 @@ class Plan:
     proofs: bool
     weather: float
     """How bad the network is, 0 to 1."""
+    astray: bool
+    """Whether something that is not the service answers more often than elsewhere."""
     lag: float
     """Seconds until the list shows a payout, at most."""
     foreign: Foreign | None
@@ -130,6 +132,7 @@ def draw(seed: object) -> Plan:
         dates=dates,
         proofs=proofs,
         weather=1.0 if moody else pick((0.0, 0.3, 1.0, 1.0)),
+        astray=random.Random(f"{seed}:astray").random() < 0.15,
         lag=pick((0.0, 850.0, 850.0) if moody else (0.0, 5.0, 850.0)),
         foreign=_foreign(chance, len(bodies)) if proofs and toss() < 0.25 else None,
         runs=tuple(_run(chance, sober=sober, dates=dates) for _ in range(chance.randint(1, 4))),

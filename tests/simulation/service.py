@@ -106,7 +106,7 @@ class Service:
     def _turned_away(self, request: Request, waiter: Waiter) -> bool:
         """What a gateway in front may say; a stored error is among the worst of it."""
         draw = self._random() / self._plan.weather
-        for limit, status in _AT_THE_GATE:
+        for limit, status in _ASTRAY if self._plan.astray else _AT_THE_GATE:
             if draw < limit:
                 self._note(f"gate {status}")
                 if status in (429, 500) and self._plan.stores == "all" and self._random() < 0.5:
@@ -238,11 +238,13 @@ _AT_THE_GATE = (
     (0.085, 408),
     (0.09, 401),
     (0.095, 403),
-    (0.115, 404),
-    (0.135, 302),
-    (0.15, 200),
+    (0.10, 404),
+    (0.105, 302),
+    (0.12, 200),
 )
 """Cumulative probabilities. The 200 is a captive portal's page: nothing was created."""
+_ASTRAY = ((0.04, 429), (0.06, 500), (0.12, 404), (0.18, 302), (0.20, 200))
+"""The same where requests go astray, to an address or a proxy that is not the service's."""
 
 
 def _deliver(waiter: Waiter, reply: Reply) -> None:

@@ -17,7 +17,7 @@ from ..campaign import Campaign
 from .loosened import without
 from .play import play_schedule
 
-SEEDS = 200
+SEEDS = 300
 """Within so many schedules the lack of one of these safeguards must show."""
 _CHUNK = 25
 

@@ -166,7 +166,7 @@ class Schedule:
             items=self._office.items,
             accepts_edits=self._office.has_edited,
             retries=run.retry,
-            insists=run.retry and not calm and chance.random() < 0.5,
+            insists=run.retry and not calm and random.Random(f"{self._seed}:{host}:insists").random() < 0.5,
             reconciles=not calm and chance.random() < 0.15,
             wait_final=None if calm or chance.random() < 0.85 else chance.choice((60.0, 3 * HOUR)),
             proofs=self.plan.proofs,
