@@ -16,7 +16,7 @@ nox.options.sessions = ["lint", "typing", "mirror", "tests"]
 
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 OTHERS = [version for version in ("3.11", "3.12", "3.13") if version != RUNNING]
-CODE = ["payments_async", "payments_sync", "tests", "benchmarks", "noxfile.py"]
+CODE = ["payments_async", "payments_sync", "tests", "benchmarks", "examples", "noxfile.py"]
 CI = os.environ.get("CI") == "true"
 
 
@@ -50,7 +50,9 @@ def typing(session: nox.Session) -> None:
     """Strict types inside, complete types outside."""
     sync(session, "typing")
     session.run("mypy")
-    session.run("mypy", "--strict", "tests/typing")
+    session.run(
+        "mypy", "--strict", "tests/typing", "examples/shop/shop.py", "examples/pytest_project/salaries.py"
+    )
     session.run("python", "-m", "tests.docs.typed_snippets")
     for package in ("payments_async", "payments_sync"):
         session.run("pyright", "--verifytypes", package, "--ignoreexternal")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,28 @@ def finish(value: Any) -> None:
 
 
 SNIPPETS = all_snippets()
+RUN = [snippet for snippet in SNIPPETS if snippet.info == "python"]
 
 
-@pytest.mark.parametrize("snippet", [s for s in SNIPPETS if s.info == "python"], ids=str)
+def takes_fixtures(snippet: Snippet) -> bool:
+    """Whether it holds tests for pytest, with our plugin's fixtures."""
+    return re.search(r"^(async )?def test_\w+\([^)]", snippet.code, re.MULTILINE) is not None
+
+
+@pytest.mark.parametrize("snippet", [s for s in RUN if takes_fixtures(s)], ids=str)
+def test_the_tests_of_the_snippet_pass(
+    snippet: Snippet, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # looking for what is installed takes a second
+    plugins = ("-p", "pytest_asyncio.plugin", "-p", "payments_async.testing._plugin")
+    ini = "asyncio_mode = auto\nasyncio_default_fixture_loop_scope = function"
+    pytester.makeini(f"[pytest]\n{ini}\naddopts = -p no:cacheprovider -W error")
+    pytester.makepyfile(snippet.code)
+    count = len(re.findall(r"^(?:async )?def test_", snippet.code, re.MULTILINE))
+    pytester.runpytest_inprocess(*plugins).assert_outcomes(passed=count)
+
+
+@pytest.mark.parametrize("snippet", [s for s in RUN if not takes_fixtures(s)], ids=str)
 def test_the_snippet_does_what_it_says(
     snippet: Snippet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
