@@ -531,3 +531,10 @@ def test_advice_and_assumptions_are_given_as_data(control: Control, api: Api) ->
 
 def test_no_address_and_method_has_two_routes() -> None:
     assert len({(route.method, route.path) for route in ROUTES}) == len(ROUTES)
+
+
+def test_a_page_is_told_of_refusals_without_an_error_status(control: Control) -> None:
+    got = control.ask("POST", "rules?refusals=told", {"operation": "*", "words": "rese"})
+    assert (got.status, got.json["refused"], got.json["near"]) == (200, 400, ["reset"])
+    done = control.ask("POST", "clock/freeze?refusals=told")
+    assert "refused" not in done.json

@@ -115,6 +115,7 @@ def _overview(look: Look) -> Context:
         "show": show if show in _KINDS else "",
         "shows": tuple(_KINDS),
         "happened": look.sandbox.journal.last,
+        "is_empty": look.sandbox.journal.first > look.sandbox.journal.last,
         "payouts": payouts,
         "payments": payments,
         "rules": len(look.sandbox.unused_rules),

@@ -18,9 +18,10 @@ async function ask(call, body) {
   const [method, path] = call.split(" ");
   const options = { method, headers: { "Content-Type": "application/json" } };
   if (method === "POST") options.body = body || "{}";
-  const answer = await fetch(API + path, options);
+  // a refusal comes as 200 and a member, so that a mistyped word is no error on the console
+  const answer = await fetch(API + path + (method === "GET" ? "" : "?refusals=told"), options);
   const value = await answer.json();
-  if (!answer.ok) throw new Error(value.message || `refused with ${answer.status}`);
+  if (!answer.ok || value.refused) throw new Error(value.message || `refused with ${answer.status}`);
   return value;
 }
 
@@ -112,6 +113,7 @@ function soon() {
   if (paused || waiting || document.hidden) return;
   waiting = setTimeout(async () => {
     waiting = 0;
+    if (paused) return;
     last = performance.now();
     try { await refresh(); } catch { /* the stream tells when the sandbox is gone */ }
   }, Math.max(0, EVERY - (performance.now() - last)));

@@ -1,0 +1,291 @@
+"""The inspector in a real browser: every page as it looks, and every button as it acts.
+
+A picture of each page is kept in test-output/browser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from payments_async.sandbox import Sandbox, VirtualClock
+from payments_async.sandbox.inspector._pages import NAV
+from tests.browser.visitor import Visitor
+from tests.sandbox.api import INTENT, TRIED, Api
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+Visit = Callable[..., Awaitable[Visitor]]
+
+
+@pytest.fixture
+def busy(sandbox: Sandbox, api: Api) -> Sandbox:
+    """A sandbox in which a little of everything has happened."""
+    for number in range(4):
+        api.payout(reference=f"invoice-{number}", idempotency_key=f"payout-{number:04d}")
+        sandbox.advance(1.5)
+    api.payout(reference="no-funds", metadata={"sandbox_scenario": "fail:INSUFFICIENT_FUNDS immediate"})
+    body: dict[str, Any] = {"reference": "lost", "metadata": {"sandbox_scenario": "manual"}}
+    api.payout(**body, idempotency_key="payout-lost", scenario="lost_response")
+    sandbox.advance(1)
+    api.payout(**body, idempotency_key="payout-lost")
+    api.payout(reference="told", webhook_url="http://127.0.0.1:9/hook")
+    for outcome in ("action:collect_otp", "action:approve_on_phone", "fail:CUSTOMER_DECLINED", "complete"):
+        session = api.checkout(customer={"email": "ada@example.test"}).data["checkout"]["id"]
+        sandbox.pay(session, outcome=outcome, phone="+22990000077")
+    api.post("/payment/intents", INTENT)
+    api.post("/payment/intents", INTENT)
+    api.get("/payouts", scenario="429:3")
+    sandbox.handle("GET", "/v1/payouts", {"Origin": "https://shop.test"})
+    sandbox.on("payouts.create", reference="r-1").respond("http:503", times=2)
+    return sandbox
+
+
+def request_of(sandbox: Sandbox, key: str) -> str:
+    return next(one.request_id for one in sandbox.requests if one.idempotency_key == key)
+
+
+async def look(visitor: Visitor, sandbox: Sandbox, path: str = "") -> None:
+    """Open a page and wait until it is fresh."""
+    await visitor.open(f"{sandbox.origin}/_sandbox/{path}")
+    await visitor.page.wait_for_selector("#live[data-state=on]")
+
+
+async def hears(visitor: Visitor, said: str) -> None:
+    """Wait until the status line says so."""
+    await visitor.page.get_by_role("status").get_by_text(said).wait_for()
+
+
+async def shows(visitor: Visitor, text: str) -> None:
+    await visitor.page.locator("main").get_by_text(text).first.wait_for()
+
+
+# --- how it looks -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scheme", "width"), [("light", 1440), ("dark", 320), ("dark", 1440), ("light", 320)]
+)
+async def test_every_page_fits_its_window_and_is_accessible(
+    busy: Sandbox, visit: Visit, scheme: str, width: int
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.async_playwright").Axe()
+    visitor = await visit(width=width, height=900, scheme=scheme)
+    paths = [*(name for name, _ in NAV), f"requests/{request_of(busy, 'payout-lost')}", "nothing/here"]
+    with Sandbox(clock=VirtualClock.frozen()) as unused:
+        for path in (None, *paths):  # the unused one first: it may end once nobody listens
+            await look(visitor, unused if path is None else busy, path or "")
+            name = "empty" if path is None else path.partition("/")[0] or "overview"
+            await visitor.picture(f"inspector-{name}-{scheme}-{width}")
+            wide = await visitor.measure("document.documentElement.scrollWidth")
+            assert wide <= width, f"{name} is {wide} px wide"
+            if (scheme, width) in (("light", 1440), ("dark", 320)):
+                found = (await axe.run(visitor.page)).response["violations"]
+                assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], name
+    # the page that is not there is the one thing the console may speak of
+    visitor.errors[:] = [error for error in visitor.errors if "404" not in error]
+
+
+async def test_every_page_can_be_read_without_script(busy: Sandbox, visit: Visit) -> None:
+    visitor = await visit(java_script=False)
+    for path, _ in NAV:
+        await visitor.open(f"{busy.origin}/_sandbox/{path}")
+        assert await visitor.page.locator("button:visible, input:visible, select:visible").count() == 0
+    await visitor.open(f"{busy.origin}/_sandbox/requests/{request_of(busy, 'payout-lost')}")
+    await visitor.press("Show account data")
+    await shows(visitor, "Account data is shown")
+
+
+async def test_the_keyboard_reaches_everything(busy: Sandbox, visit: Visit) -> None:
+    visitor = await visit(width=1440)
+    await look(visitor, busy, "payouts")
+    names: list[str] = []
+    for _ in range(20):
+        await visitor.page.keyboard.press("Tab")
+        names.append(await visitor.measure("document.activeElement.textContent.trim()"))
+        seen = await visitor.measure("getComputedStyle(document.activeElement).outlineStyle")
+        assert seen == "solid", names[-1]
+    assert names[0] == "Skip to content"
+    assert {"Sandbox", "Overview", "Assumptions", "Complete", "Fail", "Hang"} <= set(names)
+    assert names.index("Complete") > names.index("Assumptions")
+
+
+# --- live ---------------------------------------------------------------------------------------
+
+
+async def test_the_overview_is_live_and_can_be_paused(sandbox: Sandbox, api: Api, visit: Visit) -> None:
+    visitor = await visit(width=1440)
+    await look(visitor, sandbox)
+    await shows(visitor, "Nothing has happened yet")
+    api.payout(reference="invoice-1")
+    await shows(visitor, "/v1/payouts")
+    await visitor.press("Pause")
+    assert await visitor.page.locator("#live").inner_text() == "paused"
+    api.get("/payment/intents")
+    await visitor.page.wait_for_timeout(700)
+    assert await visitor.page.get_by_text("/v1/payment/intents").count() == 0
+    await visitor.press("Pause")
+    await shows(visitor, "/v1/payment/intents")
+    await visitor.press("Reset")
+    await shows(visitor, "Nothing has happened yet")
+
+
+async def test_a_fresh_board_keeps_the_focus_where_it_was(sandbox: Sandbox, api: Api, visit: Visit) -> None:
+    api.payout(reference="held", metadata={"sandbox_scenario": "manual"})
+    visitor = await visit(width=1440)
+    await look(visitor, sandbox, "payouts")
+    fail = visitor.page.get_by_role("button", name="Fail")
+    await fail.focus()
+    api.payout(reference="newer", metadata={"sandbox_scenario": "immediate"})
+    await shows(visitor, "newer")
+    assert await visitor.measure("document.activeElement.textContent") == "Fail"
+
+
+# --- what the buttons do ------------------------------------------------------------------------
+
+
+async def test_the_first_programs_are_copied(sandbox: Sandbox, visit: Visit) -> None:
+    visitor = await visit(width=1440)
+    await visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await look(visitor, sandbox)
+    for name, held in (("Copy key", "sk_sandbox_"), ("Copy", "AsyncPayments(")):
+        await visitor.page.get_by_role("button", name=name, exact=True).first.click()
+        await hears(visitor, "Copied.")
+        assert held in await visitor.measure("navigator.clipboard.readText()")
+
+
+async def test_a_request_is_copied_as_code_and_sent_again(busy: Sandbox, visit: Visit) -> None:
+    visitor = await visit(width=1440)
+    await visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await look(visitor, busy, f"requests/{request_of(busy, 'payout-lost')}")
+    for name, held in (
+        ("Copy async", "await client"),
+        ("Copy sync", "with Payments"),
+        ("Copy curl", "curl -sS"),
+    ):
+        await visitor.press(name)
+        await hears(visitor, "Copied.")
+        copied = await visitor.measure("navigator.clipboard.readText()")
+        assert held in copied
+        assert busy.api_key not in copied
+    before = len(busy.requests)
+    await visitor.press("Send again")
+    await hears(visitor, "answered 201")
+    assert len(busy.requests) == before + 1
+    assert busy.requests[-1].replayed
+    assert len(busy.books.payouts(reference="lost")) == 1
+
+
+@pytest.mark.parametrize(("button", "status"), [("Complete", "completed"), ("Fail", "failed")])
+async def test_a_payout_is_ended_by_a_button(
+    sandbox: Sandbox, api: Api, visit: Visit, button: str, status: str
+) -> None:
+    api.payout(reference="r-1")
+    visitor = await visit(width=1440)
+    await look(visitor, sandbox, "payouts")
+    await visitor.press("Hang")
+    await hears(visitor, "Done.")
+    sandbox.advance(100)
+    assert sandbox.books.payouts()[0].status == "processing"
+    await visitor.press(button)
+    await visitor.page.get_by_role("region", name=status).get_by_text("r-1").wait_for()
+    assert sandbox.books.payouts()[0].status == status
+
+
+async def test_a_payment_is_declined_paid_and_refunded_by_buttons(
+    sandbox: Sandbox, api: Api, visit: Visit
+) -> None:
+    api.checkout()
+    visitor = await visit(width=1440)
+    await look(visitor, sandbox, "payments")
+    for button, seen in (
+        ("Decline", "CUSTOMER_DECLINED"),
+        ("Pay", "Refund 50"),
+        ("Refund 50", "refunded"),
+    ):
+        await visitor.page.get_by_role("button", name=button, exact=True).click()
+        await shows(visitor, seen)
+    assert sandbox.books.payments()[0].status == "refunded"
+    api.checkout()
+    await visitor.page.get_by_role("button", name="Expire").click()
+    await shows(visitor, "expired")
+    await visitor.press("Payer's page")
+    assert "/checkout/" in visitor.page.url
+
+
+@pytest.mark.parametrize(("button", "status"), [("Approve", "completed"), ("Decline", "failed")])
+async def test_the_phone_answers(sandbox: Sandbox, api: Api, visit: Visit, button: str, status: str) -> None:
+    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:approve_on_phone"}})
+    visitor = await visit()
+    await look(visitor, sandbox, "phone")
+    await visitor.press(button)
+    await shows(visitor, "No messages")
+    assert sandbox.books.payments()[0].status == status
+
+
+async def test_a_fault_is_added_by_words_and_removed(sandbox: Sandbox, api: Api, visit: Visit) -> None:
+    visitor = await visit(width=1440)
+    await look(visitor, sandbox, "faults")
+    words = visitor.page.get_by_label("Words")
+    await words.fill("lost_respons")
+    await visitor.page.get_by_role("button", name="Add").click()
+    await hears(visitor, "near: lost_response")
+    assert await words.input_value() == "lost_respons"
+    await words.fill("http:503*2")
+    await visitor.page.get_by_label("Reference").fill("r-1")
+    await words.press("Enter")
+    await hears(visitor, "Set rule_")
+    assert api.payout(reference="r-1").status == 503
+    await visitor.page.get_by_role("cell", name="1", exact=True).first.wait_for()
+    await visitor.page.get_by_role("button", name="Remove", exact=True).click()
+    await shows(visitor, "No rules")
+    sandbox.on("*").respond("reset")
+    await look(visitor, sandbox, "faults")
+    await visitor.press("Remove all")
+    await shows(visitor, "No rules")
+    assert sandbox.rules == []
+
+
+async def test_the_clock_is_moved_by_buttons_and_words(sandbox: Sandbox, api: Api, visit: Visit) -> None:
+    api.payout()
+    visitor = await visit()
+    await look(visitor, sandbox, "clock")
+    await visitor.press("+30s")
+    await hears(visitor, "2 changed on the way")
+    await shows(visitor, "2026-01-01 00:00:30")
+    await visitor.page.get_by_label("By").fill("1h")
+    await visitor.press("Advance")
+    await shows(visitor, "2026-01-01 01:00:30")
+    await visitor.page.get_by_label("By").fill("soon")
+    await visitor.press("Advance")
+    await hears(visitor, "not a duration")
+    await visitor.press("×60")
+    await shows(visitor, "60 sandbox seconds for each real one")
+    await visitor.press("Freeze")
+    await shows(visitor, "The clock stands still")
+
+
+async def test_webhooks_are_sent_again_and_forged(sandbox: Sandbox, api: Api, visit: Visit) -> None:
+    payout = api.payout(webhook_url="http://127.0.0.1:9/hook").data["id"]
+    visitor = await visit(width=1440)
+    await look(visitor, sandbox, "webhooks")
+    await visitor.press("Resend")
+    await shows(visitor, "resent")
+    await visitor.page.get_by_label("Record").fill(payout)
+    await visitor.page.get_by_label("Event").fill("payout.complete")
+    await visitor.page.get_by_role("button", name="Forge").click()
+    await hears(visitor, "near: payout.completed")
+    await visitor.page.get_by_label("Event").fill("payout.completed")
+    await visitor.page.get_by_role("button", name="Forge").click()
+    await shows(visitor, "forged")
+    await visitor.page.get_by_role("link", name="Show what wh_").first.click()
+    await shows(visitor, '"event": "payout')
+
+
+async def test_a_finding_leads_to_the_requests_that_show_it(busy: Sandbox, visit: Visit) -> None:
+    visitor = await visit()
+    await look(visitor, busy, "advisor")
+    await visitor.page.get_by_role("link", name="req_").first.click()
+    await visitor.sees("Request")
