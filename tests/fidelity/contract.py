@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.sandbox.api import INTENT, Api
@@ -16,6 +16,15 @@ from tests.sandbox.api import INTENT, Api
 Check = Callable[[Api], None]
 KEY = {"idempotency_key": "key-00001"}
 HOOK = "https://shop.test/hook"
+BARRED: tuple[Literal["expired", "inactive"], ...] = ("expired", "inactive")
+BOUNDS: tuple[tuple[str, Any, Any], ...] = (
+    ("amount", 1, 0.99),
+    ("description", "a" * 500, "a" * 501),
+    ("reference", "a" * 191, "a" * 192),
+    ("webhook_url", "a" * 2048, "a" * 2049),
+    ("metadata", dict.fromkeys("abcdefghij", 1), dict.fromkeys("abcdefghijk", 1)),
+)
+"""A field, the most or least it may be, and what is too much or too little."""
 
 
 def fresh(**options: Any) -> Api:
@@ -69,21 +78,15 @@ def a_reference_is_used_once(api: Api) -> None:
 
 
 def a_key_is_needed_and_has_to_be_good(api: Api) -> None:
-    for status in ("expired", "inactive"):
-        assert Api(api.sandbox, api.sandbox.new_key(status)).get("/payouts").status == 401  # type: ignore[arg-type] # both are statuses
+    for status in BARRED:
+        assert Api(api.sandbox, api.sandbox.new_key(status)).get("/payouts").status == 401
     assert Api(api.sandbox, "sk_sandbox_unknown").payout().status == 401
     assert Api(api.sandbox, "sk_live_" + api.key).payout().status == 401
     assert Api(api.sandbox, api.sandbox.new_key(allowlist=["10.0.0.0/8"])).get("/payouts").status == 403
 
 
 def bounds_of_fields_hold(api: Api) -> None:
-    for name, good, bad in (
-        ("amount", 1, 0.99),
-        ("description", "a" * 500, "a" * 501),
-        ("reference", "a" * 191, "a" * 192),
-        ("webhook_url", "a" * 2048, "a" * 2049),
-        ("metadata", dict.fromkeys("abcdefghij", 1), dict.fromkeys("abcdefghijk", 1)),
-    ):
+    for name, good, bad in BOUNDS:
         got = api.payout(**{name: bad})
         assert (got.status, set(got.json["errors"])) == (422, {name})
         assert api.payout(**{name: good}).status == 201

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,17 @@ SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 _FORMATS = FormatChecker(formats=())
 
 
-@_FORMATS.checks("date-time")
 def _is_a_time(value: object) -> bool:
     """ISO 8601 in UTC, as every timestamp of the service is."""
-    from datetime import datetime
-
     if not isinstance(value, str):
         return True
     try:
         return value.endswith("Z") and datetime.fromisoformat(value) is not None
     except ValueError:
         return False
+
+
+_FORMATS.checks("date-time")(_is_a_time)
 
 
 def properties(name: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 import pytest
+from jsonschema import Draft202012Validator
 
 from payments_async import RateLimits, _gaps, models, params
 from payments_async._operations import OPERATIONS
@@ -68,7 +69,7 @@ NAMELESS: Mapping[type, dict[str, Any]] = {
 SENT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def annotations(cls: type) -> dict[str, Any]:
+def typed_fields(cls: type) -> dict[str, Any]:
     """The type of each public field, the ones that are None left out of unions."""
     hints = typing.get_type_hints(cls)
     return {field.name: hints[field.name] for field in attrs.fields(cls) if not field.name.startswith("_")}
@@ -107,10 +108,10 @@ def _reads(one: Any, schema: dict[str, Any]) -> bool:
 @pytest.mark.parametrize("cls", list(RECORDS), ids=lambda cls: cls.__name__)
 def test_a_record_of_the_client_has_the_fields_of_all_its_forms(cls: type[models.Record]) -> None:
     documented = [properties(name) for name in RECORDS[cls]]
-    assert set(annotations(cls)) == {field for form in documented for field in form}
+    assert set(typed_fields(cls)) == {field for form in documented for field in form}
     for form in documented:
         for field, schema in form.items():
-            assert reads(annotations(cls)[field], schema), (cls.__name__, field)
+            assert reads(typed_fields(cls)[field], schema), (cls.__name__, field)
 
 
 def test_no_record_and_no_request_is_left_out() -> None:
@@ -123,13 +124,13 @@ def test_no_record_and_no_request_is_left_out() -> None:
 
 @pytest.mark.parametrize("cls", list(NAMELESS), ids=lambda cls: cls.__name__)
 def test_an_object_without_a_name_has_the_fields_of_its_record(cls: type) -> None:
-    assert set(annotations(cls)) == set(NAMELESS[cls]["properties"])
+    assert set(typed_fields(cls)) == set(NAMELESS[cls]["properties"])
 
 
 @pytest.mark.parametrize("cls", list(REQUESTS), ids=lambda cls: cls.__name__)
 def test_a_request_of_the_client_has_the_fields_of_the_document(cls: type[params.Params]) -> None:
     schema = SCHEMAS[REQUESTS[cls]]
-    assert set(annotations(cls)) == set(schema["properties"])
+    assert set(typed_fields(cls)) == set(schema["properties"])
     assert REQUIRED.get(cls, frozenset()) == set(schema.get("required", ()))
 
 
@@ -177,8 +178,6 @@ def test_the_client_draws_the_line_where_the_document_does(
     ],
 )
 def test_the_client_and_the_document_refuse_the_same(field: str, good: Any, bad: Any) -> None:
-    from jsonschema import Draft202012Validator
-
     validator = Draft202012Validator(
         {"$ref": "#/components/schemas/CheckoutRequest", "components": DOCUMENT["components"]}
     )

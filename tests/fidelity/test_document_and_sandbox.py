@@ -66,7 +66,7 @@ def traffic() -> Seen:
 
 
 def make_payments(api: Api) -> None:
-    full = {
+    full: dict[str, Any] = {
         "customer": {"email": "ada@example.com", "first_name": "Ada", "last_name": "A."},
         "description": "Shoes",
         "webhook_url": "https://shop.test/hook",
@@ -103,7 +103,7 @@ def make_payouts(api: Api) -> None:
         (PHONE, {**BANK, "swift_bic": "ABCDNGLA"}, {**CRYPTO, "memo_tag": "1"})
     ):
         scenario = {"sandbox_scenario": "fail:NO" if number == 1 else "complete"}
-        fields = {"instrument": instrument, "reference": f"r-{number}", "metadata": scenario}
+        fields: dict[str, Any] = {"instrument": instrument, "reference": f"r-{number}", "metadata": scenario}
         made, _ = (api.payout(idempotency_key=f"key-0000{number}", **fields).data for _ in range(2))
         api.get(f"/payouts/{made['id']}/sync")
         api.get(f"/payouts/{made['id']}/inspect")

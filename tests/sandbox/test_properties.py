@@ -1,4 +1,4 @@
-"""Rules that hold for all values: limits, waits, exact decimals (histories: tests/fidelity/test_machine.py)."""
+"""Rules that hold for all values: limits, waits, decimals. For histories, see tests/fidelity."""
 
 from __future__ import annotations
 

@@ -278,10 +278,11 @@ def _success(operation: Described) -> Any:
     if operation.writes:
         answer["headers"]["X-Idempotent-Replayed"] = _REPLAYED
     if operation.links:
-        answer["links"] = links = {}
+        links: dict[str, Any] = {}
         for target, name, place in operation.links:
             link = links.setdefault(target, {"operationId": target, "parameters": {}})
             link["parameters"][name] = f"$response.body#/data/{place}"
+        answer["links"] = links
     return {**answer, "x-gap": "E"} if operation.creates else answer
 
 
