@@ -165,3 +165,16 @@ async def test_a_client_shares_the_sandbox_s_time() -> None:
         await asyncio.sleep(0.02)
         assert runtime.monotonic() == began, "a client at rest moves nothing"
         await client.aclose()
+
+
+async def test_a_timer_that_comes_with_its_sleeper_s_cancellation_wakes_nobody(
+    runtime: SkippingRuntime,
+) -> None:
+    sleeping = asyncio.ensure_future(runtime.sleep(1))
+    await asyncio.sleep(0)
+    sleeping.cancel()
+    began = runtime.monotonic()
+    runtime._look(asyncio.get_running_loop(), runtime._moves)  # before the sleeper has come to its end
+    assert runtime.monotonic() == began + 1
+    with pytest.raises(asyncio.CancelledError):
+        await sleeping
