@@ -11,6 +11,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits, StateError, VirtualClock, _snapshot, _state
 from payments_async.sandbox._clock import EPOCH
+from payments_async.sandbox._scenarios import ACTION_TYPES
 
 PAYOUT = {
     "amount": 10,
@@ -293,3 +295,42 @@ def test_a_process_that_is_killed_while_it_writes_leaves_what_was_saved(file: Pa
     sandbox = Sandbox(state=file)
     assert len(sandbox.books.payouts()) > saved
     sandbox.stop()
+
+
+def test_every_kind_of_record_comes_back(file: Path) -> None:
+    first = opened(file, limits=SandboxLimits(window="sliding"))
+    first.on("checkouts.create").outcome("failover:2 after=30s", times=1)
+    outcomes = ["complete", "fail:DECLINED", *(f"action:{kind}" for kind in ACTION_TYPES)]
+    restriction = {"phone": {"number": "+233200000001", "country": "GH"}}
+    bodies = [{"restriction": restriction}, *({"appearance": {"color": "#112233"}} for _ in outcomes[1:])]
+    for outcome, more in zip(outcomes, bodies, strict=True):
+        body = {"amount": 5, "currency": "GHS", "webhook_url": "http://shop.test:9/hook", **more}
+        made = json.loads(post(first, "/payment/checkouts", body).body)["data"]
+        first.pay(made["checkout"]["id"], outcome=outcome)
+    paid = first.books.payments(status="completed")[0]
+    first.refund(paid.id, Decimal(2))
+    pending = first.refund(paid.id, Decimal(1), pending=True)
+    bank = {
+        "type": "bank_account",
+        "account_name": "A",
+        "account_number": "1",
+        "bank_code": "2",
+        "country": "GH",
+    }
+    for words in ("hang", "fail:NO_FUNDS immediate", "reads=3", "manual", "after=1h delay:5s duplicate:2"):
+        body = {**PAYOUT, "instrument": bank, "metadata": {"sandbox_scenario": words}}
+        assert post(first, "/payouts", body).status == 201
+    first.stop()
+
+    second = opened(file)
+    assert second.books.payouts() == first.books.payouts()
+    assert second.books.payments() == first.books.payments()
+    assert second.webhooks == first.webhooks
+    second.settle(pending)
+    assert second.advance(86_400)
+    assert {entry.status for entry in second.books.payments()} <= {
+        "completed",
+        "expired",
+        "partially_refunded",
+    }
+    second.stop()
