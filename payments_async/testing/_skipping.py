@@ -15,7 +15,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from payments_async._runtime import SYSTEM
+from payments_async._runtime import SYSTEM, Timer
 from payments_async._transports import default_transport
 from payments_async._wire import Answer, Flight, Transport
 from payments_async.sandbox import Sandbox
@@ -44,8 +44,8 @@ class SkippingRuntime:
         """Args:
         sandbox: whose clock is moved; every client of it should have this same runtime.
         """
-        self.random = SYSTEM.random
-        self.token = SYSTEM.token
+        self.random: Callable[[], float] = SYSTEM.random
+        self.token: Callable[[int], bytes] = SYSTEM.token
         self._sandbox = sandbox
         self._busy = 0
         self._moves = 0
@@ -76,7 +76,7 @@ class SkippingRuntime:
         finally:
             timer.cancel()
 
-    def call_later(self, delay: float, callback: Callable[[], object]) -> _Timer:
+    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
         """Run `callback` on the running loop once the sandbox's clock has moved on by `delay` seconds."""
         loop = asyncio.get_running_loop()
         timer = _Timer(loop, callback)

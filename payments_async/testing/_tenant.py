@@ -23,14 +23,14 @@ class SandboxTenant:
         """Args:
         service: the sandbox; serving, for `base_url`.
         """
-        self.service = service
+        self.service: Sandbox = service
         """The whole service."""
         self._since = service.journal.last
         self._rules: list[Rule] = []
         self._keys: set[str] = set()
         self.api_key: str = self.new_key()
-        self.clock = SandboxClock(service)
-        self.books = Books(service.present, self._keys)
+        self.clock: SandboxClock = SandboxClock(service)
+        self.books: Books = Books(service.present, self._keys)
         """What this tenant's keys created, whatever the caller was told."""
 
     @property
