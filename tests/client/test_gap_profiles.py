@@ -46,6 +46,7 @@ def world(sandbox: Sandbox, connect: Connect) -> Watched:
     return Watched(sandbox, connect)
 
 
+@pytest.mark.fact("idempotency.replayed-header", "idempotency.post-retries-keyed", "open.success-codes")
 async def test_a_lost_answer_is_fetched_again_and_pays_once(world: Watched) -> None:
     world.sandbox.on("payouts.create").respond("lost_response")
     made = await world.client().payouts.create(**FIELDS, reference="r-1")
@@ -85,6 +86,7 @@ async def test_one_key_under_two_bodies_pays_once(world: Watched, told: type[Exc
     assert len(world.sandbox.books.payouts()) == 1
 
 
+@pytest.mark.fact("request.payouts.reference.unique", "error.409.duplicate-reference")
 async def test_a_reference_is_used_once(world: Watched) -> None:
     client = world.client()
     await client.payouts.create(**FIELDS, reference="r-1")
@@ -93,6 +95,7 @@ async def test_a_reference_is_used_once(world: Watched) -> None:
     assert len(world.sandbox.books.payouts()) == 1
 
 
+@pytest.mark.fact("error.422", "open.422-errors")
 async def test_what_the_service_refuses_is_told_by_field(world: Watched) -> None:
     with pytest.raises(UnprocessableError) as caught:
         await world.client().payouts.create(
@@ -118,6 +121,7 @@ async def test_what_only_the_strict_require_is_told_by_field(world: Watched, pro
 
 
 @pytest.mark.parametrize("options", [{}, {"page_size": 100}, {"page_size": 2}], ids=str)
+@pytest.mark.fact("list.payouts.newest-first", "filter.payouts.cursor", "service.lists-cursor-paginated")
 async def test_a_walk_over_pages_gives_every_record_once(world: Watched, options: dict[str, int]) -> None:
     client = world.client()
     made = [await client.payouts.create(**FIELDS, reference=f"r-{number}") for number in range(11)]
@@ -125,6 +129,14 @@ async def test_a_walk_over_pages_gives_every_record_once(world: Watched, options
     assert walked == [one.id for one in reversed(made)]
 
 
+@pytest.mark.fact(
+    "filter.payouts.status",
+    "filter.payouts.method",
+    "filter.payouts.currency",
+    "filter.payouts.customer",
+    "filter.intents.status",
+    "filter.intents.channel",
+)
 async def test_every_filter_is_one_that_the_service_knows(world: Watched) -> None:
     client = world.client()
     made = await client.payouts.create(**FIELDS, reference="r-1", customer={"email": "ada@example.com"})
@@ -144,6 +156,7 @@ async def test_a_429_is_waited_out_whatever_it_says(world: Watched) -> None:
     assert len(world.sandbox.books.payouts()) == 1
 
 
+@pytest.mark.fact("limit.refund-availability")
 async def test_a_refund_is_looked_up_at_the_pace_of_the_lower_figure(world: Watched) -> None:
     """Gap Z: no 429 even where the service keeps to 100 a minute, wherever its minutes lie."""
     client = world.client(max_retries=0)

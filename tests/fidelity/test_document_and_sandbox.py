@@ -22,6 +22,32 @@ ROUTES = [
     for method, path, operation in operations()
 ]
 HEADERS = {"Content-Type"}
+FORMS = (
+    "form.amount",
+    "form.method",
+    "form.exchange-rate.object",
+    "form.exchange-rate.number",
+    "form.country",
+    "form.customer",
+    "form.gateway-transaction",
+    "form.failure.payout",
+    "form.failure.attempt",
+    "form.next-action",
+    "form.failover",
+    "form.attempt.single",
+    "form.attempt.create",
+    "form.attempt.list",
+    "form.intent.create",
+    "form.intent.checkout",
+    "form.intent.list",
+    "form.checkout",
+    "form.checkout.appearance",
+    "form.instrument",
+    "form.payout",
+    "form.refund-availability",
+    "form.pagination",
+    "form.method-status",
+)
 OUTCOMES = ("complete", "fail:NO_FUNDS immediate", "failover:1 after=1s", "hang")
 LOOK = {"color": "#fe0", "brand": "Shop", "icon_url": "https://shop.test/icon.svg"}
 
@@ -149,6 +175,7 @@ def seen() -> Seen:
     return traffic()
 
 
+@pytest.mark.fact(*FORMS)
 def test_every_answer_has_exactly_the_fields_that_the_document_names(seen: Seen) -> None:
     for operation, status, answer in seen.answers:
         found = list(validator(operation, status, closed=True).iter_errors(json.loads(answer.body)))

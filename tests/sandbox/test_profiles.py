@@ -220,6 +220,8 @@ def test_a_late_answer_without_a_key_holds_nothing() -> None:
     assert api.payout(reference="r-1", scenario="slow:30s").status == 201
     assert api.payout(idempotency_key="key-00001", scenario="slow:30s").status == 422
     assert under("observed").payout(idempotency_key="key-00001", scenario="slow:30s").status == 201
+    unstored = under("alternate").payout(idempotency_key="key-00001", amount=0, scenario="slow:30s")
+    assert unstored.status == 422
 
 
 def test_strict_limits_refund_availability_in_minutes_that_slide() -> None:

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .operations import OPERATIONS, describe
+from .answers import describe
+from .operations import OPERATIONS
 from .records import RECORDS
 from .requests import REQUESTS
 

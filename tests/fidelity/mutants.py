@@ -1,0 +1,254 @@
+"""Services that are wrong in one place: where, how, and the promise of the contract that has to catch it."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen
+class Mutant:
+    """One wrong place."""
+
+    name: str
+    module: str
+    place: str
+    """The function or `Class.method` that is changed."""
+    before: str
+    after: str
+    caught_by: str
+
+
+MUTANTS = (
+    Mutant(
+        "a repeat pays again",
+        "_core",
+        "Core._once",
+        "if stored is not None:",
+        "if stored is not None and stored.answer.status >= 400:",
+        "a_repeat_is_answered_from_store",
+    ),
+    Mutant(
+        "a replay does not say so",
+        "_core",
+        "Core._once",
+        '"X-Idempotent-Replayed": "true"',
+        '"X-Idempotent-Replayed": "false"',
+        "a_repeat_is_answered_from_store",
+    ),
+    Mutant(
+        "a lost answer is not kept",
+        "_core",
+        "Core._serve",
+        "self._delayed(fault, call, sources, note)",
+        "self._run(call, sources)",
+        "a_lost_answer_is_kept",
+    ),
+    Mutant(
+        "keys are forgotten after 23 hours",
+        "_idempotency",
+        "IdempotencyStore.keep",
+        "now + LIFETIME",
+        "now + LIFETIME - 3600",
+        "a_key_lives_for_24_hours",
+    ),
+    Mutant(
+        "keys are never forgotten",
+        "_idempotency",
+        "IdempotencyStore.find",
+        "now < stored.until",
+        "True",
+        "a_key_lives_for_24_hours",
+    ),
+    Mutant(
+        "the body under a key does not matter",
+        "_idempotency",
+        "fingerprint",
+        ".encode() + body",
+        ".encode()",
+        "a_key_belongs_to_one_body",
+    ),
+    Mutant(
+        "a reference can be used twice",
+        "_payouts",
+        "create_payout",
+        "if reference in tenant.payouts_by_reference:",
+        "if False:",
+        "a_reference_is_used_once",
+    ),
+    Mutant(
+        "a refused request is remembered by its reference",
+        "_schemas",
+        "validate",
+        "    if breaches.errors:",
+        "    if len(breaches.errors) > 1:",
+        "what_is_refused_leaves_nothing",
+    ),
+    Mutant(
+        "expired keys still work",
+        "_tenants",
+        "authenticate",
+        'if tenant.status != "active":',
+        'if tenant.status == "inactive":',
+        "a_key_is_needed_and_has_to_be_good",
+    ),
+    Mutant(
+        "the allowlist is not looked at",
+        "_tenants",
+        "authenticate",
+        "if tenant.allowlist is not None and",
+        "if tenant.allowlist is None and",
+        "a_key_is_needed_and_has_to_be_good",
+    ),
+    Mutant(
+        "an amount just below 1 will do",
+        "_checks",
+        "amount",
+        "value < 1",
+        "value < 0.5",
+        "bounds_of_fields_hold",
+    ),
+    Mutant(
+        "a bound is off by one",
+        "_checks",
+        "pairs.<locals>.check",
+        "len(value) > most",
+        "len(value) > most + 1",
+        "bounds_of_fields_hold",
+    ),
+    Mutant(
+        "a window holds one too many",
+        "_limits",
+        "AlignedWindows.wait",
+        "self._counts.get(scope, 0) < limit",
+        "self._counts.get(scope, 0) <= limit",
+        "limits_hold_and_a_429_does_nothing",
+    ),
+    Mutant(
+        "the limit for one record counts for all",
+        "_limits",
+        "SandboxLimits.scopes",
+        'f"record {record_id}"',
+        '"record"',
+        "limits_hold_and_a_429_does_nothing",
+    ),
+    Mutant(
+        "what is over the limit is carried out",
+        "_core",
+        "Core._admit",
+        "raise self._limited(excess.limit, excess.wait)",
+        "self._read(call); self._run(call, []); raise self._limited(excess.limit, excess.wait)",
+        "limits_hold_and_a_429_does_nothing",
+    ),
+    Mutant(
+        "a page begins with the last record of the one before",
+        "_paging",
+        "_older",
+        "end = min(end, query.cursor.position)",
+        "end = min(end, query.cursor.position + 1)",
+        "pages_are_newest_first_and_stable",
+    ),
+    Mutant(
+        "pages move while records are added",
+        "_paging",
+        "_older",
+        "end = min(end, query.cursor.position)",
+        "end = end - len(range(query.cursor.position, end)) + 1 if end > 5 else query.cursor.position",
+        "pages_are_newest_first_and_stable",
+    ),
+    Mutant(
+        "the oldest comes first",
+        "_paging",
+        "_older",
+        "range(end - 1, first - 1, -1)",
+        "range(first, end)",
+        "pages_are_newest_first_and_stable",
+    ),
+    Mutant(
+        "filters by day are passed over",
+        "_paging",
+        "find_page",
+        "0 if query.since is None else",
+        "0 if True else",
+        "filters_narrow",
+    ),
+    Mutant(
+        "a final payout can change",
+        "_payouts",
+        "_end",
+        "not payout.is_final and",
+        "",
+        "a_payout_ends_once",
+    ),
+    Mutant(
+        "failed payouts count as paid",
+        "_books",
+        "Books.total",
+        'entry.status != "failed"',
+        'entry.status != "refused"',
+        "a_payout_ends_once",
+    ),
+    Mutant(
+        "a paid session expires",
+        "_payments",
+        "_expire_at",
+        "if payment.is_open:",
+        'if payment.is_open or setattr(payment, "status", "expired"):',
+        "a_payment_expires_unless_it_is_paid",
+    ),
+    Mutant(
+        "refunds in flight are not reserved",
+        "_records",
+        "Payment.refundable",
+        "less(self.amount, self.refunded, self.reserved)",
+        "less(self.amount, self.refunded)",
+        "refunds_in_flight_are_reserved",
+    ),
+    Mutant(
+        "a refund that failed keeps the money",
+        "_payments",
+        "settle_refund",
+        "payment.refunds.remove(refund)",
+        "refund.pending = False",
+        "refunds_in_flight_are_reserved",
+    ),
+    Mutant(
+        "what was not paid can be refunded",
+        "_records",
+        "Payment.refundable",
+        "if self.completed_at is None:",
+        "if self.completed_at is NotImplemented:",
+        "refunds_in_flight_are_reserved",
+    ),
+    Mutant(
+        "amounts pass through a float",
+        "_money",
+        "plain",
+        "isinstance(value, Decimal) else Decimal(str(value))",
+        "False else Decimal(float(value))",
+        "amounts_are_exact",
+    ),
+    Mutant(
+        "nobody is told of a creation",
+        "_payouts",
+        "_begin",
+        "_notify(world, payout, CREATED,",
+        "_notify(world, payout, 'payout.made',",
+        "webhooks_tell_of_creation_and_end",
+    ),
+    Mutant(
+        "one merchant sees another's payouts",
+        "_tenants",
+        "authenticate",
+        "    if tenant is None:",
+        "    tenant = tenant and next(iter(tenants.values()))\n    if tenant is None:",
+        "keys_and_references_belong_to_one_merchant",
+    ),
+    Mutant(
+        "metadata comes back as texts",
+        "_payouts",
+        "create_payout",
+        'metadata=object_or_null(body, "metadata")',
+        'metadata={name: str(value) for name, value in (object_or_null(body, "metadata") or {}).items()}',
+        "metadata_comes_back_as_it_was",
+    ),
+)
