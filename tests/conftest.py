@@ -38,7 +38,7 @@ def surface(request: pytest.FixtureRequest) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--gap-profile=hostile` runs the client's tests against a sandbox that fills every gap otherwise."""
-    parser.addoption("--gap-profile", default="observed", help="the sandbox's profile: observed, hostile")
+    parser.addoption("--gap-profile", default="observed", help="observed, strict, alternate or hostile")
 
 
 @pytest.fixture
