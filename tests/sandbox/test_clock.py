@@ -101,3 +101,29 @@ def test_a_sandbox_takes_any_clock_and_never_goes_back_with_it() -> None:
     clock.present = 50.0
     api.payout()
     assert [entry.created_at for entry in sandbox.books.payouts()] == [100.0, 100.0]
+
+
+def test_a_clock_goes_on_from_where_it_is_at_another_speed() -> None:
+    clock = VirtualClock.frozen(100.0)
+    clock.set_speed(1_000_000)
+    assert clock.speed == 1_000_000
+    before = clock.now()
+    assert before >= 100.0
+    clock.set_speed(0)
+    stands = clock.now()
+    assert stands >= before
+    assert clock.now() == stands
+
+
+@pytest.mark.parametrize("speed", [-1.0, float("nan"), float("inf")])
+def test_a_speed_that_is_none_is_refused(speed: float) -> None:
+    with pytest.raises(ValueError, match="speed"):
+        VirtualClock.frozen().set_speed(speed)
+
+
+async def test_a_sleeper_of_a_frozen_clock_wakes_when_the_clock_goes_on() -> None:
+    clock = VirtualClock.frozen()
+    sleeping = asyncio.create_task(clock.sleep(60))
+    await asyncio.sleep(0)
+    clock.set_speed(1_000_000)
+    await asyncio.wait_for(sleeping, 10)

@@ -1,6 +1,7 @@
 """A logged request as code: a call of the SDK, awaited or blocking, or a curl command. No key in any of them.
 
-Amounts become texts, as the SDK takes them; everything else is the request's own JSON as a Python literal.
+The amount becomes a text, as the SDK takes it; everything else is the request's own JSON as Python literals,
+fractions as `Decimal`.
 """
 
 from __future__ import annotations
@@ -43,14 +44,15 @@ def sdk_code(exchange: Exchange, origin: str, kind: str) -> str:
     """The request as a call of the SDK; the key is read from `PAYMENTS_API_KEY`."""
     call = _call(exchange)
     base_url = f'"{origin}{PREFIX}"'
+    exact = "from decimal import Decimal\n\n" if "Decimal(" in call else ""
     if kind == "sync":
         return (
-            "from payments_sync import Payments\n\n"
+            f"{exact}from payments_sync import Payments\n\n"
             f"with Payments(base_url={base_url}) as client:  # the key: PAYMENTS_API_KEY\n"
             f"    found = {_indented(call, 4)}\n    print(found)\n"
         )
     return (
-        "import asyncio\n\nfrom payments_async import AsyncPayments\n\n\n"
+        "import asyncio\n" + (exact or "\n") + "from payments_async import AsyncPayments\n\n\n"
         "async def main() -> None:\n"
         f"    async with AsyncPayments(base_url={base_url}) as client:  # the key: PAYMENTS_API_KEY\n"
         f"        found = await {_indented(call, 8)}\n        print(found)\n\n\n"
@@ -84,7 +86,9 @@ def _page_size(named: Mapping[str, object]) -> JsonObject:
 
 def _creation(exchange: Exchange) -> JsonObject:
     """Keyword arguments: the body's members, with the idempotency key of the request."""
-    arguments = {name: _exact(value) for name, value in _body(exchange).items()}
+    arguments = _body(exchange)
+    if isinstance(arguments.get("amount"), Decimal):
+        arguments["amount"] = str(arguments["amount"])
     known = {name: value for name, value in arguments.items() if name.isidentifier()}
     if exchange.log.idempotency_key is not None:
         known["idempotency_key"] = exchange.log.idempotency_key
@@ -96,7 +100,7 @@ def _generic(exchange: Exchange, path: str, filters: Mapping[str, str]) -> str:
     if filters:
         arguments["params"] = dict(filters)
     if exchange.body:
-        arguments["json"] = _exact(_body(exchange))
+        arguments["json"] = _body(exchange)
     log: LoggedRequest = exchange.log
     head = f"client.request({log.method!r}, {path.removeprefix(PREFIX)!r}"
     return _written(head, arguments, opened=True)
@@ -108,15 +112,6 @@ def _body(exchange: Exchange) -> JsonObject:
     except Refused:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _exact(value: object) -> object:
-    """Fractions as texts: the SDK refuses floats."""
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, dict):
-        return {name: _exact(item) for name, item in value.items()}
-    return [_exact(item) for item in value] if isinstance(value, list) else value
 
 
 def _written(function: str, arguments: Mapping[str, object], *, opened: bool = False) -> str:

@@ -35,15 +35,9 @@ def entry_view(entry: Entry) -> JsonObject:
         return {"seq": entry.seq, "kind": "change", "at": stamp(item.at), **change}
     if isinstance(item, Tried):
         return {"seq": entry.seq, "kind": "try", **_try_view(item)}
-    if isinstance(item, Delivery):
-        due = {
-            "event": item.event,
-            "id": item.record_id,
-            "url": address(item.url),
-            "forged": item.forged,
-        }
-        return {"seq": entry.seq, "kind": "delivery", "at": stamp(item.at), **due}
-    return {"seq": entry.seq, "kind": type(item).__name__.lower(), "at": stamp(item.at)}
+    assert isinstance(item, Delivery)  # nothing else enters the journal
+    due = {"event": item.event, "id": item.record_id, "url": address(item.url), "forged": item.forged}
+    return {"seq": entry.seq, "kind": "delivery", "at": stamp(item.at), **due}
 
 
 def _try_view(item: Tried) -> JsonObject:
