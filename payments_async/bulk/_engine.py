@@ -167,9 +167,8 @@ class Engine:
         if rules == StopRules():
             return limit
         if rules.max_failure_rate is not None:
-            await (
-                self._recorder.flush()
-            )  # this rule counts what was learned so far, the others what was taken
+            # this rule counts what was learned so far, the others what was taken
+            await self._recorder.flush()
         tally, number = Tally.of(self._ledger.totals), 0
         if allows_any(rules, tally, limit):
             return limit

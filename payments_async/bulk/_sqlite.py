@@ -123,8 +123,7 @@ async def execute_many(connection: AsyncConnection, many: Many, rows: Sequence[S
 @cache
 def _compiled(many: Many) -> str:
     compiled = many.statement.compile(dialect=dialect())
-    if tuple(compiled.positiontup or ()) != many.names:
-        raise AssertionError(f"the statement takes {compiled.positiontup}")
+    assert tuple(compiled.positiontup or ()) == many.names, compiled.positiontup
     return str(compiled)
 
 
