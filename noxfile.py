@@ -42,7 +42,7 @@ def lint(session: nox.Session) -> None:
     sync(session, "lint")
     session.run("ruff", "format", "--check", *CODE)
     session.run("ruff", "check", *CODE)
-    session.run("lint-imports", "--no-logo", env={"PYTHONPATH": "."})
+    session.run("lint-imports", "--no-logo", "--no-cache", env={"PYTHONPATH": "."})
 
 
 @nox.session(python=RUNNING)
