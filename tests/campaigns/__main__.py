@@ -15,7 +15,7 @@ CAMPAIGNS = (
     ("deletions", "2000", "10"),
     ("two_ledgers", "2000", "10"),
     ("first_send", "1000000", "6"),
-    ("asking", "3000"),
+    ("asking", "1000"),
 )
 
 failed = False

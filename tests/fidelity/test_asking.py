@@ -9,7 +9,7 @@ import pytest
 from tests.fidelity.asking import WAIVED, ask
 
 EXAMPLES = 8
-"""For each operation and phase. `python -m tests.campaigns.asking 3000` asks for longer."""
+"""For each operation and phase. `python -m tests.campaigns.asking 1000` asks for longer."""
 
 
 @pytest.mark.timeout(150)
