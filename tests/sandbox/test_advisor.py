@@ -116,6 +116,14 @@ def test_a_retry_before_its_time_is_found(profile: str) -> None:
     assert "5.0 s after a 429 that asked for 10 s" in finding.title
 
 
+def test_a_read_that_comes_again_too_early_is_found(api: Api, sandbox: Sandbox) -> None:
+    sandbox.on("payouts.list").respond("429:10")
+    api.get("/payouts")
+    api.get("/payouts")
+    (finding,) = findings(sandbox)
+    assert (finding.rule, finding.subject) == ("early_retry", "/v1/payouts")
+
+
 def test_a_retry_in_time_is_not(api: Api, sandbox: Sandbox) -> None:
     sandbox.on("payouts.create").respond("429:10")
     api.payout(idempotency_key="key-00001")

@@ -226,7 +226,6 @@ def test_an_unknown_word_is_answered_with_the_near_ones(
         ({"operation": "*", "words": "reset", "match": [1]}, "match"),
         ({"operation": "*", "words": "reset", "match": {"api_key": "x"}}, "match"),
         ({"operation": "*", "words": "reset", "as": "else"}, "as"),
-        ({"operation": "*", "words": "reset complete"}, "words"),
     ],
 )
 def test_what_is_wrong_with_a_rule_is_named(control: Control, body: object, field: str | None) -> None:
@@ -236,6 +235,22 @@ def test_what_is_wrong_with_a_rule_is_named(control: Control, body: object, fiel
         return
     assert (got.status, got.json["field"]) == (422, field)
     assert control.sandbox.rules == []
+
+
+def test_faults_outcomes_and_webhook_words_may_stand_together(control: Control, api: Api) -> None:
+    body = {
+        "operation": "payouts.create",
+        "words": "reset, fail:NO_FUNDS after=0s; delay:30s duplicate:2 drop",
+    }
+    rule = control.post("rules", body, status=201)
+    assert rule["words"] == "reset*1 fail:NO_FUNDS after=0s delay:30s duplicate:2 drop"
+    assert api.payout(webhook_url="http://127.0.0.1:9/").status == 0
+    assert api.payout(webhook_url="http://127.0.0.1:9/").data["status"] == "failed"
+    assert {one["state"] for one in control.get("webhooks")["webhooks"]} == {"dropped"}
+
+
+def test_no_words_are_no_rule(control: Control) -> None:
+    assert control.refused("POST", "rules", {"operation": "*", "words": " "})[0] == 400
 
 
 @pytest.mark.parametrize("words", ["fail", "expire"])
@@ -315,6 +330,7 @@ def test_a_payment_is_paid_declined_and_refunded(control: Control, api: Api) -> 
     control.post(f"records/{refund['id']}/settle")
     control.post(f"payments/{session}/refund", status=201)
     assert [one["status"] for one in control.get("payments?status=refunded")["payments"]] == ["refunded"]
+    assert control.get("payments?status=pending")["payments"] == []
     assert control.refused("POST", f"payments/{session}/pay")[0] == 422
     assert control.refused("POST", "payments/pi_none/pay")[0] == 404
 

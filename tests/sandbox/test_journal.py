@@ -218,6 +218,26 @@ async def test_an_idle_stream_says_that_it_is_there_and_ends_with_the_sandbox(
     assert serving.journal._wakers == {}
 
 
+async def test_what_comes_between_two_batches_is_not_waited_for(
+    serving: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = _stream._batch
+
+    def slow(sandbox: Sandbox, after: int) -> tuple[bytes, int]:
+        found = batch(sandbox, after)
+        if sandbox.journal.last < 3:  # something happens while the batch is being written
+            Api(sandbox, sandbox.api_key).get("/payouts")
+        return found
+
+    monkeypatch.setattr(_stream, "_batch", slow)
+    monkeypatch.setattr(_stream, "_TICK", 1_000.0)
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{serving.origin}/_sandbox/api/stream?after=0") as response,
+    ):
+        assert [event["id"] for event in await events(response, 3)] == ["1", "2", "3"]
+
+
 def test_the_stream_cannot_be_read_in_process(sandbox: Sandbox) -> None:
     with pytest.raises(ValueError, match="read it over HTTP"):
         sandbox.handle("GET", "/_sandbox/api/stream")

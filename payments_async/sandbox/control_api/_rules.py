@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._rule import Rule
 from .._scenarios import parse
 from ._call import ControlCall, Made, invalid
-from ._guard import Refusal
 from ._views import rule_view
 
 if TYPE_CHECKING:
@@ -22,26 +20,23 @@ def listed(sandbox: Sandbox, _: ControlCall) -> object:
 
 
 def add(sandbox: Sandbox, call: ControlCall) -> object:
-    """A rule of words: faults disturb requests; an outcome with its timing decides how records end."""
+    """A rule of words: faults disturb requests, outcomes and webhook words decide about records."""
     call.only(*_FIELDS)
-    operation, words = call.text("operation"), call.text("words")
-    faulty = _is_fault(words, call.text_or_none("as"))
-    times = call.count_or_none("times", 1 if faulty else None)
-    after = call.count_or_none("after", 0) or 0
+    operation = call.text("operation")
+    words = _sorted(call.text("words"), call.text_or_none("as"))
+    times, after = call.count_or_none("times", None), call.count_or_none("after", 0) or 0
     rule = sandbox.on(operation, api_key=call.text_or_none("api_key"), **_match(call))
     try:
-        _fill(rule, words, faulty, times, after)
+        if "fault" in words:  # once, unless it is said how often
+            rule.respond(words["fault"], times=times if "times" in call.body else 1, after=after)
+        if "outcome" in words:
+            rule.outcome(words["outcome"], times=times)
+        if "webhook" in words:
+            rule.webhook(words["webhook"], times=times)
     except ValueError:
         sandbox.remove_rule(rule)
         raise
     return Made(rule_view(rule))
-
-
-def _fill(rule: Rule, words: str, faulty: bool, times: int | None, after: int) -> None:
-    if faulty:
-        rule.respond(words, times=times, after=after)
-    else:
-        rule.outcome(words, times=times)
 
 
 def _match(call: ControlCall) -> dict[str, object]:
@@ -51,16 +46,16 @@ def _match(call: ControlCall) -> dict[str, object]:
     return match
 
 
-def _is_fault(words: str, sense: str | None) -> bool:
-    """Whether the words disturb requests; `hang` alone does unless it is said to be an outcome."""
+def _sorted(text: str, sense: str | None) -> dict[str, str]:
+    """The words by what they are about; `hang` is a fault unless `as` says that it is an outcome."""
     if sense not in (None, "fault", "outcome"):
         raise invalid("as", "must be 'fault' or 'outcome'")
-    if sense is not None:
-        return sense == "fault"
-    scenario = parse(words, "fault")
-    if scenario.faults and (scenario.outcome or scenario.timing):
-        raise Refusal(422, "words: faults and outcomes go into two rules", {"field": "words"})
-    return bool(scenario.faults)
+    groups: dict[str, list[str]] = {}
+    for word in text.replace(",", " ").replace(";", " ").split() or [""]:
+        scenario = parse(word, "outcome" if sense == "outcome" else "fault")
+        about = "fault" if scenario.faults else "webhook" if scenario.hooks else "outcome"
+        groups.setdefault(about, []).append(word)
+    return {about: " ".join(words) for about, words in groups.items()}
 
 
 def remove(sandbox: Sandbox, call: ControlCall) -> object:

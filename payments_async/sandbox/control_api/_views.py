@@ -16,7 +16,7 @@ from .._masking import address, mask
 from .._payment_forms import attempt_form, payment_list_form
 from .._records import Attempt, Payment, Payout
 from .._rule import Rule
-from .._scenarios import Fault, Scenario
+from .._scenarios import Fault, HookWord, Scenario
 from .._tenants import Tenant
 from .._values import Change, Delivery, LoggedRequest, Refused
 from ..webhooks import Webhook
@@ -60,7 +60,7 @@ def webhook_view(webhook: Webhook) -> JsonObject:
         "next_at": stamp_or_null(webhook.next_at),
         "body": body_view(webhook.body, reveal=False),
         "tries": [
-            {"at": stamp(one.at), "seconds": round(one.seconds, 3), "status": one.status, "error": one.error}
+            {"at": stamp(one.at), "seconds": one.seconds, "status": one.status, "error": one.error}
             for one in webhook.tries
         ],
     }
@@ -178,7 +178,12 @@ def scenario_words(scenario: Scenario) -> str:
     if (timing := scenario.timing) is not None:
         when = {"after": f"after={timing.seconds:g}s", "reads": f"reads={timing.reads}", "manual": "manual"}
         words.append(when[timing.kind])
-    return " ".join(words)
+    return " ".join([*words, *(_hook_words(hook) for hook in scenario.hooks)])
+
+
+def _hook_words(hook: HookWord) -> str:
+    argument = {"delay": f"{hook.seconds:g}s", "duplicate": str(hook.count)}
+    return f"{hook.kind}:{argument[hook.kind]}" if hook.kind in argument else hook.kind
 
 
 def _fault_words(fault: Fault) -> str:

@@ -50,7 +50,7 @@ def payment_card(payment: Payment, now: float) -> Card:
         "open": payment.is_open,
         "checkout": None if session is None else CHECKOUT + session.id,
         "refunded": payment.refunded,
-        "refundable": payment.refundable,
+        "refundable": _shown(payment.refundable, payment.currency) if payment.refundable else None,
         "attempts": [_attempt_card(attempt) for attempt in payment.attempts],
     }
 
