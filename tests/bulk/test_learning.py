@@ -6,13 +6,24 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+import attrs
 import pytest
 
-from payments_async.bulk._learning import contradiction, failure_of, has_failed, mirrored, settled, status_of
+from payments_async.bulk._learning import (
+    Ending,
+    contradiction,
+    ending_of,
+    failure_of,
+    has_failed,
+    hindrance_to_retry,
+    mirrored,
+    settled,
+    status_of,
+)
 from payments_async.bulk._mirror import Mirror
 from payments_async.bulk._records import LedgerRow
 from payments_async.bulk._states import Known, RowState
-from payments_async.models import Amount, Failure, FailureCode, Method, Payout
+from payments_async.models import Amount, Failure, FailureCode, Method, Payout, PayoutInstrument
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -43,6 +54,7 @@ def payout(**fields: Any) -> Payout:
         (payout(failed_at=AT), "failed", "failed"),
         (payout(status="bounced", failed_at=AT), "bounced", "bounced"),
         (payout(status="settled", completed_at=AT), "settled", None),
+        (payout(status="reversed", completed_at=AT), "reversed", "reversed"),
         (payout(), None, None),
         (payout(status="failed", failure=Failure(code=FailureCode(value="NO_FUNDS"))), "failed", "NO_FUNDS"),
         (payout(status="failed", failure=Failure()), "failed", "failed"),
@@ -60,6 +72,58 @@ def test_status_and_failure_are_read_from_statuses_and_timestamps(
         assert outcome is not None
         learned = (outcome.service_status, outcome.final, outcome.failure_code)
         assert learned == (status, shown.is_final, failure)
+
+
+CONTRADICTORY = [
+    payout(status="completed", completed_at=AT, failed_at=AT),
+    payout(status="completed", failed_at=AT),
+    payout(status="processing", failed_at=AT),
+    payout(status="pending", failed_at=AT),
+    payout(status="pending", completed_at=AT),
+    payout(status="failed", completed_at=AT),
+    payout(status="failed", completed_at=AT, failed_at=AT),
+    payout(status="cancelled", completed_at=AT),
+    payout(status="bounced", completed_at=AT, failed_at=AT),
+    payout(completed_at=AT, failed_at=AT),
+]
+"""What a service must not show: more than one of open, arrived and failed."""
+
+
+@pytest.mark.parametrize("shown", CONTRADICTORY)
+@pytest.mark.parametrize("known", [row(), row(service_status="failed", final=True, failure_code="failed")])
+def test_a_payout_that_contradicts_itself_is_no_reason_to_pay_again(known: LedgerRow, shown: Payout) -> None:
+    assert ending_of(shown) is Ending.UNCLEAR
+    assert "contradicts itself" in str(hindrance_to_retry(known, shown))
+
+
+@pytest.mark.parametrize("shown", CONTRADICTORY)
+def test_a_payout_that_contradicts_itself_is_a_finding_and_changes_nothing(shown: Payout) -> None:
+    assert "contradicts itself" in str(contradiction(row(), shown))
+    assert failure_of(shown) is None
+    assert mirrored(row(), shown) is None
+    amount, method = Amount(value=Decimal("1.01"), currency="XOF"), Method(value="m")
+    full = attrs.evolve(
+        shown, amount=amount, method=method, instrument=PayoutInstrument(type="phone", phone_number="+1")
+    )
+    outcome = settled(row(RowState.IN_DOUBT), full)
+    assert outcome is not None
+    assert (outcome.known.state, outcome.final, outcome.failure_code) == (RowState.CREATED, False, None)
+
+
+@pytest.mark.parametrize("status", ["completed", "pending", "processing"])
+def test_a_status_that_has_not_failed_is_none_to_pay_again_for(status: str) -> None:
+    assert not has_failed(row(service_status=status, final=True, failure_code="NO_FUNDS"))
+
+
+def test_what_had_arrived_is_paid_anew_only_after_it_came_back() -> None:
+    amount, method = Amount(value=Decimal("1.01"), currency="XOF"), Method(value="m")
+    where = PayoutInstrument(type="phone", phone_number="+1")
+    arrived = row(service_status="completed", final=True)
+    shown = payout(amount=amount, method=method, instrument=where)
+    back = attrs.evolve(shown, status="reversed", completed_at=AT)
+    assert hindrance_to_retry(arrived, back) is None
+    told = str(hindrance_to_retry(arrived, attrs.evolve(shown, status="failed")))
+    assert "had ended as completed, and the list shows failed" in told
 
 
 def test_nothing_new_is_no_outcome() -> None:

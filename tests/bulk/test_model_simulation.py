@@ -18,14 +18,19 @@ def new_loop(seed: object = 0) -> SimulatedLoop:
 
 
 def test_no_schedule_pays_twice_loses_a_row_or_tells_a_lie_and_all_that_can_happen_does() -> None:
-    campaign = run_campaign(range(1500))
+    campaign = run_campaign(range(700))
     assert campaign.breaches == {}
     assert campaign.rare == {}
 
 
+SELDOM = {"key_names_body": 650, "absence_needs_whole_walk": 300, "absence_needs_settled_list": 200}
+"""Up to here none of the seeds shows it; `python -m tests.simulation --ablate` plays these as well."""
+
+
 @pytest.mark.parametrize("safeguard", safeguard_names())
 def test_the_lack_of_any_one_safeguard_shows(safeguard: str) -> None:
-    assert next(breaches_without(safeguard, range(SEEDS)), None) is not None
+    seeds = range(SELDOM.get(safeguard, 0), SEEDS)
+    assert next(breaches_without(safeguard, seeds), None) is not None
 
 
 @pytest.mark.parametrize(

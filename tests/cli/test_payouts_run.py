@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from payments_async.bulk import _sending
 from payments_async.cli._exit import Exit
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import (
@@ -145,7 +146,10 @@ def test_a_stop_rule_ends_with_75_and_the_rest_is_paid_without_it(here: Here) ->
     assert_paid_once(here.sandbox, 30)
 
 
-def test_rows_in_doubt_end_with_3_until_the_service_tells(here: Here) -> None:
+def test_rows_in_doubt_end_with_3_until_the_service_tells(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_sending, "TRIES", 2)  # its back-offs take real time here
     payouts_file(here.folder, 5)
     here.sandbox.on("payouts.create", amount="3.07").respond("http:503", times=50)
     done = here("run", "june.csv", "--patience", "0")
