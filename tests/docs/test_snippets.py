@@ -84,7 +84,7 @@ def test_blocks_that_do_not_run_are_counted() -> None:
 
 
 def test_readme_and_every_guide_have_snippets() -> None:
-    guides = {f"docs/{name}.md" for name in ("bulk", "errors", "limits", "testing")}
+    guides = {f"docs/{name}.md" for name in ("bulk", "errors", "limits", "sandbox", "testing", "webhooks")}
     assert {"README.md", *guides} <= {s.file for s in SNIPPETS}
 
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from cyclopts import App
 
 import payments_async
 from payments_async import PaymentsError, RateLimits, errors
@@ -16,8 +13,8 @@ from payments_async.cli._exit import Exit
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox._magic import MAGIC
 from payments_async.sandbox._scenarios import _FAULTS, _OUTCOMES, _TIMINGS
+from tests.docs.pages import GUIDES, PAGES, ROOT, options_named, options_of, page, rows
 
-ROOT = Path(__file__).parents[2]
 PAYOUT = {
     "amount": 10,
     "currency": "GHS",
@@ -25,19 +22,6 @@ PAYOUT = {
     "reference": "r-1",
     "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
 }
-
-
-def page(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
-
-
-def rows(text: str) -> list[list[str]]:
-    """The cells of every table row of a page."""
-    return [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in text.splitlines()
-        if line.startswith("|")
-    ]
 
 
 def error_names() -> set[str]:
@@ -99,28 +83,14 @@ def test_the_limits_are_those_of_the_client() -> None:
 
 
 def test_every_link_to_a_file_leads_somewhere() -> None:
-    for name in (
-        "README.md",
-        "docs/bulk.md",
-        "docs/errors.md",
-        "docs/limits.md",
-        "docs/testing.md",
-        "docs/webhooks.md",
-    ):
+    for name in PAGES:
         links = re.findall(r"\]\(([^)#]+)[^)]*\)", page(name))
         broken = [link for link in links if not ((ROOT / name).parent / link).exists()]
         assert not broken, (name, broken)
 
 
 def test_every_name_the_pages_import_is_public() -> None:
-    for name in (
-        "README.md",
-        "docs/bulk.md",
-        "docs/errors.md",
-        "docs/limits.md",
-        "docs/testing.md",
-        "docs/webhooks.md",
-    ):
+    for name in GUIDES:
         for imported in re.findall(r"from payments_(?:a?sync) import (.+)", page(name)):
             assert set(imported.split(", ")) <= {*payments_async.__all__, "Payments"}, (name, imported)
 
@@ -143,25 +113,6 @@ def test_the_guide_to_bulk_has_a_row_for_every_command_and_exit_code() -> None:
     codes = {int(row[0]) for row in operations if row[0].isdigit()}
     assert {name for name in payouts if not name.startswith("-")} <= named
     assert codes == {int(code) for code in Exit}
-
-
-def options_of(command: str) -> set[str]:
-    """The long options of a command of `payments` and of those below it, as its parser knows them."""
-    from payments_async.cli._app import make_app
-
-    def walk(app: App) -> Iterator[str]:
-        if app.default_command is not None:
-            for argument in app.assemble_argument_collection():
-                yield from argument.names
-        for name in app:
-            if not name.startswith("-"):
-                yield from walk(app[name])
-
-    return {name for name in walk(make_app()[command]) if name.startswith("--")}
-
-
-def options_named(text: str) -> set[str]:
-    return set(re.findall(r"(?<=[\s`])--[a-z][a-z-]*", text))
 
 
 def test_every_option_that_the_guide_to_bulk_names_is_one() -> None:

@@ -1,0 +1,93 @@
+"""The guide to the sandbox says what the code does; commands and headings that pages name exist."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from payments_async.sandbox._magic import MAGIC
+from payments_async.sandbox._profiles import PROFILES
+from payments_async.sandbox._scenarios import _HOOKS
+from payments_async.sandbox.checkout._catalogue import METHODS
+from payments_async.sandbox.checkout._simulated import PLACES
+from payments_async.sandbox.checkout._words import _WORDS
+from payments_async.sandbox.webhooks._letters import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
+from payments_async.sandbox.webhooks._schedule import OFFSETS
+from tests.docs.pages import PAGES, ROOT, first_cells, options_named, options_of, page, rows, section, slug
+
+GUIDE = "docs/sandbox.md"
+
+
+def test_the_guide_to_the_sandbox_names_every_option_of_its_commands_and_no_other() -> None:
+    known = options_of("sandbox") | options_of("webhooks")
+    assert options_named(page(GUIDE)) == known
+    assert options_named(page("docs/testing.md")) <= known
+
+
+def test_every_command_that_a_page_names_is_one() -> None:
+    from payments_async.cli._app import make_app
+
+    app = make_app()
+    for name in PAGES:
+        for group, word in re.findall(
+            r"[`$] ?payments (sandbox|webhooks|payouts|demo)(?: ([a-z][a-z-]*))?", page(name)
+        ):
+            assert not word or word in list(app[group]), (name, group, word)
+
+
+def test_the_table_of_the_control_api_is_that_of_its_routes() -> None:
+    from payments_async.sandbox.control_api._routes import ROUTES
+
+    told = re.findall(
+        r"`(GET|POST|DELETE)(?: ([^`]+))?`", " ".join(first_cells(section(GUIDE, "From any language")))
+    )
+    assert sorted(told) == sorted((route.method, route.path) for route in ROUTES)
+
+
+def test_the_table_of_the_inspector_is_that_of_its_pages() -> None:
+    from payments_async.sandbox.inspector._pages import PAGES as SHOWN
+
+    told = [cell.strip("*") for cell in first_cells(section(GUIDE, "The inspector"))]
+    assert sorted(told) == sorted(shown.title for shown in SHOWN)
+
+
+def test_the_tables_of_the_checkout_are_those_of_its_methods_and_states() -> None:
+    text = section(GUIDE, "The hosted checkout")
+    told = [(row[0], row[1].strip("`")) for row in rows(text) if len(row) == 3]
+    assert told[2:] == [(method.label, method.action) for method in METHODS]
+    states = {name for cell in first_cells(text) for name in re.findall(r"`(\w+)`", cell)}
+    assert states == {"open", *_WORDS, "action"}
+    for part in re.findall(r"/checkout/\{id\}/(\w+)", text):
+        assert part in PLACES, part
+
+
+def test_the_table_of_webhook_words_is_the_vocabulary_with_its_magic_numbers() -> None:
+    told = [row for row in rows(section(GUIDE, "Webhooks")) if len(row) == 3][2:]
+    words = {row[0].strip("`").split("`")[0].split(":")[0]: row[1].strip("`") for row in told}
+    assert set(words) == set(_HOOKS)
+    magic = {f"9900{ending}": hook.kind for ending, scenario in MAGIC.items() for hook in scenario.hooks}
+    assert {number: word for word, number in words.items() if number} == magic
+
+
+def test_the_guide_names_every_event_of_a_delivery_and_when_it_is_tried() -> None:
+    text = section(GUIDE, "Webhooks")
+    assert set(re.findall(r"`(pay\w+(?:\.\w+)+)`", text)) == {
+        *PAYOUT_EVENTS,
+        *PAYMENT_EVENTS,
+        *ATTEMPT_EVENTS,
+    }
+    assert "30 s, 2 min, 10 min and 1 h of" in " ".join(text.split())
+    assert OFFSETS == (0, 30, 120, 600, 3600), "the sentence above says so"
+
+
+def test_the_table_of_profiles_has_every_profile() -> None:
+    assert [cell.strip("`") for cell in first_cells(section("docs/testing.md", "Profiles"))] == list(PROFILES)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_link_to_a_heading_finds_it(name: str) -> None:
+    for link, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page(name)):
+        target = (ROOT / name).parent / link if link else ROOT / name
+        headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+        assert anchor in {slug(heading) for heading in headings}, (name, link, anchor)
