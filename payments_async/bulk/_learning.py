@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import Final
 
 from ..models import Payout, PayoutStatus
@@ -14,19 +15,67 @@ from ._witness import Witness
 
 UNSUCCESSFUL: Final = PayoutStatus.FINAL - {PayoutStatus.COMPLETED}
 """Statuses of payouts that are over and did not arrive."""
+UNFAILED: Final = frozenset({PayoutStatus.COMPLETED, PayoutStatus.PENDING, PayoutStatus.PROCESSING})
+"""Statuses of payouts that have not failed, whatever else is said of them."""
 _CODE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
+
+
+class Ending(StrEnum):
+    """How a payout has ended, as far as everything that is shown of it agrees."""
+
+    OPEN = "open"
+    ARRIVED = "arrived"
+    FAILED = "failed"
+    UNCLEAR = "unclear"
+    """Its status and its timestamps say more than one of these: nothing is made of them."""
+
+
+def ending_of(payout: Payout) -> Ending:
+    """What the status, where it is a known one, and the timestamps say together (gaps H, I)."""
+    said = {_STATUS_SAYS.get(payout.status or ""), Ending.FAILED if payout.failed_at else None}
+    # what went back had arrived before, so that its time of arrival says nothing
+    if payout.completed_at is not None and payout.status != PayoutStatus.REVERSED:
+        said.add(Ending.ARRIVED)
+    endings = [ending for ending in said if ending is not None]
+    if len(endings) > 1:
+        return Ending.UNCLEAR
+    return endings[0] if endings else Ending.OPEN
+
+
+_STATUS_SAYS: Final = {
+    PayoutStatus.PENDING: Ending.OPEN,
+    PayoutStatus.PROCESSING: Ending.OPEN,
+    PayoutStatus.COMPLETED: Ending.ARRIVED,
+    **dict.fromkeys(UNSUCCESSFUL, Ending.FAILED),
+}
+
+
+def is_over(payout: Payout) -> bool:
+    """Whether a payout has ended, one way or the other, and all that is shown of it agrees."""
+    return ending_of(payout) in (Ending.ARRIVED, Ending.FAILED)
 
 
 def status_of(payout: Payout) -> str | None:
     """The payout's status; where none is shown, what its timestamps say."""
-    if payout.status is not None or not payout.is_final:
+    if payout.status is not None:
         return payout.status
-    return PayoutStatus.COMPLETED if payout.is_successful else PayoutStatus.FAILED
+    by_time = {Ending.ARRIVED: PayoutStatus.COMPLETED, Ending.FAILED: PayoutStatus.FAILED}
+    return by_time.get(ending_of(payout))
+
+
+def told_of(payout: Payout) -> str:
+    """Where a payout stands, in words."""
+    status = status_of(payout)
+    if ending_of(payout) is not Ending.UNCLEAR:
+        return str(status)
+    names = ("completed_at", "failed_at")
+    times = " and ".join(name for name in names if getattr(payout, name) is not None)
+    return f"{status or 'without a status'} with {times}: the service contradicts itself"
 
 
 def failure_of(payout: Payout) -> str | None:
     """Why a payout has finally failed, in a word without account data; None when it has not."""
-    if not payout.is_final or payout.is_successful:
+    if ending_of(payout) is not Ending.FAILED:
         return None
     code = payout.failure.code.value if payout.failure and payout.failure.code else None
     return code if code and _CODE.fullmatch(code) else status_of(payout)
@@ -34,8 +83,9 @@ def failure_of(payout: Payout) -> str | None:
 
 def has_failed(row: LedgerRow) -> bool:
     """Whether the ledger knows that the row's payout is over and did not arrive."""
-    over = row.state is RowState.CREATED and row.final
-    return over and (row.failure_code is not None or row.service_status in UNSUCCESSFUL)
+    if row.state is not RowState.CREATED or not row.final or row.service_status in UNFAILED:
+        return False
+    return row.failure_code is not None or row.service_status in UNSUCCESSFUL
 
 
 def mirrored(row: LedgerRow, payout: Payout) -> Outcome | None:
@@ -47,19 +97,19 @@ def mirrored(row: LedgerRow, payout: Payout) -> Outcome | None:
         return None
     status, failure = status_of(payout), failure_of(payout)
     known = row.service_status, row.final, row.failure_code if failure else None
-    if status is None or known == (status, payout.is_final, failure):
+    if status is None or known == (status, is_over(payout), failure):
         return None
-    return Outcome(row.number, row.known, status, payout.is_final, failure_code=failure)
+    return Outcome(row.number, row.known, status, is_over(payout), failure_code=failure)
 
 
 def contradiction(row: LedgerRow, payout: Payout) -> str | None:
-    """What to say when a payout that was over is shown in another status than it ended in; else None."""
-    if not row.final or row.state is not RowState.CREATED or payout.id != row.known.payout_id:
+    """What to say of a payout that is shown otherwise than it ended, or in two ways at once; else None."""
+    if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
         return None
-    shown = status_of(payout)
-    if payout.is_final and shown == row.service_status:
-        return None
-    return f"row {row.number}: {payout.id} had ended as {row.service_status}, and the list shows {shown}"
+    told = told_of(payout)
+    if row.final and (not is_over(payout) or status_of(payout) != row.service_status):
+        return f"row {row.number}: {payout.id} had ended as {row.service_status}, and the list shows {told}"
+    return f"row {row.number}: {payout.id} is {told}" if ending_of(payout) is Ending.UNCLEAR else None
 
 
 def settled(row: LedgerRow, payout: Payout) -> Outcome | None:
@@ -69,7 +119,7 @@ def settled(row: LedgerRow, payout: Payout) -> Outcome | None:
     witness = testify(row, payout)
     if witness is Witness.EQUAL:
         made = _states.confirm(row.known, payout.id)
-        return Outcome(row.number, made, status_of(payout), payout.is_final, failure_code=failure_of(payout))
+        return Outcome(row.number, made, status_of(payout), is_over(payout), failure_code=failure_of(payout))
     if witness is Witness.UNCLEAR:
         return None
     contradicted = _states.contradict(row.known)
@@ -80,6 +130,8 @@ def hindrance_to_retry(row: LedgerRow, payout: Payout) -> str | None:
     """Why a row must not be paid anew, given its payout as the list shows it now; None when it may be."""
     if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
         return f"the list shows {payout.id} under its reference, which is not the row's payout"
-    if not payout.is_final or payout.is_successful:
-        return f"its payout is {status_of(payout)}"
+    if ending_of(payout) is not Ending.FAILED:
+        return f"its payout is {told_of(payout)}"
+    if row.final and row.service_status == PayoutStatus.COMPLETED and payout.status != PayoutStatus.REVERSED:
+        return contradiction(row, payout)
     return None if testify(row, payout) is Witness.EQUAL else "the list shows its payout differently"

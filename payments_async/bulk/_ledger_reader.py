@@ -13,7 +13,7 @@ from . import _check, _opening, _store
 from ._ages import Moment
 from ._commit import Standing
 from ._handle import Handle, open_handle
-from ._learning import UNSUCCESSFUL
+from ._learning import UNFAILED, UNSUCCESSFUL
 from ._records import Awaited, Binding, CheckReport, Ends, Header, LedgerRow, Totals
 from ._schema import ENDED, ENTRIES, FOLLOWED, RETRIED, ROWS
 from ._states import RowState
@@ -22,7 +22,12 @@ from .ledger_errors import LedgerDamaged, LedgerMissing
 
 _PAGE = 500
 _ORDER = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
-_FAILED = and_(ENDED, or_(ROWS.c.failure_code.is_not(None), ROWS.c.service_status.in_(UNSUCCESSFUL)))
+_STATUS = ROWS.c.service_status
+_FAILED = and_(
+    ENDED,
+    _STATUS.not_in(UNFAILED),
+    or_(ROWS.c.failure_code.is_not(None), _STATUS.in_(UNSUCCESSFUL)),
+)
 
 
 class LedgerReader:

@@ -9,7 +9,7 @@ import attrs
 from ..models import Payout
 from ._certificate import Certificate, certify
 from ._generations import later_references
-from ._learning import failure_of, status_of
+from ._learning import failure_of, told_of
 from ._mirror import Mirror
 from ._service import Service
 from ._walk import pages
@@ -50,5 +50,5 @@ async def _past_payouts(ledger: Ledger, payouts: Sequence[Payout], latest: int) 
 
 
 def _told(number: int, payout: Payout) -> str:
-    shown = status_of(payout)
+    shown = told_of(payout)
     return f"row {number}: {payout.id} had failed and was asked for anew, and the list shows {shown}"

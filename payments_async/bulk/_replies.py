@@ -19,7 +19,7 @@ from ..errors import (
 from ..models import Payout
 from ..models._response import is_replayed
 from ._attempts import Record, Reply
-from ._learning import failure_of, status_of
+from ._learning import failure_of, is_over, status_of
 
 _LONGEST: Final = 500
 
@@ -48,7 +48,7 @@ def succeeded(payout: Payout) -> Posted:
     replayed = answer is not None and answer.replayed
     status = 200 if answer is None else answer.status
     reply = Reply(status, replayed=replayed, record="matching", payout_id=payout.id or "")
-    return Posted(reply, status_of(payout), payout.is_final, failure=failure_of(payout))
+    return Posted(reply, status_of(payout), is_over(payout), failure=failure_of(payout))
 
 
 def failed(error: PaymentsError, reference: str) -> Posted:

@@ -1,0 +1,80 @@
+"""A service that says two things of one payout at once: nobody is paid again for it, somebody is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from payments_async.bulk import PayoutBatch
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import item, items, ledger_rows, over_socket, steady_ledgers
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Iterator[Sandbox]:
+    """A sandbox on a socket, without limits, on a clock that is moved along."""
+    with Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off()) as sandbox:
+        yield sandbox
+
+
+def show(service: Sandbox, place: int, status: str | None, *, completed: bool, failed: bool) -> None:
+    """The service shows a payout with this status and these timestamps."""
+    payout = service._core.world.tenants[service.api_key].payouts[place]
+    payout.status = payout.status if status is None else status
+    payout.completed_at = payout.created_at if completed else None
+    payout.failed_at = payout.created_at if failed else None
+
+
+@pytest.mark.parametrize(
+    ("status", "completed"),
+    [("completed", True), ("completed", False), ("processing", False), ("failed", True)],
+)
+async def test_a_payout_that_arrived_and_is_shown_as_failed_too_is_not_paid_a_second_time(
+    service: Sandbox, tmp_path: Path, status: str, completed: bool
+) -> None:
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.run()
+        service.advance(60.0)
+        show(service, 0, status, completed=completed, failed=True)
+        certificate = await batch.reconcile()
+        assert not certificate.is_clean
+        assert certificate.audit.differing == 1
+        assert "row 1: " in certificate.audit.findings[0]
+        assert "contradicts itself" in certificate.audit.findings[0]
+        assert (batch.status().failed, batch.status().finals) == (0, {"completed": 1})
+        for rows in (None, [1]):
+            report = await batch.retry_failed(rows=rows)
+            assert report.rows == ()
+            assert [left.number for left in report.left] == [1] * (rows is not None)
+        assert "contradicts itself" in report.left[0].reason
+        await batch.run(wait_final=60.0)
+        show(service, 0, "completed", completed=True, failed=False)
+        assert (await batch.reconcile()).is_clean
+        assert batch.status().finals == {"completed": 2}
+    assert len(service.books.payouts()) == 2
+
+
+async def test_a_failed_payout_that_is_shown_as_arrived_too_stays_failed_and_is_left(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create").outcome("fail:RECIPIENT_ERROR")
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load([item(1)])
+        assert (await batch.run(wait_final=60.0)).failed == 1
+        show(service, 0, "failed", completed=True, failed=True)
+        report = await batch.retry_failed()
+        assert (report.rows, [left.number for left in report.left]) == ((), [1])
+        assert "completed_at" in report.left[0].reason
+        assert not (await batch.reconcile()).is_clean
+        (row,) = await ledger_rows(batch)
+        assert (row.service_status, row.final) == ("failed", True)
+    assert len(service.books.payouts()) == 1
