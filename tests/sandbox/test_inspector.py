@@ -272,6 +272,9 @@ def test_no_page_grows_without_bound(sandbox: Sandbox, api: Api) -> None:
         session = api.checkout().data["checkout"]["id"]
         sandbox.pay(session, outcome="action:collect_otp", phone="+22990000077")
         sandbox.on("payouts.list", reference=f"r-{number}").respond("reset")
+        api.sync(sandbox.books.payouts()[-1].id)
+        api.payout(description=str(number))
+        api.payout(description=str(number))  # a finding each
     for number in range(12):
         api.payout(reference="same", idempotency_key=f"key-{number:05d}")
         _, payment = find_payment(sandbox._core.world, sandbox.books.payments()[-1].id)
@@ -281,9 +284,7 @@ def test_no_page_grows_without_bound(sandbox: Sandbox, api: Api) -> None:
     )
     for path in [name for name, _ in NAV]:
         html = page(sandbox, path)
-        assert len(html.encode()) + assets < MOST + assets, path
-        assert len(html.encode()) < MOST, path
-    assert assets < MOST / 2
+        assert len(html.encode()) + assets < MOST, (path, len(html), assets)
 
 
 def test_a_sandbox_without_the_extra_says_what_to_install(

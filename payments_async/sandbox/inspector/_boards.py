@@ -24,7 +24,8 @@ Card = dict[str, object]
 _SCANNED = 400
 _IN_COLUMN = 12
 _MESSAGES = 12
-_WEBHOOKS = 40
+_WEBHOOKS = 30
+_ATTEMPTS = 6
 _STEPS = ("processing", "action_required", "completed", "failed", "expired")
 _ON_PHONE = ("approve_on_phone", "collect_otp", "scan_qr_code")
 
@@ -51,7 +52,8 @@ def payment_card(payment: Payment, now: float) -> Card:
         "checkout": None if session is None else CHECKOUT + session.id,
         "refunded": payment.refunded,
         "refundable": _shown(payment.refundable, payment.currency) if payment.refundable else None,
-        "attempts": [_attempt_card(attempt) for attempt in payment.attempts],
+        "earlier": max(0, len(payment.attempts) - _ATTEMPTS),
+        "attempts": [_attempt_card(attempt) for attempt in payment.attempts[-_ATTEMPTS:]],
     }
 
 

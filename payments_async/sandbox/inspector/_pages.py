@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 Context = dict[str, object]
 
 _ROWS = 80
-_PAYMENTS = 20
+_PAYMENTS = 15
+_RULES = 50
+_GAUGES = 60
+_FINDINGS = 20
 _SAME = 30
 _LOOKED_AT = 5_000
 """Entries that the Advisor's page looks at: the newest."""
@@ -167,23 +170,30 @@ def _phone(look: Look) -> Context:
 
 
 def _faults(look: Look) -> Context:
-    rules = [rule_view(rule) for rule in look.sandbox.rules]
-    return {"rules": rules, "operations": NAMES, "words": WORDS}
+    rules = sorted(look.sandbox.rules, key=lambda rule: rule.is_used_up)[:_RULES]
+    more = len(look.sandbox.rules) - len(rules)
+    return {"rules": [rule_view(rule) for rule in rules], "more": more, "operations": NAMES, "words": WORDS}
 
 
 def _clock(look: Look) -> Context:
     return {"speeds": (("Real time", 1), ("×10", 10), ("×60", 60), ("×3600", 3600))}
 
 
+def _fullness(gauge: Context) -> float:
+    return int(str(gauge["used"])) / int(str(gauge["limit"]))
+
+
 def _limits(look: Look) -> Context:
     gauges = [gauge for gauge in _time.gauges(look.sandbox) if gauge["used"]] or _time.gauges(look.sandbox)
-    return {"gauges": gauges}
+    return {"gauges": sorted(gauges, key=_fullness, reverse=True)[:_GAUGES]}
 
 
 def _advisor(look: Look) -> Context:
     entries = look.sandbox.entries(0, _LOOKED_AT)
     requests = sum(isinstance(entry.item, Exchange) for entry in entries)
-    return {"findings": advise(entries), "looked_at": requests}
+    findings = advise(entries)
+    more = max(0, len(findings) - _FINDINGS)
+    return {"findings": findings[:_FINDINGS], "more": more, "looked_at": requests}
 
 
 def _assumptions(look: Look) -> Context:
