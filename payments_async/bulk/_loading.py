@@ -13,6 +13,7 @@ import attrs
 from . import _edits
 from ._closing import Place
 from ._import_report import ImportReport
+from ._options import require_batch_id
 from ._reading import Reading
 from ._records import Binding, NewRow
 from ._rows_in import Naming
@@ -28,11 +29,15 @@ Input = Source | str | os.PathLike[str] | Iterable[Item] | AsyncIterable[Item]
 _NO_FILE: Final = "{}"
 
 
+def _usable_batch_id(_: object, __: object, batch_id: object) -> None:
+    require_batch_id(batch_id)
+
+
 @attrs.frozen(kw_only=True)
 class Wishes:
     """How an input is to be read, and what may be done with it."""
 
-    batch_id: str | None = None
+    batch_id: str | None = attrs.field(default=None, validator=_usable_batch_id)
     reference_prefix: str = ""
     proofs: bool = True
     skip_invalid: bool = False
@@ -40,6 +45,10 @@ class Wishes:
     strict_amounts: bool = False
     accept_edits: bool = False
     pay_again: bool = False
+
+    def named(self, otherwise: str) -> str:
+        """The batch's name, when none was wished for."""
+        return otherwise if self.batch_id is None else self.batch_id
 
     def reading(self, source: Source, *, rejects: bool = True) -> Reading:
         """A reading of a source."""
@@ -76,7 +85,7 @@ async def load(ledger: Ledger, place: Place, source: Source, wishes: Wishes) -> 
     if not ledger.is_empty:
         return await _known(ledger, place, source, wishes, stat)
     reading = await read(source, wishes)
-    batch_id = wishes.batch_id or reading.fingerprint
+    batch_id = wishes.named(reading.fingerprint)
     binding = Binding(batch_id, place.environment, place.base_url, place.key, reading.fingerprint, stat)
     warnings = [*_paid_again(ledger, binding, wishes), *reading.warnings]
     naming = Naming(place.environment, batch_id, wishes.reference_prefix, wishes.proofs)
@@ -111,7 +120,7 @@ def require_place(ledger: Ledger, place: Place, wishes: Wishes) -> Binding:
     recorded = ledger.header.binding
     given = attrs.evolve(
         recorded,
-        batch_id=wishes.batch_id or recorded.batch_id,
+        batch_id=wishes.named(recorded.batch_id),
         environment=place.environment,
         base_url=place.base_url,
     )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from typing import Final
 
 from ..params import Money, decimal_if_readable
 from ._closing import StopRules
 from .errors import BulkError
+
+_LONGEST: Final = 191
+"""Characters of a batch's name: as many as of a row's."""
 
 
 def stop_rules(
@@ -26,3 +30,15 @@ def require_seconds(name: str, value: object) -> None:
     """Raise BulkError for anything but a positive number of seconds."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise BulkError(f"{name} must be a positive number of seconds")
+
+
+def require_batch_id(value: object) -> None:
+    """Raise BulkError for what cannot name a batch. An empty text is no name, and must not count as none."""
+    if value is None:
+        return
+    if not isinstance(value, str) or not value.strip():
+        raise BulkError("batch_id must be text, not blank; leave it out to name the batch by its input")
+    if not value.isprintable():
+        raise BulkError("batch_id must be of printable characters: no line ends, tabs or other control ones")
+    if len(value) > _LONGEST:
+        raise BulkError(f"batch_id must have at most {_LONGEST} characters, and has {len(value)}")

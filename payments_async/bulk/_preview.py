@@ -34,7 +34,7 @@ async def preview(
         here = place or Place(recorded.environment, recorded.base_url, recorded.key_fingerprint)
         return await _beside(ledger, require_place(ledger, here, wishes), source, wishes, stat)
     reading = await _read(path, source, wishes)
-    batch_id = wishes.batch_id or reading.fingerprint
+    batch_id = wishes.named(reading.fingerprint)
     here = place or Place("", "", "")
     binding = Binding(batch_id, here.environment, here.base_url, here.key, reading.fingerprint, stat)
     elsewhere = paid_elsewhere(path, binding)

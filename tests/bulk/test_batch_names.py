@@ -1,0 +1,52 @@
+"""What may name a batch: as its name is in every reference, no other may take its place unnoticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async.bulk.errors import BulkError
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import items
+from tests.support.desks import Desk
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("", "not blank"),
+        (" \t", "not blank"),
+        (7, "must be text"),
+        ("june\n", "printable"),
+        ("june\x00", "printable"),
+        ("j" * 192, "at most 191 characters, and has 192"),
+    ],
+)
+async def test_what_cannot_name_a_batch_is_refused_and_not_taken_for_no_name(
+    desk: Desk, service: Sandbox, tmp_path: Path, name: Any, told: str
+) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        for reads in (batch.load, batch.preview):
+            with pytest.raises(BulkError, match=told):
+                await reads(items(1), batch_id=name)
+        await batch.load(items(1))
+        with pytest.raises(BulkError, match=told):
+            await batch.load(items(1), batch_id=name)
+
+
+@pytest.mark.parametrize("name", ["june", "août 2026", "j" * 191])
+async def test_a_batch_has_the_name_it_is_given(
+    desk: Desk, service: Sandbox, tmp_path: Path, name: str
+) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        assert (await batch.preview(items(1), batch_id=name)).batch_id == name
+        assert (await batch.load(items(1), batch_id=name)).batch_id == name
+        assert (await batch.load(items(1))).batch_id == name
