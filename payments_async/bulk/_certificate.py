@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
 
 from ._audit import Audit, Auditor
+from ._closing import OPEN
 from ._records import CheckReport
 from ._report import BatchReport, report_of
 from ._service import Service
@@ -36,9 +38,12 @@ class Certificate:
     @property
     def is_clean(self) -> bool:
         """Whether the batch is complete, adds up, and the list agrees with the ledger in every row."""
-        report = self.report
-        doubts = (*self.check.findings, *self.audit.findings)
-        return report.complete and report.balanced and not doubts
+        return not self.findings
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """All that speaks against it, in words: of the batch, the ledger's check and the list's audit."""
+        return (*shortcomings(self.report), *self.check.findings, *self.audit.findings)
 
     def to_json(self) -> str:
         """All of it as JSON text; amounts are text. It holds no account data."""
@@ -52,6 +57,7 @@ class Certificate:
             "input_hash": self.input_hash,
             "at": self.at,
             "clean": self.is_clean,
+            "findings": list(self.findings),
             "rows": report.rows,
             "counts": dict(report.counts),
             "totals": {currency: as_text(amount) for currency, amount in report.totals.items()},
@@ -65,6 +71,15 @@ class Certificate:
             "list": attrs.asdict(self.audit),
         }
         return json.dumps(said, indent=2)
+
+
+def shortcomings(report: BatchReport) -> Iterator[str]:
+    """What a batch lacks by its own counts and sums, in words."""
+    if not report.complete:
+        left = ", ".join(f"{state} {report.counts[state]}" for state in sorted(OPEN) if report.counts[state])
+        yield f"the batch is not complete: {left} of {report.rows} rows"
+    if not report.balanced:
+        yield "the batch does not add up: its rows or amounts by state are not those that were imported"
 
 
 async def certify(ledger: Ledger, service: Service) -> Certificate:

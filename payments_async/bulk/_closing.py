@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
+from functools import reduce
 from typing import Final
 
 import attrs
 
 from ._safeguards import ALL, Safeguards
 from ._states import RowState
+from ._totals import EXACT
 
 _S = RowState
 OPEN: Final = frozenset({_S.NEW, _S.IN_FLIGHT, _S.IN_DOUBT})
@@ -49,7 +51,7 @@ class Tally:
         """The sum of all rows per currency, whatever their state."""
         found: dict[str, Decimal] = {}
         for (_, currency), total in self.sums.items():
-            found[currency] = found.get(currency, Decimal(0)) + total
+            found[currency] = EXACT.add(found.get(currency, Decimal(0)), total)
         return found
 
 
@@ -128,9 +130,9 @@ def stop_reason(rules: StopRules, tally: Tally, *, amount: Decimal, currency: st
     """Why the next row, of this amount, must not be taken; None to go on. Rows taken count in full."""
     taken = sum(tally.counts.values()) - tally.count(_S.NEW, _S.CANCELLED)
     if rules.max_rows is not None and taken >= rules.max_rows:
-        return f"{taken} rows were taken, as many as --max-rows allows"
+        return f"{taken} row{' was' if taken == 1 else 's were'} taken, as many as --max-rows allows"
     spent = [total for (state, code), total in tally.sums.items() if code == currency and _is_taken(state)]
-    if rules.max_amount is not None and sum(spent, amount) > rules.max_amount:
+    if rules.max_amount is not None and reduce(EXACT.add, spent, amount) > rules.max_amount:
         return f"the next row would take {currency} over --max-amount"
     failed = tally.count(_S.REJECTED, _S.CONFLICT)
     decided = failed + tally.count(_S.CREATED)
@@ -146,7 +148,8 @@ def allows_any(rules: StopRules, tally: Tally, rows: int) -> bool:
     most = rules.max_rows is None or taken + rows <= rules.max_rows
     sums: dict[str, Decimal] = {}
     for (state, currency), total in tally.sums.items():
-        sums[currency] = sums.get(currency, Decimal(0)) + (total if state is not _S.CANCELLED else 0)
+        if state is not _S.CANCELLED:
+            sums[currency] = EXACT.add(sums.get(currency, Decimal(0)), total)
     affordable = rules.max_amount is None or all(total <= rules.max_amount for total in sums.values())
     rest = StopRules(max_failure_rate=rules.max_failure_rate)
     return most and affordable and stop_reason(rest, tally, amount=Decimal(0), currency="") is None

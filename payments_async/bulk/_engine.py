@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from decimal import Decimal
 from typing import Final
 
 import attrs
@@ -22,6 +23,7 @@ from ._sending import Sender, same_bytes
 from ._service import FATAL, Service
 from ._states import RowState
 from ._stopping import Stopping
+from ._totals import EXACT
 from ._window import Claiming, work_off
 from .ledger import Ledger
 from .ledger_errors import LedgerFull, LedgerGone
@@ -220,5 +222,5 @@ def _taken(tally: Tally, row: LedgerRow) -> Tally:
     for state, sign in ((RowState.NEW, -1), (RowState.IN_FLIGHT, 1)):
         counts[state] = counts.get(state, 0) + sign
         place = (state, row.currency)
-        sums[place] = sums.get(place, row.amount * 0) + sign * row.amount
+        sums[place] = EXACT.add(sums.get(place, Decimal(0)), row.amount.copy_sign(sign))
     return Tally(counts, sums)

@@ -58,6 +58,30 @@ def test_every_row_and_every_cent_is_in_one_class(rows: list[tuple[S, str, Decim
     assert not balances(found, len(rows), {**totals, "XOF": totals.get("XOF", Decimal(0)) + Decimal("0.01")})
 
 
+LARGE, TINY = Decimal("99999999999999999999.999999999"), Decimal("0.000000001")
+"""Their sum has more digits than a computer's usual decimal arithmetic keeps."""
+
+
+def test_sums_of_any_size_balance_to_the_last_digit() -> None:
+    found = Tally.of({(S.NEW, "XOF"): (1, LARGE), (S.CREATED, "XOF"): (1, Decimal("0.000000011"))})
+    total = {"XOF": Decimal("100000000000000000000.000000010")}
+    assert found.totals == total
+    assert balances(found, 2, total)
+    assert not balances(found, 2, {"XOF": Decimal("1E+20")})
+
+
+def test_the_most_that_may_be_paid_is_compared_with_the_exact_sum() -> None:
+    rules, before = (
+        StopRules(max_amount=LARGE),
+        Tally.of({(S.CREATED, "XOF"): (1, Decimal("99999999999999999998.999999999"))}),
+    )
+    assert stop_reason(rules, before, amount=Decimal(1), currency="XOF") is None
+    assert stop_reason(rules, before, amount=1 + TINY, currency="XOF") is not None
+    assert allows_any(rules, Tally.of({(S.NEW, "XOF"): (2, LARGE)}), 2)
+    over = Tally.of({(S.CREATED, "XOF"): (1, LARGE), (S.NEW, "XOF"): (1, TINY)})
+    assert not allows_any(rules, over, 1)
+
+
 def test_a_row_in_flight_counts_as_in_doubt() -> None:
     assert tally(IN_FLIGHT=2, IN_DOUBT=3, CREATED=4).in_doubt == 5
 
@@ -140,6 +164,7 @@ def test_rows_taken_count_whatever_became_of_them() -> None:
     assert reason(rules, tally(CREATED=1, IN_DOUBT=1, REJECTED=1, IN_FLIGHT=1)) == (
         "4 rows were taken, as many as --max-rows allows"
     )
+    assert reason(StopRules(max_rows=1), tally(CREATED=1)) == "1 row was taken, as many as --max-rows allows"
 
 
 def test_the_amount_is_kept_to_the_cent_and_per_currency() -> None:

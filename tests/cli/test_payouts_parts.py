@@ -84,6 +84,12 @@ def test_a_confirmation_is_recognised_only_when_nothing_differs() -> None:
     assert not said.is_said_by("[]")
 
 
+def test_the_total_that_is_typed_back_is_never_rounded() -> None:
+    sums = {"NEW": Decimal("99999999999999999999.999999999"), "CREATED": Decimal("0.000000002")}
+    seen = Figures.of({"NEW": 1, "CREATED": 1}, {"XOF": sums})
+    assert seen.payable() == {"XOF": Decimal("100000000000000000000.000000001")}
+
+
 def test_figures_add_up_and_leave_cancelled_rows_out_of_what_is_to_be_paid() -> None:
     seen = figures(created=4, rejected=1, in_doubt=2, new=3, cancelled=2)
     assert (seen.rows, seen.done, seen.is_untouched) == (12, 7, False)

@@ -58,7 +58,7 @@ def keep(certificate: Certificate, path: str, stage: Stage) -> str:
             "make room or name another place and run the same command again",
             Exit.REFUSED,
         ) from None
-    findings = (*certificate.check.findings, *certificate.audit.findings)
+    findings = certificate.findings
     seen = counted(certificate.audit.seen, "payout")
     facts: dict[str, Any] = {"path": path, "clean": certificate.is_clean, "seen": certificate.audit.seen}
     told = f"the service's list shows {seen} as asked for" + ", BUT:" * bool(findings)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from .totals import plain
+from .totals import plain, total_of
 
 STATES: Final = ("created", "rejected", "conflict", "in_doubt", "in_flight", "new", "cancelled")
 """What a row can be, in the order of tables."""
@@ -51,7 +51,7 @@ class Figures:
 
     def sum_of(self, currency: str, *states: str) -> Decimal:
         """What the rows in these states come to, major units."""
-        return sum((self.sums[currency].get(state, Decimal(0)) for state in states), Decimal(0))
+        return total_of(self.sums[currency].get(state, Decimal(0)) for state in states)
 
     def payable(self) -> dict[str, Decimal]:
         """{currency: what is paid when every row is}: all rows but the cancelled ones."""

@@ -10,7 +10,8 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from functools import reduce
 from typing import Final
 
 import attrs
@@ -20,7 +21,14 @@ from .options import amount_of
 Money = Mapping[str, Decimal]
 """{currency: sum, major units}."""
 
+_EXACT: Final = Context(prec=200, traps=[Inexact, InvalidOperation])
+"""Wide enough for any batch; a sum that would be rounded raises instead."""
 _TYPED: Final = re.compile(r"\s*([A-Za-z]{3,10})\s+(\S+)\s*")
+
+
+def total_of(amounts: Iterable[Decimal]) -> Decimal:
+    """Their sum, to the last digit: a live key's total is typed back, and must not have been rounded."""
+    return reduce(_EXACT.add, amounts, Decimal(0))
 
 
 def plain(amount: Decimal) -> str:
