@@ -71,6 +71,12 @@ class Handle:
     _failure: _Failure | None = None
     _closed: bool = False
 
+    @property
+    def gone(self) -> str | None:
+        """What became of the files, when they are no longer those that were opened: commits go nowhere then."""
+        path = self._watch.gone()
+        return None if path is None else f"{path} was deleted, moved or replaced"
+
     async def transact(self, work: Work[T], purpose: Purpose = Purpose.READ) -> T:
         """Run `work` in a transaction of its own, and see it through even when the caller is cancelled.
 
@@ -122,8 +128,8 @@ class Handle:
         if self._failure is not None:
             self._give_up(self._failure)
         if purpose in (Purpose.INTENT, Purpose.IMPORT):
-            if gone := self._watch.gone():
-                raise LedgerGone(self.path, f"{gone} was deleted, moved or replaced")
+            if gone := self.gone:
+                raise LedgerGone(self.path, gone)
             if not self._ballast.ready():
                 raise LedgerFull(self.path, "no room is left on the disk for the outcomes of what is sent")
 

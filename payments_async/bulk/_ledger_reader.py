@@ -18,7 +18,7 @@ from ._records import Awaited, Binding, CheckReport, Ends, Header, LedgerRow, To
 from ._schema import ENDED, ENTRIES, FOLLOWED, RETRIED, ROWS
 from ._states import RowState
 from ._store import Stored
-from .ledger_errors import LedgerDamaged, LedgerMissing
+from .ledger_errors import LedgerDamaged, LedgerGone, LedgerMissing
 
 _PAGE = 500
 _ORDER = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
@@ -85,6 +85,16 @@ class LedgerReader:
     def path(self) -> str:
         """The ledger's file, absolute."""
         return self._handle.path
+
+    @property
+    def gone(self) -> str | None:
+        """What became of the file, when it was deleted, moved or replaced since it was opened; else None."""
+        return self._handle.gone
+
+    def require_there(self) -> None:
+        """Raise LedgerGone when the file is no longer the one that was opened: what it has now is lost."""
+        if gone := self.gone:
+            raise LedgerGone(self.path, gone)
 
     @property
     def is_empty(self) -> bool:
@@ -223,9 +233,10 @@ class LedgerReader:
         """
         standing = self._standing_now
         try:
-            return await self._handle.transact(lambda db: _check.everything(db, standing))
+            report = await self._handle.transact(lambda db: _check.everything(db, standing))
         except LedgerDamaged as error:
-            return CheckReport(0, 0, "", error.findings)  # so damaged that it could not be read through
+            report = CheckReport(0, 0, "", error.findings)  # so damaged that it could not be read through
+        return report.with_finding(self.gone)  # a deleted file can be read, and checked, to the last
 
 
 async def _all(db: AsyncConnection, statement: Executable) -> list[Sequence[Any]]:

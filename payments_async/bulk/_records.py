@@ -193,3 +193,9 @@ class CheckReport:
     """The hash of the last entry, hexadecimal: all that was ever recorded stands behind it."""
     findings: tuple[str, ...]
     """Empty when all is well."""
+
+    def with_finding(self, finding: str | None) -> CheckReport:
+        """The same with one finding more, unless it is None or told already."""
+        if finding is None or finding in self.findings:
+            return self
+        return attrs.evolve(self, findings=(*self.findings, finding))

@@ -60,6 +60,7 @@ class Work:
             engine = Engine(session.ledger, session.service, pace, stopping, self._telling(on_progress))
             await engine.run()
             stopping.on_drain = bool  # the engine has nothing left to drain
+            session.ledger.require_there()
             if wait_final is not None and not stopping.draining:
                 await self._follow(wait_final, stopping, on_progress)
         return self.report(stopping.reason, followed=wait_final is not None)
@@ -105,11 +106,20 @@ class Work:
             return await retrier.retry(self._telling(None))
 
     def _telling(self, on_progress: OnProgress | None) -> Callable[[], object]:
-        return lambda: self._session.committed(on_progress)
+        def committed() -> None:
+            self._session.committed(on_progress)
+            gone = self._session.ledger.gone
+            if gone and self._stopping is not None:
+                self._stopping.drain(f"the ledger is lost: {gone}")
+
+        return committed
 
     @asynccontextmanager
     async def _under_way(self) -> AsyncIterator[Stopping]:
-        """The one piece of work that is under way. Raises BulkError while there is another."""
+        """The one piece of work that is under way.
+
+        Raises BulkError while there is another, and LedgerGone where its ledger was lost meanwhile.
+        """
         if self._stopping is not None:
             raise BulkError(
                 "this batch is being run already, or worked on otherwise: wait for that, or stop it"
@@ -118,6 +128,7 @@ class Work:
         self._stopping = Stopping(runtime)
         try:
             yield self._stopping
+            self._session.ledger.require_there()
         finally:
             self._stopping = None
             self._session.tell(running=False)

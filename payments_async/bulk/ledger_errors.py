@@ -238,9 +238,12 @@ class LedgerFull(LedgerError):
 
 
 class LedgerGone(LedgerError):
-    """The ledger's file was deleted, moved or replaced while it was in use. No intent was recorded."""
+    """The ledger's file was deleted, moved or replaced while it was in use. No new row was begun since."""
 
-    way_out = "put the file back, then run again; nothing more was sent"
+    way_out = (
+        "put the file back and run again; without it a new ledger finds what is paid, as long as batch id and "
+        "row keys stay the same"
+    )
 
 
 class LedgerBroken(LedgerError):
