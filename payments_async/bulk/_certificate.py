@@ -95,6 +95,6 @@ async def certify(ledger: Ledger, service: Service) -> Certificate:
         binding.key_fingerprint,
         binding.input_hash,
         service.moment().wall,
-        check,
+        check.with_finding(ledger.gone),  # while the list was read, perhaps
         audit,
     )

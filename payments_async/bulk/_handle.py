@@ -73,7 +73,7 @@ class Handle:
 
     @property
     def gone(self) -> str | None:
-        """What became of the files, when they are no longer those that were opened: commits go nowhere then."""
+        """What became of the files when they are not those that were opened: commits go nowhere then."""
         path = self._watch.gone()
         return None if path is None else f"{path} was deleted, moved or replaced"
 

@@ -241,8 +241,8 @@ class LedgerGone(LedgerError):
     """The ledger's file was deleted, moved or replaced while it was in use. No new row was begun since."""
 
     way_out = (
-        "put the file back and run again; without it a new ledger finds what is paid, as long as batch id and "
-        "row keys stay the same"
+        "put the file back and run again; without it a new ledger finds what is paid, as long as batch id "
+        "and row keys stay the same"
     )
 
 
