@@ -29,6 +29,14 @@ def test_the_guide_to_the_sandbox_names_every_option_of_its_commands_and_no_othe
     assert options_named(page("docs/testing.md")) <= known
 
 
+def test_every_option_that_readme_and_the_guide_to_webhooks_name_is_one() -> None:
+    known = {
+        option for command in ("demo", "payouts", "sandbox", "webhooks") for option in options_of(command)
+    }
+    assert options_named(page("README.md")) - {"--group"} <= known, "--group is uv's"
+    assert options_named(page("docs/webhooks.md")) <= known
+
+
 def test_every_command_that_a_page_names_is_one() -> None:
     from payments_async.cli._app import make_app
 
