@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
@@ -11,12 +12,17 @@ from . import _states
 from ._evidence import testify
 from ._records import LedgerRow, Outcome
 from ._states import RowState
+from ._totals import as_text
 from ._witness import Witness
 
 UNSUCCESSFUL: Final = PayoutStatus.FINAL - {PayoutStatus.COMPLETED}
 """Statuses of payouts that are over and did not arrive."""
 UNFAILED: Final = frozenset({PayoutStatus.COMPLETED, PayoutStatus.PENDING, PayoutStatus.PROCESSING})
 """Statuses of payouts that have not failed, whatever else is said of them."""
+OTHER_CONTENT: Final = "other content under its reference"
+"""Why a row is in conflict: its own payout, asked for otherwise before; without proofs perhaps another's."""
+OTHER_PAYOUT: Final = "reference of another payout"
+"""Why a row is in conflict: somebody else's payout has its reference."""
 _CODE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 
 
@@ -78,7 +84,7 @@ def failure_of(payout: Payout) -> str | None:
     if ending_of(payout) is not Ending.FAILED:
         return None
     code = payout.failure.code.value if payout.failure and payout.failure.code else None
-    return code if code and _CODE.fullmatch(code) else status_of(payout)
+    return _plain(code) or status_of(payout)
 
 
 def has_failed(row: LedgerRow) -> bool:
@@ -123,7 +129,25 @@ def settled(row: LedgerRow, payout: Payout) -> Outcome | None:
     if witness is Witness.UNCLEAR:
         return None
     contradicted = _states.contradict(row.known)
-    return Outcome(row.number, contradicted, failure_code="reference of another payout")
+    code = OTHER_CONTENT if witness is Witness.OTHER_BODY else OTHER_PAYOUT
+    return Outcome(row.number, contradicted, failure_code=code, failure_message=_found(payout))
+
+
+def _found(payout: Payout) -> str:
+    """What is under a row's reference instead, in words; without what may be account data."""
+    facts = [_plain(payout.id) or "a payout"]
+    if payout.amount is not None:
+        facts.append(" ".join(filter(None, (_plain(payout.amount.currency), _amount(payout.amount.value)))))
+    facts += filter(None, [_plain(payout.status)])
+    return f"the list shows {', '.join(facts)}"
+
+
+def _plain(word: str | None) -> str | None:
+    return word if word and _CODE.fullmatch(word) else None
+
+
+def _amount(value: Decimal | None) -> str | None:
+    return None if value is None else as_text(value)
 
 
 def hindrance_to_retry(row: LedgerRow, payout: Payout) -> str | None:

@@ -9,7 +9,11 @@ from typing import Any
 import attrs
 import pytest
 
+from payments_async import _codec
+from payments_async.bulk._identifiers import PROOF_KEY, Proof
 from payments_async.bulk._learning import (
+    OTHER_CONTENT,
+    OTHER_PAYOUT,
     Ending,
     contradiction,
     ending_of,
@@ -172,6 +176,43 @@ def test_another_amount_under_the_reference_is_a_contradiction_of_the_row() -> N
     outcome = settled(row(RowState.IN_DOUBT), other)
     assert outcome is not None
     assert outcome.known.state is RowState.CONFLICT
+    assert outcome.failure_code == OTHER_CONTENT
+    assert outcome.failure_message == "the list shows po_1, XOF 2"
+
+
+PROOF = Proof("a" * 20, "b" * 20, "c" * 20, 0)
+MADE = Amount(value=Decimal("11.0000000000000000000001"), currency="XOF")
+
+
+@pytest.mark.parametrize(
+    ("proof", "code"),
+    [
+        (attrs.evolve(PROOF, body="d" * 20), OTHER_CONTENT),
+        (attrs.evolve(PROOF, row="d" * 20), OTHER_PAYOUT),
+        (None, OTHER_PAYOUT),
+    ],
+)
+def test_a_conflict_says_whose_payout_has_the_reference_and_what_it_paid(
+    proof: Proof | None, code: str
+) -> None:
+    body = _codec.encode_json({"metadata": {PROOF_KEY: PROOF.text}})
+    metadata = {} if proof is None else {PROOF_KEY: proof.text}
+    shown = payout(amount=MADE, status="completed", metadata=metadata)
+    outcome = settled(row(RowState.IN_DOUBT, body=body), shown)
+    assert outcome is not None
+    assert (outcome.known.state, outcome.failure_code) == (RowState.CONFLICT, code)
+    assert outcome.failure_message == "the list shows po_1, XOF 11.0000000000000000000001, completed"
+
+
+def test_a_conflict_shows_no_word_of_the_service_that_may_be_somebodys_account() -> None:
+    other = Amount(value=Decimal("2"), currency="+22990112233 ")
+    shown = Payout(id="of Ama Mensah", reference="r", amount=other, status="sent to +229 90", failed_at=AT)
+    outcome = settled(row(RowState.IN_DOUBT), shown)
+    assert outcome is not None
+    assert outcome.failure_message == "the list shows a payout, 2"
+    bare = settled(row(RowState.IN_DOUBT), Payout(id="po_1", method=Method(value="other")))
+    assert bare is not None
+    assert bare.failure_message == "the list shows po_1"
 
 
 def test_findings_are_counted_in_full_and_told_up_to_a_hundred() -> None:

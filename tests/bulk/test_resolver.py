@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -100,6 +101,23 @@ async def test_somebody_elses_payout_under_the_reference_is_a_conflict(
     assert (state, why) == (RowState.CONFLICT, "reference of another payout")
 
 
+async def test_a_row_that_was_paid_before_its_file_was_edited_is_told_with_what_was_paid(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    async with in_process(service) as client:
+        for ledger, amount in (("lost", Decimal(11)), ("l", Decimal(12))):
+            async with PayoutBatch.open(tmp_path / ledger, client) as batch:
+                await batch.load([item(1, amount=amount)], batch_id="june")
+                report = await batch.run()
+        assert report.exit_code == 1
+        async with PayoutBatch.open(tmp_path / "l") as batch:
+            await batch.export(tmp_path / "out.json")
+    (entry,) = service.books.payouts()
+    (told,) = json.loads((tmp_path / "out.json").read_text())
+    assert (told["state"], told["failure_code"]) == ("CONFLICT", "other content under its reference")
+    assert told["failure_message"].startswith(f"the list shows {entry.id}, XOF 11")
+
+
 async def test_a_proof_that_cannot_be_read_leaves_the_row_in_doubt_for_the_operator(
     service: Sandbox, tmp_path: Path
 ) -> None:
@@ -124,8 +142,9 @@ async def test_without_proofs_money_and_account_decide(
     service: Sandbox, tmp_path: Path, changes: dict[str, Any], state: RowState
 ) -> None:
     await create(service, **changes)
-    found, _, _ = await state_after(service, tmp_path, [item(1, reference="taken")], proofs=False)
+    found, _, why = await state_after(service, tmp_path, [item(1, reference="taken")], proofs=False)
     assert found is state
+    assert why == (None if state is RowState.CREATED else "other content under its reference")
     assert len(service.books.payouts()) == 1
 
 

@@ -122,6 +122,8 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     assert "1 payout failed for good: `payments payouts retry-failed 'a b.ledger'`" in told(0, failed=1)
     assert "--state rejected --state conflict" in told(1, rejected=2, conflict=1)
     assert "2 rows rejected and 1 row in conflict" in told(1, rejected=2, conflict=1)
+    assert "names the payout" in told(1, conflict=1)
+    assert "names the payout" not in told(1, rejected=1)
     assert "3 rows cancelled; every other row was created." in told(1, cancelled=3)
     assert "wait 15 minutes and run `payments payouts reconcile 'a b.ledger'`" in told(3, in_doubt=3)
     assert told(75, "SIGTERM", new=3).startswith("Stopped: SIGTERM. The same `run` command goes on")

@@ -14,6 +14,11 @@ _MEND = (
     "they are now, make them new with"
 )
 
+_LOOK = (
+    "For a row in conflict that names the payout which has its reference: look at it before you pay the row "
+    "by other means, it may have been paid already."
+)
+
 
 def after_run(
     figures: Figures,
@@ -59,8 +64,10 @@ def refused(counts: Mapping[str, int], ledger: str) -> str:
         gone = counts["cancelled"]
         return f"{counted(gone, 'row')} cancelled; every other row was created." if gone else ""
     states = " ".join(f"--state {state}" for state in ("rejected", "conflict") if counts[state])
+    look = f" {_LOOK}" if counts["conflict"] else ""
     mend = f" {_MEND} `{command('retry-failed', ledger)} --rejected`." if counts["rejected"] else ""
-    return f"{' and '.join(told)}: see why with `{command('export', ledger, 'refused.csv')} {states}`.{mend}"
+    why = f"see why with `{command('export', ledger, 'refused.csv')} {states}`"
+    return f"{' and '.join(told)}: {why}.{look}{mend}"
 
 
 def command(name: str, *paths: str) -> str:
