@@ -143,6 +143,12 @@ class LedgerReader:
         """The row with this key."""
         return await self._one(ROWS.c.row_key == row_key)
 
+    async def last(self, state: RowState) -> LedgerRow | None:
+        """The row with the highest number in a state."""
+        newest_first = _store.reading(ROWS.c.state == state).order_by(None).order_by(ROWS.c.number.desc())
+        found = await self._found(newest_first.limit(1))
+        return found[0].row if found else None
+
     async def by_reference(self, reference: str) -> LedgerRow | None:
         """The row that has this reference now."""
         return await self._one(ROWS.c.reference == reference)

@@ -29,7 +29,7 @@ Input = Source | str | os.PathLike[str] | Iterable[Item] | AsyncIterable[Item]
 _NO_FILE: Final = "{}"
 
 
-def _usable_batch_id(_: object, __: object, batch_id: object) -> None:
+def _usable_batch_id(_: object, __: object, batch_id: str | None) -> None:
     require_batch_id(batch_id)
 
 

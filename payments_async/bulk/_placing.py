@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from ._closing import Displacement, Place, displacement
+from ._closing import Displacement, Place, Tally, displacement
+from ._evidence import testify
 from ._service import Service
 from ._states import RowState
-from ._walk import search
+from ._walk import scan, search
+from ._witness import Witness
 
 if TYPE_CHECKING:
-    from ._records import LedgerRow
     from .ledger import Ledger
+
+_OPEN: Final = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
+_SENT: Final = (*_OPEN, RowState.CREATED, RowState.CONFLICT)
+"""States of rows that the service may have a payout for; a refused one made none (Errors)."""
 
 
 async def require_place(ledger: Ledger, service: Service) -> None:
@@ -29,9 +34,7 @@ async def require_place(ledger: Ledger, service: Service) -> None:
     if recorded.key_fingerprint == here.key:
         return
     there = Place(recorded.environment, recorded.base_url, recorded.key_fingerprint)
-    untouched = ledger.header.rows == sum(
-        rows for (state, _), (rows, _) in ledger.totals.items() if state is RowState.NEW
-    )
+    untouched = not Tally.of(ledger.totals).count(*_SENT)
     visible = not untouched and await _sees_own(ledger, service)
     if displacement(there, here, untouched=untouched, visible=visible) is Displacement.PROJECT:
         ledger.require(given)
@@ -39,16 +42,19 @@ async def require_place(ledger: Ledger, service: Service) -> None:
 
 
 async def _sees_own(ledger: Ledger, service: Service) -> bool:
-    """Whether the newest payout that the ledger knows of is visible."""
-    row = await _last_created(ledger)
+    """Whether the newest payout that the ledger knows of is visible; where it knows none, one of its own."""
+    row = await ledger.last(RowState.CREATED)
     if row is None:
-        return False
+        return await _sees_unrecorded(ledger, service)
     payout = (await search(service, [row.reference])).get(row.reference)
     return payout is not None and payout.id == row.known.payout_id
 
 
-async def _last_created(ledger: Ledger) -> LedgerRow | None:
-    last = None
-    async for row in ledger.rows(RowState.CREATED):
-        last = row
-    return last
+async def _sees_unrecorded(ledger: Ledger, service: Service) -> bool:
+    """Whether the list shows a payout that answers, in all that was asked for, to a row under way."""
+    async for page, _ in scan(service):
+        shown = {payout.reference: payout for payout in page if payout.reference is not None}
+        rows = [row for row in await ledger.by_references(shown) if row.state in _OPEN]
+        if any(testify(row, shown[row.reference]) is Witness.EQUAL for row in rows):
+            return True
+    return False

@@ -147,7 +147,12 @@ class LedgerOfAnotherKey(LedgerMismatch):
     """Begun with another API key; fingerprints are shown. The key may be of another project."""
 
     subject = "key fingerprint"
-    way_out = "use the ledger's key; a key that replaces it must first be shown to see the same payouts"
+    way_out = (
+        "use the ledger's key, or one of the same project: it is taken as soon as the list shows it a payout "
+        "of this ledger (a list may lag: try again in 15 minutes). Where no payout ever arrived and the key "
+        "is surely of the same project, move the ledger and its .lock away, and load the file again under "
+        "the same batch id"
+    )
 
 
 class LedgerOfAnotherInput(LedgerMismatch):

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 import payments_async.bulk as bulk
+from payments_async.bulk import OutcomesUnrecorded, RowState
+from payments_async.bulk.ledger import Ledger
 from payments_async.bulk.ledger_errors import (
+    LedgerFull,
     LedgerOfAnotherAddress,
     LedgerOfAnotherEnvironment,
     LedgerOfAnotherKey,
@@ -19,6 +22,7 @@ from payments_async.bulk.ledger_errors import (
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import items, steady_ledgers
 from tests.support.desks import Desk
+from tests.support.watched import WatchedSandbox
 
 
 @pytest.fixture(autouse=True)
@@ -69,8 +73,6 @@ async def test_another_key_goes_on_before_anything_was_sent(
 
 
 async def test_a_replaced_key_goes_on_once_it_sees_the_ledgers_payouts(desk: Desk, tmp_path: Path) -> None:
-    from tests.support.watched import WatchedSandbox
-
     service = WatchedSandbox(limits=SandboxLimits.off())
     service.admit("sk_sandbox_rotated")
     async with desk.client(service) as client:
@@ -93,6 +95,45 @@ async def test_another_key_is_refused_while_nothing_can_prove_its_project(
     async with desk.client(service, api_key=service.new_key()) as client:
         with pytest.raises(LedgerOfAnotherKey):
             await desk.paid(tmp_path / "l", client, items(2))
+
+
+@pytest.mark.parametrize("refused", [1, 2])
+async def test_another_key_goes_on_where_nothing_was_created(
+    desk: Desk, service: Sandbox, tmp_path: Path, refused: int
+) -> None:
+    rows = items(3)
+    service.on("payouts.create").respond("http:422", times=refused)
+    async with desk.client(service) as client:
+        await desk.paid(tmp_path / "l", client, rows, max_rows=refused, concurrency=1)
+        async with desk.open(tmp_path / "l", client) as batch:
+            await batch.load(rows[:-1], accept_edits=True, batch_id=batch.status().batch_id)
+            assert batch.status().counts[RowState.CANCELLED] == 1
+    async with desk.client(service, api_key=service.new_key()) as client:
+        report = await desk.paid(tmp_path / "l", client, rows[:-1])
+    assert (report.counts[RowState.CREATED], report.counts[RowState.REJECTED]) == (2 - refused, refused)
+
+
+async def test_a_replaced_key_goes_on_once_it_sees_a_payout_that_was_not_recorded(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = WatchedSandbox(limits=SandboxLimits.off())
+    service.admit("sk_sandbox_rotated")
+    async with desk.client(service) as client:
+        with monkeypatch.context() as killed:
+            killed.setattr(Ledger, "record", _unrecorded)
+            with pytest.raises(OutcomesUnrecorded):
+                await desk.paid(tmp_path / "l", client, items(3))
+    assert len({entry.id for entry in service.books.payouts()}) == 3
+    async with desk.client(service, api_key=service.new_key()) as client:
+        with pytest.raises(LedgerOfAnotherKey, match="of the same project"):
+            await desk.paid(tmp_path / "l", client, items(3))
+    async with desk.client(service, api_key="sk_sandbox_rotated") as client:
+        assert (await desk.paid(tmp_path / "l", client, items(3))).exit_code == 0
+    assert len({entry.id for entry in service.books.payouts()}) == 3
+
+
+async def _unrecorded(ledger: Ledger, _: Any) -> None:
+    raise LedgerFull(ledger.path, "is full")
 
 
 async def test_the_status_file_says_how_far_the_run_came(
