@@ -42,7 +42,7 @@ async def reconcile(ledger: str, path: str | None, base_url: str | None, stage: 
         report = batch.status()
         written = keep(certificate, path or beside.certificate_of(ledger), stage)
     figures, code = figures_of(report), Exit(report.exit_code)
-    if code is Exit.DONE and not certificate.is_clean:
+    if code is Exit.DONE and (report.failed or not certificate.is_clean):
         code = Exit.REFUSED
     stage.show.picture(standing(figures))
     todo = advice.after_run(figures, code, None, ledger, failed=report.failed, clean=certificate.is_clean)
@@ -71,13 +71,16 @@ async def retry_failed(wanted: Retry, stage: Stage) -> Exit:
         with waiting("Beginning their rows anew", stage):
             anew = batch.retry_failed(rows=found.rows, rejected=wanted.rejected)
             done = await recorded(wanted.ledger, anew)
-    return _tell(done, wanted, stage)
+    left = sorted((*found.left, *done.left), key=lambda row: row.number)
+    return _tell(attrs.evolve(done, left=tuple(left)), wanted, stage)
 
 
 def _tell(report: RetryReport, wanted: Retry, stage: Stage) -> Exit:
     money = ", ".join(f"{currency} {grouped(total)}" for currency, total in sorted(report.totals.items()))
     rows = advice.counted(len(report.rows), "row")
-    if not report.rows:
+    if not report.rows and report.left:
+        text = "no row can be paid anew; nothing was changed"
+    elif not report.rows:
         none = "no row is rejected" if wanted.rejected else "no payout has finally failed"
         text = f"{none}: nothing to pay anew"
     elif report.dry_run:
@@ -98,4 +101,4 @@ def _tell(report: RetryReport, wanted: Retry, stage: Stage) -> Exit:
         stage.show.step("Left", f"row {left.number}: {left.reason}", good=False)
     if len(report.left) > _SHOWN and not stage.as_json:
         stage.show.step("Left", f"and {len(report.left) - _SHOWN:,} more", good=False)
-    return Exit.DONE
+    return Exit.REFUSED if report.left else Exit.DONE

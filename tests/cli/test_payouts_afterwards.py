@@ -1,0 +1,71 @@
+"""How `reconcile` and `retry-failed` end: 0 only when nobody need look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from payments_async.cli._exit import Exit
+from payments_async.sandbox import Sandbox, SandboxLimits
+from tests.support.payout_command import Here, environment_of, payouts_file
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Here]:
+    """The command at a sandbox, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    with Sandbox(limits=SandboxLimits.off()) as sandbox:
+        for name, value in environment_of(sandbox).items():
+            monkeypatch.setenv(name, value)
+        yield Here(sandbox, tmp_path, capsys)
+
+
+def show_as_arrived(sandbox: Sandbox, place: int) -> None:
+    """The service shows a failed payout as one that has arrived after all."""
+    payout = sandbox._core.world.tenants[sandbox.api_key].payouts[place]
+    payout.status, payout.completed_at, payout.failed_at = "completed", payout.created_at, None
+
+
+def test_reconcile_ends_with_1_where_payouts_have_failed(here: Here) -> None:
+    payouts_file(here.folder, 2)
+    here.sandbox.on("payouts.create").outcome("fail:RECIPIENT_ERROR immediate")
+    here("run", "june.csv")
+    done = here("reconcile", "june.csv.ledger")
+    end = done.step("finished")
+    assert (done.code, end["exit_code"], end["failed"]) == (Exit.REFUSED, 1, 2)
+    assert done.step("certified")["clean"] is True
+    assert "2 payouts failed for good" in done.err
+
+
+def test_reconcile_ends_with_0_where_all_have_arrived(here: Here) -> None:
+    payouts_file(here.folder, 2)
+    here.sandbox.on("payouts.create").outcome("complete immediate")
+    here("run", "june.csv")
+    assert here("reconcile", "june.csv.ledger").code == Exit.DONE
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_a_row_that_was_asked_for_and_is_left_ends_retry_failed_with_1(here: Here, dry: list[str]) -> None:
+    payouts_file(here.folder, 2)
+    here.sandbox.on("payouts.create").outcome("complete immediate")
+    here("run", "june.csv")
+    done = here("retry-failed", "june.csv.ledger", "--row", "1", *dry, "--json")
+    assert (done.code, done.step("retry")["rows"]) == (Exit.REFUSED, [])
+    assert done.step("retry")["left"] == [{"number": 1, "reason": "its payout is completed"}]
+    assert "no row can be paid anew" in here("retry-failed", "june.csv.ledger", "--row", "1", *dry).out
+    assert here("retry-failed", "june.csv.ledger", *dry).code == Exit.DONE
+
+
+def test_rows_that_are_left_are_told_beside_those_that_are_begun_anew(here: Here) -> None:
+    payouts_file(here.folder, 3)
+    here.sandbox.on("payouts.create").outcome("fail:RECIPIENT_ERROR immediate")
+    here("run", "june.csv", "--concurrency", "1")
+    show_as_arrived(here.sandbox, 0)
+    done = here("retry-failed", "june.csv.ledger", "--json")
+    told = done.step("retry")
+    assert (done.code, len(told["rows"])) == (Exit.REFUSED, 2)
+    assert [left["reason"] for left in told["left"]] == ["its payout is completed"]
