@@ -26,7 +26,7 @@ from ._scenarios import Fault
 from ._tenants import Tenant, authenticate
 from ._values import Answer, Effect, LoggedRequest, Refused, Request
 from ._world import World
-from .checkout import PAGES, answer_payer
+from .checkout import ACTIONS, PAGES, answer_payer
 
 
 @attrs.define
@@ -59,7 +59,7 @@ class Core:
     def handle(self, request: Request, now: float) -> tuple[Answer, list[Effect]]:
         """Answer a request that arrives at `now`; the effects include what fell due before it."""
         self.world.run_due(round(now, 6))
-        if request.path.startswith(PAGES):
+        if request.path.startswith((PAGES, ACTIONS)):
             return answer_payer(self.world, request), self.world.take_effects()
         note = _Note()
         try:

@@ -31,22 +31,31 @@ _ACTION_FIELDS = (
     "client_params",
     "container_id",
 )
-_PAGE = "https://sandbox.test/actions"
+ACTIONS = "/actions/"
+"""Where the pages of attempts are; each has its own below its id."""
+
+_ADDRESSES: Mapping[str, Mapping[str, str]] = {
+    "redirect_to_url": {"url": "bank"},
+    "embed_iframe": {"url": "frame"},
+    "collect_otp": {"url": "code"},
+    "scan_qr_code": {"content": "phone", "image_url": "qr.svg"},
+    "complete_with_sdk": {"sdk_url": "sdk.js"},
+}
+"""The fields that name a page of the attempt, by action."""
+
 _ACTIONS: Mapping[str, JsonObject] = {
     "none": {},
     "redirect_to_url": {
         "message": "Continue at your bank.",
-        "url": f"{_PAGE}/redirect",
         "method": "GET",
         "can_auto_redirect": True,
     },
-    "embed_iframe": {"message": "Continue in the frame.", "url": f"{_PAGE}/frame", "title": "Bank"},
+    "embed_iframe": {"message": "Continue in the frame.", "title": "Bank"},
     "collect_otp": {
         "message": "Enter the one-time code.",
         "digits": 6,
         "is_strict": True,
         "fields": [{"name": "otp", "type": "digits", "label": "One-time code"}],
-        "url": f"{_PAGE}/otp",
         "method": "POST",
         "post_data": {},
     },
@@ -55,11 +64,7 @@ _ACTIONS: Mapping[str, JsonObject] = {
         "instructions": ["Dial the code.", "Choose the payment.", "Enter your PIN."],
         "dial_code": "*123#",
     },
-    "scan_qr_code": {
-        "message": "Scan the code with your application.",
-        "content": "sandbox-qr",
-        "image_url": f"{_PAGE}/qr.svg",
-    },
+    "scan_qr_code": {"message": "Scan the code with your application."},
     "display_payment_instructions": {
         "title": "Pay by transfer",
         "message": "Send the amount with the reference.",
@@ -67,7 +72,6 @@ _ACTIONS: Mapping[str, JsonObject] = {
     },
     "complete_with_sdk": {
         "provider": "sandbox_card",
-        "sdk_url": f"{_PAGE}/sdk.js",
         "public_key": "pk_sandbox_0000",
         "client_params": {"locale": "en"},
         "container_id": "sandbox-payment",
@@ -76,9 +80,11 @@ _ACTIONS: Mapping[str, JsonObject] = {
 
 
 def next_action(attempt: Attempt, *, in_list: bool) -> JsonObject:
-    """Next action (gap K): what the payer has to do."""
+    """Next action (gap K): what the payer has to do, and the pages of this sandbox where he can."""
     kind = attempt.plan.outcome.action if attempt.status == "action_required" else "none"
-    details = _ACTIONS[kind]
+    pages = f"{attempt.payment.site.origin}{ACTIONS}{attempt.id}/"
+    addresses = {name: pages + part for name, part in _ADDRESSES.get(kind, {}).items()}
+    details = {**_ACTIONS[kind], **addresses}
     form: JsonObject = {"type": kind} if in_list else {}
     form.update((name, details.get(name)) for name in _ACTION_FIELDS)
     return form

@@ -60,6 +60,7 @@ def create_payment(
         plan=plan,
         created_at=world.now,
         expires_at=world.now + minutes * 60.0,
+        site=world,
         hooks=hooks,
     )
     tenant.payments.append(payment)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Protocol
 
 import attrs
 
@@ -105,6 +106,15 @@ class Payout:
         return not PAYOUT_STATES[self.status]
 
 
+class Site(Protocol):
+    """What serves the pages of payments."""
+
+    @property
+    def origin(self) -> str:
+        """The address of the server, without a path."""
+        ...
+
+
 @attrs.define(eq=False)
 class Attempt:
     """One try at collecting a payment."""
@@ -180,6 +190,8 @@ class Payment:
     """What the scenario of the creation planned; None when nothing did."""
     created_at: float
     expires_at: float
+    site: Site = attrs.field(repr=False)
+    """What knows where its pages are."""
     hooks: HookWords = ()
     status: str = "pending"
     session: Session | None = None

@@ -2,12 +2,13 @@
 
 Pages are functions of the world and the request, without I/O. They are no part of the API: they need no key,
 count against no limit and are not in the request log. Without JavaScript every step is a link or a form; one
-small module adds live status. Countries and methods are fiction (`_catalogue`).
+small module adds live status. What `next_action` names, for merchants who show it themselves, is at
+`/actions/{attempt id}/` (`_attempt_pages`). Countries and methods are fiction (`_catalogue`).
 
 The payer lands on the session's `return_url` as the merchant gave it, whatever the outcome: nothing is added
 that could pass for proof, because arrival proves nothing (`docs/interface.md`, What the service does).
 """
 
-from ._router import PAGES, answer_payer
+from ._router import ACTIONS, PAGES, answer_payer
 
-__all__ = ["PAGES", "answer_payer"]
+__all__ = ["ACTIONS", "PAGES", "answer_payer"]

@@ -16,8 +16,8 @@ _GUARDS: Mapping[str, str] = {
 }
 
 
-def page(html: str, look: Look, *, framed: bool = False, status: int = 200) -> Answer:
-    """An HTML page; `framed` for the one that the checkout shows within itself."""
+def page(html: str, look: Look, *, frames: str = "'none'", status: int = 200) -> Answer:
+    """An HTML page; `frames` says whose pages may show it within themselves."""
     policy = {
         "default-src": "'none'",
         "style-src": f"'self' {look.theme_source}",
@@ -27,7 +27,7 @@ def page(html: str, look: Look, *, framed: bool = False, status: int = 200) -> A
         "frame-src": "'self'",
         "form-action": "'self'",
         "base-uri": "'none'",
-        "frame-ancestors": "'self'" if framed else "'none'",
+        "frame-ancestors": frames,
     }
     headers = {
         "Content-Type": "text/html; charset=utf-8",
@@ -45,6 +45,11 @@ def redirect(address: str) -> Answer:
 def as_json(value: Mapping[str, object]) -> Answer:
     """For our own module."""
     return Answer(200, {"Content-Type": "application/json", **_GUARDS}, json.dumps(value).encode())
+
+
+def image(svg: bytes) -> Answer:
+    """A picture."""
+    return Answer(200, {"Content-Type": "image/svg+xml", **_GUARDS}, svg)
 
 
 def asset(name: str) -> Answer | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from .._operations import INTERFACE_VERSION
@@ -17,6 +18,7 @@ ASSETS: Mapping[str, str] = {
     "checkout.css": "text/css; charset=utf-8",
     "checkout.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
+    "sdk.js": "text/javascript; charset=utf-8",
 }
 """What a page may load, each with its type."""
 
@@ -63,3 +65,13 @@ def qr_code(text: str) -> str:
 
     code = segno.make(text, error="m", micro=False)
     return str(code.svg_inline(border=4, omitsize=True, dark="#000", light="#fff"))
+
+
+@cache
+def qr_image(text: str) -> bytes:
+    """The same as a file of its own."""
+    import segno
+
+    image = BytesIO()
+    segno.make(text, error="m", micro=False).save(image, kind="svg", border=4, scale=8, light="#fff")
+    return image.getvalue()

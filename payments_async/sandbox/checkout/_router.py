@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import attrs
 
+from .._payment_forms import ACTIONS
 from .._records import Session
 from .._tenants import Tenant
 from .._values import Answer, Request
 from .._world import World
-from . import _pages, _simulated, _submit
+from . import _attempt_pages, _pages, _simulated, _submit
 from ._answers import asset
 from ._visit import PAGES, Visit
 
-__all__ = ["PAGES", "answer_payer"]
+__all__ = ["ACTIONS", "PAGES", "answer_payer"]
 
 Handler = Callable[[Visit], Answer]
 
@@ -25,19 +27,33 @@ class _Route:
 
     show: Handler
     take: Handler | None = None
+    foreign: bool = False
+    """Whether the form may be another page's."""
 
 
+_PLACES: Mapping[str, _Route] = {name: _Route(_simulated.show, _simulated.take) for name in _simulated.PLACES}
 _ROUTES: Mapping[str, _Route] = {
     "": _Route(_pages.entry, _submit.submit),
     "payment": _Route(_pages.progress),
     "cancelled": _Route(_pages.left),
     "status": _Route(_pages.status),
-    **{name: _Route(_simulated.show, _simulated.take) for name in _simulated.PLACES},
+    **_PLACES,
+}
+_OUTCOME: Final = _Route(_attempt_pages.outcome)
+_OF_ATTEMPT: Mapping[str, _Route] = {
+    "": _OUTCOME,
+    "payment": _OUTCOME,
+    "code": _Route(_attempt_pages.outcome, _attempt_pages.enter_code, foreign=True),
+    "qr.svg": _Route(_attempt_pages.picture),
+    "sdk.js": _Route(_attempt_pages.kit),
+    **_PLACES,
 }
 
 
 def answer_payer(world: World, request: Request) -> Answer:
-    """Answer a request under `/checkout/`."""
+    """Answer a request under `/checkout/` or `/actions/`."""
+    if request.path.startswith(ACTIONS):
+        return _answer_attempt(world, request)
     name, _, part = request.path.removeprefix(PAGES).partition("/")
     if name == "assets":
         return asset(part) or _nothing()
@@ -45,6 +61,17 @@ def answer_payer(world: World, request: Request) -> Answer:
     if found is None or route is None:
         return _nothing()
     return _serve(Visit(world, *found, request), route)
+
+
+def _answer_attempt(world: World, request: Request) -> Answer:
+    name, _, part = request.path.removeprefix(ACTIONS).partition("/")
+    tenant = next((tenant for tenant in world.tenants.values() if name in tenant.attempts), None)
+    route = _OF_ATTEMPT.get(part)
+    if tenant is None or route is None:
+        return _nothing()
+    attempt = tenant.attempts[name]
+    replaced = attempt is not attempt.payment.active_attempt  # by the one it failed over to
+    return _serve(_attempt_pages.visit_of(world, tenant, attempt, request), _OUTCOME if replaced else route)
 
 
 def _nothing() -> Answer:
@@ -70,7 +97,7 @@ def _serve(visit: Visit, route: _Route) -> Answer:
         allowed = "GET, HEAD, POST" if route.take else "GET, HEAD"
         answer = _pages.say(405, "Not possible", "This page cannot be used that way.")
         return attrs.evolve(answer, headers={**answer.headers, "Allow": allowed})
-    if not visit.is_genuine():
+    if not route.foreign and not visit.is_genuine():
         return _pages.say(
             403, "Not accepted", "This form was not made by this page. Open the checkout again."
         )

@@ -39,12 +39,16 @@ PLACES: Mapping[str, Place] = {
     "provider": Place("Simulated card provider", ("complete_with_sdk",)),
 }
 
+_EMBEDDED = frozenset({"frame", "provider"})
+"""What a merchant shows within a page of his own, when he shows the next action himself."""
+
 
 def show(visit: Visit) -> Answer:
     """The place, with what it asks for, if anything."""
     part = _part(visit)
     place = PLACES[part]
     asked = _asked(visit, place)
+    abroad = visit.page is not None and part in _EMBEDDED
     context = {
         "visit": visit,
         "look": visit.look,
@@ -53,8 +57,10 @@ def show(visit: Visit) -> Answer:
         "asked": asked,
         "code": one_time_code(visit.session, visit.attempt) if asked == "collect_otp" else None,
         "token": visit.session.form_token,
+        "framed": place.framed or abroad,
     }
-    return page(render("simulated.html", context), visit.look, framed=place.framed)
+    frames = "*" if abroad else "'self'" if place.framed else "'none'"
+    return page(render("simulated.html", context), visit.look, frames=frames)
 
 
 def take(visit: Visit) -> Answer:

@@ -32,6 +32,8 @@ class Visit:
     tenant: Tenant
     session: Session
     request: Request
+    page: str | None = None
+    """Where the pages are when they are not the session's but an attempt's own."""
 
     @property
     def payment(self) -> Payment:
@@ -82,8 +84,8 @@ class Visit:
         return quote(given, safe=_KEPT) if _WEB_ADDRESS.match(given) else None
 
     def address(self, part: str = "") -> str:
-        """One of the session's pages."""
-        return f"{PAGES}{self.session.id}/{part}".removesuffix("/")
+        """One of the session's pages, or of the attempt's."""
+        return f"{self.page or PAGES + self.session.id}/{part}".removesuffix("/")
 
     def is_genuine(self) -> bool:
         """Whether a form was made for this session and sent by one of its pages.
