@@ -11,6 +11,7 @@ from .._runtime import Runtime
 from .._sweep import PASSING
 from ..errors import PaymentsError
 from ._ages import Moment, walk_start
+from ._closing import Stop
 from ._mirror import Bits, Mirror
 from ._records import Awaited, LedgerRow
 from ._service import FATAL, Service, day_of
@@ -100,7 +101,7 @@ class Follower:
             try:
                 page = await walk.page(seconds)
             except FATAL as error:
-                self._stopping.halt(str(error))
+                self._stopping.halt(str(error), Stop.NO_ENTRY)
             except PASSING as error:
                 self._trouble, failures = f"; the latest reading failed ({error})", failures + 1
                 await self._stopping.rest(min(self._rhythm.breather(failures), seconds), deep=False)
@@ -113,6 +114,8 @@ class Follower:
                 left -= sum(seen.add(each.row.number) for each in shown if _is_awaited(each.before))
                 news = news or any(each.row is not each.before for each in shown)
                 self._on_commit()
+        if walk.is_over and left > 0 and walk.unread:
+            self._trouble = f"; {walk.unread} payouts of the list could not be read"
         self._rhythm.note_walk(walk.pages, news=news)
 
     def _filters(self, awaited: Awaited) -> dict[str, str | date]:

@@ -15,7 +15,7 @@ from ._records import LedgerRow, NewRow
 from ._service import Service
 from ._states import RowState
 from ._totals import EXACT
-from ._walk import pages
+from ._walk import Walk
 from .errors import BulkError
 from .ledger import Ledger
 
@@ -79,10 +79,11 @@ class Retrier:
         await require(
             self._ledger, self._wanted, RowState.CREATED, "only a created row's payout can have failed"
         )
-        async for page in pages(self._service):
-            await self._take(page)
+        walk = Walk(self._service)
+        while not walk.is_over:
+            await self._take(await walk.page())
             on_commit()
-        await self._note_unseen()
+        await self._note_unseen(walk.unread)
         return RetryReport(
             self._ledger.header.binding.batch_id,
             tuple(sorted(self._retried)),
@@ -120,15 +121,16 @@ class Retrier:
         self._left.append(LeftRow(shown.row.number, reason))
         return None
 
-    async def _note_unseen(self) -> None:
+    async def _note_unseen(self, unread: int) -> None:
         """Leave the rows that the list does not show: their payouts could not be read again."""
+        reason = _UNSEEN + (f", which may be one of the {unread} that could not be read" if unread else "")
         if self._wanted is not None:
             missing = [number for number in self._wanted if number not in self._judged]
-            self._left.extend(LeftRow(number, _UNSEEN) for number in missing)
+            self._left.extend(LeftRow(number, reason) for number in missing)
             return
         async for row in self._ledger.failed():
             if row.number not in self._judged:
-                self._left.append(LeftRow(row.number, _UNSEEN))
+                self._left.append(LeftRow(row.number, reason))
 
 
 _UNSEEN = "the list does not show its payout"

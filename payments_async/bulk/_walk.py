@@ -46,15 +46,16 @@ class Walk:
         return page.items
 
 
-async def pages(service: Service, *, whole: bool = False) -> AsyncIterator[Sequence[Payout]]:
-    """The whole list, a page at a time. Raises PaymentsError when it cannot be read to its end.
+async def pages(service: Service) -> AsyncIterator[Sequence[Payout]]:
+    """The whole list, a page at a time.
 
-    `whole`: nor may it show a payout that cannot be read, which could be any that it seems to be without.
+    Raises PaymentsError when it cannot be read to its end, or shows a payout that cannot be read: it could be
+    any that the list seems to be without.
     """
     walk = Walk(service)
     while not walk.is_over:
         yield await walk.page()
-    if whole and walk.unread:
+    if walk.unread:
         told = f"{walk.unread} of the list's payouts could not be read"
         raise SearchIncomplete(told, pages=walk.pages, cursor=None)
 
@@ -78,9 +79,12 @@ async def scan(
 
 
 async def search(service: Service, references: Collection[str]) -> dict[str, Payout]:
-    """{reference: its payout} of those the list shows; not read on once all are found. Raises as `scan`."""
+    """{reference: its payout} of those the list shows; not read on once all are found.
+
+    Raises PaymentsError when some are not found and the list could not be read whole.
+    """
     found = dict[str, Payout]()
-    async for page, _ in scan(service):
+    async for page in pages(service):
         found.update((p.reference, p) for p in page if p.reference is not None and p.reference in references)
         if len(found) == len(references):
             break

@@ -16,8 +16,9 @@ from payments_async.bulk._records import Ends
 from payments_async.bulk.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerDamaged
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import items, ledger_rows, over_socket, paid, runtime_of, steady_ledgers
+from tests.support.batches import alter, items, ledger_rows, over_socket, paid, runtime_of, steady_ledgers
 from tests.support.jumping import JumpingRuntime
+from tests.support.spoiled import spoiling
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +106,18 @@ async def test_the_time_is_kept_and_said_to_be_over(service: Sandbox, tmp_path: 
         assert "1 payouts are not final yet" in str(report.stopped)
         service.settle(service.books.payouts(status="processing")[0].id)
         assert (await batch.follow(100.0)).exit_code == 0
+
+
+async def test_a_payout_that_cannot_be_read_is_told_and_not_waited_for_in_silence(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.run()
+        alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
+        report = await batch.follow(100.0)
+    assert (report.exit_code, report.awaited) == (75, 1)
+    assert "1 payouts of the list could not be read" in str(report.stopped)
 
 
 async def test_the_list_is_never_walked_more_often_than_every_five_seconds(

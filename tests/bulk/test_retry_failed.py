@@ -215,20 +215,34 @@ async def test_what_the_list_does_not_show_or_shows_otherwise_is_left(
         await batch.run(wait_final=60.0)
         tenant = service._core.world.tenants[service.api_key]
         places = {payout.description: payout for payout in tenant.payouts}
+        places["row 1"].currency = "XAF"
         places["row 2"].amount = Decimal("77")
         tenant.payouts.remove(places["row 3"])
         places["row 4"].id = "po_another"
-        alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
         for rows in (None, [1, 2, 3, 4]):
             report = await batch.retry_failed(rows=rows)
             assert report.rows == ()
             assert [(left.number, left.reason) for left in report.left] == [
-                (1, "the list does not show its payout"),
+                (1, "the list shows its payout differently"),
                 (2, "the list shows its payout differently"),
                 (3, "the list does not show its payout"),
                 (4, "the list shows po_another under its reference, which is not the row's payout"),
             ]
         assert batch.status().failed == 4
+
+
+async def test_a_list_with_a_payout_that_cannot_be_read_is_not_said_to_be_without_one(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    fails(service, 1, 2)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.run(wait_final=60.0)
+        alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
+        for rows in (None, [1]):
+            report = await batch.retry_failed(rows=rows, dry_run=True)
+            assert [left.number for left in report.left] == [1]
+            assert "one of the 1 that could not be read" in report.left[0].reason
 
 
 async def test_a_reference_without_room_for_another_end_is_told(service: Sandbox, tmp_path: Path) -> None:
