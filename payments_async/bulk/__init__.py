@@ -19,7 +19,7 @@ Around it:
     sources _reading _loading _edits _siblings _preview      an input into the ledger
     ledger and what it stands on                             what is known, on the disk before it counts
     _engine _window _sending _outcomes _resolver             rows to the service, and what became of them
-    _walk _mirror _follow _reconciling _retrying _refused    the service's list into the ledger
+    _walk _mirror _later _follow _reconciling _retrying _refused    the service's list into the ledger
     _audit _certificate _report _export                      what may be said at the end
 
 Safety rests on one fact of the interface: a payout's `reference` is unique within the project, and a

@@ -8,6 +8,7 @@ import attrs
 
 from ..models import Payout
 from ._evidence import testify
+from ._later import Later
 from ._records import LedgerRow
 from ._service import Service
 from ._states import RowState
@@ -16,6 +17,10 @@ from ._witness import Witness
 from .ledger import Ledger
 
 _TOLD: Final = 100
+_LATER: Final = (
+    "the list shows {}, a later payout of it that this ledger does not know of; "
+    "pay the row by no other means before you have looked at it"
+)
 
 
 @attrs.frozen
@@ -46,7 +51,10 @@ class Auditor:
 
         Raises PaymentsError when the list cannot be read to its end, or not whole.
         """
+        later = Later(self._ledger)
         async for page in pages(self._service):
+            for row, words in await later.take(page):
+                self._note("differing", f"row {row.number}: {_LATER.format(words)}")
             by_reference = {payout.reference: payout for payout in page if payout.reference is not None}
             for row in await self._ledger.by_references(by_reference):
                 self._compare(row, by_reference[row.reference])

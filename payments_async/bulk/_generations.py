@@ -33,6 +33,13 @@ def later_references(reference: str, latest: int) -> list[str]:
     return [f"{stem}~g{number}" for number in range(generation + 1, latest + 1)]
 
 
+def earlier_references(reference: str, latest: int) -> list[str]:
+    """The references that the row of this one had in earlier generations, none later than `latest`."""
+    stem, generation = parted(reference)
+    earlier = range(1, min(generation, latest + 1))
+    return [stem, *(f"{stem}~g{number}" for number in earlier)] if generation else []
+
+
 def next_generation(row: LedgerRow, binding: Binding) -> NewRow:
     """The row with a new reference, and what follows from it. Raises ValueError when there can be none."""
     stem, _ = parted(row.reference) if row.known.generation else (row.reference, 0)

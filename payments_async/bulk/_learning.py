@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final
@@ -118,28 +119,39 @@ def contradiction(row: LedgerRow, payout: Payout) -> str | None:
     return f"row {row.number}: {payout.id} is {told}" if ending_of(payout) is Ending.UNCLEAR else None
 
 
-def settled(row: LedgerRow, payout: Payout) -> Outcome | None:
-    """The end of the doubt about a row whose reference the list shows; None when it stays."""
+def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> Outcome | None:
+    """The end of the doubt about a row whose reference the list shows; None when it stays.
+
+    `later`: what the list shows of its later payouts (`_later`), to be told where the row seems unpaid.
+    """
     if row.state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT) or payout.id is None:
         return None
     witness = testify(row, payout)
     if witness is Witness.EQUAL:
         made = _states.confirm(row.known, payout.id)
-        return Outcome(row.number, made, status_of(payout), is_over(payout), failure_code=failure_of(payout))
+        failure = failure_of(payout)
+        told = _found(later) if failure and later else None
+        return Outcome(row.number, made, status_of(payout), is_over(payout), failure, told)
     if witness is Witness.UNCLEAR:
         return None
     contradicted = _states.contradict(row.known)
     code = OTHER_CONTENT if witness is Witness.OTHER_BODY else OTHER_PAYOUT
-    return Outcome(row.number, contradicted, failure_code=code, failure_message=_found(payout))
+    return Outcome(
+        row.number, contradicted, failure_code=code, failure_message=_found([facts_of(payout), *later])
+    )
 
 
-def _found(payout: Payout) -> str:
-    """What is under a row's reference instead, in words; without what may be account data."""
+def _found(shown: Sequence[str]) -> str:
+    return f"the list shows {'; and '.join(shown)}"
+
+
+def facts_of(payout: Payout) -> str:
+    """A payout in words: its id, amount and status, without what may be account data."""
     facts = [_plain(payout.id) or "a payout"]
     if payout.amount is not None:
         facts.append(" ".join(filter(None, (_plain(payout.amount.currency), _amount(payout.amount.value)))))
     facts += filter(None, [_plain(payout.status)])
-    return f"the list shows {', '.join(facts)}"
+    return ", ".join(facts)
 
 
 def _plain(word: str | None) -> str | None:

@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from ..models import Payout
+from ._later import Later
 from ._learning import contradiction, mirrored, settled
 from ._records import LedgerRow
 from .ledger import Ledger
@@ -54,6 +55,7 @@ class Mirror:
         """`settles`: end the doubt about rows too. Only while no other task sends them."""
         self._ledger, self._settles = ledger, settles
         self._told = Bits()
+        self._later = Later(ledger)
         self.contradictions = 0
         """Rows whose payout had ended and is shown otherwise."""
         self.findings: list[str] = []
@@ -61,13 +63,17 @@ class Mirror:
 
     async def take(self, page: Sequence[Payout]) -> list[Shown]:
         """Record what a page shows of the batch's rows, all in one commit. Raises LedgerError."""
+        if self._settles:
+            await self._later.take(page)  # the list is newest first: they come before, or on the same page
         payouts = {payout.reference: payout for payout in page if payout.reference is not None}
         rows = await self._ledger.by_references(payouts)
         outcomes = []
         for row in rows:
             payout = payouts[row.reference]
             self._look(row, payout)
-            outcome = mirrored(row, payout) or (settled(row, payout) if self._settles else None)
+            outcome = mirrored(row, payout)
+            if outcome is None and self._settles:
+                outcome = settled(row, payout, self._later.of(row))
             if outcome is not None:
                 outcomes.append(outcome)
         changed = {row.number: row for row in (await self._ledger.record(outcomes) if outcomes else ())}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import date
 from typing import Final
 
@@ -13,6 +13,7 @@ from . import _states
 from ._ages import Moment, age, since_last_send, walk_start
 from ._doubts import LOOKS, Doubt, Doubts, Taken
 from ._identifiers import Identity
+from ._later import Later
 from ._learning import settled
 from ._mirror import Bits
 from ._outcomes import Recorder
@@ -124,21 +125,22 @@ class Resolver:
 
     async def _walk(self, scope: _Scope) -> _Walked:
         filters, at, found, left = scope.filters(), self._service.moment(), Bits(), scope.rows
-        whole = False
+        whole, later = False, Later(self._ledger)
         async for payouts, is_end in scan(self._service, filters):
             whole = is_end
+            await later.take(payouts)  # newest first: they come before, or on the same page
             shown = {payout.reference: payout for payout in payouts if payout.reference is not None}
             for row in await self._ledger.by_references(shown):
                 if row.number in scope.wanted and row.state in _OPEN and found.add(row.number):
-                    await self._settle(row, shown[row.reference])
+                    await self._settle(row, shown[row.reference], later.of(row))
                     left -= 1
             if not left or self._stopping.draining:
                 break
         return _Walked(at, whole, not filters, found)
 
-    async def _settle(self, row: LedgerRow, payout: Payout) -> None:
+    async def _settle(self, row: LedgerRow, payout: Payout, later: Sequence[str]) -> None:
         """What the list shows under a row's reference decides."""
-        learned = settled(row, payout) or Outcome(row.number, _states.doubt(row.known))
+        learned = settled(row, payout, later) or Outcome(row.number, _states.doubt(row.known))
         await self._recorder.put(learned)
 
     async def _absent(self, taken: Taken, walked: _Walked) -> AsyncGenerator[Claim, None]:

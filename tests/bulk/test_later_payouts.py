@@ -1,0 +1,168 @@
+"""A ledger is lost after rows were paid anew: what was paid later is found, told, and never paid again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async import Instrument
+from payments_async.bulk import PayoutBatch, RowState
+from payments_async.bulk._generations import earlier_references, later_references
+from payments_async.bulk._later import Later
+from payments_async.models import Payout
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import in_process, item, items, ledger_rows, steady_ledgers
+from tests.support.desks import Desk
+
+MENDED = Instrument.phone("+22990112244", "BJ")
+MISTAKEN = [item(1), item(2)]
+EDITED = [item(1, instrument=MENDED), item(2)]
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+async def pay_anew(desk: Desk, service: Sandbox, path: Path, rows: Any = None, failures: int = 1) -> None:
+    """Pay two rows, of which the first fails so often; it is paid anew each time, at last from other rows."""
+    rule = service.on("payouts.create", description="row 1")
+    rule.outcome("fail:RECIPIENT_ERROR", times=failures)
+    async with desk.client(service) as client, desk.open(path, client) as batch:
+        await batch.load(MISTAKEN, batch_id="june")
+        for _ in range(failures):
+            assert (await batch.run(wait_final=60.0)).failed == 1
+            assert (await batch.retry_failed()).rows == (1,)
+        if rows is not None:
+            assert (await batch.load(rows, batch_id="june", accept_edits=True)).corrected == 1
+        assert (await batch.run(wait_final=60.0)).finals == {"completed": 2}
+        assert (await batch.certify()).is_clean
+
+
+async def first_row(batch: Any, folder: Path) -> dict[str, Any]:
+    """What an export says of the first row."""
+    path = folder / "out.json"
+    path.unlink(missing_ok=True)
+    await batch.export(path)
+    said: dict[str, Any] = json.loads(path.read_text())[0]
+    return said
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+async def test_a_conflict_with_a_failed_payout_tells_of_the_later_one_that_arrived(
+    desk: Desk, service: Sandbox, tmp_path: Path, failures: int
+) -> None:
+    await pay_anew(desk, service, tmp_path / "lost", EDITED, failures)
+    paid = service.books.payouts()
+    failed, arrived = paid[0], paid[-1]
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(EDITED, batch_id="june")
+        report = await batch.run(wait_final=60.0)
+        assert (report.exit_code, report.counts[RowState.CONFLICT]) == (1, 1)
+        row = await first_row(batch, tmp_path)
+        assert (row["state"], row["failure_code"]) == ("CONFLICT", "other content under its reference")
+        assert row["failure_message"].startswith(f"the list shows {failed.id}, XOF 1.01, failed; and ")
+        assert f"{arrived.id}, XOF 1.01, completed under its ~g{failures}" in row["failure_message"]
+        for certificate in (await batch.certify(), await batch.reconcile()):
+            later = [told for told in certificate.findings if "a later payout of it" in told]
+            assert not certificate.is_clean
+            assert len(later) == certificate.audit.differing == failures
+            assert later[0].startswith(f"row 1: the list shows {arrived.id}, XOF 1.01, completed")
+    assert len(service.books.payouts()) == len(paid)
+
+
+async def test_a_failed_payout_whose_row_was_paid_later_is_told_and_learned_by_retrying(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    await pay_anew(desk, service, tmp_path / "lost")
+    paid = service.books.payouts()
+    service.advance(2 * 86_400.0)  # no key gives its first answer again
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(MISTAKEN, batch_id="june")
+        assert (await batch.run(wait_final=60.0)).failed == 1
+        row = await first_row(batch, tmp_path)
+        assert (row["state"], row["status"]) == ("CREATED", "failed")
+        assert row["failure_message"] == f"the list shows {paid[-1].id}, XOF 1.01, completed under its ~g1"
+        (finding,) = (await batch.certify()).findings
+        assert finding.startswith(f"row 1: the list shows {paid[-1].id}, XOF 1.01, completed under its ~g1")
+        assert (await batch.retry_failed()).rows == (1,)
+        assert (await batch.run(wait_final=60.0)).finals == {"completed": 2}
+        assert (await batch.reconcile()).is_clean
+    assert len(service.books.payouts()) == len(paid) == 3
+
+
+async def test_reconciling_a_row_left_under_way_tells_of_its_later_payout(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    await pay_anew(desk, service, tmp_path / "lost")
+    service.on("payouts.create", description="row 1").respond("http:409", times=None)
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(MISTAKEN, batch_id="june")
+        service.on("payouts.list").respond("http:503", times=None, after=1)
+        assert (await batch.run(patience=1.0)).counts[RowState.IN_DOUBT] == 1
+        service.clear_rules()
+        assert not (await batch.reconcile()).is_clean
+        assert (await first_row(batch, tmp_path))["failure_message"].endswith("completed under its ~g1")
+
+
+async def test_a_later_looking_reference_of_somebody_else_is_no_finding(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    async with desk.client(service) as client:
+        await desk.paid(tmp_path / "other", client, [item(9, reference="theirs")])
+        async with desk.open(tmp_path / "l", client) as batch:
+            await batch.load(items(2))
+            await batch.run()
+        service.on("payouts.create", description="row 9").outcome("fail:RECIPIENT_ERROR")
+        async with desk.open(tmp_path / "third", client) as batch:
+            await batch.load([item(9, reference="third", amount=Decimal(3))])
+            await batch.run(wait_final=60.0)
+            await batch.retry_failed()
+            await batch.run(wait_final=60.0)
+            assert (await batch.certify()).is_clean
+        async with desk.open(tmp_path / "l", client) as batch:
+            assert (await batch.certify()).is_clean
+
+
+async def test_a_payout_that_two_pages_show_is_told_once(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load([item(1, reference="a"), item(2, reference="b")])
+        later = Later(batch._ledger)
+        first, second = Payout(id="po_1", reference="a~g1"), Payout(id="po_2", reference="a~g2")
+        told = [(row.number, words) for row, words in await later.take([second, Payout(reference="b")])]
+        assert told == [(1, "po_2 under its ~g2")]
+        ((row, words),) = await later.take([second, first])
+        assert (row.number, words) == (1, "po_1 under its ~g1")
+        assert later.of(row) == ("po_2 under its ~g2", "po_1 under its ~g1")
+        assert later.of((await ledger_rows(batch))[1]) == ()
+
+
+@pytest.mark.parametrize(
+    ("reference", "latest", "earlier"),
+    [
+        ("a", 5, []),
+        ("a~g1", 0, ["a"]),
+        ("a~g3", 0, ["a"]),
+        ("a~g3", 1, ["a", "a~g1"]),
+        ("a~g3", 9, ["a", "a~g1", "a~g2"]),
+        ("a~g03", 9, []),
+        ("a~g999999999", 1, ["a", "a~g1"]),
+    ],
+)
+def test_earlier_references_are_those_that_a_row_may_still_have(
+    reference: str, latest: int, earlier: list[str]
+) -> None:
+    assert earlier_references(reference, latest) == earlier
+    assert all(reference in later_references(each, 999) for each in earlier if reference[-2:] != "99")
