@@ -18,8 +18,19 @@ _S = RowState
 OPEN: Final = frozenset({_S.NEW, _S.IN_FLIGHT, _S.IN_DOUBT})
 """States of rows that a batch waits for."""
 
-ALL_CREATED, SOME_REFUSED, SOME_IN_DOUBT, STOPPED = 0, 1, 3, 75
+ALL_CREATED, SOME_REFUSED, NO_ENTRY, SOME_IN_DOUBT, STOPPED = 0, 1, 2, 3, 75
 """Exit codes."""
+
+
+class Stop(StrEnum):
+    """What has to happen before a run that ended early can go on."""
+
+    PASSING = "passing"
+    """Nothing: the same run goes on."""
+    RULE = "rule"
+    """A rule of the operator's ended it, and would again."""
+    NO_ENTRY = "no entry"
+    """The service refused the key, or is not at this address: every run would end like this one."""
 
 
 @attrs.frozen
@@ -70,11 +81,24 @@ def is_complete(tally: Tally, safeguards: Safeguards = ALL) -> bool:
     return tally.count(*states) == 0
 
 
-def exit_code(tally: Tally, safeguards: Safeguards = ALL) -> int:
-    """How a run ends: 0 every row created, 1 complete otherwise, 3 rows in doubt, 75 stopped, resumable."""
+def exit_code(tally: Tally, safeguards: Safeguards = ALL, *, stop: Stop | None = None) -> int:
+    """How a run ends: 0 every row created, 1 complete otherwise, 3 rows in doubt, 75 stopped, resumable.
+
+    2 when it was stopped by what a run cannot mend (`Stop.NO_ENTRY`).
+    """
     if is_complete(tally, safeguards):
         return ALL_CREATED if tally.count(*set(_S) - {_S.CREATED}) == 0 else SOME_REFUSED
-    return STOPPED if tally.count(_S.NEW, _S.IN_FLIGHT) else SOME_IN_DOUBT
+    return stopped_code(stop) if tally.count(_S.NEW, _S.IN_FLIGHT) else SOME_IN_DOUBT
+
+
+def stopped_code(stop: Stop | None) -> int:
+    """The exit code of work that ended early."""
+    return NO_ENTRY if stop is Stop.NO_ENTRY else STOPPED
+
+
+def resumable(stop: Stop | None) -> str:
+    """When work that ended early can go on: `now`, or `after_change` of what ended it."""
+    return "now" if stop in (None, Stop.PASSING) else "after_change"
 
 
 @attrs.frozen

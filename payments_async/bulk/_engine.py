@@ -13,14 +13,14 @@ import attrs
 from .._runtime import Timer
 from ..errors import PaymentsError
 from ._ages import age
-from ._closing import StopRules, Tally, allows_any, stop_reason
+from ._closing import Stop, StopRules, Tally, allows_any, stop_reason
 from ._doubts import Doubt
 from ._outcomes import Recorder
 from ._records import Claim, LedgerRow, Resend
 from ._resolver import Resolver
 from ._rules import Action, at_start
 from ._sending import Sender, same_bytes
-from ._service import FATAL, Service
+from ._service import FATAL, Service, is_shut_out
 from ._states import RowState
 from ._stopping import Stopping
 from ._totals import EXACT
@@ -87,7 +87,7 @@ class Engine:
         try:
             await self._service.greet()
         except PaymentsError as error:
-            self._stopping.halt(str(error))
+            self._stopping.halt(str(error), Stop.NO_ENTRY if is_shut_out(error) else Stop.PASSING)
 
     def _begin_drain(self) -> None:
         self._cutting = self._service.runtime.call_later(self._pace.drain, self._cut)
@@ -153,7 +153,9 @@ class Engine:
     # New rows
 
     async def _claim_new(self) -> Claim | None:
-        limit = 0 if self._stopping.closed else await self._allowed(_AHEAD * self._pace.concurrency)
+        # with no row left, nothing is asked for that needs room or a limit: the run then ends by itself
+        left = 0 if self._stopping.closed else Tally.of(self._ledger.totals).count(RowState.NEW)
+        limit = left and await self._allowed(_AHEAD * self._pace.concurrency)
         if not limit:
             return None
         try:
@@ -177,7 +179,7 @@ class Engine:
         async for row in self._ledger.rows(RowState.NEW):
             reason = stop_reason(rules, tally, amount=row.amount, currency=row.currency)
             if reason is not None and not number:
-                self._stopping.close(reason)
+                self._stopping.close(reason, Stop.RULE)
             if reason is not None or number == limit:
                 break
             tally, number = _taken(tally, row), number + 1
@@ -202,7 +204,7 @@ class Engine:
         try:
             looked = await self._resolver.look()
         except FATAL as error:
-            self._stopping.halt(str(error))
+            self._stopping.halt(str(error), Stop.NO_ENTRY)
             return
         async with aclosing(looked) as claims:
 

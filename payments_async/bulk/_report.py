@@ -8,7 +8,7 @@ from decimal import Decimal
 import attrs
 
 from . import _closing
-from ._closing import Tally
+from ._closing import Stop, Tally
 from ._records import Ends, Header, Totals
 from ._states import RowState
 from ._totals import payable
@@ -38,17 +38,21 @@ class BatchReport(Progress):
     balanced: bool
     """Whether every row, and every amount, is in exactly one class."""
     exit_code: int
-    """0 every row created · 1 complete otherwise · 3 rows in doubt · 75 stopped, can be resumed.
+    """0 every row created · 1 complete otherwise · 2 the service refused the key, or is not at this address ·
+    3 rows in doubt · 75 stopped, can be resumed (`resumable` says when).
 
     When the payouts were followed, 0 says that each of them arrived, 1 that some failed, and 75 also that
     some are not final yet.
     """
     stopped: str | None = None
-    """Why the run ended early; None when it did not."""
+    """Why the work ended early; None when it did not."""
     finals: Mapping[str, int] = attrs.field(factory=dict)
     """{final status, as the service calls it: created rows whose payouts have ended so}, as last read."""
     failed: int = 0
     """Created rows whose payouts are final and did not arrive: `retry_failed` is for these."""
+    resumable: str | None = None
+    """`now`: the same run goes on. `after_change`: it would end the same way, as `stopped` says, until a
+    limit of the stop rules, the key or the address is another. None when nothing is left to do."""
 
     @property
     def payable(self) -> dict[str, Decimal]:
@@ -86,6 +90,7 @@ def report_of(
     totals: Totals,
     stopped: str | None = None,
     *,
+    stop: Stop | None = None,
     ends: Ends | None = None,
     followed: bool = False,
 ) -> BatchReport:
@@ -99,17 +104,19 @@ def report_of(
         dict(header.totals),
         _closing.is_complete(tally),
         _closing.balances(tally, header.rows, header.totals),
-        _closing.exit_code(tally),
+        _closing.exit_code(tally, stop=stop),
         stopped,
         ends.finals,
         ends.failed,
     )
-    return attrs.evolve(report, exit_code=_followed_code(report)) if followed else report
+    return _ended(report, stop, followed=followed)
 
 
-def _followed_code(report: BatchReport) -> int:
-    if not report.complete:
-        return report.exit_code
-    if report.awaited:
-        return _closing.STOPPED
-    return _closing.SOME_REFUSED if report.failed else report.exit_code
+def _ended(report: BatchReport, stop: Stop | None, *, followed: bool) -> BatchReport:
+    """The report as the work's end makes it: nothing has stopped what is complete."""
+    if not report.complete or (followed and report.awaited):
+        code = _closing.stopped_code(stop) if report.complete else report.exit_code
+        return attrs.evolve(report, exit_code=code, resumable=_closing.resumable(stop))
+    failed = followed and report.failed
+    code = _closing.SOME_REFUSED if failed else report.exit_code
+    return attrs.evolve(report, exit_code=code, stopped=None)

@@ -13,6 +13,7 @@ from ..models import Verdict
 from . import _states
 from ._ages import INTENT_LIFETIME, Age, Moment, age
 from ._attempts import RULINGS, Kind, Step, after_attempt, attempt_verdict, kind_of, row_verdict
+from ._closing import Stop
 from ._doubts import Doubt
 from ._identifiers import body_hash
 from ._outcomes import Recorder
@@ -141,7 +142,7 @@ class Sender:
         elif step is Step.HOLD:
             self._stopping.drain(f"the service cannot be reached ({posted.code})")
         else:
-            self._stopping.halt(f"{_HALTS[step]} ({posted.code})")
+            self._stopping.halt(f"{_HALTS[step]} ({posted.code})", Stop.NO_ENTRY)
 
     async def _give_up(self, row: LedgerRow, doubt: Doubt, posted: Posted | None = None) -> None:
         """Leave the row to the list."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from .._runtime import Runtime
+from ._closing import Stop
 
 
 class Stopping:
@@ -20,28 +21,32 @@ class Stopping:
         self._resting: dict[asyncio.Future[None], bool] = {}
         self.reason: str | None = None
         """Why, in words; the first reason stays."""
+        self.kind = Stop.PASSING
+        """What it takes to go on after the first reason."""
         self.closed = False
         self.draining = False
         self.halted = False
         self.on_drain: Callable[[], object] = bool
         """Called when draining begins."""
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str, kind: Stop = Stop.PASSING) -> None:
         """Take no new rows."""
-        self.closed, self.reason = True, self.reason or reason
+        self.closed = True
+        if self.reason is None:
+            self.reason, self.kind = reason, kind
 
-    def drain(self, reason: str) -> None:
+    def drain(self, reason: str, kind: Stop = Stop.PASSING) -> None:
         """Take no new rows; those under way are finished."""
-        self.close(reason)
+        self.close(reason, kind)
         if not self.draining:
             self.draining = True
             self.on_drain()
         self._wake(deep=False)
 
-    def halt(self, reason: str) -> None:
+    def halt(self, reason: str, kind: Stop = Stop.PASSING) -> None:
         """Start no further request; rows not answered yet stay in flight, for the next run."""
         self.halted = True
-        self.drain(reason)
+        self.drain(reason, kind)
         self._wake(deep=True)
 
     async def rest(self, seconds: float, *, deep: bool) -> None:

@@ -40,10 +40,13 @@ class Work:
         if self._stopping is not None:
             self._stopping.drain(reason)
 
-    def report(self, stopped: str | None = None, *, followed: bool = False) -> BatchReport:
+    def report(self, ended: Stopping | None = None, *, followed: bool = False) -> BatchReport:
         """Where the batch stands, with its payouts' ends as they were last counted."""
-        ledger = self._session.ledger
-        return report_of(ledger.header, ledger.totals, stopped, ends=self._ends, followed=followed)
+        ledger, kept = self._session.ledger, self._ends
+        if ended is None or ended.reason is None:
+            return report_of(ledger.header, ledger.totals, ends=kept, followed=followed)
+        reason, kind = ended.reason, ended.kind
+        return report_of(ledger.header, ledger.totals, reason, stop=kind, ends=kept, followed=followed)
 
     async def count_ends(self) -> None:
         """Count how the payouts have ended, for the reports to come."""
@@ -63,7 +66,7 @@ class Work:
             session.ledger.require_there()
             if wait_final is not None and not stopping.draining:
                 await self._follow(wait_final, stopping, on_progress)
-        return self.report(stopping.reason, followed=wait_final is not None)
+        return self.report(stopping, followed=wait_final is not None)
 
     async def follow(self, seconds: float, on_progress: OnProgress | None) -> BatchReport:
         """Mirror the payouts' statuses for so many seconds."""
@@ -71,7 +74,7 @@ class Work:
         async with self._under_way() as stopping:
             await _placing.require_place(session.ledger, session.service)
             await self._follow(seconds, stopping, on_progress)
-        return self.report(stopping.reason, followed=True)
+        return self.report(stopping, followed=True)
 
     async def _follow(self, seconds: float, stopping: Stopping, on_progress: OnProgress | None) -> None:
         from ._follow import Follower, Rhythm

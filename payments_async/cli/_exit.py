@@ -15,7 +15,7 @@ class Exit(IntEnum):
     REFUSED = 1
     """The service refused, or what was checked is not as it should be."""
     USAGE = 2
-    """The command or its surroundings are wrong; nothing was sent."""
+    """The command, the key or the address is wrong; nothing is sent until that is mended."""
     OUTCOME_UNKNOWN = 3
     """Money may have moved: find out before you run it again."""
     RESUMABLE = 75

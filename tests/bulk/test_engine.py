@@ -99,7 +99,7 @@ async def test_what_says_nothing_of_the_row_halts_the_batch_and_changes_no_row(
     service.on("payouts.create").respond(fault, times=None)
     async with in_process(service) as client:
         report = await paid(tmp_path / "l", client, rows, concurrency=4)
-        assert (report.exit_code, report.complete) == (75, False)
+        assert (report.exit_code, report.resumable, report.complete) == (2, "after_change", False)
         assert report.counts[RowState.NEW] + report.counts[RowState.IN_FLIGHT] == 300
         assert posts(service) <= 4
         assert fault.removeprefix("http:") in (report.stopped or "")
@@ -115,7 +115,7 @@ async def test_a_redirect_halts_the_batch(service: Sandbox, tmp_path: Path) -> N
         transport = client._pipeline.transport
         client._pipeline.transport = Redirecting(transport)
         report = await paid(tmp_path / "l", client, rows, concurrency=4)
-        assert (report.exit_code, report.counts[RowState.CREATED]) == (75, 0)
+        assert (report.exit_code, report.counts[RowState.CREATED]) == (2, 0)
         assert "base URL" in (report.stopped or "")
         client._pipeline.transport = transport
         report = await paid(tmp_path / "l", client, rows)
@@ -143,7 +143,7 @@ async def test_a_refused_key_is_found_out_before_any_intent(service: Sandbox, tm
     key = service.new_key("inactive")
     async with in_process(service, api_key=key) as client:
         report = await paid(tmp_path / "l", client, items(3))
-    assert (report.exit_code, report.counts[RowState.NEW]) == (75, 3)
+    assert (report.exit_code, report.counts[RowState.NEW]) == (2, 3)
     assert key not in str(report.stopped)
 
 
@@ -152,7 +152,7 @@ async def test_an_unreachable_service_holds_the_batch_back(service: Sandbox, tmp
         client = over_socket(service)
     async with client:
         report = await paid(tmp_path / "l", client, items(3))
-    assert (report.exit_code, report.counts[RowState.NEW]) == (75, 3)
+    assert (report.exit_code, report.resumable, report.counts[RowState.NEW]) == (75, "now", 3)
 
 
 async def test_a_429_leaves_the_row_and_waits_as_told(service: Sandbox, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import PayoutBatch, RowState
+from payments_async.bulk._ledger_file import Ballast
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import (
     assert_true,
@@ -54,6 +55,7 @@ async def test_stop_rules_take_no_row_too_many(
         report = await paid(tmp_path / "l", client, items(40), concurrency=3, **rule)
         assert report.counts[RowState.CREATED] == posts(service) == created
         assert report.exit_code == (75 if why else 0)
+        assert report.resumable == ("after_change" if why else None)
         assert why is None or why in str(report.stopped)
         assert (await paid(tmp_path / "l", client, items(40))).exit_code == 0
 
@@ -110,6 +112,30 @@ async def test_a_run_under_way_is_not_run_twice_at_once(service: Sandbox, tmp_pa
         with pytest.raises(Exception, match="being run already"):
             await batch.run()
         assert (await first).exit_code == 0
+
+
+async def test_a_disk_that_fills_up_with_the_last_row_stops_nothing(
+    service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready, asked = Ballast.ready, list[Ballast]()
+
+    def once(ballast: Ballast) -> bool:
+        asked.append(ballast)
+        return len(asked) <= 2 and ready(ballast)  # the import, and the one claim of all rows
+
+    with monkeypatch.context() as full:
+        full.setattr(Ballast, "ready", once)
+        async with in_process(service) as client:
+            report = await paid(tmp_path / "l", client, items(3), wait_final=3600.0)
+    assert (report.exit_code, report.stopped, report.complete) == (0, None, True)
+    assert sum(report.finals.values()) == 3
+
+
+async def test_what_is_complete_was_not_stopped(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        report = await batch.run(lambda _: batch.stop("SIGTERM"))
+    assert (report.exit_code, report.stopped, report.resumable) == (0, None, None)
 
 
 @pytest.mark.parametrize(

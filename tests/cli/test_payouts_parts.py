@@ -128,6 +128,9 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     assert "wait 15 minutes and run `payments payouts reconcile 'a b.ledger'`" in told(3, in_doubt=3)
     assert told(75, "SIGTERM", new=3).startswith("Stopped: SIGTERM. The same `run` command goes on")
     assert "With that limit raised" in told(75, "as many as --max-rows allows", new=3)
+    refused = told(2, "the service refused the key or this address (HTTP 401)", new=3, in_flight=2)
+    assert "2 rows under way" in refused
+    assert "Until the key, its allowlist or the base URL is mended" in refused
     unclear = advice.after_run(figures(created=1), 1, None, "l", clean=False)
     assert "do not agree" in " ".join(unclear)
 

@@ -9,6 +9,10 @@ from .figures import Figures
 
 _GOES_ON = "The same `run` command goes on where it stopped; nothing is paid twice."
 _LIMITED = "With that limit raised, the same command goes on where it stopped; nothing is paid twice."
+_MENDED = (
+    "Until the key, its allowlist or the base URL is mended, every run ends like this; then the same command "
+    "goes on where it stopped, and nothing is paid twice."
+)
 _MEND = (
     "Mend the rejected rows in the file and run it with --accept-edits; where the service would take them as "
     "they are now, make them new with"
@@ -33,8 +37,8 @@ def after_run(
 
     `clean`: whether the service's list agrees with the ledger, where they were compared.
     """
-    if code == 75:
-        goes_on = _LIMITED if stopped and "--max-" in stopped else _GOES_ON
+    if code in (2, 75):
+        goes_on = _MENDED if code == 2 else _LIMITED if stopped and "--max-" in stopped else _GOES_ON
         parts = [f"{_stopped(stopped)} {_unsure(figures.counts['in_flight'])}{goes_on}"]
     elif code == 3:
         parts = [doubtful(figures.counts["in_doubt"], ledger), _failed(failed, ledger)]

@@ -169,6 +169,7 @@ def result(report: BatchReport, code: int, todo: Iterable[str]) -> dict[str, Any
         "complete": report.complete,
         "balanced": report.balanced,
         "stopped": report.stopped,
+        "resumable": report.resumable,
         "payable": {currency: plain(total) for currency, total in sorted(report.payable.items())},
         "finals": dict(report.finals),
         "failed": report.failed,
