@@ -60,6 +60,23 @@ async def first_row(batch: Any, folder: Path) -> dict[str, Any]:
     return said
 
 
+async def test_a_lost_ledger_is_made_good_from_the_file_as_it_was_first_sent(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    await pay_anew(desk, service, tmp_path / "lost", EDITED, 2)
+    paid = service.books.payouts()
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(MISTAKEN, batch_id="june")
+        for _ in range(2):
+            assert (await batch.run(wait_final=60.0)).failed == 1
+            assert not (await batch.certify()).is_clean
+            assert (await batch.retry_failed()).rows == (1,)
+        await batch.load(EDITED, batch_id="june", accept_edits=True)
+        assert (await batch.run(wait_final=60.0)).finals == {"completed": 2}
+        assert (await batch.certify()).is_clean
+    assert service.books.payouts() == paid
+
+
 @pytest.mark.parametrize("failures", [1, 2])
 async def test_a_conflict_with_a_failed_payout_tells_of_the_later_one_that_arrived(
     desk: Desk, service: Sandbox, tmp_path: Path, failures: int
