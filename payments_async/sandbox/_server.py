@@ -6,6 +6,7 @@ Its own thread, so that blocking callers need no asyncio and an async caller's l
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import struct
@@ -14,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from ._deliver import Door
 from ._values import Answer, Cut, Hang, Request, Reset, Slow, Stream
@@ -29,6 +31,18 @@ _GRACE = 0.01
 
 _LINGER_ZERO = struct.pack("ii", 1, 0)
 """Makes a close send RST instead of FIN."""
+
+_NO_HTTP = (HttpProcessingError, web.RequestPayloadError)
+"""What aiohttp raises for a head or a body that cannot be read."""
+
+
+def _is_worth_telling(record: logging.LogRecord) -> bool:
+    """Not what a caller wrote that is no HTTP: he gets a 400, and nobody's log a traceback."""
+    return not (record.exc_info and isinstance(record.exc_info[1], _NO_HTTP))
+
+
+_log = logging.getLogger(__name__)
+_log.addFilter(_is_worth_telling)
 
 
 def check_port(port: object) -> None:
@@ -93,7 +107,7 @@ class Server:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         # handler_cancellation: a hung request ends when its caller leaves
-        server = web.Server(self._handle, access_log=None, handler_cancellation=True)
+        server = web.Server(self._handle, access_log=None, handler_cancellation=True, logger=_log)
         runner = web.ServerRunner(server, shutdown_timeout=_GRACE)
         try:
             await runner.setup()
@@ -112,7 +126,13 @@ class Server:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path, _, query = request.raw_path.partition("?")
         headers = {name.lower(): value for name, value in request.headers.items()}
-        body = await request.read()
+        try:
+            body = await request.read()
+        except (
+            HttpProcessingError,
+            web.RequestPayloadError,
+        ):  # no length, chunk or encoding that can be read
+            return _unreadable()
         answer = self._answer(Request(request.method, path, query, headers, body, request.remote or ""))
         if isinstance(answer, Stream):
             return await _stream(request, answer)
@@ -134,6 +154,12 @@ class Server:
             return await _cut(request, answer, answer.fault.size)
         _close(request, reset=isinstance(answer.fault, Reset))
         return response
+
+
+def _unreadable() -> web.Response:
+    response = web.Response(status=400, text="The body cannot be read.")
+    response.force_close()
+    return response
 
 
 async def _stream(request: web.BaseRequest, answer: Stream) -> web.StreamResponse:

@@ -21,7 +21,7 @@ import pytest
 from payments_async import Instrument, ServerError
 from payments_async.cli import main
 from payments_async.cli._exit import Exit
-from payments_async.cli.sandbox import serving
+from payments_async.cli.sandbox import opening, serving
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox._server import listen
 from payments_sync import Payments
@@ -141,6 +141,26 @@ def test_every_profile_can_be_chosen(serve: Serve, profile: str) -> None:
         assert client.payouts.list().items == ()
 
     assert serve(["--profile", profile], look) == Exit.DONE
+
+
+def test_webhooks_may_go_to_the_hosts_that_are_named(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[frozenset[str]] = []
+    monkeypatch.setattr(opening, "Sandbox", lambda **options: _noted(made, Sandbox(**options)))
+    hosts = ["--allow-webhooks-to", "shop.example", "--allow-webhooks-to", "other.example"]
+    assert serve(hosts, lambda about, client: None) == Exit.DONE
+    assert made == [{"shop.example", "other.example"}]
+
+
+def _noted(made: list[frozenset[str]], sandbox: Sandbox) -> Sandbox:
+    made.append(sandbox._allowed)
+    return sandbox
+
+
+def test_what_is_no_host_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sandbox", "--allow-webhooks-to", "https://shop.example/"]) == Exit.USAGE
+    told = capsys.readouterr().err
+    assert "'https://shop.example/' in allow_webhooks_to is not a bare host" in told
+    assert told.count("\n") == 1
 
 
 def test_the_inspector_is_where_the_command_says(serve: Serve) -> None:

@@ -241,3 +241,40 @@ def test_a_sandbox_shows_its_address_and_profile_and_no_key() -> None:
     with sandbox:
         assert repr(sandbox) == f"Sandbox({sandbox.base_url!r}, profile='hostile')"
         assert sandbox.api_key not in repr(sandbox)
+
+
+_HEAD = b"POST /v1/payouts HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01 no HTTP at all\r\n\r\n",
+        b"GET / HTTP/1.1\r\nno header\r\n\r\n",
+        b"GET / HTTP/1.1\r\nA: " + b"x" * 20_000 + b"\r\n\r\n",
+        _HEAD + b"Content-Length: 1x\r\n\r\n",
+        _HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        _HEAD + b"Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
+    ],
+)
+def test_what_is_no_http_is_a_400_and_no_traceback(
+    sent: bytes, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with Sandbox() as sandbox:
+        address = urlsplit(sandbox.origin)
+        with socket.create_connection((address.hostname, address.port), timeout=10) as line:
+            line.sendall(sent)
+            assert line.recv(100).split()[1] == b"400"
+            while line.recv(1000):  # until the server has hung up
+                pass
+    assert (caplog.records, capfd.readouterr().err) == ([], "")
+
+
+def test_a_fault_of_the_servers_own_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    with Sandbox() as sandbox:
+        sandbox._answer = None  # type: ignore[assignment, method-assign] # what no caller can bring about
+        line = http.client.HTTPConnection(urlsplit(sandbox.origin).netloc, timeout=10)
+        line.request("GET", "/v1/payouts")
+        assert line.getresponse().status == 500
+        line.close()
+    assert "TypeError" in caplog.text

@@ -18,6 +18,7 @@ from .._show import Json
 Port = Annotated[int | None, Parameter(validator=Number(gte=1, lte=65_535))]
 ProfileName = Literal["observed", "strict", "alternate", "hostile"]
 Speed = Annotated[float, Parameter(validator=Number(gte=0, lte=1_000_000))]
+Hosts = Annotated[tuple[str, ...], Parameter(negative=())]
 
 sandbox: Final = App(name="sandbox")
 
@@ -30,6 +31,7 @@ def serve(
     scenario: str | None = None,
     speed: Speed = 1.0,
     state: Path | None = None,
+    allow_webhooks_to: Hosts = (),
     json: Json = False,
 ) -> int:
     """Start the simulated service and keep it until Ctrl-C.
@@ -50,13 +52,16 @@ def serve(
         Its seconds for one of yours: 60 makes an hour pass in a minute, 0 stands still.
     state
         A file in which records, keys and time outlive it; written every two seconds and at the end.
+    allow_webhooks_to
+        A host besides this machine and its private networks that webhooks may go to; may be
+        given again.
     json
         One JSON object instead of text.
     """
     from .opening import Wishes  # brings the sandbox along
     from .serving import serve
 
-    return serve(Wishes(port, profile, scenario, speed, state), as_json=json)
+    return serve(Wishes(port, profile, scenario, speed, state, allow_webhooks_to), as_json=json)
 
 
 @sandbox.command(name="exec")
@@ -69,6 +74,7 @@ def execute(
     scenario: str | None = None,
     speed: Speed = 1.0,
     state: Path | None = None,
+    allow_webhooks_to: Hosts = (),
 ) -> int:
     """Run a command with a simulated service of its own: `payments sandbox exec -- python first.py`.
 
@@ -91,8 +97,10 @@ def execute(
         Its seconds for one of yours.
     state
         A file in which records, keys and time outlive it.
+    allow_webhooks_to
+        A further host that webhooks may go to; may be given again.
     """
     from .executing import execute
     from .opening import Wishes
 
-    return execute([command, *arguments], Wishes(port, profile, scenario, speed, state))
+    return execute([command, *arguments], Wishes(port, profile, scenario, speed, state, allow_webhooks_to))

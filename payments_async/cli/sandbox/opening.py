@@ -11,6 +11,7 @@ import attrs
 
 from ...errors import ConfigurationError
 from ...sandbox import Sandbox, StateError, UnknownWord, VirtualClock
+from ...sandbox.webhooks._guard import read_allowed
 
 USUAL_PORT: Final = 7788
 INSPECTOR: Final = "/_sandbox/"
@@ -25,13 +26,14 @@ class Wishes:
     scenario: str | None = None
     speed: float = 1.0
     state: Path | None = None
+    allow_webhooks_to: tuple[str, ...] = ()
 
 
 @contextmanager
 def open_sandbox(wishes: Wishes, *, usual: int | None = None) -> Iterator[Sandbox]:
     """A serving sandbox on the wished port; without one on the `usual`, or a free one when that is taken.
 
-    Raises ConfigurationError when the port or the state cannot be had, or the scenario is none.
+    Raises ConfigurationError when the port or the state cannot be had, or the scenario or a host is none.
     """
     try:
         sandbox = _started(wishes, usual)
@@ -67,10 +69,15 @@ def _started(wishes: Wishes, usual: int | None) -> Sandbox:
 
 
 def _made(wishes: Wishes, port: int | None) -> Sandbox:
+    try:
+        read_allowed(wishes.allow_webhooks_to)
+    except ValueError as no_host:
+        raise ConfigurationError(str(no_host)) from no_host
     return Sandbox(
         profile=wishes.profile,
         port=port,
         clock=VirtualClock(speed=wishes.speed),
         scenario=wishes.scenario,
         state=wishes.state,
+        allow_webhooks_to=wishes.allow_webhooks_to,
     )
