@@ -18,18 +18,31 @@ def stop_rules(
     max_amount: Money | None, max_rows: int | None, max_failure_rate: float | None, concurrency: int
 ) -> StopRules:
     """The rules that end a run early. Raises BulkError for an option that cannot be used."""
-    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+    if not _is_whole(concurrency, 1):
         raise BulkError("concurrency must be a whole number, 1 or more")
-    rules = StopRules(decimal_if_readable(max_amount), max_rows, max_failure_rate)
-    if rules.max_amount is not None and not isinstance(rules.max_amount, Decimal):
-        raise BulkError("max_amount must be exact: a Decimal, a whole number or decimal text")
-    return rules
+    if max_rows is not None and not _is_whole(max_rows, 0):
+        raise BulkError("max_rows must be a whole number, 0 or more")
+    if max_failure_rate is not None and not _is_number(max_failure_rate, 0, 1):
+        raise BulkError("max_failure_rate must be a share: a number from 0 to 1")
+    most = decimal_if_readable(max_amount)
+    if most is not None and (not isinstance(most, Decimal) or not most.is_finite() or most < 0):
+        raise BulkError("max_amount must be exact, and 0 or more: a Decimal, a whole number or decimal text")
+    return StopRules(most, max_rows, max_failure_rate)
 
 
-def require_seconds(name: str, value: object) -> None:
-    """Raise BulkError for anything but a positive number of seconds."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise BulkError(f"{name} must be a positive number of seconds")
+def require_seconds(name: str, value: object, *, allows_none: bool = False) -> None:
+    """Raise BulkError for anything but a positive number of seconds; `allows_none`: or none at all, 0."""
+    if not _is_number(value, 0, math.inf) or value == math.inf or (value == 0 and not allows_none):
+        what = "number of seconds, 0 or more" if allows_none else "positive number of seconds"
+        raise BulkError(f"{name} must be a {what}")
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_number(value: object, least: float, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
 
 
 def require_batch_id(value: object) -> None:

@@ -159,6 +159,8 @@ class PayoutBatch:
         from ._engine import Pace
 
         rules = _options.stop_rules(max_amount, max_rows, max_failure_rate, concurrency)
+        _options.require_seconds("patience", patience, allows_none=True)
+        _options.require_seconds("drain", drain, allows_none=True)
         if wait_final is not None:
             _options.require_seconds("wait_final", wait_final)
         pace = Pace(concurrency=concurrency, rules=rules, patience=patience, drain=drain)

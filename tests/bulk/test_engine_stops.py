@@ -138,8 +138,20 @@ async def test_what_is_complete_was_not_stopped(service: Sandbox, tmp_path: Path
     assert (report.exit_code, report.stopped, report.resumable) == (0, None, None)
 
 
+NAN = float("nan")
+
+
 @pytest.mark.parametrize(
-    "options", [{"concurrency": 0}, {"concurrency": True}, {"concurrency": 1.5}, {"max_amount": 0.5}]
+    "options",
+    [
+        *({"concurrency": 0}, {"concurrency": True}, {"concurrency": 1.5}),
+        *({"max_amount": 0.5}, {"max_amount": "-1"}, {"max_amount": Decimal("NaN")}),
+        *({"max_rows": -1}, {"max_rows": 1.5}, {"max_rows": True}),
+        *({"max_failure_rate": 5}, {"max_failure_rate": -0.1}, {"max_failure_rate": NAN}),
+        *({"patience": -1}, {"patience": NAN}, {"patience": float("inf")}, {"patience": None}),
+        *({"drain": -1.0}, {"drain": NAN}, {"drain": "30"}),
+        *({"wait_final": 0}, {"wait_final": NAN}),
+    ],
 )
 async def test_options_that_cannot_be_used_are_refused(
     service: Sandbox, tmp_path: Path, options: dict[str, Any]
