@@ -16,7 +16,7 @@ import attrs
 
 from . import _codec, _gaps, _idempotency, _operations, _rules, _validation
 from ._operations import Limit, Operation
-from .errors import InvalidRequest
+from .errors import InvalidRequest, UnprocessableError
 from .models._record import masked
 from .params import Params, PreparedRequest
 
@@ -265,6 +265,11 @@ def positive(value: object) -> bool:
 def count(value: object) -> bool:
     """Whether a value is a whole number, 0 or more."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def refuses_page_size(error: UnprocessableError) -> bool:
+    """Whether the service would have smaller pages of a list than it was asked for (gap D)."""
+    return _gaps.PAYOUT_FILTERS["page_size"] in error.errors
 
 
 def filters(names: Mapping[str, str], given: Mapping[str, Any]) -> tuple[dict[str, str], Errors]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from . import _calls, _polling
+from . import _calls, _gaps, _polling
 from ._operations import Operation
 from ._pipeline import Pipeline
 from .errors import (
@@ -18,7 +18,9 @@ from .errors import (
     LimitReached,
     RateLimitedError,
     ServerError,
+    UnprocessableError,
 )
+from .models import Page
 
 PASSING = (APIConnectionError, DeadlineExceeded, LimitReached, RateLimitedError, ServerError)
 """Failures of a reading that the next one may not have."""
@@ -66,6 +68,7 @@ class Sweep:
         self._swept_at = float("-inf")
         self._pages = 0
         self._unchanged = 0
+        self._size: int | None = _gaps.PAGE_SIZE[-1]
 
     def join(self, watch: Watch, *, just_read: bool = False, unchanged: bool = False) -> None:
         """Show this watch every reading of its record until it leaves.
@@ -116,7 +119,7 @@ class Sweep:
         query, news = self._query(), False
         self._pages = 0
         while wanted and self._pages < _polling.MAX_PAGES:
-            page = await self._pipeline.run(_calls.reading(self._operation, {}, query=query))
+            page = await self._page(query)
             self._pages += 1
             for record in page:
                 for watch in wanted.pop(record.id, ()):
@@ -126,11 +129,23 @@ class Sweep:
             query["cursor"] = page.next_cursor
         return news
 
+    async def _page(self, query: dict[str, str]) -> Page[Any]:
+        """One page, of the usual size once the service has refused larger ones (gap D)."""
+        try:
+            page: Page[Any] = await self._pipeline.run(_calls.reading(self._operation, {}, query=query))
+            return page
+        except UnprocessableError as error:
+            if self._size is None or not _calls.refuses_page_size(error):
+                raise
+        self._size = None
+        del query[self._names["page_size"]]
+        return await self._page(query)
+
     def _query(self) -> dict[str, str]:
         """The list's filters: back to the day of the oldest record, when everybody knows theirs."""
         days = [watch.created_at.astimezone(UTC).date() for watch in self._watches if watch.created_at]
         complete = len(days) == len(self._watches)
-        filters = {"page_size": 100, "created_on_or_after": min(days) if complete and days else None}
+        filters = {"page_size": self._size, "created_on_or_after": min(days) if complete and days else None}
         return _calls.filters(self._names, filters)[0]
 
     def _fail(self, error: Exception) -> None:

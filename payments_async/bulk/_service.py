@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Final
 
+from .._calls import refuses_page_size
 from .._runtime import Runtime
 from ..arguments import PayoutPreparation
 from ..client import AsyncPayments
@@ -19,6 +20,7 @@ from ..errors import (
     NotFoundError,
     PaymentsError,
     PermissionDeniedError,
+    UnprocessableError,
 )
 from ..models import Page, Payout
 from ..params import Instrument, PreparedRequest
@@ -58,6 +60,8 @@ class Service:
         self._began = self.runtime.monotonic()
         self._heard: tuple[float, float] | None = None
         self._pattern: PreparedRequest | None = None
+        self._small = False
+        """Whether the service has refused large pages (gap D): it then says itself how large they are."""
         self.started = self.moment()
         """When this session began: whatever an earlier one recorded was past by then."""
 
@@ -116,7 +120,15 @@ class Service:
     ) -> Page[Payout]:
         """One page of the list, newest first; `deadline` in seconds. Raises PaymentsError."""
         asked: dict[str, object] = {**(filters or {}), **({} if deadline is None else {"deadline": deadline})}
-        page = await self._client.payouts.list(page_size=size, cursor=cursor, **asked)  # type: ignore[arg-type] # mypy takes the mapping for any of the arguments
+        if size == 1 or not self._small:
+            asked["page_size"] = size
+        try:
+            page = await self._client.payouts.list(cursor=cursor, **asked)  # type: ignore[arg-type] # mypy takes the mapping for any of the arguments
+        except UnprocessableError as error:
+            if self._small or not refuses_page_size(error):
+                raise
+            self._small = True
+            return await self.page(cursor, size=size, filters=filters, deadline=deadline)
         assert page.response is not None  # it came over the line
         self._hear(page.response.headers)
         return page

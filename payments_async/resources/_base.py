@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 import attrs
 
-from .. import _calls, _rules, _validation
+from .. import _calls, _gaps, _rules, _validation
 from .._operations import Operation, id_problems
 from .._pipeline import Pipeline
 from .._waiting import Waiting
-from ..errors import InvalidRequest, PaymentsError
+from ..errors import InvalidRequest, PaymentsError, UnprocessableError
 from ..models import Page
 from ..params import Params, PreparedRequest
 
@@ -108,13 +108,28 @@ class Channel:
                     return
 
     async def pages(
-        self, operation: Operation[R], names: Mapping[str, str], arguments: Mapping[str, Any]
+        self,
+        operation: Operation[R],
+        names: Mapping[str, str],
+        arguments: Mapping[str, Any],
+        *,
+        large: bool = False,
     ) -> AsyncIterator[Page[R]]:
-        """All pages, newest first, each read when asked for; a repeated cursor is an error (gap C)."""
+        """All pages, newest first, each read when asked for; a repeated cursor is an error (gap C).
+
+        `large` asks for the largest pages there may be; where those are refused, for the usual ones (gap D).
+        """
+        size = {"page_size": _gaps.PAGE_SIZE[-1]} if large else {}
         seen: set[str] = set()
         cursor = arguments.get("cursor")
         while True:
-            page = await self.list(operation, names, {**arguments, "cursor": cursor})
+            try:
+                page = await self.list(operation, names, {**arguments, **size, "cursor": cursor})
+            except UnprocessableError as error:
+                if not size or not _calls.refuses_page_size(error):
+                    raise
+                size = {}
+                continue
             yield page
             cursor = page.next_cursor
             if cursor is None:

@@ -100,14 +100,14 @@ class AsyncPayouts(Resource):
             PaymentsError: see `errors`; effect "none".
         """
         _calls.refuse_unknown(search, Search.__annotations__, _FIND.name)
-        most, arguments = search.pop("max_pages", 100), {**search, "page_size": 100}
+        most, arguments = search.pop("max_pages", 100), {**search}
         faults = {} if _calls.count(most) and most else {"max_pages": ["must be a whole number, 1 or more"]}
         if not isinstance(reference, str) or not reference:
             faults["reference"] = ["must be the text that was sent as reference"]
         if faults:
             raise InvalidRequest(faults, operation=_FIND.name)
         number, unread = 0, 0
-        async for page in self._channel.pages(_FIND, _gaps.PAYOUT_FILTERS, arguments):
+        async for page in self._channel.pages(_FIND, _gaps.PAYOUT_FILTERS, arguments, large=True):
             number += 1
             found = next((payout for payout in page if payout.reference == reference), None)
             if found is not None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from ..errors import NotFoundError
+from ..errors import NotFoundError, UnprocessableError
 from ..models import Page, Payout
 from ._token import Claims
 from ._values import Trusted
@@ -73,6 +73,7 @@ class Lookup:
         self._wanted: list[Want] = []
         self._task: asyncio.Task[None] | None = None
         self._due = float("-inf")
+        self._size: int | None = 100
 
     async def read(self, want: Want) -> Reading:
         """Look for a record. Raises PaymentsError."""
@@ -134,13 +135,19 @@ class Lookup:
     async def _page(self, day: int, cursor: str | None) -> Page[Any]:
         made = datetime.fromtimestamp(day * 86_400, UTC).date()
         resource = self._client.payouts if self._payouts else self._client.payment_intents
-        return await resource.list(
-            created_on_or_after=made - _EARLIER,
-            created_on_or_before=made + _LATER,
-            page_size=100,
-            cursor=cursor,
-            deadline=DEADLINE,
-        )
+        try:
+            return await resource.list(
+                created_on_or_after=made - _EARLIER,
+                created_on_or_before=made + _LATER,
+                page_size=self._size,
+                cursor=cursor,
+                deadline=DEADLINE,
+            )
+        except UnprocessableError:
+            if self._size is None:
+                raise
+        self._size = None  # pages may be smaller than we would have them (gap D): as the service pleases
+        return await self._page(day, cursor)
 
     async def _synced(self, want: Want, record_id: str, requests: int) -> Reading:
         try:

@@ -251,3 +251,20 @@ async def test_an_error_further_back_spares_what_was_found(connect: Connect) -> 
         await until(lambda: sum(len(each._payouts._wanted) for each in hook.rounds) == 2)
     assert [(await look).status for look in looks] == [200, 503]
     assert len(paid.given) == 2
+
+
+async def test_a_service_with_smaller_pages_is_read_in_its_own(connect: Connect) -> None:
+    """Gap D: asked for a size once, and never again."""
+    paid = Handler()
+    too_large = answer(422, {"message": "invalid", "errors": {"per_page": ["at most 50"]}})
+    hook = Hook(connect, paid, too_large, listed(), listed("completed"))
+    assert [(await hook.arrive()).status for _ in range(2)] == [200, 200]
+    assert [status for _, status in paid.states] == ["pending", "completed"]
+    assert ["per_page" in flight.url for flight in hook.played.transport.flights] == [True, False, False]
+
+
+async def test_a_list_that_cannot_be_asked_for_at_all_is_told(connect: Connect) -> None:
+    refused = answer(422, {"message": "invalid"})
+    hook = Hook(connect, Handler(), refused, refused)
+    assert (await hook.arrive()).status == 503
+    assert hook.reads == 2

@@ -1,0 +1,89 @@
+"""A service that has no pages as large as we would like them: gap D, the narrow way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async import Instrument, UnprocessableError
+from payments_async.bulk._service import Service
+from payments_async.sandbox import STRICT, Sandbox, VirtualClock
+from tests.support.waits import Watched
+
+Connect = Callable[..., Any]
+FIELDS: dict[str, Any] = {
+    "amount": 50,
+    "currency": "EUR",
+    "method": "mtn_bj",
+    "instrument": Instrument.phone("+22990000000", "BJ"),
+}
+
+
+@pytest.fixture
+def world(connect: Connect) -> Iterator[Watched]:
+    narrow = attrs.evolve(STRICT, max_page_size=50)
+    with Sandbox(profile=narrow, clock=VirtualClock.frozen()) as sandbox:
+        yield Watched(sandbox, connect)
+
+
+def asked(world: Watched) -> list[tuple[bool, int]]:
+    """Of each look at the list: whether it named a size, and the answer's status."""
+    return [("per_page" in each.path, each.status) for each in world.sandbox.requests if each.method == "GET"]
+
+
+async def test_a_find_walks_in_the_services_own_pages(world: Watched) -> None:
+    client = world.client()
+    made = [await client.payouts.create(**FIELDS, reference=f"r-{number}") for number in range(7)]
+    assert (await client.payouts.find("r-0")).id == made[0].id
+    assert asked(world) == [(True, 422), (False, 200), (False, 200)]
+
+
+async def test_a_wait_asks_for_a_size_once_only(world: Watched) -> None:
+    client = world.client()
+    made = await client.payouts.create(
+        **FIELDS, reference="r-0", metadata={"sandbox_scenario": "complete after=60s"}
+    )
+    assert (await client.payouts.wait(made.id, deadline=3600.0)).is_successful
+    assert asked(world)[0] == (True, 422)
+    assert set(asked(world)[1:]) == {(False, 200)}
+
+
+async def test_a_size_that_the_caller_names_is_his_own_affair(world: Watched) -> None:
+    with pytest.raises(UnprocessableError, match="per_page"):
+        await world.client().payouts.list(page_size=100)
+    assert asked(world) == [(True, 422)]
+
+
+async def test_any_other_refusal_is_told(world: Watched) -> None:
+    client = world.client()
+    made = await client.payouts.create(**FIELDS, reference="r-0")
+    world.sandbox.on("payouts.list").respond("http:422", times=None)
+    for reading in (client.payouts.find("r-0"), client.payouts.wait(made.id, deadline=60.0)):
+        with pytest.raises(UnprocessableError):
+            await reading
+    assert asked(world) == [(True, 422)] * 2
+
+
+async def test_any_other_refusal_is_told_in_bulk(world: Watched, surface: str) -> None:
+    if surface == "sync":
+        pytest.skip("bulk's engine has one surface")
+    world.sandbox.on("payouts.list").respond("http:422", times=None)
+    with pytest.raises(UnprocessableError):
+        await Service(world.client()).page(size=100)
+
+
+async def test_bulk_reads_in_the_services_own_pages(world: Watched, surface: str) -> None:
+    if surface == "sync":
+        pytest.skip("bulk's engine has one surface")
+    client = world.client()
+    for number in range(7):
+        await client.payouts.create(**FIELDS, reference=f"r-{number}")
+    service = Service(client)
+    first = await service.page(size=100)
+    rest = await service.page(first.next_cursor, size=100)
+    assert [len(first.items), len(rest.items)] == [5, 2]
+    assert len((await service.page(size=1)).items) == 1
+    assert asked(world) == [(True, 422), (False, 200), (False, 200), (True, 200)]
