@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import aclosing
 from itertools import islice, pairwise
 from typing import Final
 
 from ._reading import Reading
 from ._records import Duplicate
-from .sources import Row
+from .sources import Row, RowFault
 
 _TOLD: Final = 100
 _PARTS: Final = 16
@@ -57,3 +57,13 @@ async def duplicates(reading: Reading, suspects: set[int]) -> list[Duplicate]:
                     numbers, lines = (one.number, row.number), (one.line, row.line)
                     found[name] = Duplicate(name[0], name[1], numbers, lines)
     return [*found.values()]
+
+
+def repeated(found: Iterable[Duplicate]) -> list[RowFault]:
+    """What to say of the second row of each name, in the order of these rows."""
+    faults = []
+    for each in sorted(found, key=lambda each: each.rows[1]):
+        (first, line), (again, line_again) = zip(each.rows, each.lines, strict=True)
+        where = f"row {first}" if line is None else f"line {line}"
+        faults.append(RowFault(line_again, again, each.column, f"is that of {where} too; make each unique"))
+    return faults

@@ -12,6 +12,7 @@ import attrs
 
 from . import _edits
 from ._closing import Place
+from ._duplicates import Names, duplicates, repeated
 from ._import_report import ImportReport
 from ._options import require_batch_id
 from ._reading import Reading
@@ -95,10 +96,21 @@ async def load(ledger: Ledger, place: Place, source: Source, wishes: Wishes) -> 
 
 
 async def read(source: Source, wishes: Wishes) -> Reading:
-    """Every row once. Raises SourceErrors with all faults together, unless they are to be skipped."""
-    reading = wishes.reading(source)
-    await reading.through()
-    if not wishes.skip_invalid and (error := reading.error):
+    """Every row once, and again where names may be there twice.
+
+    Raises SourceErrors with all faults together, unless they are to be skipped; rows that share a name never
+    are, as which of them is meant is not for us to say.
+    """
+    reading, names = wishes.reading(source), Names()
+    async with aclosing(reading.rows()) as rows:
+        async for row in rows:
+            names.add(row)
+    if suspects := names.suspects():
+        found = await duplicates(wishes.reading(source, rejects=False), suspects)
+        reading.faults.can_skip = not found
+        for fault in repeated(found):
+            reading.faults.add(fault)
+    if (error := reading.error) and not (wishes.skip_invalid and error.can_skip):
         raise error
     if not reading.good:
         raise SourceUnreadable(source.name, "has no row that can be paid")

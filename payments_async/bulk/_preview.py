@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
-
 import attrs
 
 from . import _edits
 from ._closing import Place
-from ._duplicates import Names, duplicates
 from ._import_report import ImportReport
-from ._loading import Wishes, require_place, same_file, stat_of
-from ._reading import Reading
+from ._loading import Wishes, read, require_place, same_file, stat_of
 from ._records import Binding
 from ._siblings import paid_elsewhere
 from ._totals import payable
-from .errors import SourceUnreadable
 from .ledger import Ledger
-from .ledger_errors import LedgerDuplicates
 from .sources import Source
 
 
@@ -33,7 +27,7 @@ async def preview(
         recorded = ledger.header.binding
         here = place or Place(recorded.environment, recorded.base_url, recorded.key_fingerprint)
         return await _beside(ledger, require_place(ledger, here, wishes), source, wishes, stat)
-    reading = await _read(path, source, wishes)
+    reading = await read(source, wishes)
     batch_id = wishes.named(reading.fingerprint)
     here = place or Place("", "", "")
     binding = Binding(batch_id, here.environment, here.base_url, here.key, reading.fingerprint, stat)
@@ -41,23 +35,6 @@ async def preview(
     told = [] if elsewhere is None else [elsewhere.problem]
     warnings = (*told, *reading.warnings)
     return ImportReport(batch_id, reading.good, reading.totals, True, reading.faults.rows, warnings)
-
-
-async def _read(path: str, source: Source, wishes: Wishes) -> Reading:
-    """Every row once, and again where names may be there twice. Raises what an import would."""
-    reading, names = wishes.reading(source), Names()
-    async with aclosing(reading.rows()) as rows:
-        async for row in rows:
-            names.add(row)
-    if not wishes.skip_invalid and (error := reading.error):
-        raise error
-    if not reading.good:
-        raise SourceUnreadable(source.name, "has no row that can be paid")
-    suspects = names.suspects()
-    found = await duplicates(wishes.reading(source, rejects=False), suspects) if suspects else []
-    if found:
-        raise LedgerDuplicates(path, found, total=len(found))
-    return reading
 
 
 async def _beside(

@@ -24,6 +24,7 @@ from ._service import Service
 from ._states import Known
 from ._stopping import Stopping
 from .ledger import Ledger
+from .ledger_errors import LedgerFull, LedgerGone
 
 TRIES: Final = 4
 """Posts of a row under one intent before the list is asked."""
@@ -99,12 +100,16 @@ class Sender:
             return None
 
     async def _renew(self, row: LedgerRow, *, doubt: bool) -> tuple[LedgerRow, Moment] | None:
-        """A new intent in place of one that is too old; None when the key is too old as well."""
+        """A new intent in place of one that is too old; None when there can be none now."""
         made = (await self._ledger.moments([row]))[row.key_intent or 0]
         if at_start(row.state, self._age(made)) is Action.RESOLVE:
             await self._give_up(row, Doubt(row.number))
             return None
-        claim = await self._ledger.resend([Resend(row.number, absent=not doubt)])
+        try:
+            claim = await self._ledger.resend([Resend(row.number, absent=not doubt)])
+        except (LedgerFull, LedgerGone) as error:  # this row stays in flight, and the others are finished
+            self._stopping.drain(str(error))
+            return None
         return claim.rows[0], claim.at
 
     def _is_outage(self, posted: Posted) -> bool:

@@ -43,7 +43,9 @@ class SourceUnreadable(BulkError):
 class SourceErrors(BulkError):
     """Rows of the input break the rules. None of them was sent; correct them, or skip them on purpose."""
 
-    def __init__(self, source: str, faults: Sequence[RowFault], *, total: int, rows: int) -> None:
+    def __init__(
+        self, source: str, faults: Sequence[RowFault], *, total: int, rows: int, can_skip: bool = True
+    ) -> None:
         self.source = source
         """The file's path, or what the rows were called."""
         self.faults: tuple[RowFault, ...] = tuple(attrs.evolve(fault, original=()) for fault in faults)
@@ -52,6 +54,8 @@ class SourceErrors(BulkError):
         """How many faults there are in all."""
         self.rows = rows
         """How many rows have one or more; 0 when it is the header that is at fault."""
+        self.can_skip: bool = can_skip and rows > 0
+        """Whether `skip_invalid` pays the other rows: not where a header is at fault, or names are shared."""
         super().__init__(self._told())
 
     def _told(self) -> str:

@@ -124,9 +124,12 @@ class LedgerMismatch(LedgerError):
 
 
 class LedgerOfAnotherBatch(LedgerMismatch):
-    """The ledger holds another batch."""
+    """The ledger holds another batch, or the same rows were given another batch id."""
 
-    way_out = "give each batch a ledger of its own"
+    way_out = (
+        "give the ledger's batch id, or none, to go on with its batch; only rows that no batch has paid get "
+        "a ledger of their own, as under another batch id the same rows are paid again"
+    )
 
 
 class LedgerOfAnotherEnvironment(LedgerMismatch):

@@ -15,7 +15,6 @@ import payments_async.bulk as bulk
 from payments_async import Instrument, PayoutRequest
 from payments_async.bulk import BulkError, RowState, SourceErrors, SourceUnreadable
 from payments_async.bulk.ledger_errors import (
-    LedgerDuplicates,
     LedgerMissing,
     LedgerOfAnotherBatch,
     LedgerOfAnotherInput,
@@ -129,7 +128,7 @@ async def test_a_file_that_changes_between_its_two_readings_is_not_imported(
 
 async def test_duplicate_references_are_refused(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        with pytest.raises(LedgerDuplicates):
+        with pytest.raises(SourceErrors, match="row 2, reference: is that of row 1 too"):
             await batch.load([item(1, reference="r"), item(2, reference="r")])
 
 

@@ -55,6 +55,21 @@ async def test_an_intent_that_grew_old_while_waiting_is_recorded_anew(
     assert not any(request.operation == "payouts.list" for request in service.requests[1:])
 
 
+@pytest.mark.parametrize("error", [LedgerFull("l", "is full"), LedgerGone("l", "is gone")])
+async def test_without_room_for_an_intent_anew_the_others_are_finished(
+    service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: LedgerError
+) -> None:
+    service.on("payouts.create", description="row 1").respond("429:110", times=4)
+    async with in_process(service) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "resend", _raising(error))
+            report = await paid(tmp_path / "l", client, items(2), concurrency=2)
+        assert (report.exit_code, report.stopped) == (75, str(error))
+        report = await paid(tmp_path / "l", client, items(2))
+    assert report.exit_code == 0
+    assert_true(report, service, items(2))
+
+
 @pytest.mark.parametrize("made", [True, False])
 async def test_a_machine_that_slept_for_a_day_asks_the_list_first(
     service: Sandbox, tmp_path: Path, made: bool

@@ -10,7 +10,6 @@ import pytest
 
 from payments_async.bulk import PayoutBatch, RowState, SourceErrors, SourceUnreadable
 from payments_async.bulk.ledger_errors import (
-    LedgerDuplicates,
     LedgerOfAnotherAddress,
     LedgerOfAnotherBatch,
 )
@@ -103,13 +102,20 @@ async def test_all_faults_are_told_and_rejects_written(service: Sandbox, tmp_pat
         await batch.preview([])
 
 
-async def test_duplicates_are_found_without_a_ledger(tmp_path: Path) -> None:
+@pytest.mark.parametrize("skips", [False, True])
+async def test_shared_names_are_told_with_the_other_faults_and_never_skipped(
+    desk: Desk, service: Sandbox, tmp_path: Path, skips: bool
+) -> None:
     rows = [item(1, reference="a"), item(2, reference="b"), item(3, reference="a"), item(2, reference="c")]
-    with pytest.raises(LedgerDuplicates) as caught:
-        await PayoutBatch.open(tmp_path / "l").preview([*rows, item(1, reference="a")])
-    found = {(each.column, each.rows) for each in caught.value.duplicates}
-    assert found == {("reference", (1, 3)), ("row_key", (2, 4)), ("row_key", (1, 5))}
-    assert caught.value.total == 3
+    rows += [item(1, reference="a"), item(4, reference=" ")]
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        for reads in (PayoutBatch.open(tmp_path / "m").preview, batch.preview, batch.load):
+            with pytest.raises(SourceErrors) as caught:
+                await reads(rows, skip_invalid=skips)
+            told = {(fault.number, fault.column) for fault in caught.value.faults}
+            assert told == {(6, "reference"), (3, "reference"), (4, "row_key"), (5, "row_key")}
+            assert (caught.value.total, caught.value.rows, caught.value.can_skip) == (4, 4, False)
+            assert "row 4, row_key: is that of row 2 too" in str(caught.value)
 
 
 async def test_a_sibling_is_told_as_a_warning(desk: Desk, service: Sandbox, tmp_path: Path) -> None:

@@ -61,14 +61,18 @@ def renamed(name: str) -> Callable[[], None]:
         (renamed("july.csv"), ["june.csv"], ["june.csv: cannot be read (No such file or directory)"]),
         (renamed("june.txt"), ["june.txt"], ["ends in .txt", ".csv, .jsonl, .ndjson and .parquet"]),
         (lambda: os.mkdir("a.csv"), ["a.csv"], ["is not a regular file"]),
-        (replaced("r3,", "r2,"), ["june.csv"], ["lines 3 and 4 have the same row_key", "make each unique"]),
-        (replaced("r3,", "r2,"), ["june.csv", "--dry-run"], ["have the same row_key"]),
+        (
+            replaced("r3,", "r2,"),
+            ["june.csv"],
+            ["line 4, row_key: is that of line 3 too; make each unique", "does not choose"],
+        ),
+        (replaced("r3,", "r2,"), ["june.csv", "--dry-run"], ["row_key: is that of line 3"]),
         (
             lambda: replaced("r3,", "r2,")() or replaced("row_key", "reference")(),
             ["june.csv"],
-            ["lines 3 and 4 have the same reference"],
+            ["line 4, reference: is that of line 3 too", "1 fault in 1 row"],
         ),
-        (replaced("amount", "amnt"), ["june.csv"], ["amnt", "did you mean amount?", "--skip-invalid"]),
+        (replaced("amount", "amnt"), ["june.csv"], ["amnt", "did you mean amount?", "names the columns"]),
         (replaced("2.07", "NaN"), ["june.csv"], ["line 3", "amount", "nothing was sent", "--rejects"]),
         (replaced("2.07", "-2"), ["june.csv"], ["line 3", "amount"]),
         (
@@ -143,7 +147,7 @@ def test_a_ledger_goes_with_its_batch_input_environment_address_and_key(
 ) -> None:
     assert here("run", "june.csv", "--batch-id", "june").code == Exit.DONE
     here("run", "june.csv", "--batch-id", "july").assert_one_message(
-        Exit.USAGE, "its batch is june, and this run's is july", "a ledger of its own"
+        Exit.USAGE, "its batch is june, and this run's is july", "the ledger's batch as --batch-id"
     )
     here("run", "june.csv", "--batch-id", "july", "--ledger", "july.ledger").assert_one_message(
         Exit.USAGE, "same input as batch june", "could be paid again", "--pay-again", "--batch-id"
@@ -157,7 +161,7 @@ def test_a_ledger_goes_with_its_batch_input_environment_address_and_key(
     other = here.sandbox.new_key()
     monkeypatch.setenv("PAYMENTS_API_KEY", other)
     said = here("run", "june.csv")
-    said.assert_one_message(Exit.USAGE, "key fingerprint", "must first be shown to see the same payouts")
+    said.assert_one_message(Exit.USAGE, "key fingerprint", "one of the same project")
     assert other not in said.err
     monkeypatch.setenv("PAYMENTS_API_KEY", here.sandbox.api_key)
     with Sandbox() as elsewhere:
@@ -262,7 +266,7 @@ def test_a_ledger_deleted_in_mid_run_stops_it_and_the_same_command_pays_the_rest
     with monkeypatch.context() as patch:
         patch.setattr(Handle, "transact", deleted)
         done = here("run", "june.csv", "--concurrency", "10")
-    assert done.code == Exit.RESUMABLE, done
+    assert done.code == Exit.OUTCOME_UNKNOWN, done
     assert "june.csv.ledger was deleted, moved or replaced" in done.err
     assert "Traceback" not in done.err
     for left in here.folder.glob("june.csv.ledger*"):
@@ -317,7 +321,8 @@ def test_a_key_that_is_refused_stops_the_run_and_leaves_every_row_new(
 ) -> None:
     monkeypatch.setenv("PAYMENTS_API_KEY", here.sandbox.new_key("inactive"))
     done = here("run", "june.csv")
-    assert (done.code, done.step("finished")["new"]) == (Exit.RESUMABLE, 4)
+    end = done.step("finished")
+    assert (done.code, end["new"], end["resumable"]) == (Exit.USAGE, 4, "after_change")
     assert "payments: Stopped: " in done.err
     assert "401" in done.err
 

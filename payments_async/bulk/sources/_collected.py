@@ -19,6 +19,8 @@ class FaultCollector:
         """Faults so far."""
         self.rows: int = 0
         """Rows with one or more faults so far."""
+        self.can_skip: bool = True
+        """Whether the other rows may be paid without these."""
 
     def add(self, fault: RowFault) -> None:
         """Count one fault. The faults of one row follow each other, as `Source.rows` gives them."""
@@ -33,7 +35,8 @@ class FaultCollector:
         """The error to raise; None when there was no fault."""
         if not self.total:
             return None
-        return SourceErrors(self._source.name, self._kept, total=self.total, rows=self.rows)
+        facts = {"total": self.total, "rows": self.rows}
+        return SourceErrors(self._source.name, self._kept, **facts, can_skip=self.can_skip)
 
 
 async def read_all_faults(source: Source, limit: int = 100) -> SourceErrors | None:

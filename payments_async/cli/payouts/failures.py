@@ -9,6 +9,7 @@ from ...bulk.ledger_errors import (
     InputPaidElsewhere,
     LedgerError,
     LedgerLocked,
+    LedgerOfAnotherBatch,
     LedgerOfAnotherInput,
 )
 
@@ -16,6 +17,10 @@ _WAYS_OUT: Final[dict[type[LedgerError], str]] = {
     InputPaidElsewhere: (
         "go on with that ledger (--ledger) or its batch (--batch-id), or, to pay the same rows a second "
         "time on purpose, pass --pay-again"
+    ),
+    LedgerOfAnotherBatch: (
+        "give the ledger's batch as --batch-id (or leave it out) to go on with it; only rows that no batch has "
+        "paid get a ledger of their own, as under another batch id the same rows are paid again"
     ),
     LedgerLocked: "wait for it to end, or stop it (it can be resumed); `payments payouts status` looks on",
 }
@@ -30,6 +35,9 @@ _CANNOT: Final = (
     "Such edits cannot be taken over: what was sent stays as it was sent. Give the file as it was, "
     "and give new rows a file and a ledger of their own."
 )
+_SKIP: Final = "Mend them, or pay the other rows: --skip-invalid --rejects rejects.csv"
+_UNIQUE: Final = "Mend them; --skip-invalid does not choose between rows that share a name."
+_HEADER: Final = "Mend what names the columns first: until then no row can be told from another."
 
 
 def told(error: BulkError) -> str:
@@ -39,8 +47,14 @@ def told(error: BulkError) -> str:
     if isinstance(error, LedgerError) and type(error) in _WAYS_OUT:
         return f"{error.path}: {error.problem}; {_WAYS_OUT[type(error)]}"
     if isinstance(error, SourceErrors):
-        return f"{error}\nMend them, or pay the other rows: --skip-invalid --rejects rejects.csv"
+        return f"{error}\n{_way_out(error)}"
     return str(error)
+
+
+def _way_out(error: SourceErrors) -> str:
+    if error.can_skip:
+        return _SKIP
+    return _UNIQUE if error.rows else _HEADER
 
 
 def _edited(error: LedgerOfAnotherInput) -> str:
