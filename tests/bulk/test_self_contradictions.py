@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from payments_async import Instrument
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import item, items, ledger_rows, over_socket, steady_ledgers
@@ -78,3 +79,28 @@ async def test_a_failed_payout_that_is_shown_as_arrived_too_stays_failed_and_is_
         (row,) = await ledger_rows(batch)
         assert (row.service_status, row.final) == ("failed", True)
     assert len(service.books.payouts()) == 1
+
+
+@pytest.mark.parametrize("between", [0, 120])
+async def test_a_second_payout_under_a_rows_reference_is_a_finding(
+    service: Sandbox, tmp_path: Path, between: int
+) -> None:
+    """On one page of the list as across pages: the one promise of the service that all rests on is broken."""
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(1))
+        await batch.run()
+        reference = (await ledger_rows(batch))[0].reference
+        tenant = service._core.world.tenants[service.api_key]
+        for place in range(between + 1):
+            twin = await client.payouts.create(
+                amount=1,
+                currency="XOF",
+                method="mtn_bj",
+                instrument=Instrument.phone("+22990112233", "BJ"),
+                reference=f"other-{place}",
+            )
+        assert twin.id is not None
+        tenant.payouts_by_id[twin.id].reference = reference
+        certificate = await batch.certify()
+        assert not certificate.is_clean
+        assert str(twin.id) in certificate.audit.findings[0]
