@@ -13,7 +13,7 @@ import attrs
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from . import _sqlite
-from ._ledger_file import Ballast, FileWatch, prepare, refuse_remote
+from ._ledger_file import Ballast, FileWatch, prepare, refuse_remote, remove
 from ._lock import LedgerLock
 from ._store import Unreadable
 from .ledger_errors import (
@@ -60,6 +60,8 @@ class Handle:
 
     path: str
     lock: LedgerLock
+    made: bool
+    """Whether the file was made by this opening."""
     after: Callable[[], None] | None = None
     """Set within a transaction: what to do once it is committed, even when its caller was cancelled."""
     _engine: AsyncEngine = attrs.field(kw_only=True)
@@ -70,6 +72,7 @@ class Handle:
     _running: set[asyncio.Future[Any]] = attrs.field(factory=set)
     _failure: _Failure | None = None
     _closed: bool = False
+    _forsaken: bool = False
 
     @property
     def gone(self) -> str | None:
@@ -96,6 +99,10 @@ class Handle:
             if isinstance(done, _Failure):
                 self._give_up(done)
 
+    def forsake(self) -> None:
+        """Remove the file once it is closed: nothing was ever sent under it, and its batch is not wanted."""
+        self._forsaken = True
+
     async def close(self) -> None:
         """Wait for what is under way, close the file and give the lock back. A second call does nothing."""
         if not self._closed:
@@ -104,11 +111,15 @@ class Handle:
 
     async def _close(self) -> None:
         async with self._turn:
+            gone = self.gone
             try:
                 with contextlib.suppress(*_sqlite.FAILURES):  # a broken disk; what was committed is
                     await self._connection.close()
                 await self._engine.dispose()
                 self._ballast.drop()
+                if self._forsaken and self._failure is None and not gone:
+                    self.lock.note(None)  # the lock stays, as ever
+                    remove(self.path)
             finally:
                 self.lock.release()
 
@@ -127,6 +138,8 @@ class Handle:
             raise LedgerError(self.path, "is closed")
         if self._failure is not None:
             self._give_up(self._failure)
+        if self._forsaken and purpose is not Purpose.READ:
+            raise LedgerError(self.path, "is discarded, and is removed when the batch is left; open it anew")
         if purpose in (Purpose.INTENT, Purpose.IMPORT):
             if gone := self.gone:
                 raise LedgerGone(self.path, gone)
@@ -197,8 +210,8 @@ async def open_handle(path: str, *, create: bool, pid: int, since: float, looks:
     lock = LedgerLock.acquire(path, pid=pid, since=since, looks=looks)
     try:
         # only now: closing a handle to a file ends the locks that SQLite has on it in this process
-        prepare(path)
-        return await _connected(path, lock)
+        made = prepare(path)
+        return await _connected(path, lock, made=made)
     except BaseException:
         lock.release()
         raise
@@ -212,7 +225,7 @@ def _located(path: str, *, create: bool) -> str:
     return path
 
 
-async def _connected(path: str, lock: LedgerLock) -> Handle:
+async def _connected(path: str, lock: LedgerLock, *, made: bool) -> Handle:
     engine = _sqlite.engine_for(path)
     connection = engine.connect()
     try:
@@ -223,7 +236,7 @@ async def _connected(path: str, lock: LedgerLock) -> Handle:
     else:
         ballast, watch = Ballast(f"{path}.ballast", BALLAST), FileWatch((path, f"{path}-wal"))
         watch.gone()  # a first look: the file that was opened is the one to watch
-        return Handle(path, lock, engine=engine, connection=connection, ballast=ballast, watch=watch)
+        return Handle(path, lock, made, engine=engine, connection=connection, ballast=ballast, watch=watch)
     await connection.close()
     await engine.dispose()
     raise _error(path, failure)

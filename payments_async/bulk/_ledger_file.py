@@ -66,8 +66,8 @@ def refuse_remote(path: str, *, mounts: str = _MOUNTS) -> None:
         raise LedgerOnNetwork(path, f"lies on a file system of type {kind}")
 
 
-def prepare(path: str) -> None:
-    """Make the file, readable by its owner alone, or see that the one there may be used.
+def prepare(path: str) -> bool:
+    """Make the file, readable by its owner alone, or see that the one there may be used; whether it was made.
 
     Raises LedgerReadOnly, LedgerExposed or LedgerForeign; a file that is there is only read.
     """
@@ -75,8 +75,16 @@ def prepare(path: str) -> None:
         found = os.stat(path)
     except FileNotFoundError:
         _make(path)
-    else:
-        _refuse_odd(path, found)
+        return True
+    _refuse_odd(path, found)
+    return False
+
+
+def remove(path: str) -> None:
+    """Take the file away, with what SQLite keeps beside it. One that cannot be removed stays."""
+    for ending in ("", "-wal", "-shm"):
+        with contextlib.suppress(OSError):
+            os.unlink(path + ending)
 
 
 def _make(path: str) -> None:

@@ -78,7 +78,9 @@ class LedgerReader:
         await self.close()
 
     async def close(self) -> None:
-        """Wait for the commit that is under way, close the file and give the lock back."""
+        """Wait for a commit under way, close the file, give back the lock; remove an own file without a batch."""
+        if self._handle.made and self.is_empty:
+            self._handle.forsake()
         await self._handle.close()
 
     @property

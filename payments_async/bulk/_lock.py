@@ -65,8 +65,8 @@ class LedgerLock:
         lock._write(lock.mark)
         return lock
 
-    def note(self, mark: HighWater) -> None:
-        """Write down how far the ledger has come."""
+    def note(self, mark: HighWater | None) -> None:
+        """Write down how far the ledger has come; None: there is none."""
         self._write(mark)
         self.mark = mark
 

@@ -38,6 +38,7 @@ class Session:
         self._looking = None if client is not None else SYSTEM.token(8).hex()
         self._ledger: Ledger | None = None
         self._written = -_STATUS_EVERY
+        self._discarded = False
 
     async def open(self) -> None:
         """Open and lock the ledger. Raises LedgerError."""
@@ -58,8 +59,15 @@ class Session:
                     raise
             await runtime.sleep(_LOOK_AGAIN)
 
+    async def discard(self) -> None:
+        """Have the ledger and its status file removed when it is closed. Raises LedgerRefused."""
+        await self.ledger.discard()
+        self._discarded = True
+
     async def close(self) -> None:
         """Close the ledger."""
+        if self._discarded:
+            _status_file.StatusFile.of(self.ledger.path).remove()
         await self.ledger.close()
 
     @asynccontextmanager

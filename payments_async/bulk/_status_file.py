@@ -67,6 +67,11 @@ class StatusFile:
             return False
         return True
 
+    def remove(self) -> None:
+        """Take it away; one that cannot be removed stays."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.path)
+
     def read(self) -> dict[str, Any] | None:
         """What it says; None when it is missing or unreadable."""
         try:

@@ -261,6 +261,17 @@ class PayoutBatch:
 
         return await export(self._ledger, path, states, accounts=accounts)
 
+    async def discard(self) -> None:
+        """Forget what was loaded: the ledger is removed when the batch is left. Only before the first `run`.
+
+        For a batch that is called off before anything was sent: the same rows, edited or under another
+        name, can then be loaded as new. A ledger that holds no batch when it is left needs no such call.
+
+        Raises:
+            LedgerRefused: a row was sent, or called off: the ledger is the record of that.
+        """
+        await self._session.discard()
+
     async def check(self) -> CheckReport:
         """Read all of the ledger and see whether it adds up: its structure, its chain, every row and sum.
 

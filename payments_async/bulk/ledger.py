@@ -19,6 +19,7 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Iter
 from functools import partial
 from typing import Concatenate, ParamSpec
 
+from sqlalchemy import or_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from .. import __version__
@@ -30,7 +31,8 @@ from ._import import Duplicates, load
 from ._ledger_reader import LedgerReader
 from ._lock import HighWater
 from ._records import Binding, Claim, Header, LedgerRow, NewRow, Outcome, Resend
-from ._states import IllegalTransition
+from ._schema import RETRIED, ROWS
+from ._states import IllegalTransition, RowState
 from ._store import Stored
 from .ledger_errors import LedgerDuplicates, LedgerRefused
 
@@ -74,6 +76,13 @@ class Ledger(LedgerReader):
             self._will_stand(await _commit.rebind(db, self._standing_now, binding, at))
 
         await self._handle.transact(work, Purpose.OUTCOME)
+
+    async def discard(self) -> None:
+        """Remove the file once it is closed. Raises LedgerRefused when a row was ever to be sent."""
+        used = or_(ROWS.c.first_intent.is_not(None), ROWS.c.state != RowState.NEW, RETRIED)
+        if await self._found(_store.reading(used, limit=1)):
+            raise LedgerRefused(self.path, None, "its rows were sent or called off: it is the record of that")
+        self._handle.forsake()
 
     async def edit(self, work: Edit, *, dry: bool = False) -> None:
         """Carry out commits as one transaction: all of them, or none. `dry`: `work` makes none.

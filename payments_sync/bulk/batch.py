@@ -236,6 +236,17 @@ class PayoutBatch:
         """
         return self._bridge.call(self._async.export, path, states=states, accounts=accounts)
 
+    def discard(self) -> None:
+        """Forget what was loaded: the ledger is removed when the batch is left. Only before the first `run`.
+
+        For a batch that is called off before anything was sent: the same rows, edited or under another
+        name, can then be loaded as new. A ledger that holds no batch when it is left needs no such call.
+
+        Raises:
+            LedgerRefused: a row was sent, or called off: the ledger is the record of that.
+        """
+        return self._bridge.call(self._async.discard)
+
     def check(self) -> CheckReport:
         """Read all of the ledger and see whether it adds up: its structure, its chain, every row and sum.
 

@@ -105,6 +105,7 @@ async def test_a_source_that_fails_leaves_nothing_behind(tmp_path: Path) -> None
         yield from new_rows(700)
         raise RuntimeError("line 702 is torn")
 
+    (tmp_path / "ledger").touch(mode=0o600)  # one that was made by this opening would be removed with it
     async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
         with pytest.raises(RuntimeError, match="line 702 is torn"):
             await ledger.import_rows(BINDING, source())

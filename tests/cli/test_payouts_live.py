@@ -106,6 +106,7 @@ def test_without_a_terminal_the_refusal_prints_the_very_options_to_pass(here: He
     refused.assert_one_message(Exit.USAGE, "a live key pays real money", "nothing was sent")
     assert refused.err.endswith(f"To pay it: {shlex.join(FLAGS).replace(chr(34), chr(39))}\n")
     assert here.sandbox.requests == []
+    assert not {path.suffix for path in Path().iterdir()} & {".ledger", ".json"}
     assert "a live key wants" not in here("run", "june.csv", "--dry-run", "--json").out
     assert here("run", "june.csv", *FLAGS).code == Exit.DONE
     assert_paid_once(here.sandbox, 6)
@@ -152,6 +153,7 @@ def test_other_rows_are_asked_about_again(here: Here) -> None:
         file.read_text().replace("r4,4.07,XOF,mtn_bj,+22990112233", "r4,4.07,XOF,mtn_bj,+22990112244")
     )
     here("run", "june.csv", "--accept-edits").assert_one_message(Exit.USAGE, "--confirm-total 'XOF 12.28'")
+    assert Path("june.csv.ledger").exists()
     assert here("run", "june.csv", *FLAGS).code == Exit.DONE
     assert_paid_once(here.sandbox, 6)
 

@@ -45,13 +45,14 @@ class Order:
             raise Ended(f"{self.ledger}: the ledger is the file itself; choose another path", Exit.USAGE)
 
 
-async def load(batch: PayoutBatch, order: Order, stage: Stage) -> None:
+async def load(batch: PayoutBatch, order: Order, stage: Stage) -> ImportReport:
     """Import the file, or see that the ledger has it. Raises BulkError."""
     options: LoadOptions = {"accept_edits": order.accept_edits, "pay_again": order.pay_again}
     with board_on(stage.console, stage.show, "Reading", as_json=stage.as_json) as board:
         source = Watched(readable(order.file, strict_amounts=order.strict_amounts), board.read)
         report = await batch.load(source, **order.reading, **options)
     _tell("Loaded", _came_to(report), report, order, stage)
+    return report
 
 
 async def preview(order: Order, stage: Stage) -> Exit:

@@ -11,7 +11,7 @@ import attrs
 from ..._auth import read_key
 from ..._runtime import SYSTEM
 from ...bulk import BatchReport, PayoutBatch, Progress
-from .._exit import Exit
+from .._exit import Ended, Exit
 from . import advice, beside
 from .board import Board, board_on
 from .certifying import Certified, certify
@@ -34,8 +34,15 @@ async def pay(order: Order, stage: Stage) -> Exit:
         PayoutBatch.open(order.ledger, client) as batch,
     ):
         stage.show.heading(order.file, f"ledger {order.ledger}")
-        await load(batch, order, stage)
-        _confirm(batch, order, stage)
+        loaded = await load(batch, order, stage)
+        try:
+            _confirm(batch, order, stage)
+        except Ended:
+            if (
+                loaded.is_new
+            ):  # nothing was ever sent under it: it would only stand in the way of the next try
+                await batch.discard()
+            raise
         return await _pay(batch, order, stage)
 
 
