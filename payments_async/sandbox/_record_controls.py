@@ -1,0 +1,66 @@
+"""The part of `Sandbox` that is about records: what a payer, a bank or the merchant's desk would do."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from contextlib import AbstractContextManager
+from decimal import Decimal
+
+from . import _control
+from ._books import PaymentEntry, payment_entry
+from ._world import World
+
+
+class RecordControls:
+    """Ends and refunds records from behind the API. Every method may be called from any thread."""
+
+    @abstractmethod
+    def present(self) -> AbstractContextManager[World]:
+        """The sandbox's insides as of now, under its lock."""
+
+    def pay(
+        self,
+        payment_id: str,
+        *,
+        method: str = _control.USUAL_METHOD,
+        phone: str | None = None,
+        country: str | None = None,
+        outcome: str | None = None,
+    ) -> PaymentEntry:
+        """A simulated payer pays a payment, named by its own id or its checkout session's.
+
+        Creates an attempt with `method` and ends it at once, or acts on the attempt that is waiting.
+        `outcome` is scenario words such as `fail:CUSTOMER_DECLINED` or `action:collect_otp`; without it the
+        creation's scenario decides, and else the payment completes. `LookupError` for an unknown id;
+        `ValueError` when the payment is not open, or the session is locked to another country or phone.
+        """
+        with self.present() as world:
+            payment = _control.pay(
+                world, payment_id, method=method, phone=phone, country=country, outcome=outcome
+            )
+            return payment_entry(payment)
+
+    def settle(self, record_id: str, outcome: str = "complete") -> None:
+        """End a payout, attempt, payment or pending refund now: `complete`, `fail:CODE` or `expire`.
+
+        `LookupError` for an unknown id, `ValueError` for a record that is final or cannot end so.
+        """
+        with self.present() as world:
+            _control.settle(world, record_id, outcome)
+
+    def hold(self, record_id: str) -> None:
+        """A payout or attempt that is under way stays as it is until it is settled.
+
+        `LookupError` for an unknown id, `ValueError` for a record that cannot end any more or has no attempt.
+        """
+        with self.present() as world:
+            _control.hold(world, record_id)
+
+    def refund(self, payment_id: str, amount: Decimal | None = None, *, pending: bool = False) -> str:
+        """Refund a completed payment from behind the API and give the refund's id.
+
+        `amount` is in major units, all that is left when None; `pending` leaves it in flight until `settle`.
+        `ValueError` when the amount exceeds what is left.
+        """
+        with self.present() as world:
+            return _control.refund(world, payment_id, amount, pending=pending).id
