@@ -19,8 +19,8 @@ _WAYS_OUT: Final[dict[type[LedgerError], str]] = {
         "time on purpose, pass --pay-again"
     ),
     LedgerOfAnotherBatch: (
-        "give the ledger's batch as --batch-id (or leave it out) to go on with it; only rows that no batch has "
-        "paid get a ledger of their own, as under another batch id the same rows are paid again"
+        "give the ledger's batch as --batch-id (or leave it out) to go on with it; only rows that no batch "
+        "has paid get a ledger of their own, as under another batch id the same rows are paid again"
     ),
     LedgerLocked: "wait for it to end, or stop it (it can be resumed); `payments payouts status` looks on",
 }
