@@ -39,12 +39,19 @@ class ExportReport:
 
 
 async def export(
-    ledger: Ledger, path: str | os.PathLike[str], states: Collection[RowState] | None, *, accounts: bool
+    ledger: Ledger,
+    path: str | os.PathLike[str],
+    states: Collection[RowState] | None,
+    *,
+    accounts: bool,
+    overwrite: bool,
 ) -> ExportReport:
     """Write rows to a file. Raises BulkError, LedgerError, ImportError or OSError; then no file appears."""
     target = Path(path)
     kind, wanted = form_of(target), None if states is None else frozenset(map(RowState, states))
     _refuse_own_files(ledger, target)
+    if not overwrite:
+        _refuse_earlier(target)
     names = set() if kind in NESTED else await _names(ledger, wanted)
     with WholeFile(target) as whole:
         form = kind(whole.file, _export_rows.columns(names))
@@ -98,6 +105,14 @@ def _refuse_own_files(ledger: Ledger, target: Path) -> None:
         raise BulkError(f"{target}: is the ledger's own file; choose another path")
     if place == ledger.path.removesuffix(".ledger") or _is_input(ledger, target):
         raise BulkError(f"{target}: is the batch's input; choose another path")
+
+
+def _refuse_earlier(target: Path) -> None:
+    """What is there may be an earlier result, and is replaced only when asked."""
+    if os.path.lexists(target):
+        raise BulkError(
+            f"{target}: is there already; name another file, or replace it by --overwrite (overwrite=True)"
+        )
 
 
 def _is_input(ledger: Ledger, target: Path) -> bool:

@@ -19,7 +19,8 @@ Record = dict[str, Any]
 
 FACTS: Final = (
     *("number", "line", "row_key", "reference", "state", "payout_id", "status", "final"),
-    *("amount", "currency", "method", "generation", "failure_code", "failure_message"),
+    *("amount", "currency", "method", "description"),
+    *("generation", "failure_code", "failure_message"),
 )
 """The columns that every export has."""
 WHOLE: Final = frozenset({"number", "line", "generation"})
@@ -51,6 +52,7 @@ def record(row: LedgerRow, *, accounts: bool) -> Record:
         "amount": as_text(row.amount),
         "currency": row.currency,
         "method": row.method,
+        "description": body.get("description"),
         "generation": known.generation,
         "failure_code": row.failure_code,
         "failure_message": row.failure_message,

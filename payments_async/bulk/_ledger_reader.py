@@ -78,7 +78,7 @@ class LedgerReader:
         await self.close()
 
     async def close(self) -> None:
-        """Wait for a commit under way, close the file, give back the lock; remove an own file without a batch."""
+        """Wait for a commit under way, close and unlock the file; one made now, without a batch, goes."""
         if self._handle.made and self.is_empty:
             self._handle.forsake()
         await self._handle.close()

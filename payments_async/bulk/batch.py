@@ -243,6 +243,7 @@ class PayoutBatch:
         *,
         states: Collection[RowState] | None = None,
         accounts: bool = False,
+        overwrite: bool = False,
     ) -> ExportReport:
         """Write the rows and what became of each to a file, which appears once it is whole (mode 0600).
 
@@ -251,15 +252,16 @@ class PayoutBatch:
                 take for a formula has an apostrophe in front.
             states: only rows in these; None for all.
             accounts: with the instruments' and customers' data, which are masked otherwise.
+            overwrite: replace a file that is there; it is refused otherwise, as it may be an earlier result.
 
         Raises:
-            BulkError: another ending, or the path is the ledger's or the input's own.
+            BulkError: another ending, a file that is there, or a path that is the ledger's or input's own.
             ImportError: Parquet's extra is not installed.
             OSError: the file cannot be written.
         """
         from ._export import export
 
-        return await export(self._ledger, path, states, accounts=accounts)
+        return await export(self._ledger, path, states, accounts=accounts, overwrite=overwrite)
 
     async def discard(self) -> None:
         """Forget what was loaded: the ledger is removed when the batch is left. Only before the first `run`.

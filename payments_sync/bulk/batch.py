@@ -220,6 +220,7 @@ class PayoutBatch:
         *,
         states: Collection[RowState] | None = None,
         accounts: bool = False,
+        overwrite: bool = False,
     ) -> ExportReport:
         """Write the rows and what became of each to a file, which appears once it is whole (mode 0600).
 
@@ -228,13 +229,20 @@ class PayoutBatch:
                 take for a formula has an apostrophe in front.
             states: only rows in these; None for all.
             accounts: with the instruments' and customers' data, which are masked otherwise.
+            overwrite: replace a file that is there; it is refused otherwise, as it may be an earlier result.
 
         Raises:
-            BulkError: another ending, or the path is the ledger's or the input's own.
+            BulkError: another ending, a file that is there, or a path that is the ledger's or input's own.
             ImportError: Parquet's extra is not installed.
             OSError: the file cannot be written.
         """
-        return self._bridge.call(self._async.export, path, states=states, accounts=accounts)
+        return self._bridge.call(
+            self._async.export,
+            path,
+            states=states,
+            accounts=accounts,
+            overwrite=overwrite,
+        )
 
     def discard(self) -> None:
         """Forget what was loaded: the ledger is removed when the batch is left. Only before the first `run`.

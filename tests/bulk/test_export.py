@@ -85,6 +85,7 @@ async def test_a_csv_says_of_each_row_what_became_of_it(desk: Desk, service: San
         "currency": "XOF",
     }
     assert (one["reference"], one["payout_id"]) == (rows[0].reference, rows[0].known.payout_id)
+    assert (one["description"], two["description"]) == ("row 1", "row 2")
     assert (one["status"], one["final"], one["generation"]) == (rows[0].service_status, "false", "0")
     assert (one["metadata.cost"], one["metadata.n"], one["metadata.ok"]) == ("=1+1", "1.50", "true")
     assert json.loads(three["metadata.nested"]) == {"a": [1, None]}
@@ -114,7 +115,7 @@ async def test_account_data_is_masked_unless_asked_for(
     assert not [secret for secret in secrets if secret in path.read_bytes()]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     async with desk.open(tmp_path / "l") as batch:
-        await batch.export(path, accounts=True)
+        await batch.export(path, accounts=True, overwrite=True)
     if name != "out.parquet":  # whose pages are compressed
         assert [secret for secret in secrets if secret in path.read_bytes()] == [*secrets]
 
@@ -153,7 +154,7 @@ async def test_only_rows_of_the_asked_states(desk: Desk, service: Sandbox, tmp_p
     *_, report = await exported(desk, service, tmp_path, name, states=["REJECTED"])
     assert (report.rows, report.totals) == (1, {"GHS": Decimal("3.01")})
     async with desk.open(tmp_path / "l") as batch:
-        none = await batch.export(tmp_path / name, states={RowState.CONFLICT})
+        none = await batch.export(tmp_path / name, states={RowState.CONFLICT}, overwrite=True)
         assert (none.rows, none.totals) == (0, {})
         with pytest.raises(ValueError, match="NONSENSE"):
             await batch.export(tmp_path / name, states=["NONSENSE"])
@@ -190,12 +191,18 @@ async def test_nothing_of_the_batchs_own_is_overwritten(desk: Desk, service: San
         for name in (source.name, "june.csv"):
             with pytest.raises(BulkError, match="the batch's input"):
                 await batch.export(tmp_path / name)
+        for name in ("link.jsonl", "june.csv"):
+            with pytest.raises(BulkError, match="the ledger's own|the batch's input"):
+                await batch.export(tmp_path / name, overwrite=True)
         for name in ("out.txt", "out"):
             with pytest.raises(BulkError, match=r"an export is \.csv"):
                 await batch.export(tmp_path / name)
         for name in ("other.csv", "other.json"):
             (tmp_path / name).write_text("an older one")
-            await batch.export(tmp_path / name)
+            with pytest.raises(BulkError, match=r"is there already.*--overwrite \(overwrite=True\)"):
+                await batch.export(tmp_path / name)
+            assert (tmp_path / name).read_text() == "an older one"
+            await batch.export(tmp_path / name, overwrite=True)
             assert "row_key" in (tmp_path / name).read_text()
 
 
@@ -213,7 +220,7 @@ async def test_a_broken_export_leaves_what_was_there(
         (tmp_path / f"{name}.part").write_text("left by a killed export")
         monkeypatch.setattr(_export_rows, "record", broken)
         with pytest.raises(OSError, match="no room"):
-            await batch.export(tmp_path / name)
+            await batch.export(tmp_path / name, overwrite=True)
         assert (tmp_path / name).read_bytes() == before
         assert sorted(os.listdir(tmp_path)) == seen
         with pytest.raises(OSError, match="nowhere"):

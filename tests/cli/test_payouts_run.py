@@ -105,6 +105,9 @@ def test_refused_rows_end_with_1_are_exported_mended_and_paid(here: Here) -> Non
     assert (row["row_key"], row["amount"], row["state"]) == ("r4", "4.07", "REJECTED")
     assert PHONE not in Path("refused.csv").read_text()
     assert stat.S_IMODE(Path("refused.csv").stat().st_mode) == 0o600
+    again = here("export", "june.csv.ledger", "refused.csv")
+    again.assert_one_message(Exit.USAGE, "refused.csv: is there already", "--overwrite")
+    assert here("export", "june.csv.ledger", "refused.csv", "--overwrite").code == Exit.DONE
     told = here("export", "june.csv.ledger", "all.jsonl", "--accounts", "--json")
     assert told.step("exported")["rows"] == 6
     assert Path("all.jsonl").read_text().count(PHONE) == 6

@@ -32,6 +32,7 @@ def export(
     *,
     state: States = None,
     accounts: Flag = False,
+    overwrite: Flag = False,
     json: Json = False,
 ) -> int:
     """Write the rows of a ledger, and what became of each, to OUT (.csv, .json, .jsonl, .parquet).
@@ -48,13 +49,16 @@ def export(
         Only rows in this state; repeat it for more.
     accounts
         With the recipients' names and account numbers, which are masked otherwise.
+    overwrite
+        Replace OUT when it is there; else it is refused.
     json
         One JSON object instead of text.
     """
     from .looking import export
     from .working import perform
 
-    return perform(lambda stage: export(ledger, out, state, stage, accounts=accounts), as_json=json)
+    options = {"accounts": accounts, "overwrite": overwrite}
+    return perform(lambda stage: export(ledger, out, state, stage, **options), as_json=json)
 
 
 @payouts.command

@@ -99,14 +99,14 @@ async def check(ledger: str, stage: Stage) -> Exit:
 
 
 async def export(
-    ledger: str, path: str, states: Sequence[str] | None, stage: Stage, *, accounts: bool
+    ledger: str, path: str, states: Sequence[str] | None, stage: Stage, *, accounts: bool, overwrite: bool
 ) -> Exit:
     """Write the rows and what became of each. Raises Ended or BulkError; then no file appears."""
     wanted = None if states is None else {RowState(state.upper().replace("-", "_")) for state in states}
     async with PayoutBatch.open(ledger) as batch:
         try:
             with waiting("Writing the rows", stage):
-                report = await batch.export(path, states=wanted, accounts=accounts)
+                report = await batch.export(path, states=wanted, accounts=accounts, overwrite=overwrite)
         except OSError as error:
             told = f"{path} cannot be written ({error.strerror}); make room or name another place"
             raise Ended(told, Exit.USAGE) from None
