@@ -192,7 +192,7 @@ async def test_nothing_of_the_batchs_own_is_overwritten(desk: Desk, service: San
             with pytest.raises(BulkError, match="the batch's input"):
                 await batch.export(tmp_path / name)
         for name in ("link.jsonl", "june.csv"):
-            with pytest.raises(BulkError, match="the ledger's own|the batch's input"):
+            with pytest.raises(BulkError, match=r"the ledger's own|the batch's input"):
                 await batch.export(tmp_path / name, overwrite=True)
         for name in ("out.txt", "out"):
             with pytest.raises(BulkError, match=r"an export is \.csv"):
