@@ -14,6 +14,7 @@ from ._console import answer_console
 from ._core import Core
 from ._default import default_scenario
 from ._deliver import Door, Wires
+from ._hosts import refuse_foreign
 from ._insides import Insides
 from ._limits import SandboxLimits
 from ._operations import PREFIX
@@ -201,4 +202,6 @@ class Sandbox(Insides, RuleControls, RecordControls):
 
     def _serve(self, request: Request) -> Answer | Stream:
         """Answer what came in: for the console the pages and controls, for the API the core."""
+        if foreign := refuse_foreign(request, self.origin):
+            return foreign
         return answer_console(self, request) if request.path.startswith(CONSOLE) else self._answer(request)

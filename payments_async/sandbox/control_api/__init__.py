@@ -5,6 +5,5 @@ and which words are near. Only this machine's own programs and pages may ask: Ho
 """
 
 from ._dispatch import answer_control
-from ._guard import Refusal, check_host
 
-__all__ = ["Refusal", "answer_control", "check_host"]
+__all__ = ["answer_control"]

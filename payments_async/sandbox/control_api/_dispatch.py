@@ -11,7 +11,7 @@ from .._json import JsonObject, decode_object, encode
 from .._scenarios import UnknownWord
 from .._values import Answer, Request, Stream
 from ._call import ControlCall, Made
-from ._guard import Refusal, check_host, check_origin, read_body
+from ._guard import Refusal, check_origin, read_body
 from ._routes import ROUTES, Route
 from ._stream import open_stream
 
@@ -41,9 +41,7 @@ def answer_control(sandbox: Sandbox, request: Request) -> Answer | Stream:
 
 def _answer_or_refusal(sandbox: Sandbox, request: Request) -> Answer | Stream:
     try:
-        origin = sandbox.origin
-        check_host(request, origin)
-        check_origin(request, origin)
+        check_origin(request, sandbox.origin)
         return _answer(sandbox, request)
     except Refusal as refusal:
         return _said(refusal.status, {"message": refusal.message, **_near(refusal.message), **refusal.extra})

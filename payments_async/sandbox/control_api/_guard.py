@@ -1,17 +1,19 @@
-"""Who may ask: programs of this machine and the sandbox's own pages, no page of another site."""
+"""Who may ask: programs of this machine and the sandbox's own pages, no page of another site.
+
+Under which names it may be asked is looked at before, for every address of the server (`_hosts`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
+from .._hosts import own_hosts
 from .._json import JsonObject, decode_object
 from .._values import Refused, Request
 
 LARGEST = 65_536
 """Bytes of a request body."""
 
-_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _FOREIGN = frozenset({"cross-site", "same-site"})
 
 
@@ -25,30 +27,14 @@ class Refusal(Exception):
         self.extra = extra or {}
 
 
-def check_host(request: Request, origin: str) -> None:
-    """`Refusal` 403 unless Host names this server: another name may be one that was rebound to it.
-
-    Browsers always send Host; what sends none is a program in this process.
-    """
-    host = request.headers.get("host")
-    if host is not None and host.lower() not in _own_hosts(origin):
-        raise Refusal(403, "This Host is not the sandbox's own; open it as http://127.0.0.1 with its port.")
-
-
 def check_origin(request: Request, origin: str) -> None:
     """`Refusal` 403 for a request that another site's page sent."""
     sender = request.headers.get("origin")
-    own = {f"http://{host}" for host in _own_hosts(origin)}
+    own = {f"http://{host}" for host in own_hosts(origin)}
     if sender is not None and sender.lower() not in own:
         raise Refusal(403, "Another site's page may not control the sandbox (Origin).")
     if request.headers.get("sec-fetch-site") in _FOREIGN:
         raise Refusal(403, "Another site's page may not control the sandbox (Sec-Fetch-Site).")
-
-
-def _own_hosts(origin: str) -> set[str]:
-    parts = urlsplit(origin)
-    port = f":{parts.port}" if parts.port else ""
-    return {parts.netloc, *(name + port for name in _NAMES)}
 
 
 def read_body(request: Request) -> JsonObject:
