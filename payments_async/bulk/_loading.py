@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
-from typing import Final
+from difflib import get_close_matches
+from typing import Any, Final
 
 import attrs
 
@@ -55,6 +56,17 @@ class Wishes:
         """A reading of a source."""
         path = self.rejects if rejects else None
         return Reading(source, prefix=self.reference_prefix, proofs=self.proofs, rejects=path)
+
+
+def wishes_of(options: Mapping[str, Any]) -> Wishes:
+    """The wishes that options say. Raises TypeError naming one that there is not, and BulkError."""
+    known = attrs.fields_dict(Wishes)
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
+            raise TypeError(f"there is no option {name!r} for reading an input; {hint}")
+    return Wishes(**options)
 
 
 def source_of(given: Input, *, strict_amounts: bool) -> Source:

@@ -10,7 +10,7 @@ from ._closing import Displacement, Place, Tally, displacement
 from ._evidence import testify
 from ._service import Service
 from ._states import RowState
-from ._walk import scan, search
+from ._walk import pages, search
 from ._witness import Witness
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ async def _sees_own(ledger: Ledger, service: Service) -> bool:
 
 async def _sees_unrecorded(ledger: Ledger, service: Service) -> bool:
     """Whether the list shows a payout that answers, in all that was asked for, to a row under way."""
-    async for page, _ in scan(service):
+    async for page in pages(service):
         shown = {payout.reference: payout for payout in page if payout.reference is not None}
         rows = [row for row in await ledger.by_references(shown) if row.state in _OPEN]
         if any(testify(row, shown[row.reference]) is Witness.EQUAL for row in rows):

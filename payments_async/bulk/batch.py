@@ -95,7 +95,7 @@ class PayoutBatch:
         """
         from . import _loading
 
-        wishes = _loading.Wishes(**options)
+        wishes = _loading.wishes_of(options)
         rows = _loading.source_of(source, strict_amounts=wishes.strict_amounts)
         report = await _loading.load(self._ledger, self._service.place, rows, wishes)
         self._session.tell(running=self._work.under_way)
@@ -116,7 +116,7 @@ class PayoutBatch:
         """
         from . import _loading, _preview
 
-        wishes = _loading.Wishes(**options)
+        wishes = _loading.wishes_of(options)
         rows = _loading.source_of(source, strict_amounts=wishes.strict_amounts)
         async with self._session.look() as ledger:
             return await _preview.preview(self._session.path, ledger, self._session.place, rows, wishes)

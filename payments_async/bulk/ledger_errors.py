@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ._records import Duplicate
 
 _TOLD = 5
+_BRIEF = 12
 
 
 class LedgerError(BulkError):
@@ -115,12 +116,14 @@ class LedgerMismatch(LedgerError):
     subject: ClassVar[str] = "batch"
 
     def __init__(self, path: str, *, recorded: str, given: str, told: Sequence[str] = ()) -> None:
-        problem = f"its {self.subject} is {recorded}, and this run's is {given}"
-        super().__init__(path, "; ".join([problem, *told]))
+        super().__init__(path, "; ".join([self._told(recorded, given), *told]))
         self.recorded = recorded
         """What the ledger was begun with."""
         self.given = given
         """What this run was given."""
+
+    def _told(self, recorded: str, given: str) -> str:
+        return f"its {self.subject} is {recorded}, and this run's is {given}"
 
 
 class LedgerOfAnotherBatch(LedgerMismatch):
@@ -186,6 +189,10 @@ class LedgerOfAnotherInput(LedgerMismatch):
         """The first rows that differ; with `accept_edits`, the first whose edits cannot be accepted."""
         self.total = total
         """How many such rows there are in all."""
+
+    def _told(self, recorded: str, given: str) -> str:
+        """The beginnings of the hashes: which rows differ is what is to be read."""
+        return super()._told(f"{recorded[:_BRIEF]}…", f"{given[:_BRIEF]}…")
 
 
 class InputPaidElsewhere(LedgerError):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from payments_async.bulk.errors import BulkError
+from payments_async.bulk.ledger_errors import LedgerOfAnotherInput
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import items
 from tests.support.desks import Desk
@@ -50,3 +51,27 @@ async def test_a_batch_has_the_name_it_is_given(
         assert (await batch.preview(items(1), batch_id=name)).batch_id == name
         assert (await batch.load(items(1), batch_id=name)).batch_id == name
         assert (await batch.load(items(1))).batch_id == name
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [("acept_edits", "did you mean accept_edits"), ("x", "there are: accept_edits, batch_id")],
+)
+async def test_an_option_that_there_is_not_is_told_with_its_neighbour(
+    desk: Desk, service: Sandbox, tmp_path: Path, option: str, told: str
+) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        for reads in (batch.load, batch.preview):
+            with pytest.raises(TypeError, match=told):
+                await reads(items(1), **{option: True})
+
+
+async def test_an_edited_input_is_told_by_the_beginnings_of_its_hashes(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(1), batch_id="june")
+        with pytest.raises(LedgerOfAnotherInput) as edited:
+            await batch.load(items(2), batch_id="june")
+    assert f"its input is {edited.value.recorded[:12]}…, and" in str(edited.value)
+    assert edited.value.recorded not in str(edited.value)
