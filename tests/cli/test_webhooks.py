@@ -179,7 +179,6 @@ def test_what_is_no_delivery_is_answered_and_told(
 ) -> None:
     def look(url: str) -> None:
         assert [send(url, body) for body in (b"no json", b"[1]", b"[" * 200_000)] == [200] * 3
-        assert send(url, None) == 501
         host, port = url.removeprefix("http://").removesuffix("/").split(":")
         for length, status in (("x", b"411"), (str(LARGEST + 1), b"413"), ("9" * 5000, b"413")):
             with socket.create_connection((host, int(port))) as line:
@@ -240,6 +239,74 @@ def test_nothing_a_stranger_writes_moves_the_terminal() -> None:
     )
     assert (letter.event, letter.record, letter.status, letter.amount) == ("?[2J?payout", "7", "", "5.10")
     assert len(read_letter(json.dumps({"event": "x" * 5000}).encode()).event) < 200
+
+
+def test_an_amount_keeps_the_space_that_does_not_break(
+    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def look(url: str) -> None:
+        with Sandbox(clock=VirtualClock.frozen()) as sandbox:
+            create(sandbox, webhook_url=url, amount=10.1, currency="GHS", method="mobile_money")
+            sandbox.wait_for_webhooks()
+
+    for options in ([], ["--json"]):
+        meanwhile(look)
+        assert main(["webhooks", "listen", *options]) == Exit.DONE
+    out = capsys.readouterr().out
+    assert "pending  GHS\N{NO-BREAK SPACE}10.10\n" in out
+    assert lines(out.splitlines()[-1])[0]["amount"] == "GHS\N{NO-BREAK SPACE}10.10"
+
+
+def test_a_word_that_is_none_stands_in_quotes_and_is_short(
+    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lie = {"event": "payout.completed  po_1  completed", "payout": {"id": "x" * 80, "amount": "5" * 80}}
+    meanwhile(lambda url: None if send(url, json.dumps(lie).encode()) == 200 else pytest.fail("not taken"))
+    assert main(["webhooks", "listen"]) == Exit.DONE
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert told.endswith(f'"payout.completed  po_1  completed"  "{"x" * 40}…"    {"5" * 40}')
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT"])
+def test_other_methods_are_told_what_comes_here(meanwhile: Meanwhile, method: str) -> None:
+    answers: list[tuple[int, str | None, bytes]] = []
+
+    def look(url: str) -> None:
+        with pytest.raises(HTTPError) as refused, urlopen(Request(url, method=method)):
+            pass
+        with refused.value as answer:
+            answers.append((answer.code, answer.headers["Allow"], answer.read()))
+
+    meanwhile(look)
+    assert main(["webhooks", "listen"]) == Exit.DONE
+    told = b"" if method == "HEAD" else b"Webhooks arrive here, by POST.\n"
+    assert answers == [(405, "POST", told)]
+
+
+def test_what_is_no_http_is_answered_without_a_page(meanwhile: Meanwhile) -> None:
+    def look(url: str) -> None:
+        host, port = url.removeprefix("http://").removesuffix("/").split(":")
+        with socket.create_connection((host, int(port))) as line:
+            line.sendall(b"POST / / HTTP/1.0\r\n\r\n")
+            head, _, body = line.makefile("rb").read().partition(b"\r\n\r\n")
+        assert (head[:13], body) == (b"HTTP/1.0 400 ", b"")
+
+    meanwhile(look)
+    assert main(["webhooks", "listen"]) == Exit.DONE
+
+
+def test_only_a_listener_that_passes_nothing_on_says_that_nobody_acts(meanwhile: Meanwhile) -> None:
+    marks: list[str | None] = []
+
+    def look(url: str) -> None:
+        with urlopen(Request(url, b"{}")) as answer:
+            marks.append(answer.headers["X-Sandbox-Listener"])
+
+    meanwhile(look)
+    assert main(["webhooks", "listen"]) == Exit.DONE
+    with serving(Receiver(0, lambda *_: 200)) as receiver:
+        assert main(["webhooks", "listen", "--forward", receiver.url]) == Exit.DONE
+    assert marks == ["1", None]
 
 
 def test_only_what_is_known_to_be_harmless_is_shown() -> None:

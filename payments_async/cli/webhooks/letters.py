@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -36,6 +38,8 @@ _PLAIN: Final = _KINDS | {
     "to_currency",
 }
 _LONGEST: Final = 120
+_WORD: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_SHOWN: Final = 40
 
 
 @attrs.frozen
@@ -74,7 +78,19 @@ def read_letter(body: bytes) -> Letter:
 def _line(value: object) -> str:
     """A text for a terminal: without anything that could move its cursor."""
     text = "" if value is None or isinstance(value, dict | list) else str(value)
-    return "".join(each if each.isprintable() else "?" for each in text)[:_LONGEST]
+    return "".join(each if _is_plain(each) else "?" for each in text[:_LONGEST])
+
+
+def _is_plain(character: str) -> bool:
+    # a space of any width is no control: amounts hold one that does not break
+    return character.isprintable() or unicodedata.category(character) == "Zs"
+
+
+def quoted(text: str) -> str:
+    """A word as it is; anything else in quotes and short, as it may be made to look like more."""
+    if not text or _WORD.fullmatch(text):
+        return text
+    return f'"{text}"' if len(text) <= _SHOWN else f'"{text[:_SHOWN]}…"'
 
 
 def masked(value: object, name: str = "", shown: frozenset[str] | None = None) -> object:

@@ -11,13 +11,16 @@ from typing import Final
 from ...errors import ConfigurationError
 from .._exit import Exit
 from .._show import Show, show_for
-from .letters import Letter, read_letter
+from .letters import Letter, quoted, read_letter
 from .passing import Place, post, read_place
 from .receiving import Receiver, Take
 
 USUAL_PORT: Final = 7789
 
 _NO_ANSWER: Final = 502
+_AMOUNT: Final = 40
+"""Characters of an amount that are shown."""
+
 _PASSED_ON: Final = ("content-type", "user-agent", "x-payment-event", "x-payment-id")
 
 
@@ -27,7 +30,7 @@ def listen(port: int | None, forward: str | None, *, as_json: bool) -> Exit:
     desk = Desk(show_for(as_json=as_json), place)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
-        with suppress(KeyboardInterrupt), _opened(port, desk.take) as receiver:
+        with suppress(KeyboardInterrupt), _opened(port, desk.take, only_listens=place is None) as receiver:
             desk.open(receiver.url, forward)
             serve(receiver)
     finally:
@@ -40,13 +43,13 @@ def serve(receiver: Receiver) -> None:
     receiver.serve_forever()
 
 
-def _opened(port: int | None, take: Take) -> Receiver:
+def _opened(port: int | None, take: Take, *, only_listens: bool) -> Receiver:
     try:
-        return Receiver(USUAL_PORT if port is None else port, take)
+        return Receiver(USUAL_PORT if port is None else port, take, only_listens=only_listens)
     except OSError as refused:
         if port is not None:
             raise ConfigurationError(f"port {port} cannot be had: {refused.strerror}") from refused
-    return Receiver(0, take)
+    return Receiver(0, take, only_listens=only_listens)
 
 
 class Desk:
@@ -78,7 +81,8 @@ class Desk:
         return status
 
     def _tell(self, letter: Letter) -> None:
-        text = f"{letter.event}  {letter.record}  {letter.status}  {letter.amount}"
+        words = (quoted(word) for word in (letter.event, letter.record, letter.status))
+        text = "  ".join((*words, letter.amount[:_AMOUNT]))
         self._show.step(
             "Received",
             "what is not a JSON object" if letter.body is None else text,
