@@ -41,8 +41,8 @@ class BatchReport(Progress):
     """0 every row created · 1 complete otherwise · 2 the service refused the key, or is not at this address ·
     3 rows in doubt · 75 stopped, can be resumed (`resumable` says when).
 
-    When the payouts were followed, 0 says that each of them arrived, 1 that some failed, and 75 also that
-    some are not final yet.
+    1 also when payouts are known to have failed. When the payouts were followed, 0 says that each of them
+    arrived, and 75 also that some are not final yet.
     """
     stopped: str | None = None
     """Why the work ended early; None when it did not."""
@@ -94,7 +94,7 @@ def report_of(
     ends: Ends | None = None,
     followed: bool = False,
 ) -> BatchReport:
-    """The report that a ledger gives. `followed`: the exit code is for how the payouts ended, too."""
+    """The report that a ledger gives. `followed`: payouts that are not final yet leave it unfinished."""
     tally, ends = Tally.of(totals), ends or Ends({}, 0)
     report = BatchReport(
         _counts(tally),
@@ -117,6 +117,5 @@ def _ended(report: BatchReport, stop: Stop | None, *, followed: bool) -> BatchRe
     if not report.complete or (followed and report.awaited):
         code = _closing.stopped_code(stop) if report.complete else report.exit_code
         return attrs.evolve(report, exit_code=code, resumable=_closing.resumable(stop))
-    failed = followed and report.failed
-    code = _closing.SOME_REFUSED if failed else report.exit_code
+    code = _closing.SOME_REFUSED if report.failed else report.exit_code
     return attrs.evolve(report, exit_code=code, stopped=None)

@@ -69,3 +69,15 @@ def test_rows_that_are_left_are_told_beside_those_that_are_begun_anew(here: Here
     told = done.step("retry")
     assert (done.code, len(told["rows"])) == (Exit.REFUSED, 2)
     assert [left["reason"] for left in told["left"]] == ["its payout is completed"]
+
+
+def test_payouts_that_are_known_to_have_failed_end_every_later_run_with_1(here: Here) -> None:
+    payouts_file(here.folder, 3)
+    here.sandbox.on("payouts.create", amount="2.07").outcome("fail:RECIPIENT_ERROR immediate")
+    here.sandbox.on("payouts.create").outcome("complete immediate")
+    assert here("run", "june.csv", "--wait-final", "30s").code == Exit.REFUSED
+    again = here("run", "june.csv")
+    end = again.step("finished")
+    assert (again.code, end["exit_code"], end["failed"], end["ok"]) == (Exit.REFUSED, 1, 1, False)
+    assert "1 payout failed for good" in again.err
+    assert here("status", "june.csv.ledger", "--json").step("batch")["exit_code"] == 1

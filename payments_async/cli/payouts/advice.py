@@ -39,7 +39,8 @@ def after_run(
     """
     if code in (2, 75):
         goes_on = _MENDED if code == 2 else _LIMITED if stopped and "--max-" in stopped else _GOES_ON
-        parts = [f"{_stopped(stopped)} {_unsure(figures.counts['in_flight'])}{goes_on}"]
+        ended = f"{_stopped(stopped)} {_unsure(figures.counts['in_flight'])}{goes_on}"
+        parts = [ended, _failed(failed, ledger)]
     elif code == 3:
         parts = [doubtful(figures.counts["in_doubt"], ledger), _failed(failed, ledger)]
     elif code == 1:

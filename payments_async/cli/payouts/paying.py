@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from .._show import Json
 from .family import payouts
-from .options import Amount, Concurrency, Duration, Flag, Path, Rows, Share, Totals, Url
+from .options import Amount, Concurrency, Delimiter, Duration, Flag, Path, Rows, Share, Totals, Url
 
 
 @payouts.command
@@ -23,6 +23,7 @@ def run(
     skip_invalid: Flag = False,
     rejects: Path | None = None,
     strict_amounts: Flag = False,
+    delimiter: Delimiter = None,
     accept_edits: Flag = False,
     pay_again: Flag = False,
     confirm_total: Totals = None,
@@ -40,8 +41,8 @@ def run(
     Each row is paid at most once, whatever dies and whenever: stop it, kill it, run it again. The API key
     comes from PAYMENTS_API_KEY. A live key asks for the total to be typed back before the first payout.
 
-    Exit codes: 0 every row created, 1 complete with rows refused, 2 nothing can be sent until what the
-    message says is mended, 3 rows in doubt, 75 stopped, and the same command goes on.
+    Exit codes: 0 every row created, 1 complete with rows refused or payouts that failed, 2 nothing can be
+    sent until what the message says is mended, 3 rows in doubt, 75 stopped, and the same command goes on.
 
     Parameters
     ----------
@@ -62,6 +63,8 @@ def run(
         Where to write the rows with faults.
     strict_amounts
         Refuse amounts of more than 15 digits, which are otherwise warned about.
+    delimiter
+        What stands between the cells of a CSV file: one sign, such as ";", or `tab`; a comma unless given.
     accept_edits
         The file was edited since: take the corrected rows that were not paid yet.
     pay_again
@@ -96,6 +99,7 @@ def run(
         base_url=base_url,
         confirm_total=confirm_total or (),
         strict_amounts=strict_amounts,
+        delimiter=delimiter,
         dry_run=dry_run,
         accept_edits=accept_edits,
         pay_again=pay_again,

@@ -116,7 +116,8 @@ def _tell_paid(before: Figures, after: Figures, seconds: float, stage: Stage) ->
 
 
 def _tell_end(report: BatchReport, certified: Certified, code: Exit, order: Order, stage: Stage) -> Exit:
-    figures, clean = figures_of(report), None if code is Exit(report.exit_code) else certified.is_clean
+    figures = figures_of(report)
+    clean = None if advice.refused(figures.counts, order.ledger) else certified.is_clean
     todo = advice.after_run(figures, code, report.stopped, order.ledger, failed=report.failed, clean=clean)
     _tell_finals(report, stage)
     stage.show.picture(standing(figures))

@@ -42,7 +42,7 @@ async def reconcile(ledger: str, path: str | None, base_url: str | None, stage: 
         report = batch.status()
         written = keep(certificate, path or beside.certificate_of(ledger), stage)
     figures, code = figures_of(report), Exit(report.exit_code)
-    if code is Exit.DONE and (report.failed or not certificate.is_clean):
+    if code is Exit.DONE and not certificate.is_clean:
         code = Exit.REFUSED
     stage.show.picture(standing(figures))
     todo = advice.after_run(figures, code, None, ledger, failed=report.failed, clean=certificate.is_clean)
