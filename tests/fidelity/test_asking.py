@@ -8,7 +8,7 @@ import pytest
 
 from tests.fidelity.asking import WAIVED, ask
 
-EXAMPLES = 8
+EXAMPLES = 4
 """For each operation and phase. `python -m tests.campaigns.asking 1000` asks for longer."""
 
 

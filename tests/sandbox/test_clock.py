@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -127,3 +128,14 @@ async def test_a_sleeper_of_a_frozen_clock_wakes_when_the_clock_goes_on() -> Non
     await asyncio.sleep(0)
     clock.set_speed(1_000_000)
     await asyncio.wait_for(sleeping, 10)
+
+
+def test_a_day_over_a_thousand_open_records_takes_less_than_a_second() -> None:
+    api = Api(sandbox := Sandbox(clock=VirtualClock.frozen()), sandbox.api_key)
+    for number in range(500):
+        api.payout(scenario=f"complete after={number * 170}s")
+        api.intent(scenario=f"complete after={number * 170}s")
+    began = time.process_time()
+    changes = sandbox.advance(86_400)
+    assert time.process_time() - began < 1
+    assert len({change.id for change in changes}) >= 1_000

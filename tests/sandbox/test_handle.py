@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import payments_async.sandbox
-from payments_async.sandbox import Sandbox, VirtualClock, _sandbox
+from payments_async.sandbox import Sandbox, VirtualClock, _insides
 from tests.sandbox.api import Api
 
 SOURCES = sorted(Path(payments_async.sandbox.__file__).parent.glob("*.py"))
