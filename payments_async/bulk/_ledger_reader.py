@@ -122,7 +122,7 @@ class LedgerReader:
     @property
     def _standing_now(self) -> Standing:
         if self._standing is None:
-            raise LedgerMissing(self.path, "holds no batch yet")
+            raise LedgerMissing(self.path, "holds no batch yet: `load` comes first")
         return self._standing
 
     def require(self, binding: Binding, *, other_key: bool = False, other_input: bool = False) -> None:

@@ -141,9 +141,9 @@ async def test_an_input_without_rows_is_a_batch_that_is_done(tmp_path: Path) -> 
 async def test_before_the_import_there_is_nothing_to_ask(tmp_path: Path) -> None:
     async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
         for question in ("header", "totals", "head"):
-            with pytest.raises(LedgerMissing, match="holds no batch yet"):
+            with pytest.raises(LedgerMissing, match="holds no batch yet: `load` comes first"):
                 getattr(ledger, question)
-        with pytest.raises(LedgerMissing, match="holds no batch yet"):
+        with pytest.raises(LedgerMissing, match="holds no batch yet: `load` comes first"):
             await ledger.claim(1)
 
 
