@@ -211,3 +211,20 @@ def test_a_command_that_is_ended_by_sigterm_has_kept_everything(tmp_path: Path) 
     sandbox = Sandbox(state=tmp_path / "state.db")
     assert len(sandbox.books.payouts(reference="r-1")) == 1
     sandbox.stop()
+
+
+def test_the_key_is_another_one_each_time_unless_a_seed_is_given(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys: list[str] = []
+    monkeypatch.setattr(serving, "USUAL_PORT", None)
+
+    def look(about: dict[str, str], client: Payments) -> None:
+        assert client.payouts.list(page_size=1) is not None
+        keys.append(about["api_key"])
+
+    for arguments in ([], [], ["--seed", "7"], ["--seed", "7"], ["--seed", "0"]):
+        serve(arguments, look)
+    assert len(set(keys)) == 4
+    assert keys[2] == keys[3]
+    assert keys[4] == Sandbox().api_key

@@ -18,6 +18,7 @@ from .._show import Json
 Port = Annotated[int | None, Parameter(validator=Number(gte=1, lte=65_535))]
 ProfileName = Literal["observed", "strict", "alternate", "hostile"]
 Speed = Annotated[float, Parameter(validator=Number(gte=0, lte=1_000_000))]
+Seed = Annotated[int | None, Parameter(validator=Number(gte=0))]
 Hosts = Annotated[tuple[str, ...], Parameter(negative=())]
 
 sandbox: Final = App(name="sandbox")
@@ -32,6 +33,7 @@ def serve(
     speed: Speed = 1.0,
     state: Path | None = None,
     allow_webhooks_to: Hosts = (),
+    seed: Seed = None,
     json: Json = False,
 ) -> int:
     """Start the simulated service and keep it until Ctrl-C.
@@ -55,13 +57,16 @@ def serve(
     allow_webhooks_to
         A host besides this machine and its private networks that webhooks may go to; may be
         given again.
+    seed
+        What its key and identifiers are drawn from: the same for the same seed, and so known to
+        others; drawn by chance unless given. A state that exists keeps its own.
     json
         One JSON object instead of text.
     """
     from .opening import Wishes  # brings the sandbox along
     from .serving import serve
 
-    return serve(Wishes(port, profile, scenario, speed, state, allow_webhooks_to), as_json=json)
+    return serve(Wishes(port, profile, scenario, speed, state, allow_webhooks_to, seed), as_json=json)
 
 
 @sandbox.command(name="exec")
@@ -75,6 +80,7 @@ def execute(
     speed: Speed = 1.0,
     state: Path | None = None,
     allow_webhooks_to: Hosts = (),
+    seed: Seed = None,
 ) -> int:
     """Run a command with a simulated service of its own: `payments sandbox exec -- python first.py`.
 
@@ -99,8 +105,12 @@ def execute(
         A file in which records, keys and time outlive it.
     allow_webhooks_to
         A further host that webhooks may go to; may be given again.
+    seed
+        What its key and identifiers are drawn from; chance unless given.
     """
     from .executing import execute
     from .opening import Wishes
 
-    return execute([command, *arguments], Wishes(port, profile, scenario, speed, state, allow_webhooks_to))
+    return execute(
+        [command, *arguments], Wishes(port, profile, scenario, speed, state, allow_webhooks_to, seed)
+    )

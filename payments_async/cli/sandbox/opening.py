@@ -9,12 +9,14 @@ from typing import Final
 
 import attrs
 
+from ..._runtime import SYSTEM
 from ...errors import ConfigurationError
 from ...sandbox import Sandbox, StateError, UnknownWord, VirtualClock
 from ...sandbox.webhooks._guard import read_allowed
 
 USUAL_PORT: Final = 7788
 INSPECTOR: Final = "/_sandbox/"
+_SEED_BYTES: Final = 32
 
 
 @attrs.frozen
@@ -27,6 +29,8 @@ class Wishes:
     speed: float = 1.0
     state: Path | None = None
     allow_webhooks_to: tuple[str, ...] = ()
+    seed: int | None = None
+    """None for chance: a key that anybody can work out would protect nothing."""
 
 
 @contextmanager
@@ -75,6 +79,7 @@ def _made(wishes: Wishes, port: int | None) -> Sandbox:
         raise ConfigurationError(str(no_host)) from no_host
     return Sandbox(
         profile=wishes.profile,
+        seed=int.from_bytes(SYSTEM.token(_SEED_BYTES)) if wishes.seed is None else wishes.seed,
         port=port,
         clock=VirtualClock(speed=wishes.speed),
         scenario=wishes.scenario,
