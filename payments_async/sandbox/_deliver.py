@@ -29,6 +29,9 @@ AT_ONCE = 16
 _ANSWER_BYTES = 65_536
 """How much of an answer is read, so that the receiver can finish; none of it is used."""
 
+LISTENER = "X-Sandbox-Listener"
+"""In an answer: its sender only looks at deliveries, as `payments webhooks listen` does."""
+
 _REST = 0.01
 """Sandbox seconds between two looks at what time alone has brought."""
 
@@ -55,6 +58,8 @@ class Door:
         self._wires = wires
         self._allowed = allowed
         self._resolve = resolve or look_up
+        self.own: tuple[str, int] | None = None
+        """Where the sandbox itself listens: no delivery goes there, and to its controls least of all."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._poked = asyncio.Event()
         self._is_poked = False
@@ -122,9 +127,10 @@ class Door:
         at, started = self._wires.now(), loop.time()
         status: int | None = None
         error: str | None = None
+        only_listened = False
         try:
             async with asyncio.timeout(TIMEOUT):
-                status = await self._send(webhook)
+                status, only_listened = await self._send(webhook)
         except NotSent as refused:
             self._tell(webhook.id, refused)
             return
@@ -133,7 +139,7 @@ class Door:
         if status is not None and 300 <= status < 400:
             error = "a redirect is not followed"
         seconds = round(loop.time() - started, 6)
-        self._tell(webhook.id, WebhookTry(at, seconds, status, error))
+        self._tell(webhook.id, WebhookTry(at, seconds, status, error, only_listened))
 
     def _tell(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
         self._wires.report(webhook_id, result)
@@ -141,19 +147,21 @@ class Door:
             event.set()
         asyncio.get_running_loop().call_soon(self.poke)  # once there is room for another
 
-    async def _send(self, webhook: Webhook) -> int:
-        """The status of the answer; `NotSent` when the address may not be sent to."""
+    async def _send(self, webhook: Webhook) -> tuple[int, bool]:
+        """The answer's status, and whether a mere listener gave it; `NotSent` when nobody may be asked."""
         target = read_target(webhook.url, self._allowed)
         addresses = target.addresses
         if not addresses:
             found = await self._resolve(target.host, target.port)
             addresses = judged(target.host, found, self._allowed)
+        if any((address, target.port) == self.own for address in addresses):
+            raise NotSent("the address is the sandbox's own: nothing there receives webhooks")
         for address in addresses[:-1]:
             with suppress(aiohttp.ClientConnectorError):
                 return await self._post(webhook, target, address)
         return await self._post(webhook, target, addresses[-1])
 
-    async def _post(self, webhook: Webhook, target: Target, address: str) -> int:
+    async def _post(self, webhook: Webhook, target: Target, address: str) -> tuple[int, bool]:
         host = f"[{address}]" if ":" in address else address
         async with self._opened().post(
             URL(f"{target.scheme}://{host}:{target.port}{target.path}", encoded=True),
@@ -165,7 +173,7 @@ class Door:
             left = _ANSWER_BYTES
             while left > 0 and (chunk := await response.content.read(left)):
                 left -= len(chunk)
-            return response.status
+            return response.status, LISTENER in response.headers
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -47,6 +47,8 @@ class Tried:
     told: str | None
     """Why it is no success, where the status does not tell."""
     forged: bool = False
+    only_listened: bool = False
+    """Whether its receiver said that nothing acts on it."""
 
     @property
     def accepted(self) -> bool:

@@ -84,6 +84,7 @@ class Server:
         self._door = door
         self._socket = listen(port)
         self.port: int = self._socket.getsockname()[1]
+        door.own = (HOST, self.port)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name=f"sandbox-{self.port}", daemon=True)

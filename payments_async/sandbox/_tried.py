@@ -13,5 +13,12 @@ def tried(webhook: Webhook, result: WebhookTry | NotSent, now: float) -> Tried:
         (None, str(result), now) if isinstance(result, NotSent) else (result.status, result.error, result.at)
     )
     return Tried(
-        at, webhook.id, webhook.record_id, webhook.event, status, told, forged=webhook.origin == "forged"
+        at,
+        webhook.id,
+        webhook.record_id,
+        webhook.event,
+        status,
+        told,
+        forged=webhook.origin == "forged",
+        only_listened=isinstance(result, WebhookTry) and result.only_listened,
     )

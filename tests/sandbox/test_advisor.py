@@ -285,10 +285,12 @@ def test_live_operations_beside_normal_reads_are_not(api: Api, sandbox: Sandbox)
 # --- trust --------------------------------------------------------------------------------------
 
 
-def told(sandbox: Sandbox, record: str, event: str, status: int | None = 204) -> list[Entry]:
+def told(
+    sandbox: Sandbox, record: str, event: str, status: int | None = 204, *, only_listened: bool = False
+) -> list[Entry]:
     """The journal, with a try of a webhook at its end, and a minute after that."""
     at = sandbox.clock.now()
-    sandbox.journal.add(Tried(at, "wh_1", record, event, status, None))
+    sandbox.journal.add(Tried(at, "wh_1", record, event, status, None, only_listened=only_listened))
     return sandbox.entries()
 
 
@@ -322,6 +324,15 @@ def test_a_webhook_that_tells_no_end_or_was_not_taken_needs_no_reading(
 ) -> None:
     payout = api.payout().data["id"]
     told(sandbox, payout, event, status)
+    sandbox.advance(60)
+    api.post("/payment/intents", INTENT)
+    assert findings(sandbox) == []
+
+
+def test_a_webhook_that_was_only_listened_to_needs_no_reading(api: Api, sandbox: Sandbox) -> None:
+    payout = api.payout().data["id"]
+    sandbox.advance(5)
+    told(sandbox, payout, "payout.completed", only_listened=True)
     sandbox.advance(60)
     api.post("/payment/intents", INTENT)
     assert findings(sandbox) == []

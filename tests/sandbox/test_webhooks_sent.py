@@ -15,6 +15,7 @@ from aiohttp import web
 
 from payments_async.sandbox import Sandbox, VirtualClock, Webhook, _deliver, _sandbox
 from payments_async.sandbox._deliver import Door, Wires
+from payments_async.sandbox._journal import Tried
 from tests.sandbox.api import PAYOUT, Api
 
 Answering = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -237,6 +238,31 @@ async def test_a_stranger_is_never_told_and_the_reason_is_kept(serving: Api, url
         assert (webhook.state, webhook.tries) == ("refused", ())
         assert webhook.reason
     assert [delivery.url for delivery in serving.sandbox.deliveries] == [url, url]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "shop.test", "[::ffff:127.0.0.1]"])
+@pytest.mark.parametrize("path", ["/_sandbox/api/reset", "/v1/payouts"])
+async def test_the_sandbox_itself_is_never_told(serving: Api, host: str, path: str) -> None:
+    port = serving.sandbox.origin.rpartition(":")[2]
+    serving.payout(webhook_url=f"http://{host}:{port}{path}", scenario="manual")
+    (webhook,) = await all_tried(serving)
+    assert (webhook.state, webhook.tries) == ("refused", ())
+    assert "the sandbox's own" in str(webhook.reason)
+
+
+@pytest.mark.parametrize("marked", [True, False])
+async def test_a_receiver_may_say_that_it_only_listens(
+    serving: Api, receiver: Receiver, marked: bool
+) -> None:
+    async def take(_: web.Request) -> web.StreamResponse:
+        return web.Response(headers={"X-Sandbox-Listener": "1"} if marked else {})
+
+    receiver.answering = take
+    serving.payout(webhook_url=receiver.url(), scenario="manual")
+    (webhook,) = await all_tried(serving)
+    assert [one.only_listened for one in webhook.tries] == [marked]
+    tried = [entry.item for entry in serving.sandbox.entries() if isinstance(entry.item, Tried)]
+    assert [one.only_listened for one in tried] == [marked]
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:

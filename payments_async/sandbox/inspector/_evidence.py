@@ -113,7 +113,7 @@ class Scene:
     finals: Mapping[str, float]
     """When each record became final, in sandbox time."""
     accepted: Mapping[tuple[str, str], float]
-    """By record and event: when a delivery of it was answered with success."""
+    """By record and event: when a delivery of it was answered with success, by whom it may have moved."""
     until: float
     """The sandbox time of the last entry."""
 
@@ -133,7 +133,7 @@ def scene_of(entries: Sequence[Entry]) -> Scene:
         elif isinstance(item, Change):
             until = max(until, item.at)
             _note_final(item, finals)
-        elif isinstance(item, Tried) and item.accepted and not item.forged:
+        elif isinstance(item, Tried) and item.accepted and not (item.forged or item.only_listened):
             accepted.setdefault((item.record_id, item.event), item.at)
     return Scene(tuple(requests), finals, accepted, until)
 

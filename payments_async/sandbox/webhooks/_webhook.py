@@ -22,6 +22,8 @@ class WebhookTry:
     """What the receiver answered; None when there was no whole answer in time."""
     error: str | None = None
     """Why it is not a success, where the status does not tell."""
+    only_listened: bool = False
+    """Whether its receiver said that nothing acts on it: `payments webhooks listen` does."""
 
     @property
     def is_success(self) -> bool:
