@@ -35,6 +35,10 @@ class ImportReport:
     """Of a preview: the first rows that the ledger has otherwise."""
     differing: int = 0
     """How many such rows there are in all."""
+    input_totals: Mapping[str, Decimal] = attrs.field(
+        default=attrs.Factory(lambda self: self.totals, takes_self=True)
+    )
+    """{currency: what the input's rows come to now}: other than `totals` where it was edited since."""
     payable: Mapping[str, Decimal] = attrs.field(
         default=attrs.Factory(lambda self: self.totals, takes_self=True)
     )

@@ -60,4 +60,5 @@ async def _beside(
         warnings=tuple(reading.warnings),
         differences=tuple(found.told),
         differing=found.total,
+        input_totals=dict(reading.totals),
     )

@@ -58,6 +58,7 @@ async def test_a_preview_of_an_edited_input_tells_what_differs(
             (1, ("amount",), RowState.NEW)
         ]
         assert (report.differing, report.is_new, report.totals) == (1, False, {"XOF": Decimal("100.20")})
+        assert report.input_totals == {"XOF": Decimal("110.20")}
         assert (await desk.rows(batch), (await batch.check()).head) == (before, head)
         csv_file(tmp_path, {**PHONE, "amount": "none"}, PHONE)
         with pytest.raises(SourceErrors):

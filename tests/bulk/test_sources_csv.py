@@ -230,6 +230,14 @@ def test_another_delimiter_is_named_and_can_be_chosen(tmp_path: Path) -> None:
         list(open_source(path).read())
     rows, faults = split(CsvSource(path, delimiter=";"))
     assert (len(rows), faults) == (1, [])
+    rows, faults = split(open_source(path, delimiter=";"))
+    assert (len(rows), faults) == (1, [])
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.parquet"])
+def test_a_file_without_cells_takes_no_delimiter(name: str) -> None:
+    with pytest.raises(SourceUnreadable, match="is no CSV file, and has no delimiter"):
+        open_source(name, delimiter=";")
 
 
 def test_rows_come_one_by_one_in_bounded_memory(tmp_path: Path) -> None:

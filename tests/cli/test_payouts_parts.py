@@ -13,7 +13,7 @@ from payments_async.cli._show import JsonLines
 from payments_async.cli.payouts import advice
 from payments_async.cli.payouts.board import Bar, Lines
 from payments_async.cli.payouts.figures import Figures, Speed, told_duration
-from payments_async.cli.payouts.options import amount_of, seconds_of, share_of, shortest
+from payments_async.cli.payouts.options import amount_of, delimiter_of, seconds_of, share_of, shortest
 from payments_async.cli.payouts.table import standing
 from payments_async.cli.payouts.totals import Confirmation, difference, flags, parsed
 from payments_async.cli.payouts.working import title_of
@@ -60,6 +60,13 @@ def test_shares_are_read_as_fractions_or_percent() -> None:
     for text in ("2", "101%", "nan", "-0.1", "", "5 %"):
         with pytest.raises(ValueError, match="is no share"):
             share_of(text)
+
+
+def test_a_delimiter_is_one_sign_or_a_tab_by_its_name() -> None:
+    assert [delimiter_of(text) for text in (";", "|", ",", "tab", "\\t", "\t")] == [*";|,", *"\t\t\t"]
+    for text in ("", ";;", "a", "1", '"', "'", " ", "\n"):
+        with pytest.raises(ValueError, match="is no delimiter"):
+            delimiter_of(text)
 
 
 def test_confirmed_totals_are_compared_exactly() -> None:
@@ -151,7 +158,7 @@ def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int) -> None:
     if width >= 80:
         assert [line.strip() for line in rest] == [
             "1,990 created · 3 in doubt · 7 rejected",
-            "998 a second · 59,910 a minute · 8 s left",
+            "998 a second · 8 s left",
             "XOF 2,985.00 of 15,000.00",
             "Ctrl-C: finishing",
         ]

@@ -8,12 +8,15 @@ import os
 import stat
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from payments_async.bulk import _sending
 from payments_async.cli._exit import Exit
+from payments_async.cli.payouts import working
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import (
     PHONE,
@@ -194,6 +197,36 @@ def test_a_dry_run_reads_everything_and_leaves_nothing(here: Here) -> None:
     assert os.listdir(here.folder) == ["june.csv"]
     os.environ.pop("PAYMENTS_API_KEY")
     assert here("run", "june.csv", "--dry-run").code == Exit.DONE
+
+
+def test_a_dry_run_of_an_edited_file_tells_both_totals_and_the_way_on(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = payouts_file(here.folder, 4)
+    here.sandbox.on("payouts.create", amount="4.07").respond("http:422")
+    assert here("run", "june.csv").code == Exit.REFUSED
+    file.write_text(file.read_text().replace("4.07", "40.07"))
+    checked = here("run", "june.csv", "--dry-run").step("checked")
+    assert checked["totals"] == {"GHS": "3.07", "XOF": "7.21"}
+    assert checked["input_totals"] == {"GHS": "3.07", "XOF": "43.21"}
+    wide = partial(Console, force_terminal=True, color_system=None, width=300)
+    monkeypatch.setattr(working, "Console", wide)
+    dry = here("run", "june.csv", "--dry-run")
+    assert dry.code == Exit.REFUSED
+    seen = " ".join(dry.out.split())
+    assert "the ledger has 4 payouts, GHS 3.07, XOF 7.21" in seen
+    assert "the file as it is now comes to GHS 3.07, XOF 43.21" in seen
+    assert "row 4" in seen
+    assert "--accept-edits" in seen
+
+
+def test_a_file_with_another_delimiter_is_paid(here: Here) -> None:
+    file = payouts_file(here.folder, 4)
+    file.write_text(file.read_text().replace(",", ";"))
+    here("run", "june.csv").assert_one_message(Exit.USAGE, "is the delimiter ';' (--delimiter)?")
+    assert here("run", "june.csv", "--delimiter", "semicolon").code == Exit.USAGE
+    assert here("run", "june.csv", "--delimiter", ";").code == Exit.DONE
+    assert_paid_once(here.sandbox, 4)
 
 
 def test_rows_with_faults_are_left_out_on_purpose_and_written_down(here: Here) -> None:

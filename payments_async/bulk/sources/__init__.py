@@ -40,15 +40,24 @@ __all__ = [
 ]
 
 
-def open_source(path: str | os.PathLike[str], *, strict_amounts: bool = False) -> FileSource:
+_UNDELIMITED = frozenset({".jsonl", ".ndjson", ".parquet"})
+
+
+def open_source(
+    path: str | os.PathLike[str], *, strict_amounts: bool = False, delimiter: str | None = None
+) -> FileSource:
     """The source for a file, by its suffix: `.csv`, `.jsonl` or `.ndjson`, `.parquet`. Reads nothing yet.
 
-    `strict_amounts` refuses amounts of more than 15 significant digits, which are otherwise warned about.
-    Raises SourceUnreadable for any other suffix, and ImportError when Parquet's extra is not installed.
+    `strict_amounts` refuses amounts of more than 15 significant digits, which are otherwise warned about;
+    `delimiter` is what stands between the cells of a CSV file, a comma unless given.
+    Raises SourceUnreadable for any other suffix, or a delimiter with another kind of file, and ImportError
+    when Parquet's extra is not installed.
     """
     suffix = Path(path).suffix.lower()
     if suffix == ".csv":
-        return CsvSource(path, strict_amounts=strict_amounts)
+        return CsvSource(path, strict_amounts=strict_amounts, delimiter=delimiter or ",")
+    if delimiter is not None and suffix in _UNDELIMITED:
+        raise SourceUnreadable(str(path), "is no CSV file, and has no delimiter: leave it out")
     if suffix in {".jsonl", ".ndjson"}:
         return JsonLinesSource(path, strict_amounts=strict_amounts)
     if suffix == ".parquet":

@@ -71,7 +71,7 @@ class CsvSource(FileSource):
         if not faults:
             return
         if other := self._other_separator():
-            reason = f"has no {self._delimiter!r} between columns; is the delimiter {other!r}?"
+            reason = f"has no {self._delimiter!r} between columns; is the delimiter {other!r} (--delimiter)?"
             faults = [RowFault(line, None, None, reason)]
         raise SourceErrors(self.name, faults, total=len(faults), rows=0)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from ...bulk import InputDifference
 from ...bulk.errors import BulkError, SourceErrors
 from ...bulk.ledger_errors import (
     InputPaidElsewhere,
@@ -62,6 +64,11 @@ def _edited(error: LedgerOfAnotherInput) -> str:
     shown = [f"  {difference}" for difference in error.differences[:_SHOWN]]
     rest = error.total - len(shown)
     head = f"{error.path}: the file is not as it was read into the ledger; nothing was sent"
-    can_be_taken = not shown or any(difference.is_acceptable for difference in error.differences)
-    way_out = _TAKE if can_be_taken else _CANNOT
-    return "\n".join([head, *shown, *([f"  and {rest:,} more"] if rest else []), way_out])
+    more = [f"  and {rest:,} more"] if rest else []
+    return "\n".join([head, *shown, *more, after_edits(error.differences)])
+
+
+def after_edits(differences: Sequence[InputDifference]) -> str:
+    """What can be done about a file that was edited, given the first differences."""
+    can_be_taken = not differences or any(difference.is_acceptable for difference in differences)
+    return _TAKE if can_be_taken else _CANNOT

@@ -10,10 +10,12 @@ from typing import Any
 import attrs
 
 from ...bulk import ImportReport, LoadOptions, PayoutBatch
+from ...bulk.sources import Source
 from .._exit import Ended, Exit
 from .advice import counted
 from .board import board_on
 from .confirming import is_live
+from .failures import after_edits
 from .reading import Watched, readable
 from .totals import Money, flags, grouped, plain
 from .working import Stage, paying
@@ -30,6 +32,7 @@ class Order:
     base_url: str | None
     confirm_total: Sequence[str]
     strict_amounts: bool
+    delimiter: str | None
     dry_run: bool
     accept_edits: bool
     pay_again: bool
@@ -40,16 +43,20 @@ class Order:
 
     def check(self) -> None:
         """See that the file can be read, before anything else is opened. Raises SourceUnreadable or Ended."""
-        readable(self.file, strict_amounts=self.strict_amounts)
+        self.source()
         if os.path.realpath(self.ledger) == os.path.realpath(self.file):
             raise Ended(f"{self.ledger}: the ledger is the file itself; choose another path", Exit.USAGE)
+
+    def source(self) -> Source:
+        """The file, to be read. Raises SourceUnreadable when it cannot be."""
+        return readable(self.file, strict_amounts=self.strict_amounts, delimiter=self.delimiter)
 
 
 async def load(batch: PayoutBatch, order: Order, stage: Stage) -> ImportReport:
     """Import the file, or see that the ledger has it. Raises BulkError."""
     options: LoadOptions = {"accept_edits": order.accept_edits, "pay_again": order.pay_again}
     with board_on(stage.console, stage.show, "Reading", as_json=stage.as_json) as board:
-        source = Watched(readable(order.file, strict_amounts=order.strict_amounts), board.read)
+        source = Watched(order.source(), board.read)
         report = await batch.load(source, **order.reading, **options)
     _tell("Loaded", _came_to(report), report, order, stage)
     return report
@@ -62,7 +69,7 @@ async def preview(order: Order, stage: Stage) -> Exit:
         client = await stack.enter_async_context(paying(order.base_url)) if has_key else None
         stage.show.heading(order.file, "a dry run: nothing is sent or recorded")
         with board_on(stage.console, stage.show, "Reading", as_json=stage.as_json) as board:
-            source = Watched(readable(order.file, strict_amounts=order.strict_amounts), board.read)
+            source = Watched(order.source(), board.read)
             report = await PayoutBatch.open(order.ledger, client).preview(source, **order.reading)
     _tell("Checked", _came_to(report), report, order, stage)
     if not stage.as_json:
@@ -70,6 +77,8 @@ async def preview(order: Order, stage: Stage) -> Exit:
             stage.show.step("Edited", str(difference), good=difference.is_acceptable)
         if report.differing > len(report.differences[:_SHOWN]):
             stage.show.step("Edited", f"and {report.differing - _SHOWN:,} more rows", good=False)
+        if report.differing:
+            stage.show.step("Edits", after_edits(report.differences), good=False)
         if not has_key or is_live(os.environ["PAYMENTS_API_KEY"]):
             stage.show.step("Confirm", f"a live key wants {flags(report.payable)}")
     return Exit.REFUSED if report.differing else Exit.DONE
@@ -77,7 +86,9 @@ async def preview(order: Order, stage: Stage) -> Exit:
 
 def _came_to(report: ImportReport) -> str:
     told = [f"{counted(report.rows, 'payout')}, {_money(report.totals)}"]
-    told += [] if report.is_new else ["the ledger has them already"]
+    if report.differing:
+        told = [f"the ledger has {told[0]}; the file as it is now comes to {_money(report.input_totals)}"]
+    told += [] if report.is_new or report.differing else ["the ledger has them already"]
     told += [f"{counted(report.skipped, 'row')} with faults left out"] if report.skipped else []
     told += [f"{counted(report.corrected, 'row')} corrected"] if report.corrected else []
     told += [f"{counted(report.cancelled, 'row')} called off"] if report.cancelled else []
@@ -100,6 +111,7 @@ def _tell(name: str, text: str, report: ImportReport, order: Order, stage: Stage
         rows=report.rows,
         totals={currency: plain(total) for currency, total in sorted(report.totals.items())},
         payable={currency: plain(total) for currency, total in sorted(report.payable.items())},
+        input_totals={currency: plain(total) for currency, total in sorted(report.input_totals.items())},
         is_new=report.is_new,
         skipped=report.skipped,
         corrected=report.corrected,

@@ -52,6 +52,18 @@ def share_of(text: str) -> float:
     return share
 
 
+def delimiter_of(text: str) -> str:
+    """What separates cells: one sign, or a tab by its name. Raises ValueError."""
+    sign = "\t" if text in ("tab", "\\t") else text
+    if len(sign) != 1 or sign.isalnum() or sign in "\"'\r\n ":
+        raise ValueError(f"{text!r} is no delimiter: give one sign, such as ';', or tab")
+    return sign
+
+
+def _delimiter(_: Any, tokens: Sequence[Token]) -> str:
+    return delimiter_of(tokens[0].value)
+
+
 def _seconds(_: Any, tokens: Sequence[Token]) -> float:
     return seconds_of(tokens[0].value)
 
@@ -69,6 +81,7 @@ Url = Annotated[str | None, Parameter(metavar="URL")]
 Path = Annotated[str, Parameter(metavar="PATH")]
 Duration = Annotated[float, Parameter(converter=_seconds, metavar="DURATION", show_default=shortest)]
 Amount = Annotated[Decimal | None, Parameter(converter=_amount, metavar="AMOUNT")]
+Delimiter = Annotated[str | None, Parameter(converter=_delimiter, metavar="SIGN")]
 Share = Annotated[float | None, Parameter(converter=_share, metavar="SHARE")]
 Rows = Annotated[int | None, Parameter(validator=Number(gte=1), metavar="N")]
 Concurrency = Annotated[int, Parameter(validator=Number(gte=1, lte=1024), metavar="N")]

@@ -16,9 +16,9 @@ _EACH: Final = 500
 class Watched(Source):
     """A source that tells how many rows were read, and lets signals through meanwhile."""
 
-    def __init__(self, source: Source, tell: Callable[[int], object]) -> None:
+    def __init__(self, source: Source, tell: Callable[[int, int], object]) -> None:
         super().__init__()
-        self._source, self._tell = source, tell
+        self._source, self._tell, self._passes = source, tell, 0
         self.name: str = source.name
 
     @property
@@ -28,14 +28,14 @@ class Watched(Source):
 
     async def rows(self) -> AsyncIterator[SourceItem]:
         """The source's rows. Raises what it raises."""
-        number = 0
+        number, self._passes = 0, self._passes + 1
         async for item in self._source.rows():
             number += 1
             if number % _EACH == 0:
-                self._tell(number)
+                self._tell(number, self._passes)
                 await SYSTEM.sleep(0)  # a file is read without waiting: signals are heard here
             yield item
-        self._tell(number)
+        self._tell(number, self._passes)
 
     def stat(self) -> FileStat | None:
         """What shows a change of the source."""
@@ -46,8 +46,8 @@ class Watched(Source):
         return self._source.fingerprint()
 
 
-def readable(path: str, *, strict_amounts: bool) -> Source:
+def readable(path: str, *, strict_amounts: bool, delimiter: str | None) -> Source:
     """The file as a source. Raises SourceUnreadable when it cannot be one."""
-    source = open_file(path, strict_amounts=strict_amounts)
+    source = open_file(path, strict_amounts=strict_amounts, delimiter=delimiter)
     source.stat()
     return source
