@@ -67,7 +67,7 @@ async def preview(order: Order, stage: Stage) -> Exit:
     async with AsyncExitStack() as stack:
         has_key = bool(os.environ.get("PAYMENTS_API_KEY"))
         client = await stack.enter_async_context(paying(order.base_url)) if has_key else None
-        stage.show.heading(order.file, "a dry run: nothing is sent or recorded")
+        stage.show.heading(order.file, "a dry run: each row's form is checked; nothing is sent or recorded")
         with board_on(stage.console, stage.show, "Reading", as_json=stage.as_json) as board:
             source = Watched(order.source(), board.read)
             report = await PayoutBatch.open(order.ledger, client).preview(source, **order.reading)
