@@ -16,7 +16,7 @@ from ._export_forms import NESTED, Form, form_of
 from ._loading import same_file, stat_of
 from ._records import LedgerRow
 from ._states import RowState
-from ._totals import Sums, by_currency
+from ._totals import Sums, brief, by_currency
 from ._whole_file import WholeFile
 from .errors import BulkError, SourceUnreadable
 from .ledger import Ledger
@@ -34,7 +34,7 @@ class ExportReport:
 
     path: str
     rows: int
-    totals: Mapping[str, Decimal]
+    totals: Mapping[str, Decimal] = attrs.field(repr=brief)
     """{currency: the sum of the written rows' amounts, major units}."""
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ._totals import brief
+
 if TYPE_CHECKING:
     from ._differences import InputDifference
 
@@ -19,7 +21,7 @@ class ImportReport:
     batch_id: str
     rows: int
     """Rows of the batch."""
-    totals: Mapping[str, Decimal]
+    totals: Mapping[str, Decimal] = attrs.field(repr=brief)
     """{currency: the sum of their amounts, major units}, rows that were called off included."""
     is_new: bool
     """Whether they were imported now, or would be by `load`; False when the ledger has them already."""
@@ -36,11 +38,11 @@ class ImportReport:
     differing: int = 0
     """How many such rows there are in all."""
     input_totals: Mapping[str, Decimal] = attrs.field(
-        default=attrs.Factory(lambda self: self.totals, takes_self=True)
+        default=attrs.Factory(lambda self: self.totals, takes_self=True), repr=brief
     )
     """{currency: what the input's rows come to now}: other than `totals` where it was edited since."""
     payable: Mapping[str, Decimal] = attrs.field(
-        default=attrs.Factory(lambda self: self.totals, takes_self=True)
+        default=attrs.Factory(lambda self: self.totals, takes_self=True), repr=brief
     )
     """{currency: what is paid when every row is}: `totals` without the rows that were called off.
 

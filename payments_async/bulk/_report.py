@@ -11,16 +11,16 @@ from . import _closing
 from ._closing import Stop, Tally
 from ._records import Ends, Header, Totals
 from ._states import RowState
-from ._totals import payable
+from ._totals import brief, payable
 
 
 @attrs.frozen
 class Progress:
     """How far a batch has come, as of the last commit."""
 
-    counts: Mapping[RowState, int]
+    counts: Mapping[RowState, int] = attrs.field(repr=brief)
     """Rows in each state."""
-    sums: Mapping[str, Mapping[RowState, Decimal]]
+    sums: Mapping[str, Mapping[RowState, Decimal]] = attrs.field(repr=brief)
     """{currency: {state: the sum of its rows, major units}}, exact."""
     rows: int
     """All rows of the batch."""
@@ -31,7 +31,7 @@ class BatchReport(Progress):
     """Where a batch stands after a run, or now."""
 
     batch_id: str
-    totals: Mapping[str, Decimal]
+    totals: Mapping[str, Decimal] = attrs.field(repr=brief)
     """{currency: the sum of all rows, major units}, those that were called off included."""
     complete: bool
     """Whether nothing is left to do: every row created, rejected, in conflict or cancelled."""
@@ -46,7 +46,7 @@ class BatchReport(Progress):
     """
     stopped: str | None = None
     """Why the work ended early; None when it did not."""
-    finals: Mapping[str, int] = attrs.field(factory=dict)
+    finals: Mapping[str, int] = attrs.field(factory=dict, repr=brief)
     """{final status, as the service calls it: created rows whose payouts have ended so}, as last read."""
     failed: int = 0
     """Created rows whose payouts are final and did not arrive: `retry_failed` is for these."""

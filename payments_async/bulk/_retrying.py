@@ -14,7 +14,7 @@ from ._mirror import Bits, Mirror, Shown
 from ._records import LedgerRow, NewRow
 from ._service import Service
 from ._states import RowState
-from ._totals import EXACT
+from ._totals import EXACT, brief
 from ._walk import Walk
 from .errors import BulkError
 from .ledger import Ledger
@@ -36,7 +36,7 @@ class RetryReport:
     batch_id: str
     rows: tuple[int, ...]
     """Their numbers, in rising order."""
-    totals: Mapping[str, Decimal]
+    totals: Mapping[str, Decimal] = attrs.field(repr=brief)
     """{currency: the sum of their amounts, major units}."""
     left: tuple[LeftRow, ...]
     """Rows that were asked for, or taken to have failed, and are left as they are."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Final
 
@@ -18,6 +18,14 @@ _NOTHING: Final = (0, Decimal(0))
 def as_text(amount: Decimal) -> str:
     """Plain digits, never an exponent: `10.10`, `100`."""
     return format(amount, "f")
+
+
+def brief(figures: object) -> str:
+    """Counts and sums for a repr: `{CREATED: 3}`, amounts as plain digits, what is zero left out."""
+    if isinstance(figures, Mapping):
+        pairs = [f"{name}: {brief(value)}" for name, value in figures.items() if value]
+        return f"{{{', '.join(pairs)}}}"
+    return as_text(figures) if isinstance(figures, Decimal) else str(figures)
 
 
 class Sums:
