@@ -1,6 +1,6 @@
 """Account data in what people look at: phones, account numbers, names and addresses behind dots.
 
-The query string of a `webhook_url` as well: it may hold a receiver's token.
+Of a `webhook_url` as well whatever may be what a receiver trusts: a token in its path, its query string.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ _PERSONAL = frozenset(
 _TELLING = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+|\+\d[\d ]{6,}\d", re.ASCII)
 """An e-mail address or an international phone number anywhere in a text."""
 
+_ENDED = re.compile(r"([^?#]*)([?#])", re.DOTALL)
+_WORD = re.compile(r"(?=.{1,20}\Z)(?:v\d{1,2}|[A-Za-z]+(?:[-_.][A-Za-z]+)*)", re.ASCII)
+"""A segment of a path that somebody named; a token has digits, or is longer."""
+
 _SHOWN = 2
 
 
@@ -50,9 +54,19 @@ def mask(value: object, name: str = "") -> object:
 
 
 def address(url: str) -> str:
-    """A receiver's address without its query string, which may hold a token."""
-    plain, mark, _ = url.partition("?")
-    return f"{plain}?{HIDDEN}" if mark else plain
+    """A receiver's address: its host, and the plain words of its path; the rest may hold a token."""
+    scheme, slashes, rest = url.partition("://")
+    if not slashes:
+        return url and HIDDEN
+    plain, mark = (found[1], found[2]) if (found := _ENDED.match(rest)) else (rest, "")
+    host, *segments = plain.split("/")
+    _, at, name = host.rpartition("@")
+    shown = "/".join([f"{HIDDEN}@{name}" if at else host, *map(_segment, segments)])
+    return f"{scheme}://{shown}" + (mark and mark + HIDDEN)
+
+
+def _segment(text: str) -> str:
+    return text if not text or _WORD.fullmatch(text) else HIDDEN
 
 
 def hide(text: str) -> str:

@@ -168,6 +168,12 @@ async def test_a_request_is_copied_as_code_and_sent_again(busy: Sandbox, visit: 
         copied = await visitor.measure("navigator.clipboard.readText()")
         assert held in copied
         assert busy.api_key not in copied
+        assert "22990000000" not in copied
+    await visitor.press("Show account data")
+    await shows(visitor, "Account data is shown")
+    await visitor.press("Copy curl")
+    await hears(visitor, "Copied.")
+    assert "+22990000000" in await visitor.measure("navigator.clipboard.readText()")
     before = len(busy.requests)
     await visitor.press("Send again")
     await hears(visitor, "answered 201")

@@ -526,6 +526,49 @@ def test_a_request_is_given_as_code_without_the_key(control: Control, api: Api, 
     assert control.refused("GET", f"requests/{request}/code?as=perl")[0] == 422
 
 
+@pytest.mark.parametrize("kind", ["async", "sync", "curl"])
+def test_account_data_in_code_is_masked_unless_it_is_asked_for(control: Control, api: Api, kind: str) -> None:
+    hook = "http://127.0.0.1:9/hook/s3cr3t"
+    secrets = ("22990000000", "ada@example.test", "Ada Adeyemi", "s3cr3t")
+    api.payout(
+        customer={"email": "ada@example.test", "first_name": "Ada Adeyemi"},
+        reference="r-1",
+        amount=10.25,
+        webhook_url=hook,
+        currency="GHS",
+    )
+    path = f"requests/{control.sandbox.requests[-1].request_id}/code?as={kind}"
+    masked, code = control.get(path)["code"], control.get(f"{path}&reveal=1")["code"]
+    assert [secret for secret in secrets if secret in masked] == []
+    assert [secret for secret in secrets if secret not in code] == []
+    assert masked.startswith("# Account data is masked")
+    assert "reveal=1" in masked.partition("\n")[0]
+    assert "r-1" in masked
+    assert "10.25" in masked
+    assert not code.startswith("#")
+
+
+@pytest.mark.parametrize("kind", ["async", "sync", "curl"])
+def test_account_data_in_the_address_of_a_request_is_masked_in_its_code(
+    control: Control, api: Api, kind: str
+) -> None:
+    api.get("/payouts?status=ada@example.test")
+    path = f"requests/{control.sandbox.requests[-1].request_id}/code?as={kind}"
+    assert "ada@" not in control.get(path)["code"]
+    assert "ada@" in control.get(f"{path}&reveal=1")["code"]
+
+
+@pytest.mark.parametrize("kind", ["async", "sync", "curl"])
+def test_a_body_that_is_no_json_is_in_no_code_unless_it_is_asked_for(
+    control: Control, api: Api, kind: str
+) -> None:
+    api.post("/payouts", b'{"phone_number": "+22990000000"')
+    path = f"requests/{control.sandbox.requests[-1].request_id}/code?as={kind}"
+    assert "22990000000" not in control.get(path)["code"]
+    if kind == "curl":
+        assert "22990000000" in control.get(f"{path}&reveal=1")["code"]
+
+
 def test_start_over_keeps_keys_and_time(control: Control, api: Api) -> None:
     api.post("/payouts", {**PAYOUT, "reference": "r-1"})
     control.sandbox.on("*").respond("reset")
@@ -585,7 +628,9 @@ def test_copied_code_sends_the_same_request(
         monkeypatch.setenv("PAYMENTS_API_KEY", sandbox.api_key)
         Api(sandbox, sandbox.api_key).send(method, path, body)
         first = sandbox.entries()[-1].item
-        code = Control(sandbox).get(f"requests/{sandbox.requests[0].request_id}/code?as={kind}")["code"]
+        code = Control(sandbox).get(f"requests/{sandbox.requests[0].request_id}/code?as={kind}&reveal=1")[
+            "code"
+        ]
         with contextlib.suppress(NotFoundError):
             exec(compile(code, "copied", "exec"), {"__name__": "copied"})  # what a person would paste
         again = sandbox.entries()[-1].item
@@ -602,7 +647,9 @@ def test_copied_code_of_our_own_client_is_answered_from_the_first_time(
         monkeypatch.setenv("PAYMENTS_API_KEY", sandbox.api_key)
         wallet = Instrument.phone("+22990000000", "BJ")
         client.payouts.create(amount="10.10", currency="XOF", method="m", instrument=wallet, reference="r-1")
-        code = Control(sandbox).get(f"requests/{sandbox.requests[0].request_id}/code?as=sync")["code"]
+        code = Control(sandbox).get(f"requests/{sandbox.requests[0].request_id}/code?as=sync&reveal=1")[
+            "code"
+        ]
         exec(compile(code, "copied", "exec"), {"__name__": "copied"})
         assert [request.replayed for request in sandbox.requests] == [False, True]
 

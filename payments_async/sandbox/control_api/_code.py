@@ -12,8 +12,11 @@ from decimal import Decimal
 from pprint import pformat
 from urllib.parse import parse_qsl
 
+import attrs
+
 from .._journal import Exchange
-from .._json import JsonObject, decode
+from .._json import JsonObject, decode, encode
+from .._masking import HIDDEN, mask
 from .._operations import PREFIX, find_operation
 from .._values import LoggedRequest, Refused
 
@@ -26,6 +29,32 @@ _SENT_ALONG = ("x-idempotency-key", "x-sandbox-scenario", "content-type")
 _CREATIONS = frozenset({"checkouts.create", "payment_intents.create", "payouts.create"})
 _LISTS = frozenset({"payment_intents.list", "payouts.list"})
 _WIDTH = 96
+_NOTE = "# Account data is masked; ?reveal=1 gives it as it is.\n"
+
+
+def written(exchange: Exchange, origin: str, kind: str, *, reveal: bool) -> str:
+    """The request as code of a kind (`async`, `sync`, `curl`), its account data masked unless revealed."""
+    shown = exchange if reveal else _masked(exchange)
+    code = curl_code(shown, origin) if kind == "curl" else sdk_code(shown, origin, kind)
+    is_whole = (shown.log.path, shown.body) == (exchange.log.path, exchange.body)
+    return code if is_whole else _NOTE + code
+
+
+def _masked(exchange: Exchange) -> Exchange:
+    """The same request with account data behind dots; byte for byte when it has none."""
+    path = str(mask(exchange.log.path))
+    return attrs.evolve(exchange, log=attrs.evolve(exchange.log, path=path), body=_masked_body(exchange.body))
+
+
+def _masked_body(body: bytes | None) -> bytes | None:
+    if not body:
+        return body
+    try:
+        value = decode(body)
+    except Refused:
+        return HIDDEN.encode()  # nobody knows what is in it
+    masked = mask(value)
+    return body if masked == value else encode(masked)
 
 
 def curl_code(exchange: Exchange, origin: str) -> str:

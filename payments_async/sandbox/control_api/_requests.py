@@ -9,7 +9,7 @@ import attrs
 from .._journal import Exchange
 from .._values import Request
 from ._call import ControlCall, one_of
-from ._code import curl_code, sdk_code
+from ._code import written
 from ._guard import Refusal
 from ._views import REPLAY_HEADER, entry_view, exchange_view, request_view
 
@@ -48,13 +48,12 @@ def one(sandbox: Sandbox, call: ControlCall) -> object:
 
 
 def code(sandbox: Sandbox, call: ControlCall) -> object:
-    """Code that sends a request like this one; the key is an environment variable."""
+    """Code that sends a request like this one, masked unless asked; the key is an environment variable."""
     exchange = find(sandbox, call.path["id"])
     kind = one_of("as", call.query.get("as", "async"), ("async", "sync", "curl"))
     if exchange.body is None:
         raise Refusal(410, "The journal has let this request's body go.")
-    origin = sandbox.origin
-    return {"code": curl_code(exchange, origin) if kind == "curl" else sdk_code(exchange, origin, kind)}
+    return {"code": written(exchange, sandbox.origin, kind, reveal=call.reveals)}
 
 
 def replay(sandbox: Sandbox, call: ControlCall) -> object:
