@@ -129,10 +129,7 @@ class Server:
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:
             body = await request.read()
-        except (
-            HttpProcessingError,
-            web.RequestPayloadError,
-        ):  # no length, chunk or encoding that can be read
+        except _NO_HTTP:
             return _unreadable()
         answer = self._answer(Request(request.method, path, query, headers, body, request.remote or ""))
         if isinstance(answer, Stream):

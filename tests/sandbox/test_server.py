@@ -167,7 +167,8 @@ def test_a_reset_is_seen_as_one_by_the_socket() -> None:
     with Sandbox() as sandbox:
         address = urlsplit(sandbox.base_url)
         with socket.create_connection((str(address.hostname), address.port or 0)) as line:
-            request = f"GET /v1/payouts HTTP/1.1\r\nAuthorization: Bearer {sandbox.api_key}\r\n"
+            request = f"GET /v1/payouts HTTP/1.1\r\nHost: {address.netloc}\r\n"
+            request += f"Authorization: Bearer {sandbox.api_key}\r\n"
             line.sendall(f"{request}X-Sandbox-Scenario: reset\r\n\r\n".encode())
             with pytest.raises(ConnectionResetError):
                 line.recv(1)
