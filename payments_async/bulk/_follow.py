@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import date
 from typing import Final
 
@@ -68,9 +68,10 @@ class Follower:
         stopping: Stopping,
         rhythm: Rhythm,
         on_commit: Callable[[], object],
+        on_walk: Callable[[], Awaitable[object]],
     ) -> None:
         self._ledger, self._service, self._stopping = ledger, service, stopping
-        self._rhythm, self._on_commit = rhythm, on_commit
+        self._rhythm, self._on_commit, self._on_walk = rhythm, on_commit, on_walk
         self._mirror = Mirror(ledger)
         self._everywhere = False
         self._trouble = ""
@@ -84,7 +85,7 @@ class Follower:
         while (awaited := await self._ledger.awaited()).rows and not self._stopping.draining:
             rest = self._rhythm.rest(until)
             if rest is None:
-                told = f"the time was over: {awaited.rows} payouts are not final yet"
+                told = f"the time was over: {_not_final(awaited.rows)}"
                 self._stopping.close(f"{told}{self._trouble}")
                 return
             await self._stopping.rest(rest, deep=False)
@@ -117,6 +118,9 @@ class Follower:
         if walk.is_over and left > 0 and walk.unread:
             self._trouble = f"; {walk.unread} payouts of the list could not be read"
         self._rhythm.note_walk(walk.pages, news=news)
+        if news:
+            await self._on_walk()
+            self._on_commit()
 
     def _filters(self, awaited: Awaited) -> dict[str, str | date]:
         """The part of the list that surely holds the awaited payouts."""
@@ -124,6 +128,10 @@ class Follower:
             return {}
         start = walk_start(Moment(0.0, 0.0, "", awaited.since))
         return {} if start is None else {"created_on_or_after": day_of(start)}
+
+
+def _not_final(rows: int) -> str:
+    return "1 payout is not final yet" if rows == 1 else f"{rows} payouts are not final yet"
 
 
 def _is_awaited(row: LedgerRow) -> bool:

@@ -81,7 +81,10 @@ class Work:
 
         session = self._session
         rhythm = self._rhythm = self._rhythm or Rhythm(session.service.runtime)
-        follower = Follower(session.ledger, session.service, stopping, rhythm, self._telling(on_progress))
+        telling = self._telling(on_progress)
+        follower = Follower(
+            session.ledger, session.service, stopping, rhythm, telling, on_walk=self.count_ends
+        )
         await follower.follow(seconds)
 
     async def reconcile(self, on_progress: OnProgress | None) -> Certificate:

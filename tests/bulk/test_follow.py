@@ -103,7 +103,7 @@ async def test_the_time_is_kept_and_said_to_be_over(service: Sandbox, tmp_path: 
         report = await batch.run(wait_final=100.0)
         assert sum(runtime_of(client).slept) <= 102.0
         assert (report.exit_code, report.awaited, report.complete) == (75, 1, True)
-        assert "1 payouts are not final yet" in str(report.stopped)
+        assert "1 payout is not final yet" in str(report.stopped)
         service.settle(service.books.payouts(status="processing")[0].id)
         assert (await batch.follow(100.0)).exit_code == 0
 

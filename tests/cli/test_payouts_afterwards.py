@@ -81,3 +81,8 @@ def test_payouts_that_are_known_to_have_failed_end_every_later_run_with_1(here: 
     assert (again.code, end["exit_code"], end["failed"], end["ok"]) == (Exit.REFUSED, 1, 1, False)
     assert "1 payout failed for good" in again.err
     assert here("status", "june.csv.ledger", "--json").step("batch")["exit_code"] == 1
+    told = here("status", "june.csv.ledger").out
+    assert "✗ Batch      complete, 1 payout failed; no run is under way" in told
+    rows = [line.split() for line in told.splitlines()]
+    assert ["arrived", "2"] in rows
+    assert ["failed", "1"] in rows

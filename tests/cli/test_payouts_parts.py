@@ -12,7 +12,7 @@ from rich.console import Console
 from payments_async.cli._show import JsonLines
 from payments_async.cli.payouts import advice
 from payments_async.cli.payouts.board import Bar, Lines
-from payments_async.cli.payouts.figures import Figures, Speed, told_duration
+from payments_async.cli.payouts.figures import Ended, Figures, Speed, told_duration, told_rate
 from payments_async.cli.payouts.options import amount_of, delimiter_of, seconds_of, share_of, shortest
 from payments_async.cli.payouts.table import standing
 from payments_async.cli.payouts.totals import Confirmation, difference, flags, parsed
@@ -133,6 +133,7 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     assert "names the payout" not in told(1, rejected=1)
     assert "3 rows cancelled; every other row was created." in told(1, cancelled=3)
     assert "wait 15 minutes and run `payments payouts reconcile 'a b.ledger'`" in told(3, in_doubt=3)
+    assert "1 payout failed for good" in told(75, "the time was over", failed=1, created=2)
     assert told(75, "SIGTERM", new=3).startswith("Stopped: SIGTERM. The same `run` command goes on")
     assert "With that limit raised" in told(75, "as many as --max-rows allows", new=3)
     refused = told(2, "the service refused the key or this address (HTTP 401)", new=3, in_flight=2)
@@ -162,6 +163,58 @@ def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int) -> None:
             "XOF 2,985.00 of 15,000.00",
             "Ctrl-C: finishing",
         ]
+
+
+def test_the_bar_of_what_is_followed_shows_how_payouts_end() -> None:
+    bar, counts, sums = Bar("Paying"), {"CREATED": 30}, {"XOF": {"CREATED": Decimal(30)}}
+    bar.show(Figures.of(counts, sums, Ended(20, 2, 8)), 0.0)
+    bar.note("all sent; followed until final, 5 min at most")
+    first, *rest = drawn(bar, 80)
+    assert first.startswith("  · Following")
+    assert first.endswith("22 of 30 73 %")
+    assert [line.strip() for line in rest] == [
+        "20 arrived · 2 failed · 8 not final yet",
+        "XOF 30 of 30",
+        "all sent; followed until final, 5 min at most",
+    ]
+
+
+def test_the_table_shows_under_created_what_arrived_and_failed() -> None:
+    sums = {"XOF": {"CREATED": Decimal(3)}}
+    told = drawn(standing(Figures.of({"CREATED": 3}, sums, Ended(1, 1, 1))), 80)
+    assert [line.split() for line in told if line.strip()][2:6] == [
+        ["Created", "3", "3"],
+        ["arrived", "1"],
+        ["failed", "1"],
+        ["not", "final", "yet", "1"],
+    ]
+    assert not any("failed" in line for line in drawn(standing(Figures.of({"CREATED": 3}, sums)), 80))
+
+
+def test_passes_over_the_input_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    bar = Bar("Reading")
+    bar.read(500, 2)
+    assert drawn(bar, 80) == ["  · Reading    500 rows, pass 2"]
+    Lines(JsonLines()).read(500, 2)
+    assert json.loads(capsys.readouterr().out)["pass"] == 2
+
+
+def test_what_the_limit_counts_is_shown_once_a_minute_is_over() -> None:
+    speed = Speed()
+    for second in range(61):
+        assert second == 0 or speed.last_minute is None
+        speed.saw(float(second), 1000 * second + 27_000 * (second > 0))
+    assert speed.last_minute == 87_000
+    speed.saw(61.0, 88_000)
+    assert speed.last_minute == 60_000
+    assert (told_rate(0.36), told_rate(1135.4)) == ("0.4 a second", "1,135 a second")
+
+
+def test_no_time_left_is_told_at_the_very_beginning() -> None:
+    speed = Speed()
+    speed.saw(0.0, 0)
+    speed.saw(0.5, 1)
+    assert speed.seconds_left(400) is None
 
 
 def test_many_currencies_are_told_below_each_other() -> None:

@@ -16,7 +16,7 @@ from rich.text import Text
 from ..._runtime import SYSTEM, Timer
 from .._show import INDENT, Show
 from .advice import counted
-from .figures import Figures, Speed, told_duration
+from .figures import Figures, Speed, told_duration, told_rate
 from .totals import grouped
 
 _EVERY: Final = 1.0
@@ -26,8 +26,8 @@ _LEFT: Final = INDENT + 4
 class Board(Protocol):
     """Where the progress of a run is shown."""
 
-    def read(self, rows: int) -> None:
-        """So many rows of the input were read."""
+    def read(self, rows: int, number: int = 1) -> None:
+        """So many rows of the input were read, in this pass: it is checked, then recorded."""
 
     def show(self, figures: Figures, at: float) -> None:
         """So far it had come at this time, in seconds."""
@@ -46,10 +46,10 @@ class Lines:
     _later: Timer | None = None
     """Tells what came within a second of a line, when the second is over."""
 
-    def read(self, rows: int) -> None:
+    def read(self, rows: int, number: int = 1) -> None:
         """A line, unless there was one within the last second."""
         if self._is_time(SYSTEM.monotonic()):
-            self._show.step("Reading", "", rows=rows)
+            self._show.step("Reading", "", rows=rows, **{"pass": number})
 
     def show(self, figures: Figures, at: float) -> None:
         """The same."""
@@ -95,11 +95,12 @@ class Bar:
     _figures: Figures | None = None
     _speed: Speed = attrs.field(factory=Speed)
     _read: int = 0
+    _turn: int = 1
     _note: str = ""
 
-    def read(self, rows: int) -> None:
+    def read(self, rows: int, number: int = 1) -> None:
         """Keep it for the next drawing."""
-        self._read = rows
+        self._read, self._turn = rows, number
 
     def show(self, figures: Figures, at: float) -> None:
         """Keep it for the next drawing."""
@@ -114,6 +115,7 @@ class Bar:
         figures = self._figures
         if figures is None:
             told = counted(self._read, "row") if self._read else "…"
+            told += f", pass {self._turn}" if self._turn > 1 else ""
             yield Text(f"  · {self._name:<{INDENT}}{told}", "dim")
             return
         yield self._bar(figures, options.max_width)
@@ -124,28 +126,44 @@ class Bar:
             yield Text(pad + self._note, "bold yellow")
 
     def _bar(self, figures: Figures, width: int) -> Table:
-        told = f"{figures.done:,} of {figures.rows:,}"
-        share = f"{figures.done * 100 // max(figures.rows, 1)} %"
+        done, rows = _come(figures)
+        told = f"{done:,} of {rows:,}"
+        share = f"{done * 100 // max(rows, 1)} %"
         room = max(width - _LEFT - len(told) - len(share) - 5, 10)
         grid = Table.grid(padding=(0, 1))
-        bar = ProgressBar(
-            figures.rows, figures.done, width=min(room, 60), complete_style="cyan", finished_style="cyan"
-        )
-        grid.add_row(f"  · {self._name:<{INDENT - 1}}", bar, told, f"[dim]{share}[/]")
+        bar = ProgressBar(rows, done, width=min(room, 60), complete_style="cyan", finished_style="cyan")
+        name = "Following" if _is_followed(figures) else self._name
+        grid.add_row(f"  · {name:<{INDENT - 1}}", bar, told, f"[dim]{share}[/]")
         return grid
 
     def _rows(self, figures: Figures) -> str:
         told = [f"{figures.counts['created']:,} created", f"{figures.counts['in_doubt']:,} in doubt"]
+        if (ended := figures.ended) is not None and _is_followed(figures):
+            told = [f"{ended.arrived:,} arrived", f"{ended.failed:,} failed"]
+            told += [f"{ended.awaited:,} not final yet"]
         told += [f"{figures.counts[s]:,} {s}" for s in ("rejected", "conflict") if figures.counts[s]]
         return " · ".join(told)
 
     def _pace(self, figures: Figures) -> str:
         speed = self._speed.per_second
-        if not speed:
+        if not speed or _is_followed(figures):
             return ""
         left = self._speed.seconds_left(figures.rows - figures.done)
-        told = [f"{speed:,.0f} a second", f"{speed * 60:,.0f} a minute"]
+        minute = self._speed.last_minute
+        told = [told_rate(speed), *([f"{minute:,} in the last minute"] if minute is not None else [])]
         return " · ".join([*told, *([f"{told_duration(left)} left"] if left else [])])
+
+
+def _is_followed(figures: Figures) -> bool:
+    """Whether every row is decided, and it is the payouts that are waited for."""
+    return figures.ended is not None and figures.done == figures.rows
+
+
+def _come(figures: Figures) -> tuple[int, int]:
+    """How far it is, of how much: rows decided, and then payouts ended."""
+    if figures.ended is not None and _is_followed(figures):
+        return figures.ended.over, figures.counts["created"]
+    return figures.done, figures.rows
 
 
 def _money(figures: Figures) -> Iterator[str]:

@@ -16,6 +16,23 @@ STATES: Final = ("created", "rejected", "conflict", "in_doubt", "in_flight", "ne
 
 _OPEN: Final = ("new", "in_flight", "in_doubt")
 _WINDOW: Final = 15.0
+_LEAST: Final = 2.0
+_MINUTE: Final = 60.0
+
+
+@attrs.frozen
+class Ended:
+    """What became of the created payouts, as far as the ledger knows: their rows."""
+
+    arrived: int
+    failed: int
+    awaited: int
+    """Not known to be final."""
+
+    @property
+    def over(self) -> int:
+        """Of which nothing more is to be learnt."""
+        return self.arrived + self.failed
 
 
 @attrs.frozen
@@ -27,9 +44,13 @@ class Figures:
     """{state: its rows}, every state of `STATES`."""
     sums: Mapping[str, Mapping[str, Decimal]]
     """{currency: {state: the sum of its rows, major units}}."""
+    ended: Ended | None = None
+    """None where nobody has counted it."""
 
     @classmethod
-    def of(cls, counts: Mapping[Any, int], sums: Mapping[str, Mapping[Any, Any]]) -> Figures:
+    def of(
+        cls, counts: Mapping[Any, int], sums: Mapping[str, Mapping[Any, Any]], ended: Ended | None = None
+    ) -> Figures:
         """From what a batch's progress or its status file says."""
         told = {str(state).lower(): number for state, number in counts.items()}
         every = {state: told.get(state, 0) for state in STATES}
@@ -37,7 +58,7 @@ class Figures:
             currency: {str(state).lower(): Decimal(amount) for state, amount in by_state.items()}
             for currency, by_state in sorted(sums.items())
         }
-        return cls(sum(every.values()), every, money)
+        return cls(sum(every.values()), every, money, ended)
 
     @property
     def done(self) -> int:
@@ -64,20 +85,23 @@ class Figures:
             currency: {state: plain(amount) for state, amount in by_state.items()}
             for currency, by_state in self.sums.items()
         }
-        return {"rows": self.rows, "done": self.done, **self.counts, "sums": sums}
+        ended = {} if self.ended is None else attrs.asdict(self.ended)
+        return {"rows": self.rows, "done": self.done, **self.counts, **ended, "sums": sums}
 
 
 @attrs.define
 class Speed:
-    """How fast rows are done: over the last 15 seconds."""
+    """How fast rows are done: over the last 15 seconds, and how many of them within the last minute."""
 
     _seen: deque[tuple[float, int]] = attrs.field(factory=deque)
+    _minute: deque[tuple[float, int]] = attrs.field(factory=deque)
 
     def saw(self, at: float, done: int) -> None:
         """So many rows were done at this time, in seconds."""
-        self._seen.append((at, done))
-        while len(self._seen) > 2 and at - self._seen[1][0] >= _WINDOW:
-            self._seen.popleft()
+        for seen, seconds in ((self._seen, _WINDOW), (self._minute, _MINUTE)):
+            seen.append((at, done))
+            while len(seen) > 2 and at - seen[1][0] >= seconds:
+                seen.popleft()
 
     @property
     def per_second(self) -> float:
@@ -87,9 +111,21 @@ class Speed:
         (began, before), (at, done) = self._seen[0], self._seen[-1]
         return (done - before) / (at - began) if at > began else 0.0
 
+    @property
+    def last_minute(self) -> int | None:
+        """Rows done within the last minute, which the service's limit is for; None before there was one."""
+        (began, before), (at, done) = self._minute[0], self._minute[-1]
+        return done - before if at - began >= _MINUTE else None
+
     def seconds_left(self, rows: int) -> float | None:
-        """Seconds until so many more rows are done; None when it cannot be told."""
-        return rows / self.per_second if self.per_second > 0 else None
+        """Seconds until so many more rows are done; None when it cannot be told, as at the very beginning."""
+        is_early = not self._seen or self._seen[-1][0] - self._seen[0][0] < _LEAST
+        return None if is_early or self.per_second <= 0 else rows / self.per_second
+
+
+def told_rate(per_second: float) -> str:
+    """`1,135 a second`; below ten with a tenth."""
+    return f"{per_second:,.1f} a second" if per_second < 10 else f"{per_second:,.0f} a second"
 
 
 def told_duration(seconds: float) -> str:

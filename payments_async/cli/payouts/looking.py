@@ -33,12 +33,13 @@ async def status(ledger: str, stage: Stage) -> Exit:
     state = (
         "complete" if report.complete else "nothing was sent yet" if figures.is_untouched else "not complete"
     )
+    failed = f", {advice.counted(report.failed, 'payout')} failed" if report.failed else ""
     todo = advice.after_run(figures, report.exit_code, None, ledger, failed=report.failed)
     stage.show.heading(ledger, title_of(report.batch_id))
     stage.show.step(
         "Batch",
-        f"{state}; no run is under way",
-        good=True,
+        f"{state}{failed}; no run is under way",
+        good=not report.failed,
         running=False,
         **result(report, report.exit_code, todo),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 
 import attrs
 
@@ -16,7 +15,7 @@ from . import advice, beside
 from .board import Board, board_on
 from .certifying import Certified, certify
 from .confirming import Asking, confirm, is_live, terminal
-from .figures import Figures, told_duration
+from .figures import Figures, told_duration, told_rate
 from .loading import Order, load, preview
 from .table import standing
 from .totals import Confirmation, grouped
@@ -62,14 +61,15 @@ def _confirm(batch: PayoutBatch, order: Order, stage: Stage) -> None:
 
 async def _pay(batch: PayoutBatch, order: Order, stage: Stage) -> Exit:
     began, before = SYSTEM.monotonic(), figures_of(batch.status())
+    end = End(order.pace["wait_final"])
     try:
-        report = await recorded(order.ledger, _run(batch, order, stage))
+        report = await recorded(order.ledger, _run(batch, order, stage, end))
     except asyncio.CancelledError:
         if not stage.interrupts.caught():
             raise
         report = attrs.evolve(batch.status(), stopped=f"{stage.interrupts.reason}, twice")
         return _tell_end(report, Certified(None, None), Exit.RESUMABLE, order, stage)
-    _tell_paid(before, figures_of(report), SYSTEM.monotonic() - began, stage)
+    _tell_paid(before, figures_of(report), (end.decided or SYSTEM.monotonic()) - began, stage)
     code = Exit(report.exit_code)
     if not report.complete:
         return _tell_end(report, Certified(None, None), code, order, stage)
@@ -77,7 +77,7 @@ async def _pay(batch: PayoutBatch, order: Order, stage: Stage) -> Exit:
     return _tell_end(report, certified, certified.code_for(code), order, stage)
 
 
-async def _run(batch: PayoutBatch, order: Order, stage: Stage) -> BatchReport:
+async def _run(batch: PayoutBatch, order: Order, stage: Stage, end: End) -> BatchReport:
     with board_on(stage.console, stage.show, "Paying", as_json=stage.as_json) as board:
         board.show(figures_of(batch.status()), SYSTEM.monotonic())
 
@@ -87,32 +87,35 @@ async def _run(batch: PayoutBatch, order: Order, stage: Stage) -> BatchReport:
             batch.stop(f"{reason}")
 
         with stage.interrupts.draining(drain):
-            return await batch.run(_noting_the_end(board, order), **order.pace)
+            return await batch.run(lambda progress: end.saw(progress, board, batch), **order.pace)
 
 
-def _noting_the_end(board: Board, order: Order) -> Callable[[Progress], None]:
-    """Shows progress, and says what is waited for once every row is decided."""
-    noted = order.pace["wait_final"] is None
+@attrs.define
+class End:
+    """Shows progress; once every row is decided, what is waited for, and how the payouts end."""
 
-    def show(progress: Progress) -> None:
-        nonlocal noted
-        figures = figures_of(progress)
-        board.show(figures, SYSTEM.monotonic())
-        if not noted and figures.done == figures.rows:
-            noted = True
-            seconds = told_duration(order.pace["wait_final"])
-            board.note(f"all sent; following the payouts until they are final, {seconds} at most")
+    wait_final: float | None
+    decided: float | None = None
+    """When every row was decided, by the monotonic clock; None before that."""
 
-    return show
+    def saw(self, progress: Progress, board: Board, batch: PayoutBatch) -> None:
+        """A commit."""
+        figures, at = figures_of(progress), SYSTEM.monotonic()
+        if figures.done < figures.rows:
+            board.show(figures, at)
+            return
+        is_first = self.decided is None
+        self.decided = self.decided or at
+        board.show(figures if self.wait_final is None else figures_of(batch.status()), at)
+        if is_first and self.wait_final is not None:
+            board.note(f"all sent; followed until final, {told_duration(self.wait_final)} at most")
 
 
 def _tell_paid(before: Figures, after: Figures, seconds: float, stage: Stage) -> None:
     rows = after.done - before.done
     if rows and not stage.as_json:
-        rate = rows / seconds if seconds else 0.0
-        stage.show.step(
-            "Sent", f"{advice.counted(rows, 'row')} in {told_duration(seconds)}, {rate:,.0f} a second"
-        )
+        told = f"{advice.counted(rows, 'row')} in {told_duration(seconds)}"
+        stage.show.step("Sent", f"{told}, {told_rate(rows / seconds)}" if seconds else told)
 
 
 def _tell_end(report: BatchReport, certified: Certified, code: Exit, order: Order, stage: Stage) -> Exit:

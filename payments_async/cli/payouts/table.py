@@ -38,10 +38,31 @@ def standing(figures: Figures) -> Padding:
         sums = (figures.sum_of(currency, state) for currency in beside)
         cells = (grouped(amount) if amount else "" for amount in sums)
         name, style = _NAMES[state], _style(state, figures)
-        table.add_row(name, f"{figures.counts[state]:,}", *cells, style=style, end_section=state == shown[-1])
+        ended = _ended(figures) if state == "created" else []
+        is_last = state == shown[-1]
+        table.add_row(
+            name, f"{figures.counts[state]:,}", *cells, style=style, end_section=is_last and not ended
+        )
+        for told, number, shade in ended:
+            table.add_row(
+                f"  {told}", f"{number:,}", style=shade, end_section=is_last and told == ended[-1][0]
+            )
     totals = (grouped(figures.sum_of(currency, *STATES)) for currency in beside)
     table.add_row("All", f"{figures.rows:,}", *totals)
     return Padding(table if beside else _with_list(table, figures), (1, 0, 1, 4), expand=False)
+
+
+def _ended(figures: Figures) -> list[tuple[str, int, str]]:
+    """What became of the created payouts: name, rows, style."""
+    ended = figures.ended
+    if ended is None or not figures.counts["created"]:
+        return []
+    told = [
+        ("arrived", ended.arrived, "green"),
+        ("failed", ended.failed, "bold red"),
+        ("not final yet", ended.awaited, "dim"),
+    ]
+    return [each for each in told if each[1]]
 
 
 def _with_list(table: Table, figures: Figures) -> Table:

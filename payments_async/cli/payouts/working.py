@@ -23,6 +23,7 @@ from .._show import JsonLines, Show, Terminal
 from . import beside
 from .board import Board
 from .failures import told
+from .figures import Ended as EndedPayouts
 from .figures import Figures
 from .signals import Interrupts, listening
 from .totals import plain
@@ -140,8 +141,11 @@ def _kept(ledger: str, error: OutcomesUnrecorded) -> str:
 
 
 def figures_of(progress: Progress) -> Figures:
-    """The figures of a batch's progress or report."""
-    return Figures.of(progress.counts, progress.sums)
+    """The figures of a batch's progress or report; a report knows how payouts have ended, too."""
+    ended = None
+    if isinstance(progress, BatchReport):
+        ended = EndedPayouts(progress.finals.get("completed", 0), progress.failed, progress.awaited)
+    return Figures.of(progress.counts, progress.sums, ended)
 
 
 def watching(board: Board) -> Callable[[Progress], None]:
@@ -172,8 +176,6 @@ def result(report: BatchReport, code: int, todo: Iterable[str]) -> dict[str, Any
         "resumable": report.resumable,
         "payable": {currency: plain(total) for currency, total in sorted(report.payable.items())},
         "finals": dict(report.finals),
-        "failed": report.failed,
-        "awaited": report.awaited,
         "exit_code": int(code),
         "next": " ".join(todo),
     }
