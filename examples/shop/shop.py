@@ -111,7 +111,8 @@ def is_price_of(order: Order, payment: PaymentIntent) -> bool:
 def page(title: str, body: str, *, status: int = 200, refresh: int | None = None) -> web.Response:
     """A small page; `refresh` is seconds until the browser asks again."""
     again = "" if refresh is None else f'<meta http-equiv="refresh" content="{refresh}">'
-    html = f"<!doctype html><html lang=en><title>{title}</title>{again}<h1>{title}</h1>{body}"
+    icon = "<link rel=icon href=data:,>"  # none, and so that browsers do not ask for one
+    html = f"<!doctype html><html lang=en><title>{title}</title>{icon}{again}<h1>{title}</h1>{body}"
     return web.Response(text=html, status=status, content_type="text/html")
 
 

@@ -95,6 +95,7 @@ def test_each_delivery_is_told_without_account_data(
             created.append(create(sandbox, webhook_url=url))
             sandbox.wait_for_webhooks()
             assert sandbox.webhooks[0].state == "delivered"
+            assert sandbox.webhooks[0].tries[0].only_listened
 
     meanwhile(look)
     assert main(["webhooks", "listen"]) == Exit.DONE

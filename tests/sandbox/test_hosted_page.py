@@ -229,6 +229,32 @@ def test_what_is_typed_wrongly_is_said_beside_it_and_kept(
     assert payer.attempts == 0
 
 
+@pytest.mark.parametrize(("country", "example"), [("GH", "+233 20 000 0000"), ("BJ", "+229 90 00 00 00")])
+def test_a_phone_number_is_asked_for_as_the_payers_country_writes_it(
+    api: Api, country: str, example: str
+) -> None:
+    payer = visit(api)
+    form = payer.form_for("sandbox_mobile", country)
+    example = example.replace(" ", "\N{NO-BREAK SPACE}")
+    hint = f">With or without the country code, as in {example}<"
+    assert hint in payer.look(f"?country={country}&method=sandbox_mobile")
+    refused = payer.send(**form, phone="1").body.decode()
+    assert hint in refused
+    assert refused.count(f"7 to 15 digits, as in {example}<") == 2
+
+
+def test_a_country_without_an_example_gets_none(api: Api) -> None:
+    payer = visit(api, restriction={"country_code": "de"})
+    assert ">With or without the country code<" in payer.look("?method=sandbox_mobile")
+
+
+@pytest.mark.parametrize("phone", ["0244123456", "+233 244 123 456"])
+def test_a_phone_number_is_taken_with_and_without_its_country_code(api: Api, phone: str) -> None:
+    payer = visit(api)
+    payer.send(**payer.form_for("sandbox_mobile", "GH"), phone=phone)
+    assert payer.attempts == 1
+
+
 def test_a_form_that_names_no_method_is_given_back(api: Api) -> None:
     payer = visit(api)
     form = {**payer.form_for(), "method": "gold"}
@@ -630,6 +656,38 @@ def test_of_two_tabs_one_pays(api: Api) -> None:
     landed = [payer.send(**tab).headers["Location"] for tab in tabs]
     assert landed == [payer.path("/payment"), payer.path()]
     assert (payer.attempts, payer.collected) == (1, 50)
+
+
+UNDER_WAY = "A payment with Card is under way, so none with Saved balance was begun. You pay only once."
+
+
+def test_a_second_tab_is_told_what_is_under_way_instead(api: Api) -> None:
+    payer = visit(api)
+    first, second = payer.form_for(BALANCE), payer.form_for("sandbox_card")
+    payer.send(**second)
+    landed = payer.send(**first).headers["Location"]
+    page = payer.look(landed.removeprefix(payer.path()))
+    assert (page.count(UNDER_WAY), payer.attempts) == (1, 1)
+    assert "Enter your card" in page
+    assert UNDER_WAY in payer.look(f"?country=BJ&method={BALANCE}")
+
+
+def test_nobody_else_is_told_so(api: Api) -> None:
+    payer = visit(api)
+    form = payer.form_for("sandbox_card")
+    payer.send(**form)
+    landed = payer.send(**form).headers["Location"].removeprefix(payer.path())
+    for part in (landed, "/payment", "/payment?method=gold", "?country=BJ&method=sandbox_card"):
+        assert "under way" not in payer.look(part)
+    payer.answer("provider", "decline")
+    assert "under way" not in payer.look(f"/payment?method={BALANCE}")
+
+
+def test_a_payment_that_was_begun_elsewhere_is_told_of_without_its_method(api: Api) -> None:
+    payer = visit(api)
+    api.sandbox.pay(payer.session_id, method="unheard_of", outcome="hang")
+    page = payer.look(f"?country=BJ&method={BALANCE}")
+    assert "Another payment is under way, so none with Saved balance was begun." in page
 
 
 def test_an_approval_that_comes_late_has_no_effect(api: Api) -> None:

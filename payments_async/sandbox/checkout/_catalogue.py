@@ -6,7 +6,12 @@ service. The countries are real, so that names and restrictions can be tried; wh
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
+
+NO_BREAK = "\u00a0"
+"""Between the groups of a number."""
 
 
 @attrs.frozen
@@ -32,9 +37,7 @@ class Method:
     fields: tuple[Field, ...] = ()
 
 
-PHONE = Field(
-    "phone", "Phone number", "With the country code, as in +229\u00a090\u00a000\u00a000\u00a000", "tel", "tel"
-)
+PHONE = Field("phone", "Phone number", "With or without the country code", "tel", "tel")
 PAYER_NAME = Field("payer_name", "Name on the account", "As your bank knows it", "name", "text")
 
 METHODS = (
@@ -53,7 +56,24 @@ METHODS = (
     ),
     Method("sandbox_wallet_balance", "Saved balance", "Pay in one step", "none"),
 )
-COUNTRIES = ("BJ", "CI", "FR", "GH", "KE", "NG", "SN")
+_NUMBERS: Mapping[str, str] = {
+    "BJ": "+229 90 00 00 00",
+    "CI": "+225 07 00 00 00 00",
+    "FR": "+33 6 00 00 00 00",
+    "GH": "+233 20 000 0000",
+    "KE": "+254 700 000 000",
+    "NG": "+234 800 000 0000",
+    "SN": "+221 70 000 00 00",
+}
+"""What a phone number looks like in each country; nobody's own."""
+
+COUNTRIES = tuple(_NUMBERS)
+
+
+def like_this(field: Field, country: str | None) -> str:
+    """An example for the payer's country, to go on a sentence with; empty when there is none."""
+    number = _NUMBERS.get(country or "") if field is PHONE else None
+    return f", as in {number.replace(' ', NO_BREAK)}" if number else ""
 
 
 def find_method(code: str | None) -> Method | None:

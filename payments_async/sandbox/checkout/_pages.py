@@ -9,7 +9,7 @@ from .._instants import moment
 from .._values import Answer
 from ._actions import action_context
 from ._answers import as_json, page, redirect
-from ._catalogue import find_method
+from ._catalogue import find_method, like_this
 from ._choice import (
     Choice,
     country_name,
@@ -25,7 +25,7 @@ from ._paper import render
 from ._states import MOVING, OPENINGS, was_rerouted
 from ._typed import Problem
 from ._visit import Visit
-from ._words import Words, already_paid, left_words, words_for
+from ._words import Words, already_paid, left_words, under_way_instead, words_for
 
 _HEADINGS: Mapping[str, str] = {
     "country": "Where do you pay from?",
@@ -99,7 +99,9 @@ def _methods(visit: Visit, choice: Choice) -> dict[str, object]:
 def _details(visit: Visit, choice: Choice) -> dict[str, object]:
     assert choice.method is not None
     health, text = health_of(visit, choice.method, choice.country)
-    return {"fields": typed_fields(visit.session, choice.method), "health": health, "health_text": text}
+    fields = typed_fields(visit.session, choice.method)
+    hints = {field.name: f"{field.hint}{like_this(field, choice.country)}" for field in fields}
+    return {"fields": fields, "hints": hints, "health": health, "health_text": text}
 
 
 _CHOOSING = {"country": _countries, "method": _methods, "pay": _details}
@@ -159,6 +161,7 @@ def _common(visit: Visit, heading: str) -> dict[str, object]:
         "until": moment(payment.expires_at),
         "paid_at": moment(payment.completed_at) if payment.completed_at is not None else None,
         "method_label": used.label if used else None,
+        "instead": under_way_instead(visit, visit.query.get("method")),
         "refresh": False,
         "problems": (),
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from hmac import compare_digest
+from urllib.parse import urlencode
 
 from .._magic import magic_scenario
 from .._payments import settle_attempt, start_attempt
@@ -23,6 +24,7 @@ from ._pages import action_page, choosing, say
 from ._states import CANCELLED_CODE, OPENINGS
 from ._typed import Problem, plain_number, problems_with
 from ._visit import Visit
+from ._words import under_way_instead
 
 _CANCELLED = Outcome("fail", code=CANCELLED_CODE)
 
@@ -39,7 +41,11 @@ def submit(visit: Visit) -> Answer:
 
 def where_it_stands(visit: Visit) -> Answer:
     """A form that came too late: what it asked for has been done, or can no longer be."""
-    return redirect(visit.address() if visit.state == "paid" else visit.address("payment"))
+    if visit.state == "paid":
+        return redirect(visit.address())
+    wanted = visit.form.get("method")
+    told = f"?{urlencode({'method': wanted})}" if under_way_instead(visit, wanted) else ""
+    return redirect(f"{visit.address('payment')}{told}")
 
 
 def _pay(visit: Visit) -> Answer:
@@ -49,7 +55,7 @@ def _pay(visit: Visit) -> Answer:
     choice = read_choice(visit.session, form)
     if choice.method is None:
         return choosing(visit, choice, {}, [Problem(choice.step, "Choose again: this is not offered")])
-    problems = problems_with(typed_fields(visit.session, choice.method), form)
+    problems = problems_with(typed_fields(visit.session, choice.method), form, choice.country)
     if problems:
         return choosing(visit, choice, form, problems)
     typed = plain_number(form.get("phone", "")) if PHONE in choice.method.fields else ""

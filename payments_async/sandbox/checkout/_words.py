@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import attrs
 
+from ._catalogue import find_method
+from ._states import MOVING
 from ._visit import Visit
 
 _FAILURES: Mapping[str, str] = {
@@ -33,6 +35,19 @@ def words_for(visit: Visit) -> Words:
 def left_words(_: Visit) -> Words:
     """The payer turned back before any attempt."""
     return Words("You have not paid", ("Nothing was taken from your account.",), "calm")
+
+
+def under_way_instead(visit: Visit, method: str | None) -> str:
+    """For whoever wanted to pay with `method` while another payment was under way, as from a second tab.
+
+    Empty for everybody else.
+    """
+    wanted, active = find_method(method), visit.payment.active_attempt
+    if wanted is None or active is None or visit.state not in MOVING or active.method == wanted.code:
+        return ""
+    used = find_method(active.method)
+    name = f"A payment with {used.label}" if used else "Another payment"
+    return f"{name} is under way, so none with {wanted.label} was begun. You pay only once."
 
 
 def _waiting(_: Visit) -> Words:
