@@ -29,7 +29,6 @@ SHOP = frozenset({"shop.example"})
         ("http://app.localhost./", "app.localhost", 80, "/", LOOPBACK),
         ("https://Shop.TEST/é?ü", "shop.test", 443, "/%C3%A9?%C3%BC", LOOPBACK),
         ("http://test/", "test", 80, "/", LOOPBACK),
-        ("http://receiver:9000/", "receiver", 9000, "/", ()),
     ],
 )
 def test_what_is_near_is_sent_to(
@@ -61,6 +60,9 @@ def test_what_is_near_is_sent_to(
         "http://shop.example/",
         "http://www.example.com/",
         "http://x.invalid/",
+        "http://receiver:9000/",
+        "https://api.merchant.africa/hook",
+        "http://router.local/",
     ],
 )
 def test_what_is_elsewhere_is_refused_and_says_how_to_allow_it(url: str) -> None:

@@ -2,8 +2,9 @@
 
 A simulated "completed" must never reach production. An address is read strictly, in one way only: what
 another reader might take for another host is refused. A name under `.test` or `.localhost` is this machine,
-whatever any name service says, and is never looked up; any other name is looked up once for each try, and
-what is connected to is the address that has been judged, not the name.
+whatever any name service says, and is never looked up. Any other name is refused by itself, without a look-up
+that would tell it to a name service, unless it is allowed: then it is looked up once for each try, and what
+is connected to is the address that was found, not the name.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ LOOPBACK = ("127.0.0.1", "::1")
 """What `localhost` and `.test` stand for, in the order they are tried."""
 
 _OWN = ("localhost", "test")
-_NOWHERE = ("example", "invalid", "example.com", "example.net", "example.org")
-"""Names that are reserved for documentation: refused without asking anybody."""
 
 _NETWORKS = tuple(
     ip_network(text)
@@ -50,7 +49,7 @@ class Target:
     path: str = attrs.field(repr=False)
     """With the query string; it may hold a receiver's token."""
     addresses: tuple[str, ...] = ()
-    """What to connect to; empty when the name is to be looked up and judged first."""
+    """What to connect to; empty when the name is allowed and to be looked up first."""
 
     @property
     def authority(self) -> str:
@@ -76,7 +75,7 @@ def _bare(name: object) -> str:
 
 
 def read_target(url: str, allowed: frozenset[str] = frozenset()) -> Target:
-    """The address of a delivery, judged as far as it can be without looking a name up; `NotSent`."""
+    """The address of a delivery, judged without looking a name up; `NotSent`."""
     target = _parsed(url)
     literal = _literal(target.host)
     if literal is not None:
@@ -85,8 +84,8 @@ def read_target(url: str, allowed: frozenset[str] = frozenset()) -> Target:
         raise NotSent(f"{target.host!r} is neither a name nor an address in its usual form")
     if _is_under(target.host, _OWN):
         return attrs.evolve(target, addresses=LOOPBACK)
-    if _is_under(target.host, _NOWHERE) and target.host not in allowed:
-        raise NotSent(f"{target.host} is no host of this machine; {_advice(target.host)}")
+    if target.host not in allowed:
+        raise NotSent(f"{target.host} is no name of this machine; {_advice(target.host)}")
     return target
 
 
