@@ -293,7 +293,8 @@ async def test_a_text_that_is_no_utf_8_is_damage(tmp_path: Path) -> None:
 
 async def test_a_marked_file_without_tables_is_taken_for_new(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
-    await (await Ledger.open(path, clock=Clock(), create=True)).close()
+    async with await Ledger.open(tmp_path / "new", clock=Clock(), create=True):
+        shutil.copy(tmp_path / "new", path)  # closed, a ledger that was never used is removed
     with closing(sqlite3.connect(path)) as tables:
         for (name,) in tables.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             tables.execute(f"DROP TABLE {name}")
