@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from decimal import Decimal
 
-from payments_async.sandbox import Books, Change, Delivery, LoggedRequest, PaymentEntry, Rule, Sandbox
+from payments_async.sandbox import (
+    Books,
+    Change,
+    Delivery,
+    LoggedRequest,
+    PaymentEntry,
+    Rule,
+    Sandbox,
+    Webhook,
+)
 from payments_async.sandbox._control import USUAL_METHOD
+from payments_async.sandbox._journal import Entry, Exchange, Item
 from payments_async.sandbox._tenants import KeyStatus, fingerprint_of
 
 from ._clock import SandboxClock
@@ -63,8 +74,42 @@ class SandboxTenant:
     @property
     def deliveries(self) -> list[Delivery]:
         """The webhooks that were due for its records, oldest first."""
-        ids = {entry.id for entry in self.books.payouts()} | {entry.id for entry in self.books.payments()}
+        ids = self._ids()
         return [delivery for delivery in self.service.deliveries if delivery.record_id in ids]
+
+    @property
+    def inbox(self) -> list[Delivery]:
+        """What its records without a `webhook_url` would have been told, oldest first."""
+        ids = self._ids()
+        return [delivery for delivery in self.service.inbox if delivery.record_id in ids]
+
+    @property
+    def webhooks(self) -> list[Webhook]:
+        """Each delivery about its records with its state and its tries, oldest first."""
+        ids = self._ids()
+        return [webhook for webhook in self.service.webhooks if webhook.record_id in ids]
+
+    def wait_for_webhooks(self, timeout: float = 10.0) -> None:
+        """Return once every delivery due by now was tried, whoever's; see `Sandbox.wait_for_webhooks`."""
+        self.service.wait_for_webhooks(timeout)
+
+    def resend(self, webhook_id: str) -> Webhook:
+        """Send a delivery once more; `LookupError`. See `Sandbox.resend`."""
+        return self.service.resend(webhook_id)
+
+    def forge(self, record_id: str, event: str | None = None, *, url: str | None = None) -> Webhook:
+        """Send what is not so; `LookupError`, `ValueError`. See `Sandbox.forge`."""
+        return self.service.forge(record_id, event, url=url)
+
+    def entries(self, after: int = 0, limit: int | None = None) -> list[Entry]:
+        """What the journal tells of its requests and records, oldest first: for `advise`, for one.
+
+        After a number, or after what came before this tenant; with `limit` the newest so many of them.
+        """
+        ids = self._ids()
+        entries = self.service.entries(max(after, self._since))
+        found = [entry for entry in entries if _is_about(entry.item, self._keys, ids)]
+        return found if limit is None else found[max(len(found) - limit, 0) :]
 
     def advance(self, seconds: float) -> list[Change]:
         """Skip ahead; gives what fell due on the way, for whoever, in order."""
@@ -85,6 +130,10 @@ class SandboxTenant:
     def settle(self, record_id: str, outcome: str = "complete") -> None:
         """End a record now: `complete`, `fail:CODE` or `expire`; see `Sandbox.settle`."""
         self.service.settle(record_id, outcome)
+
+    def hold(self, record_id: str) -> None:
+        """A record that is under way stays as it is until it is settled; see `Sandbox.hold`."""
+        self.service.hold(record_id)
 
     def refund(self, payment_id: str, amount: Decimal | None = None, *, pending: bool = False) -> str:
         """Refund a completed payment from behind the API; see `Sandbox.refund`."""
@@ -107,5 +156,23 @@ class SandboxTenant:
             if rule in known:
                 self.service.remove_rule(rule)
 
+    def _ids(self) -> set[str]:
+        """The ids of its payouts, payments and attempts."""
+        with self.service.present() as world:
+            return {
+                record_id
+                for tenant in world.tenants.values()
+                if tenant.fingerprint in self._keys
+                for records in (tenant.payouts_by_id, tenant.payments_by_id, tenant.attempts)
+                for record_id in records
+            }
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.service!r}>"
+
+
+def _is_about(item: Item, keys: Collection[str], ids: Collection[str]) -> bool:
+    """Whether it is a request with one of these keys, or happened to one of these records."""
+    if isinstance(item, Exchange):
+        return item.log.key in keys
+    return (item.id if isinstance(item, Change) else getattr(item, "record_id", None)) in ids

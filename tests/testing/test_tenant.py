@@ -1,0 +1,126 @@
+"""What a test sees of a sandbox that others use too: its own, and all of it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from payments_async.sandbox import Sandbox, VirtualClock
+from payments_async.sandbox._journal import Exchange
+from payments_async.sandbox.inspector.advisor import advise
+from payments_async.testing import SandboxTenant
+
+NOWHERE = "http://shop.test:9/hook"
+PAYOUT: dict[str, Any] = {
+    "amount": 10,
+    "currency": "GHS",
+    "method": "mobile_money",
+    "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
+}
+SHARED = {
+    "clear_rules",
+    "handle",
+    "journal",
+    "origin",
+    "present",
+    "profile",
+    "remove_rule",
+    "reset",
+    "rules",
+    "save",
+    "send_again",
+    "start",
+    "stop",
+}
+"""What belongs to the whole service, or to whoever runs it."""
+
+
+@pytest.fixture
+def service() -> Iterator[Sandbox]:
+    with Sandbox(clock=VirtualClock.frozen()) as service:
+        yield service
+
+
+@pytest.fixture
+def tenants(service: Sandbox) -> tuple[SandboxTenant, SandboxTenant]:
+    return SandboxTenant(service), SandboxTenant(service)
+
+
+def pay(tenant: SandboxTenant, **fields: Any) -> str:
+    headers = {"Authorization": f"Bearer {tenant.api_key}"}
+    answer = tenant.service.handle("POST", "/v1/payouts", headers, json.dumps({**PAYOUT, **fields}).encode())
+    return str(json.loads(answer.body)["data"]["id"])
+
+
+def test_it_has_every_method_that_is_not_the_whole_service_s() -> None:
+    public = {name for name in dir(Sandbox) if not name.startswith("_")}
+    assert public - set(dir(SandboxTenant)) == SHARED
+
+
+@pytest.mark.parametrize("name", ["pay", "settle", "hold", "refund", "resend", "forge", "wait_for_webhooks"])
+def test_methods_that_only_pass_on_have_the_signatures_of_the_sandbox(name: str) -> None:
+    assert inspect.signature(getattr(SandboxTenant, name)) == inspect.signature(getattr(Sandbox, name))
+
+
+def test_each_sees_the_webhooks_of_its_own_records(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
+    for tenant in tenants:
+        told, untold = pay(tenant, webhook_url=NOWHERE), pay(tenant)
+        tenant.wait_for_webhooks()
+        assert [webhook.record_id for webhook in tenant.webhooks] == [told]
+        assert [delivery.record_id for delivery in tenant.inbox] == [untold]
+        assert len(tenant.webhooks[0].tries) == 1
+    assert len(tenants[0].webhooks) == 1
+
+
+def test_deliveries_are_sent_again_and_forged(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
+    tenant = tenants[0]
+    payout = pay(tenant, webhook_url=NOWHERE)
+    again = tenant.resend(tenant.webhooks[0].id)
+    lie = tenant.forge(payout, "payout.failed", url=NOWHERE)
+    assert [webhook.origin for webhook in tenant.webhooks] == ["due", "resent", "forged"]
+    assert [webhook.id for webhook in tenant.webhooks[1:]] == [again.id, lie.id]
+    assert tenants[1].webhooks == []
+
+
+def test_what_is_held_waits_until_it_is_settled(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
+    tenant = tenants[0]
+    payout = pay(tenant)
+    tenant.hold(payout)
+    tenant.advance(3600)
+    assert tenant.books.payouts()[0].status not in ("completed", "failed")
+    tenant.settle(payout)
+    assert tenant.books.payouts()[0].status == "completed"
+
+
+def test_the_journal_is_of_its_own_requests_and_records(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
+    first, second = tenants
+    for tenant in tenants:
+        pay(tenant, webhook_url=NOWHERE)
+    first.wait_for_webhooks()
+    first.advance(5)
+    found = first.entries()
+    requests = [entry.item.log for entry in found if isinstance(entry.item, Exchange)]
+    assert requests == first.requests
+    assert {type(entry.item).__name__ for entry in found} == {"Exchange", "Change", "Delivery", "Tried"}
+    assert not {entry.seq for entry in found} & {entry.seq for entry in second.entries()}
+    assert first.entries(limit=2) == found[-2:]
+    assert first.entries(limit=0) == []
+    assert first.entries(limit=99) == found
+    assert first.entries(found[0].seq) == found[1:]
+
+
+def test_what_came_before_it_is_not_in_its_journal(service: Sandbox) -> None:
+    pay(SandboxTenant(service))
+    assert SandboxTenant(service).entries() == []
+
+
+def test_a_program_s_habits_are_its_own(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
+    first, second = tenants
+    for _ in range(3):
+        pay(first)
+    assert [finding.rule for finding in advise(first.entries())] == ["post_without_key"]
+    assert advise(second.entries()) == []
