@@ -58,6 +58,33 @@ def test_a_post_repeated_without_a_key_is_found(sandbox: Sandbox, api: Api, path
     )
 
 
+def test_the_same_sold_again_to_the_next_customer_is_no_repeat(api: Api, sandbox: Sandbox) -> None:
+    for _ in range(5):
+        api.post("/payment/checkouts", INTENT)
+        sandbox.advance(30)
+    assert findings(sandbox) == []
+    api.post("/payment/checkouts", INTENT)  # another try, seconds after the fifth customer's
+    sandbox.advance(5)
+    api.post("/payment/checkouts", INTENT)
+    (finding,) = findings(sandbox)
+    assert finding.requests == requests(sandbox)[-2:]
+    assert "repeated 2 times" in finding.title
+
+
+def test_a_try_in_doubt_or_a_named_thing_is_repeated_however_late(api: Api, sandbox: Sandbox) -> None:
+    api.post("/payment/checkouts", INTENT, scenario="lost_response")
+    sandbox.advance(3600)
+    api.post("/payment/checkouts", INTENT)
+    assert [finding.requests for finding in findings(sandbox)] == [requests(sandbox)]
+    api.post("/payment/checkouts", {**INTENT, "entity_id": "order-1"})
+    sandbox.advance(3600)
+    api.post("/payment/checkouts", {**INTENT, "entity_id": "order-1"})
+    assert [finding.requests for finding in findings(sandbox)] == [
+        requests(sandbox)[:2],
+        requests(sandbox)[2:],
+    ]
+
+
 def test_one_post_without_a_key_and_other_bodies_are_not_a_repeat(api: Api, sandbox: Sandbox) -> None:
     api.payout(reference="r-1")
     api.payout(reference="r-2")

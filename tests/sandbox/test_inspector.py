@@ -236,10 +236,18 @@ def test_webhooks_show_their_tries_and_on_request_what_they_say(sandbox: Sandbox
     assert '"event": "payout.created"' in text_of(opened)
 
 
+def test_an_advisor_without_findings_claims_no_more_than_it_saw(sandbox: Sandbox, api: Api) -> None:
+    assert "Nothing found" not in page(sandbox, "advisor")
+    api.payout(idempotency_key="key-00001")
+    shown = text_of(page(sandbox, "advisor"))
+    assert "Nothing found so far" in shown
+    assert "Nothing to mend" not in shown
+
+
 def test_the_advisor_shows_each_finding_with_its_requests(sandbox: Sandbox, api: Api) -> None:
     assert "No requests yet" in page(sandbox, "advisor")
     api.payout()
-    assert "Nothing to mend" in page(sandbox, "advisor")
+    assert "Nothing found so far" in page(sandbox, "advisor")
     api.payout()
     html = page(sandbox, "advisor")
     assert "without an idempotency key" in html

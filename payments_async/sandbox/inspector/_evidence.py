@@ -174,9 +174,14 @@ def apart(earlier: Seen, later: Seen) -> float:
 
 def runs(requests: Sequence[Seen], within: float) -> Iterator[list[Seen]]:
     """The longest stretches of at least two requests of which each came sooner than `within` seconds."""
+    return stretches(requests, lambda earlier, later: apart(earlier, later) < within)
+
+
+def stretches(requests: Sequence[Seen], joined: Callable[[Seen, Seen], bool]) -> Iterator[list[Seen]]:
+    """The longest stretches of at least two requests of which each is joined to the one before it."""
     run: list[Seen] = []
     for request in requests:
-        if run and apart(run[-1], request) >= within:
+        if run and not joined(run[-1], request):
             if len(run) > 1:
                 yield run
             run = []

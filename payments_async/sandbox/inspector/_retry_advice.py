@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from itertools import pairwise
 
-from ._evidence import Finding, Scene, Seen, apart, grouped, ids
+from ._evidence import Finding, Scene, Seen, apart, grouped, ids, stretches
 
 _EARLY = 0.05
 """Seconds a retry may be early: clocks and lines are not exact."""
+
+_AGAIN = 30
+"""Seconds: the same once more within them is a retry; later it may be another customer's."""
 
 _TOGETHER = 0.03
 """Seconds: two tries of one transaction this close did not wait for each other."""
@@ -26,18 +29,23 @@ def repeated_without_key(scene: Scene) -> Iterator[Finding]:
     )
     for same in grouped(bare, lambda seen: (seen.log.key, seen.log.path, seen.body)).values():
         open_ones = [seen for seen in same if not seen.was_refused]
-        if len(open_ones) > 1:
+        for tries in stretches(open_ones, _is_retry):
             yield Finding(
                 "post_without_key",
                 "money",
-                f"{_name(open_ones[0])} repeated {len(open_ones)} times without an idempotency key",
+                f"{_name(tries[0])} repeated {len(tries)} times without an idempotency key",
                 "Each repeat can move money again: the service cannot know that it is the same request.",
                 "Limits, Idempotency",
                 "Make one X-Idempotency-Key for the thing paid for, store it, and send it with every try. "
                 "The SDK does this by itself.",
-                ids(open_ones),
-                open_ones[0].thing or open_ones[0].log.path,
+                ids(tries),
+                tries[0].thing or tries[0].log.path,
             )
+
+
+def _is_retry(earlier: Seen, later: Seen) -> bool:
+    """Whether the same body is the same wish: it is named, or the first was in doubt, or it came soon."""
+    return later.thing is not None or earlier.in_doubt or apart(earlier, later) < _AGAIN
 
 
 def one_thing_under_two_keys(scene: Scene) -> Iterator[Finding]:
