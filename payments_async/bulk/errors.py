@@ -19,7 +19,7 @@ from ..errors import PaymentsError
 if TYPE_CHECKING:
     from .sources import RowFault
 
-_TOLD = 5
+_TOLD = 20
 
 
 class BulkError(PaymentsError):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from cyclopts import App, CycloptsError
 
 from .._version import __version__
 from ..errors import PaymentsError
 from ._exit import Ended, Exit, exit_of
+from ._show import write_nowhere
 from .demo import demo
 from .payouts import payouts
 from .sandbox import sandbox
@@ -60,7 +59,7 @@ def run(argv: Sequence[str]) -> int:
             raise
         return _told(str(missing), Exit.USAGE)
     except BrokenPipeError:
-        _write_nowhere()
+        write_nowhere()
         return Exit.REFUSED
     except OSError as failure:
         _write_what_can_be_written()
@@ -87,10 +86,4 @@ def _write_what_can_be_written() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        _write_nowhere()
-
-
-def _write_nowhere() -> None:
-    """Whoever read our output has left, as `head` does: what is still buffered must not fail at exit."""
-    with suppress(io.UnsupportedOperation):  # a stdout without a file has nothing to fail
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        write_nowhere()

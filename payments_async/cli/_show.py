@@ -5,10 +5,12 @@ Every step is told once, with a sentence for people and its facts for programs; 
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Annotated, Protocol
 
 from cyclopts import Parameter
@@ -81,10 +83,13 @@ class Terminal:
 
 
 class JsonLines:
-    """For programs: one JSON object a line. Amounts and dates are texts, so that they stay exact."""
+    """For programs: one JSON object a line. Amounts and dates are texts, so that they stay exact.
 
-    def __init__(self) -> None:
-        self._about = ""
+    `on_left` is called instead of BrokenPipeError, when whoever read the lines has left.
+    """
+
+    def __init__(self, on_left: Callable[[], object] | None = None) -> None:
+        self._about, self._on_left = "", on_left
 
     def heading(self, title: str, note: str = "") -> None:
         """The `about` of the lines that follow."""
@@ -105,13 +110,24 @@ class JsonLines:
         )
 
     def _print(self, line: dict[str, object]) -> None:
-        sys.stdout.write(json.dumps({"about": self._about, **line}, default=str) + "\n")
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(json.dumps({"about": self._about, **line}, default=str) + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            if self._on_left is None:
+                raise
+            self._on_left()
 
 
 def show_for(*, as_json: bool) -> Show:
     """Where the steps of a command go that was called with or without `--json`."""
     return JsonLines() if as_json else Terminal()
+
+
+def write_nowhere() -> None:
+    """Whoever read our output has left, as `head` does: what is still buffered must not fail at exit."""
+    with suppress(io.UnsupportedOperation):  # a stdout without a file has nothing to fail
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _quarters(total: int, tell: Callable[[int], None]) -> Callable[[], None]:

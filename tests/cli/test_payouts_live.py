@@ -6,13 +6,16 @@ import json
 import shlex
 import stat
 from collections.abc import Iterator
+from contextlib import nullcontext
+from decimal import Decimal
 from pathlib import Path
 
 import attrs
 import pytest
 
-from payments_async.cli._exit import Exit
+from payments_async.cli._exit import Ended, Exit
 from payments_async.cli.payouts import loading, running, settling
+from payments_async.cli.payouts.confirming import Asking, confirm_once
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import (
     Here,
@@ -57,7 +60,7 @@ def test_the_total_is_typed_back_per_currency_once_for_a_batch(live: Live) -> No
         seen = terminal.until("Type the GHS total to pay it: ")
         assert "This key is live: 6 payouts of real money, GHS 9.14, XOF 12.28 in all." in seen
         terminal.type("\x03")
-        assert terminal.end() == Exit.RESUMABLE
+        assert terminal.end() == Exit.INTERRUPTED
         assert "payments: not confirmed; nothing was sent" in terminal.seen
     assert live.sandbox.requests == []
 
@@ -140,9 +143,32 @@ def test_what_is_typed_must_be_the_total_to_the_last_digit(
 ) -> None:
     for typed in (["9.14", "12.27"], ["", ""], ["9,14", ""], ["yes", ""], ["XOF 9.14", ""]):
         answers = iter(typed)
-        monkeypatch.setattr(running, "terminal", lambda answers=answers: lambda text: next(answers))
+        monkeypatch.setattr(running, "terminal", lambda answers=answers: lambda text: next(answers, ""))
         here("run", "june.csv").assert_one_message(Exit.USAGE, "total; nothing was sent")
     assert here.sandbox.requests == []
+
+
+def test_a_total_is_taken_as_it_was_shown_and_a_slip_is_asked_about_again() -> None:
+    said: list[str] = []
+
+    def asking(*typed: str) -> Asking:
+        answers = iter(typed)
+
+        def ask(text: str) -> str:
+            said.append(text)
+            return next(answers, "")
+
+        return Asking((), True, nullcontext, ask)
+
+    totals = {"GHS": Decimal("5015.15")}
+    for typed in ("5015.15", "5,015.15", "GHS 5,015.15", "GHS 5015.150"):
+        assert confirm_once(totals, 2, asking(typed)) == "typed back"
+    said.clear()
+    assert confirm_once(totals, 2, asking("50,15.15", "5,015.16", "5,015.15")) == "typed back"
+    assert ["1,200.50" in text for text in said] == [False, True, True]
+    for wrong in (["5.015,15"] * 3 + ["5015.15"], [""]):
+        with pytest.raises(Ended, match="that is not the GHS total; nothing was sent"):
+            confirm_once(totals, 2, asking(*wrong))
 
 
 def test_other_rows_are_asked_about_again(here: Here) -> None:

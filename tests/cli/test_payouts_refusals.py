@@ -18,7 +18,7 @@ from payments_async.bulk.ledger_errors import LedgerBroken, LedgerError, LedgerF
 from payments_async.cli._exit import Exit
 from payments_async.cli.payouts import beside, confirming, working
 from payments_async.sandbox import Sandbox, SandboxLimits
-from tests.support.payout_command import Here, assert_paid_once, environment_of, payouts_file
+from tests.support.payout_command import PHONE, Here, assert_paid_once, environment_of, payouts_file
 
 
 @pytest.fixture
@@ -97,6 +97,35 @@ def test_an_input_that_cannot_be_paid_is_refused(
     change()
     here("run", *argv).assert_one_message(Exit.USAGE, *parts)
     assert here.sandbox.books.payouts() == []
+
+
+def test_programs_are_told_what_was_refused_and_where(here: Here) -> None:
+    replaced("2.07", "NaN")()
+    done = here("run", "june.csv", "--json")
+    told = done.step("refused")
+    assert (done.code, told["ok"], told["kind"], told["exit_code"]) == (2, False, "SourceErrors", 2)
+    assert [(fault["line"], fault["column"]) for fault in told["faults"]] == [(3, "amount")]
+    assert told["message"] in done.err
+    assert PHONE not in done.out
+    assert here("run", "none.csv", "--json").step("refused")["kind"] == "SourceUnreadable"
+    replaced("NaN", "2.07")()
+    assert here("run", "june.csv", "--json").code == Exit.DONE
+    replaced("2.07", "2.08")()
+    edited = here("run", "june.csv", "--json").step("refused")
+    assert (edited["kind"], len(edited["differences"]), edited["faults"]) == ("LedgerOfAnotherInput", 1, [])
+
+
+def test_twenty_faults_are_shown_and_a_dry_run_writes_them_all(here: Here) -> None:
+    file = payouts_file(here.folder, 30)
+    file.write_text(file.read_text().replace(".07", ".x"))
+    refused = here("run", "june.csv")
+    assert (refused.err.count("  line "), "and 10 more" in refused.err) == (20, True)
+    command = "payments payouts run june.csv --dry-run --skip-invalid --rejects rejects.csv"
+    assert f"`{command}`" in refused.err
+    file.write_text(file.read_text().replace("30.x", "30.07"))
+    assert here("run", *command.split()[3:]).code == Exit.DONE
+    assert len((here.folder / "rejects.csv").read_text().splitlines()) == 30
+    assert here.sandbox.requests == []
 
 
 @pytest.mark.parametrize(
@@ -298,7 +327,7 @@ def test_outcomes_that_the_ledger_cannot_take_are_kept_elsewhere(
             patch.setattr(beside, "write", no_room)
         done = here("run", "june.csv")
     done.assert_one_message(code, "as planned", "4 outcomes are not recorded")
-    kept = Path("june.csv.ledger.unrecorded.json").read_text() if is_writable else done.out.splitlines()[-1]
+    kept = Path("june.csv.ledger.unrecorded.json").read_text() if is_writable else done.out.splitlines()[-2]
     assert {outcome["number"] for outcome in json.loads(kept)} == {1, 2, 3, 4}
     assert here("run", "june.csv").code == Exit.DONE
     assert_paid_once(here.sandbox, 4)

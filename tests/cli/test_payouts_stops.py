@@ -80,6 +80,22 @@ def test_sigterm_drains_kill_9_kills_and_the_same_command_pays_each_row_once(her
     assert_paid_once(here.sandbox, ROWS)
 
 
+def test_a_reader_that_leaves_stops_the_run_in_order(here: Here) -> None:
+    here.sandbox.on("payouts.create").respond("slow:0.1s", times=ROWS)
+    with begun(here, "--concurrency", "4") as run:
+        until(run, created=1)
+        assert run.stdout is not None
+        run.stdout.close()
+        assert run.wait(30) == Exit.RESUMABLE
+        assert run.stderr is not None
+        err = run.stderr.read()
+    assert err == (
+        "payments: Stopped: the reader of the output, which has gone. "
+        "The same `run` command goes on where it stopped; nothing is paid twice.\n"
+    )
+    assert 0 < len(here.sandbox.books.payouts()) < ROWS
+
+
 def test_a_second_ctrl_c_cuts_at_once_and_a_row_that_hangs_is_found_out_later(here: Here) -> None:
     payouts_file(here.folder, 5)
     here.sandbox.on("payouts.create", amount="3.07").respond("hang")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import attrs
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -49,7 +49,8 @@ class Lines:
     def read(self, rows: int, number: int = 1) -> None:
         """A line, unless there was one within the last second."""
         if self._is_time(SYSTEM.monotonic()):
-            self._show.step("Reading", "", rows=rows, **{"pass": number})
+            facts: dict[str, Any] = {"rows": rows, "pass": number}
+            self._show.step("Reading", "", **facts)
 
     def show(self, figures: Figures, at: float) -> None:
         """The same."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from decimal import Decimal
+from typing import Final
 
 import attrs
 
@@ -17,6 +19,9 @@ from .options import amount_of
 from .totals import Confirmation, Money, difference, flags, parsed, plain
 
 Ask = Callable[[str], str]
+_TRIES: Final = 3
+_GROUPED: Final = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+_FORMS: Final = "1200.50 or 1,200.50, with the currency in front or without"
 
 
 @attrs.frozen
@@ -100,17 +105,27 @@ def _ask_each(wanted: Money, rows: int, asking: Asking) -> None:
     try:
         with asking.attended():
             for currency, amount in totals:
-                _require_typed(
-                    asking.ask(f"{heading}Type the {currency} total to pay it: "), currency, amount
-                )
+                _require_typed(asking.ask, heading, currency, amount)
                 heading = ""
     except KeyboardInterrupt:
-        raise Ended("not confirmed; nothing was sent", Exit.RESUMABLE) from None
+        raise Ended("not confirmed; nothing was sent", Exit.INTERRUPTED) from None
 
 
-def _require_typed(text: str, currency: str, amount: Decimal) -> None:
-    typed = text.strip().removeprefix(currency).strip()
-    with contextlib.suppress(ValueError):
-        if amount_of(typed) == amount:
+def _require_typed(ask: Ask, heading: str, currency: str, amount: Decimal) -> None:
+    for _ in range(_TRIES):
+        text = ask(f"{heading}Type the {currency} total to pay it: ")
+        if _is_typed(text, currency, amount):
             return
+        if not text:  # the input is over
+            break
+        heading = f"That is not the {currency} total. As shown above, to the last digit: {_FORMS}.\n"
     raise Ended(f"that is not the {currency} total; nothing was sent", Exit.USAGE)
+
+
+def _is_typed(text: str, currency: str, amount: Decimal) -> bool:
+    typed = text.strip().removeprefix(currency).strip()
+    if _GROUPED.fullmatch(typed):
+        typed = typed.replace(",", "")
+    with contextlib.suppress(ValueError):
+        return amount_of(typed) == amount
+    return False

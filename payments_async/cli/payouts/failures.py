@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
+
+import attrs
 
 from ...bulk import InputDifference
 from ...bulk.errors import BulkError, SourceErrors
@@ -29,6 +32,7 @@ _WAYS_OUT: Final[dict[type[LedgerError], str]] = {
 """Where the library names its own arguments, or the command knows more."""
 
 _SHOWN: Final = 10
+_PLACE: Final = ("line", "number", "column", "reason")
 _TAKE: Final = (
     "Give the file as it was, or take the edits of rows that were not paid yet with --accept-edits, "
     "or give new rows a file and a ledger of their own."
@@ -37,7 +41,10 @@ _CANNOT: Final = (
     "Such edits cannot be taken over: what was sent stays as it was sent. Give the file as it was, "
     "and give new rows a file and a ledger of their own."
 )
-_SKIP: Final = "Mend them, or pay the other rows: --skip-invalid --rejects rejects.csv"
+_LIST: Final = "--dry-run --skip-invalid --rejects rejects.csv"
+_SKIP: Final = (
+    "writes all of them to a file, and sends nothing. Mend them, or leave them out (--skip-invalid)."
+)
 _UNIQUE: Final = "Mend them; --skip-invalid does not choose between rows that share a name."
 _HEADER: Final = "Mend what names the columns first: until then no row can be told from another."
 
@@ -53,9 +60,21 @@ def told(error: BulkError) -> str:
     return str(error)
 
 
+def facts(error: BaseException) -> dict[str, Any]:
+    """The same for programs: the kind, and what of the input is at fault, without any of its values."""
+    said: dict[str, Any] = {"kind": type(error).__name__, "faults": [], "differences": []}
+    if isinstance(error, SourceErrors):
+        shown = [attrs.asdict(fault) for fault in error.faults]
+        said["faults"] = [{name: fault[name] for name in _PLACE} for fault in shown]
+        said["total"] = error.total
+    if isinstance(error, LedgerOfAnotherInput):
+        said |= {"differences": [str(each) for each in error.differences], "total": error.total}
+    return said
+
+
 def _way_out(error: SourceErrors) -> str:
     if error.can_skip:
-        return _SKIP
+        return f"`payments payouts run {shlex.quote(error.source)} {_LIST}` {_SKIP}"
     return _UNIQUE if error.rows else _HEADER
 
 

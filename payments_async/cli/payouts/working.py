@@ -18,11 +18,12 @@ from ...bulk import BatchReport, OutcomesUnrecorded, Progress
 from ...bulk.errors import BulkError
 from ...bulk.ledger_errors import LedgerBroken, LedgerDamaged, LedgerFull, LedgerGone, LedgerReadOnly
 from ...client import AsyncPayments
-from .._exit import Ended, Exit
-from .._show import JsonLines, Show, Terminal
+from ...errors import PaymentsError
+from .._exit import Ended, Exit, exit_of
+from .._show import JsonLines, Show, Terminal, write_nowhere
 from . import beside
 from .board import Board
-from .failures import told
+from .failures import facts, told
 from .figures import Ended as EndedPayouts
 from .figures import Figures
 from .signals import Interrupts, listening
@@ -32,6 +33,7 @@ R = TypeVar("R")
 _LONG: Final = 40
 _BESIDE: Final = 32
 """Connections for what is read beside the payouts."""
+_CLOSED: Final = "the reader of the output, which has gone"
 _APP: Final = "payouts-cli"
 _FAILED: Final = (LedgerBroken, LedgerDamaged, LedgerGone, LedgerReadOnly)
 """With payouts under way, these leave open what the ledger knows."""
@@ -68,14 +70,37 @@ async def _stopped_in_order(
     work: Callable[[Stage], Awaitable[Exit]], console: Console, show: Show, *, as_json: bool
 ) -> Exit:
     with listening() as interrupts:
+        show = _watched(interrupts) if as_json else show
         try:
             return await work(Stage(console, show, as_json, interrupts))
         except asyncio.CancelledError:
             if not interrupts.caught():
                 raise
-        except BulkError as error:
-            raise Ended(told(error), Exit.USAGE) from error
-    raise Ended(f"stopped by {interrupts.reason}; the same command goes on where it stopped", Exit.RESUMABLE)
+            text = f"stopped by {interrupts.reason}; the same command goes on where it stopped"
+            raise _refused(Ended(text, Exit.RESUMABLE), show, as_json=as_json) from None
+        except (Ended, PaymentsError) as error:
+            raise _refused(error, show, as_json=as_json) from error
+
+
+def _watched(interrupts: Interrupts) -> JsonLines:
+    """Lines whose reader may leave, as `head` does: that stops the work in order, as SIGTERM would."""
+    loop = asyncio.get_running_loop()
+
+    def left() -> None:
+        write_nowhere()
+        loop.call_soon(interrupts.came, _CLOSED)
+
+    return JsonLines(left)
+
+
+def _refused(error: Ended | PaymentsError, show: Show, *, as_json: bool) -> Ended | PaymentsError:
+    """What ends the command, told to programs too; an operator's words for what the library says."""
+    ends = Ended(told(error), Exit.USAGE) if isinstance(error, BulkError) else error
+    text, code = (ends.text, ends.code) if isinstance(ends, Ended) else (str(ends), exit_of(ends))
+    if as_json:
+        cause = error.__cause__ or error if isinstance(error, Ended) else error
+        show.step("Refused", "", good=False, message=text, exit_code=int(code), **facts(cause))
+    return ends
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
