@@ -237,10 +237,21 @@ async def test_a_fault_is_added_by_words_and_removed(sandbox: Sandbox, api: Api,
     await visitor.page.get_by_role("button", name="Add").click()
     await hears(visitor, "near: lost_response")
     assert await words.input_value() == "lost_respons"
+    told = visitor.page.locator("form .wrong")
+    assert "near: lost_response" in await told.inner_text()
+    assert await told.get_attribute("id") in str(await words.get_attribute("aria-describedby")).split()
+    assert await words.get_attribute("aria-invalid") == "true"
+    below, field = await told.bounding_box(), await words.bounding_box()
+    assert below is not None
+    assert field is not None
+    assert 0 < below["y"] - field["y"] < 100
     await words.fill("http:503*2")
     await visitor.page.get_by_label("Reference").fill("r-1")
     await words.press("Enter")
     await hears(visitor, "Set rule_")
+    assert await told.count() == 0
+    assert await words.get_attribute("aria-invalid") is None
+    assert await words.get_attribute("aria-describedby") == "words-help"
     assert api.payout(reference="r-1").status == 503
     await visitor.page.get_by_role("cell", name="1", exact=True).first.wait_for()
     await visitor.page.get_by_role("button", name="Remove", exact=True).click()
@@ -281,6 +292,11 @@ async def test_webhooks_are_sent_again_and_forged(sandbox: Sandbox, api: Api, vi
     await visitor.page.get_by_label("Event").fill("payout.complete")
     await visitor.page.get_by_role("button", name="Forge").click()
     await hears(visitor, "near: payout.completed")
+    assert await visitor.page.get_by_label("Event").get_attribute("aria-invalid") == "true"
+    assert await visitor.page.get_by_role("heading", level=2).all_inner_texts() == [
+        "Forge a webhook",
+        "Deliveries",
+    ]
     await visitor.page.get_by_label("Event").fill("payout.completed")
     await visitor.page.get_by_role("button", name="Forge").click()
     await shows(visitor, "forged")

@@ -365,10 +365,12 @@ def test_webhooks_are_listed_sent_again_and_forged(control: Control, api: Api) -
     assert (forged["origin"], forged["event"]) == ("forged", "payout.completed")
     assert len(control.get("webhooks")["webhooks"]) == 3
     assert control.refused("POST", "webhooks/wh_none/resend")[0] == 404
-    status, message = control.refused(
-        "POST", "webhooks/forge", {"record": payout, "event": "payout.complete"}
-    )
-    assert (status, "payout.completed" in message) == (400, True)
+    wrong = control.ask("POST", "webhooks/forge", {"record": payout, "event": "payout.complete"})
+    assert (wrong.status, wrong.json["field"]) == (400, "event")
+    assert "payout.completed" in wrong.json["near"]
+    unheard = api.payout().data["id"]
+    nowhere = control.ask("POST", "webhooks/forge", {"record": unheard})
+    assert (nowhere.status, nowhere.json["field"]) == (422, "url")
 
 
 # --- time, limits, keys -------------------------------------------------------------------------

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from .._control import USUAL_METHOD, find_payment
 from .._records import Payment, Payout
+from .._scenarios import UnknownWord
 from .._world import World
-from ._call import ControlCall, Made
+from ._call import ControlCall, Made, invalid
+from ._guard import Refusal
 from ._views import payment_view, payout_view, webhook_view
 
 if TYPE_CHECKING:
@@ -115,4 +117,9 @@ def forge(sandbox: Sandbox, call: ControlCall) -> object:
     """Send an event that did not happen."""
     call.only("record", "event", "url")
     record, event, url = call.text("record"), call.text_or_none("event"), call.text_or_none("url")
-    return Made(webhook_view(sandbox.forge(record, event, url=url)))
+    try:
+        return Made(webhook_view(sandbox.forge(record, event, url=url)))
+    except UnknownWord as unknown:
+        raise Refusal(400, str(unknown), {"field": "event"}) from unknown
+    except ValueError as nowhere:
+        raise invalid("url", str(nowhere)) from nowhere

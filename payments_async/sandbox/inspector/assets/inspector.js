@@ -21,7 +21,11 @@ async function ask(call, body) {
   // a refusal comes as 200 and a member, so that a mistyped word is no error on the console
   const answer = await fetch(API + path + (method === "GET" ? "" : "?refusals=told"), options);
   const value = await answer.json();
-  if (!answer.ok || value.refused) throw new Error(value.message || `refused with ${answer.status}`);
+  if (!answer.ok || value.refused) {
+    const failure = new Error(value.message || `refused with ${answer.status}`);
+    failure.field = value.field;
+    throw failure;
+  }
   return value;
 }
 
@@ -68,12 +72,42 @@ document.addEventListener("submit", (event) => {
   const form = event.target;
   if (!form.dataset.call) return;
   event.preventDefault();
+  mend(form);
   run(form.querySelector("button"), async () => {
-    const value = await ask(form.dataset.call, fields(form));
+    let value;
+    try {
+      value = await ask(form.dataset.call, fields(form));
+    } catch (failure) {
+      complain(form, failure);
+      throw failure;
+    }
     form.reset();
     return outcome(form.dataset.call, value);
   });
 });
+
+// What is wrong with a form stands in it, at the field that is named, else the first one that must be filled in.
+function complain(form, failure) {
+  const field = form.elements[failure.field] || form.querySelector("[required]");
+  const told = document.createElement("p");
+  told.id = `wrong-${field.name}`;
+  told.className = "wrong bad-text";
+  told.textContent = failure.message;
+  field.setAttribute("aria-invalid", "true");
+  field.dataset.described = field.getAttribute("aria-describedby") || "";
+  field.setAttribute("aria-describedby", `${told.id} ${field.dataset.described}`.trim());
+  form.querySelector("button").after(told);
+  field.focus();
+}
+
+function mend(form) {
+  form.querySelectorAll(".wrong").forEach((one) => one.remove());
+  for (const field of form.querySelectorAll("[aria-invalid]")) {
+    field.removeAttribute("aria-invalid");
+    if (field.dataset.described) field.setAttribute("aria-describedby", field.dataset.described);
+    else field.removeAttribute("aria-describedby");
+  }
+}
 
 async function put(text) {
   await navigator.clipboard.writeText(text);
