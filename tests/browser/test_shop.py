@@ -44,7 +44,8 @@ async def test_a_payer_pays_and_the_order_is_paid(sandbox: Sandbox, served: Serv
     await payer.press("Continue to the bank")
     await payer.press("Approve")
     await payer.sees("Payment complete")
-    await asyncio.to_thread(sandbox.wait_for_webhooks)
+    # three events, five seconds between the looks at one payment: a quick payer waits for two rests
+    await asyncio.to_thread(sandbox.wait_for_webhooks, 30)
     await payer.press("Return to")
     await payer.page.wait_for_url(re.compile("/orders/"))
     await payer.sees("Paid")
