@@ -8,7 +8,7 @@ from typing import Final
 
 from ._generations import same_again
 from ._records import LedgerRow
-from ._retrying import RetryReport, add_to, require
+from ._retrying import RetryReport, add_to, note_reason, require
 from ._states import RowState
 from .ledger import Ledger
 
@@ -22,6 +22,7 @@ async def begin_anew(
 
     Raises BulkError, before anything is changed, for rows that were not rejected.
     """
+    reasons = dict[int, str]()
     wanted = None if rows is None else frozenset(rows)
     await require(ledger, wanted, RowState.REJECTED, "only a rejected row can be sent as it is once more")
     numbers, totals, group = list[int](), dict[str, Decimal](), list[LedgerRow]()
@@ -30,12 +31,13 @@ async def begin_anew(
             continue
         numbers.append(row.number)
         add_to(totals, row)
+        note_reason(reasons, row)
         group.append(row)
         if len(group) == _GROUP:
             await _correct(ledger, group, on_commit, dry_run=dry_run)
             group = []
     await _correct(ledger, group, on_commit, dry_run=dry_run)
-    return RetryReport(ledger.header.binding.batch_id, tuple(numbers), totals, (), dry_run)
+    return RetryReport(ledger.header.binding.batch_id, tuple(numbers), totals, (), dry_run, reasons)
 
 
 async def _correct(

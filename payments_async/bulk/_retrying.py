@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
+from typing import Final
 
 import attrs
 
@@ -14,10 +15,12 @@ from ._mirror import Bits, Mirror, Shown
 from ._records import LedgerRow, NewRow
 from ._service import Service
 from ._states import RowState
-from ._totals import EXACT, brief
+from ._totals import EXACT, as_text, brief
 from ._walk import Walk
 from .errors import BulkError
 from .ledger import Ledger
+
+_REASONS: Final = 100
 
 
 @attrs.frozen
@@ -42,6 +45,8 @@ class RetryReport:
     """Rows that were asked for, or taken to have failed, and are left as they are."""
     dry_run: bool = False
     """Whether this is only what would have been done."""
+    reasons: Mapping[int, str] = attrs.field(factory=dict)
+    """{number: why it is paid anew} of the first hundred `rows` that were met: key, amount, failure code."""
 
 
 async def require(ledger: Ledger, wanted: Collection[int] | None, state: RowState, reason: str) -> None:
@@ -60,6 +65,14 @@ def add_to(totals: dict[str, Decimal], row: LedgerRow) -> None:
     totals[row.currency] = EXACT.add(totals.get(row.currency, Decimal(0)), row.amount)
 
 
+def note_reason(reasons: dict[int, str], row: LedgerRow) -> None:
+    """Keep why a row is paid anew, of the first ones, without account data."""
+    if len(reasons) < _REASONS:
+        key = f"{row.row_key}, " if row.row_key else ""
+        why = row.failure_code or "no failure code"
+        reasons[row.number] = f"{key}{row.currency} {as_text(row.amount)}: {why}"
+
+
 class Retrier:
     """Reads each failed payout again at the service, page by page, and begins its row anew at once."""
 
@@ -73,6 +86,7 @@ class Retrier:
         self._retried: list[int] = []
         self._left: list[LeftRow] = []
         self._totals: dict[str, Decimal] = {}
+        self._reasons: dict[int, str] = {}
 
     async def retry(self, on_commit: Callable[[], object]) -> RetryReport:
         """Walk the list once. Raises BulkError for rows that can never be asked for, and PaymentsError."""
@@ -90,6 +104,7 @@ class Retrier:
             self._totals,
             tuple(sorted(self._left, key=lambda left: left.number)),
             self._dry_run,
+            self._reasons,
         )
 
     async def _take(self, page: Sequence[Payout]) -> None:
@@ -104,6 +119,7 @@ class Retrier:
         for row, _ in anew:
             self._retried.append(row.number)
             add_to(self._totals, row)
+            note_reason(self._reasons, row)
 
     def _is_candidate(self, shown: Shown) -> bool:
         if self._wanted is not None:

@@ -86,3 +86,13 @@ def test_payouts_that_are_known_to_have_failed_end_every_later_run_with_1(here: 
     rows = [line.split() for line in told.splitlines()]
     assert ["arrived", "2"] in rows
     assert ["failed", "1"] in rows
+
+
+def test_retry_failed_says_which_rows_and_why(here: Here) -> None:
+    payouts_file(here.folder, 2)
+    here.sandbox.on("payouts.create").outcome("fail:RECIPIENT_ERROR immediate")
+    here("run", "june.csv")
+    told = here("retry-failed", "june.csv.ledger", "--dry-run", "--json").step("retry")
+    assert told["reasons"] == {"1": "r1, XOF 1.07: RECIPIENT_ERROR", "2": "r2, XOF 2.07: RECIPIENT_ERROR"}
+    assert "row 2: r2, XOF 2.07: RECIPIENT_ERROR" in here("retry-failed", "june.csv.ledger", "--dry-run").out
+    assert "row 2: r2, XOF 2.07: RECIPIENT_ERROR" in here("retry-failed", "june.csv.ledger").out

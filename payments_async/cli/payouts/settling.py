@@ -96,7 +96,12 @@ def _tell(report: RetryReport, wanted: Retry, stage: Stage) -> Exit:
         left=[attrs.asdict(left) for left in report.left],
         rejected=wanted.rejected,
         dry_run=report.dry_run,
+        reasons={str(number): reason for number, reason in sorted(report.reasons.items())},
     )
+    for number, reason in [] if stage.as_json else sorted(report.reasons.items())[:_SHOWN]:
+        stage.show.step("Anew", f"row {number}: {reason}")
+    if len(report.rows) > _SHOWN and not stage.as_json:
+        stage.show.step("Anew", f"and {len(report.rows) - _SHOWN:,} more")
     for left in () if stage.as_json else report.left[:_SHOWN]:
         stage.show.step("Left", f"row {left.number}: {left.reason}", good=False)
     if len(report.left) > _SHOWN and not stage.as_json:
