@@ -365,6 +365,11 @@ def test_webhooks_are_listed_sent_again_and_forged(control: Control, api: Api) -
     assert (forged["origin"], forged["event"]) == ("forged", "payout.completed")
     assert len(control.get("webhooks")["webhooks"]) == 3
     assert control.refused("POST", "webhooks/wh_none/resend")[0] == 404
+    api.payout(webhook_url="https://shop.example/hook/s3cr3t")
+    stranger = control.sandbox.webhooks[-1].id
+    refused, told = control.refused("POST", f"webhooks/{stranger}/resend")
+    assert (refused, "allow_webhooks_to=('shop.example',)" in told) == (409, True)
+    assert control.sandbox.webhooks[-1].id == stranger
     wrong = control.ask("POST", "webhooks/forge", {"record": payout, "event": "payout.complete"})
     assert (wrong.status, wrong.json["field"]) == (400, "event")
     assert "payout.completed" in wrong.json["near"]

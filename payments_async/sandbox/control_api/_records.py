@@ -10,6 +10,7 @@ from .._control import USUAL_METHOD, find_payment
 from .._records import Payment, Payout
 from .._scenarios import UnknownWord
 from .._world import World
+from ..webhooks._guard import NotSent, read_target
 from ._call import ControlCall, Made, invalid
 from ._guard import Refusal
 from ._views import payment_view, payout_view, webhook_view
@@ -110,7 +111,19 @@ def webhooks(sandbox: Sandbox, call: ControlCall) -> object:
 def resend(sandbox: Sandbox, call: ControlCall) -> object:
     """Deliver a webhook once more."""
     call.only()
-    return Made(webhook_view(sandbox.resend(call.path["id"])))
+    webhook_id = call.path["id"]
+    _check_address(sandbox, webhook_id)
+    return Made(webhook_view(sandbox.resend(webhook_id)))
+
+
+def _check_address(sandbox: Sandbox, webhook_id: str) -> None:
+    """`Refusal` 409 for a delivery whose address would only be refused again."""
+    for webhook in sandbox.webhooks:
+        if webhook.id == webhook_id:
+            try:
+                read_target(webhook.url, sandbox._allowed)
+            except NotSent as refused:
+                raise Refusal(409, f"refused: {refused}") from refused
 
 
 def forge(sandbox: Sandbox, call: ControlCall) -> object:
