@@ -57,7 +57,7 @@ def control(sandbox: Sandbox) -> Control:
 
 @pytest.mark.parametrize("path", ["", "payouts", "api/state", "api/requests", "assets/inspector.js"])
 @pytest.mark.parametrize(
-    "host", ["evil.test", "evil.test:80", "127.0.0.1:1", "sandbox.test.evil", "localhost"]
+    "host", ["evil.test", "evil.test:80", "127.0.0.1:x", "sandbox.test.evil", "localhost.evil"]
 )
 def test_a_host_that_is_not_ours_is_refused(path: str, host: str) -> None:
     with Sandbox() as sandbox:

@@ -25,7 +25,8 @@ def serving() -> Iterator[Sandbox]:
 
 @pytest.mark.parametrize("path", EVERYWHERE)
 @pytest.mark.parametrize(
-    "name", ["evil.example:{port}", "127.0.0.1:1", "localhost", "127.0.0.1.evil.test:{port}", ""]
+    "name",
+    ["evil.example:{port}", "evil.example", "127.0.0.1.evil.test:{port}", "127.0.0.1:x", "localhost:1:2", ""],
 )
 def test_another_name_is_refused_at_every_address(serving: Sandbox, path: str, name: str) -> None:
     session = Api(serving, serving.api_key).checkout().data["checkout"]["id"]
@@ -56,6 +57,12 @@ def test_our_own_names_are_answered_at_every_address(serving: Sandbox, path: str
     if name is not None:
         headers["Host"] = f"{name}:{serving.origin.rpartition(':')[2]}"
     assert serving.handle("GET", path.format(session=session), headers).status == 200
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:9000", "localhost:9000", "localhost", "[::1]", "[::1]:9000"])
+def test_a_forwarded_port_is_no_other_name(serving: Sandbox, host: str) -> None:
+    headers = {"Authorization": f"Bearer {serving.api_key}", "Host": host}
+    assert serving.handle("GET", "/v1/payouts", headers).status == 200
 
 
 def test_it_is_so_on_the_wire(serving: Sandbox) -> None:
