@@ -43,12 +43,12 @@ class Core:
     """The state of one simulated service and what it does with a request."""
 
     def __init__(self, profile: Profile, limits: SandboxLimits, seed: int) -> None:
-        self.world = World(profile, _limits_under(profile, limits), Chance(seed))
+        self.world: World = World(profile, _limits_under(profile, limits), Chance(seed))
         self.rules: list[Rule] = []
         """Control rules, the oldest first; the first that matches wins."""
         self.default: Rule | None = None
         """The scenario of requests and records that nothing else decides."""
-        self.served = 0
+        self.served: int = 0
         """How many requests to the API were answered."""
 
     def due(self, now: float) -> list[Effect]:

@@ -18,7 +18,7 @@ from ._values import REFUSED, WebhookResponse
 if TYPE_CHECKING:
     from ..client import AsyncPayments
 
-log = logging.getLogger("payments.webhooks")
+log: logging.Logger = logging.getLogger("payments.webhooks")
 
 
 class WebhookReceiver(Minting):
