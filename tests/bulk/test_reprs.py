@@ -40,5 +40,5 @@ async def test_reports_read_well(desk: Desk, tmp_path: Path) -> None:
     )
     assert "totals={XOF: 3.02}, is_new=True" in repr(loaded)
     assert "payable={XOF: 3.02}" in repr(loaded)
-    assert repr(again).endswith("rows=(), totals={}, left=(), dry_run=False)")
+    assert repr(again).endswith("rows=(), totals={}, left=(), dry_run=False, reasons={})")
     assert repr(written).endswith("rows=2, totals={XOF: 3.02})")

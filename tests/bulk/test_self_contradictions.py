@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from payments_async import Instrument
+from payments_async import AsyncPayments, Instrument
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import item, items, ledger_rows, over_socket, steady_ledgers
@@ -81,26 +81,34 @@ async def test_a_failed_payout_that_is_shown_as_arrived_too_stays_failed_and_is_
     assert len(service.books.payouts()) == 1
 
 
-@pytest.mark.parametrize("between", [0, 120])
+@pytest.mark.parametrize(("before", "after"), [(0, 1), (1, 0), (120, 0), (0, 120)])
 async def test_a_second_payout_under_a_rows_reference_is_a_finding(
-    service: Sandbox, tmp_path: Path, between: int
+    service: Sandbox, tmp_path: Path, before: int, after: int
 ) -> None:
     """On one page of the list as across pages: the one promise of the service that all rests on is broken."""
     async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        twin = await others(client, before) or ""
         await batch.load(items(1))
         await batch.run()
-        reference = (await ledger_rows(batch))[0].reference
+        twin = await others(client, after) or twin
         tenant = service._core.world.tenants[service.api_key]
-        for place in range(between + 1):
-            twin = await client.payouts.create(
+        tenant.payouts_by_id[twin].reference = (await ledger_rows(batch))[0].reference
+        certificate = await batch.certify()
+        assert not certificate.is_clean
+        assert twin in certificate.audit.findings[0]
+
+
+async def others(client: AsyncPayments, count: int) -> str | None:
+    """So many payouts without a reference; the first's id when they come before a batch's, else the last's."""
+    ids = [
+        (
+            await client.payouts.create(
                 amount=1,
                 currency="XOF",
                 method="mtn_bj",
                 instrument=Instrument.phone("+22990112233", "BJ"),
-                reference=f"other-{place}",
             )
-        assert twin.id is not None
-        tenant.payouts_by_id[twin.id].reference = reference
-        certificate = await batch.certify()
-        assert not certificate.is_clean
-        assert str(twin.id) in certificate.audit.findings[0]
+        ).id
+        for _ in range(count)
+    ]
+    return ids[0] if ids else None
