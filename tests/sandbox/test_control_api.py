@@ -14,6 +14,7 @@ import pytest
 from payments_async import Instrument, NotFoundError
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._journal import Exchange, Journal
+from payments_async.sandbox._values import Request
 from payments_async.sandbox.control_api._routes import ROUTES
 from payments_sync import Payments
 from tests.sandbox.api import INTENT, PAYOUT, TRIED, Api, Got
@@ -683,3 +684,8 @@ def test_the_journal_tells_how_each_try_of_a_webhook_went() -> None:
     assert pages[0].count("not sent") == 2
     assert "no answer" in pages[1]
     assert "refused" in pages[1]
+
+
+def test_a_request_is_not_sent_again_under_a_key_that_is_gone() -> None:
+    with pytest.raises(LookupError, match="no API key"):
+        Sandbox().send_again(Request("GET", "/v1/payouts"), "nobody")
