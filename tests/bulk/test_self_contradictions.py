@@ -99,7 +99,7 @@ async def test_a_second_payout_under_a_rows_reference_is_a_finding(
 
 
 async def others(client: AsyncPayments, count: int) -> str | None:
-    """So many payouts without a reference; the first's id when they come before a batch's, else the last's."""
+    """So many payouts without a reference; the id of the oldest."""
     ids = [
         (
             await client.payouts.create(
