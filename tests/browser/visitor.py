@@ -18,7 +18,7 @@ SHOP = "http://127.0.0.1:9/thanks?order=7"
 """A merchant's page; answered by the visitor's own browser."""
 
 OUTPUT = Path(__file__).parents[2] / "test-output" / "browser"
-PATIENCE = 10_000
+PATIENCE = 30_000
 
 
 @attrs.define(eq=False)
