@@ -45,7 +45,7 @@ Handler = Callable[[World, Call, Sequence[Source]], Reply]
 
 
 def _validate(world: World, call: Call, fields: Mapping[str, Field]) -> None:
-    validate(call.body, fields, world.now, world.profile.required.get(call.operation.name, ()))
+    validate(call.body, fields, world.now, world.profile, call.operation.name)
 
 
 def _create_checkout(world: World, call: Call, sources: Sequence[Source]) -> Reply:

@@ -34,3 +34,10 @@ def less(amount: Decimal, *parts: Decimal) -> Decimal:
 def share(amount: Decimal, part: Decimal, unit: Decimal) -> Decimal:
     """`part` of `amount`, rounded half-even to `unit` of its currency."""
     return _EXACT.quantize(_EXACT.multiply(amount, part), unit)
+
+
+def is_expressible(amount: Decimal, digits: int) -> bool:
+    """Whether an amount of 1 or more has no more than so many decimals that count: 10.50 has one."""
+    _, figures, exponent = amount.as_tuple()
+    beyond = -digits - int(exponent)
+    return beyond <= 0 or not any(figures[-beyond:])

@@ -90,50 +90,55 @@ def read_parameters(query: str) -> dict[str, str]:
 def read_page_query(parameters: Mapping[str, str], filters: Sequence[str], profile: Profile) -> PageQuery:
     """The paging part of a query; `filters` are the names of its other part.
 
-    `Refused` with 400 for a bad date or cursor, 422 for the page size or, if the profile says so, a name.
+    `Refused` with 422 and every breach, by parameter; of an unknown name only if the profile says so.
     """
-    unknown = [name for name in parameters if name not in _NAMES and name not in filters]
-    if unknown and profile.unknown_query == "refuse":
-        raise Refused(422, INVALID, {name: [f"There is no parameter {name}."] for name in unknown})
-    return PageQuery(
-        _per_page(parameters.get("per_page"), profile),
-        _bound(parameters, "created_at[gte]", end_of_day=False),
-        _bound(parameters, "created_at[lte]", end_of_day=True),
-        _cursor(parameters.get("cursor")),
+    errors: dict[str, list[str]] = {}
+    if profile.unknown_query == "refuse":
+        for name in parameters:
+            if name not in _NAMES and name not in filters:
+                errors[name] = [f"There is no parameter {name}."]
+    query = PageQuery(
+        _per_page(parameters.get("per_page"), profile, errors),
+        _bound(parameters, "created_at[gte]", errors, end_of_day=False),
+        _bound(parameters, "created_at[lte]", errors, end_of_day=True),
+        _cursor(parameters.get("cursor"), errors),
         profile.last_cursor,
     )
+    if errors:
+        raise Refused(422, INVALID, errors)
+    return query
 
 
-def _per_page(text: str | None, profile: Profile) -> int:
+def _per_page(text: str | None, profile: Profile, errors: dict[str, list[str]]) -> int:
     if text is None:
         return profile.page_size
     most = profile.max_page_size if profile.oversized_page == "refuse" else 10**9
     if _PER_PAGE.fullmatch(text) is None or not 1 <= int(text) <= most:
-        told = f"The per_page field must be an integer between 1 and {profile.max_page_size}."
-        raise Refused(422, INVALID, {"per_page": [told]})
+        errors["per_page"] = [f"The per_page field must be an integer between 1 and {profile.max_page_size}."]
+        return profile.page_size
     return min(int(text), profile.max_page_size)
 
 
-def _bound(parameters: Mapping[str, str], name: str, *, end_of_day: bool) -> float | None:
+def _bound(
+    parameters: Mapping[str, str], name: str, errors: dict[str, list[str]], *, end_of_day: bool
+) -> float | None:
     text = parameters.get(name)
-    if text is None:
-        return None
-    moment = read_bound(text, end_of_day=end_of_day)
-    if moment is None:
-        raise Refused(400, f"{name} must be an ISO 8601 date or date-time.")
+    moment = None if text is None else read_bound(text, end_of_day=end_of_day)
+    if text is not None and moment is None:
+        errors[name] = [f"The {name} field must be an ISO 8601 date or date-time."]
     return moment
 
 
-def _cursor(text: str | None) -> Cursor | None:
+def _cursor(text: str | None, errors: dict[str, list[str]]) -> Cursor | None:
     if text is None:
         return None
     try:
         plain = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
     except (binascii.Error, ValueError):
         plain = ""
-    found = _CURSOR.fullmatch(plain)
-    if found is None:
-        raise Refused(400, "The cursor is not one of ours.")
+    if (found := _CURSOR.fullmatch(plain)) is None:
+        errors["cursor"] = ["The cursor field must be a cursor that a list gave."]
+        return None
     return Cursor(found[1], int(found[2]))
 
 

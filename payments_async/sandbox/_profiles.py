@@ -35,6 +35,10 @@ class Profile:
     """Gap Q: the status for an idempotency key that is too short or too long."""
     required: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Gaps L, M and O: further required fields of an operation; a dotted one where its parent is given."""
+    bad_addresses: Literal["take", "refuse"] = "take"
+    """Gap O: a `return_url` or `webhook_url` that is no http or https address is kept, or is a 422."""
+    fine_amounts: Literal["take", "refuse"] = "take"
+    """Gap O: an amount finer than its currency's smallest unit (10.5 XOF) is kept, or is a 422."""
     errors: Literal["lists", "texts", "nested"] = "lists"
     """Gap P: the inside of `errors`: lists by dotted name, one text by dotted name, or nested objects."""
     refund_limit: int | None = None
@@ -95,6 +99,8 @@ STRICT = Profile(
         "payment_intents.create": ("attempt.country", "attempt.phone"),
         "payouts.create": ("reference", "instrument.type"),
     },
+    bad_addresses="refuse",
+    fine_amounts="refuse",
     errors="nested",
     refund_limit=100,
     sliding_windows=True,

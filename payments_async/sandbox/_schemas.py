@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ._checks import (
     Breaches,
@@ -19,6 +19,8 @@ from ._checks import (
 )
 from ._iso import is_currency
 from ._json import JsonObject
+from ._narrow import narrow
+from ._profiles import Profile
 from ._values import Refused
 
 INVALID = "The given data was invalid."
@@ -193,17 +195,18 @@ PAYOUT: Mapping[str, Field] = {
 }
 
 
-def validate(body: JsonObject, fields: Mapping[str, Field], now: float, required: Sequence[str] = ()) -> None:
+def validate(body: JsonObject, fields: Mapping[str, Field], now: float, profile: Profile, name: str) -> None:
     """`Refused` with 422 and every breach, by dotted field name, when `body` breaks its table.
 
-    `required` are fields that it has to have besides; a dotted one where its parent is given.
+    What the profile requires of the operation `name` besides: a dotted field where its parent is given.
     """
     breaches = Breaches(now)
     check_members(body, fields, "", breaches)
-    for path in required:
-        parent, _, name = path.rpartition(".")
+    for path in profile.required.get(name, ()):
+        parent, _, own = path.rpartition(".")
         holder = body.get(parent) if parent else body
-        if isinstance(holder, dict) and holder.get(name) is None and path not in breaches.errors:
+        if isinstance(holder, dict) and holder.get(own) is None and path not in breaches.errors:
             breaches.add(path, "is required")
+    narrow(body, profile, breaches)
     if breaches.errors:
         raise Refused(422, INVALID, breaches.errors)

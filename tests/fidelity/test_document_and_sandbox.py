@@ -149,7 +149,7 @@ def be_refused(api: Api) -> None:
     api.post("/payment/intents/pi_none/requery", b"[]")
     api.post("/payment/intents/pi_none/requery", {}, idempotency_key="key-shared")
     for path in ("/payouts", "/payment/intents"):
-        for query in ("per_page=0", "cursor=nonsense", "created_at[gte]=yesterday"):
+        for query in ("per_page=0", "cursor=nonsense", "created_at[gte]=yesterday", "status=%ff"):
             api.get(f"{path}?{query}")
     expired = Api(api.sandbox, api.sandbox.new_key("expired"))
     elsewhere = Api(api.sandbox, api.sandbox.new_key(allowlist=["10.0.0.1"]))

@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import HOSTILE, OBSERVED, Profile, Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox._json import encode
 from tests.sandbox.api import INTENT, PAYOUT, Api
 
 HOOK = "https://merchant.test/hook"
@@ -155,6 +156,70 @@ def test_strict_requires_more_fields_where_their_parent_is_given() -> None:
     assert set(api.intent().json["errors"]["attempt"]) == {"phone"}
 
 
+NO_ADDRESSES = (
+    "shop.test/back",
+    "/back",
+    "javascript:alert(1)",
+    "ftp://shop.test/back",
+    "http://",
+    "https://?a=b",
+    "http://[::1",
+    "https://shop.test:port/",
+    "https://shop.test/a b",
+    "https://shop.test/a\n",
+    " https://shop.test/",
+    "https:\\\\shop.test",
+    "",
+)
+
+
+@pytest.mark.parametrize("given", NO_ADDRESSES)
+def test_only_strict_refuses_what_is_no_web_address(given: str) -> None:
+    for profile, refused in (("observed", set()), ("alternate", set()), ("strict", {"webhook_url"})):
+        got = under(profile).payout(reference="r-1", webhook_url=given)
+        assert set(got.json.get("errors", {})) == refused, profile
+    page = {"customer": {"email": "a@b.test"}, "webhook_url": HOOK}
+    assert set(under("strict").checkout(return_url=given, **page).json["errors"]) == {"return_url"}
+
+
+@pytest.mark.parametrize("given", ["HTTP://127.0.0.1:8/x", "https://shöp.test", "http://[::1]:80/?a=%20#b"])
+def test_strict_takes_every_web_address(given: str) -> None:
+    assert under("strict").payout(reference="r-1", webhook_url=given).status == 201
+
+
+def test_a_field_that_is_wrong_already_is_told_once() -> None:
+    got = under("strict").payout(reference="r-1", webhook_url="a" * 2049, amount=0, currency="XOF")
+    assert {name: len(texts) for name, texts in got.json["errors"].items()} == {"webhook_url": 1, "amount": 1}
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "fits"),
+    [
+        ("10.5", "XOF", False),
+        ("10.0", "XOF", True),
+        ("1E+2", "JPY", True),
+        ("10", "JPY", True),
+        ("10.50", "USD", True),
+        ("10.500", "USD", True),
+        ("10.501", "USD", False),
+        ("1.0000000000000000000000000000000000001", "USD", False),
+        ("10.505", "KWD", True),
+        ("10.5051", "KWD", False),
+        ("10.505", "X X", False),
+    ],
+)
+def test_only_strict_refuses_amounts_finer_than_their_currency(
+    amount: str, currency: str, fits: bool
+) -> None:
+    for profile, status in (("observed", 201), ("alternate", 200), ("strict", 201 if fits else 422)):
+        body = encode({**PAYOUT, "reference": "r-1", "amount": "?", "currency": currency})
+        got = under(profile).post("/payouts", body.replace(b'"?"', amount.encode(), 1))
+        assert (got.status, set(got.json.get("errors", {}))) == (
+            status,
+            {"amount"} if status == 422 else set(),
+        )
+
+
 def test_errors_inside_a_wrong_parent_keep_their_dotted_name_when_nested() -> None:
     instrument = {"type": "phone", "phone_number": 1}
     got = under("strict").payout(reference="r", instrument=instrument, customer={"country": 5})
@@ -162,7 +227,7 @@ def test_errors_inside_a_wrong_parent_keep_their_dotted_name_when_nested() -> No
     both = {"country_code": "BJ", "phone": {"number": ""}}
     errors = (
         under("strict")
-        .checkout(return_url="a", customer={"email": "a@b.test"}, restriction=both)
+        .checkout(return_url="https://a.test", customer={"email": "a@b.test"}, restriction=both)
         .json["errors"]
     )
     assert set(errors) == {"restriction", "restriction.phone.number"}
