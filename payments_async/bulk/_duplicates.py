@@ -1,40 +1,31 @@
-"""Rows of an input that share a key or a reference, found without a ledger: eight bytes are kept of each."""
+"""Rows of an input that share a key or a reference, found without a ledger."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import aclosing
-from itertools import islice, pairwise
 from typing import Final
 
 from ._reading import Reading
 from ._records import Duplicate
+from ._repeats import Repeats
 from .sources import Row, RowFault
 
 _TOLD: Final = 100
-_PARTS: Final = 16
 _BITS: Final = (1 << 64) - 1
 _Name = tuple[str, str]
 
 
-class Names:
-    """What must be unique in a batch, as it goes by."""
-
-    def __init__(self) -> None:
-        self._seen: array[int] = array("Q")
+class Names(Repeats):
+    """What must be unique in a batch, as it goes by: eight bytes of each, which are soon on the disk."""
 
     def add(self, row: Row) -> None:
         """Note a row's own names. What the batch makes for a row is unique with its key."""
-        self._seen.extend(hash(name) & _BITS for name in _names(row))
+        self.extend(hash(name) & _BITS for name in _names(row))
 
     def suspects(self) -> set[int]:
         """Hashes that occurred more than once, a hundred at most."""
-        found: set[int] = set()
-        for part in range(_PARTS):  # sorted at once, a million would take 40 bytes each
-            some = sorted(each for each in self._seen if each % _PARTS == part)
-            found.update(each for each, after in pairwise(some) if each == after)
-        return set(islice(found, _TOLD))
+        return self.found(_TOLD)
 
 
 def _names(row: Row) -> Iterator[_Name]:

@@ -113,11 +113,13 @@ async def read(source: Source, wishes: Wishes) -> Reading:
     Raises SourceErrors with all faults together, unless they are to be skipped; rows that share a name never
     are, as which of them is meant is not for us to say.
     """
-    reading, names = wishes.reading(source), Names()
-    async with aclosing(reading.rows()) as rows:
-        async for row in rows:
-            names.add(row)
-    if suspects := names.suspects():
+    reading = wishes.reading(source)
+    with Names() as names:
+        async with aclosing(reading.rows()) as rows:
+            async for row in rows:
+                names.add(row)
+        suspects = names.suspects()
+    if suspects:
         found = await duplicates(wishes.reading(source, rejects=False), suspects)
         reading.faults.can_skip = not found
         for fault in repeated(found):
