@@ -310,6 +310,52 @@ async def test_an_allowed_name_is_looked_up_once_for_each_try(
     assert len(receiver.got) == (state == "delivered")
 
 
+async def test_a_name_that_changes_its_address_is_told_where_it_was_judged_to_be(
+    monkeypatch: pytest.MonkeyPatch, receiver: Receiver
+) -> None:
+    """A name service of an attacker gives a good address when asked first, and another after that."""
+    asked: list[str] = []
+
+    def rebinding(host: str, port: int, *_: object, **__: object) -> list[tuple[object, ...]]:
+        asked.append(host)
+        address = "127.0.0.1" if len(asked) == 1 else "127.0.0.99"
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", rebinding)
+    async with Sandbox(clock=VirtualClock.frozen(), allow_webhooks_to=("shop.example",)) as sandbox:
+        api = Api(sandbox, sandbox.api_key)
+        api.payout(webhook_url=receiver.url("shop.example"), scenario="manual")
+        (webhook,) = await all_tried(api)
+    assert (webhook.state, asked) == ("delivered", ["shop.example"])
+    assert receiver.got[0][0].host == f"shop.example:{receiver.port}"
+
+
+async def test_a_look_up_holds_for_one_try(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> None:
+    """The next one asks again and judges again: here the name has come to lie on the sandbox itself."""
+    asked: list[str] = []
+
+    async def resolve(host: str, _: int) -> Sequence[str]:
+        asked.append(host)
+        return ["127.0.0.1"]
+
+    def make(wires: Wires, allowed: frozenset[str]) -> Door:
+        doors.append(Door(wires, allowed, resolve))
+        return doors[-1]
+
+    doors: list[Door] = []
+    monkeypatch.setattr(_sandbox, "Door", make)
+    receiver.answering = always(500)
+    async with Sandbox(clock=VirtualClock.frozen(), allow_webhooks_to=("shop.example",)) as sandbox:
+        api = Api(sandbox, sandbox.api_key)
+        api.payout(webhook_url=receiver.url("shop.example"), scenario="manual")
+        await all_tried(api)
+        doors[0].own = ("127.0.0.1", receiver.port)
+        sandbox.advance(30)
+        (webhook,) = await all_tried(api)
+    assert (webhook.state, len(webhook.tries), len(receiver.got)) == ("refused", 1, 1)
+    assert asked == ["shop.example", "shop.example"]
+
+
 async def test_a_host_allowed_by_name_is_told(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> None:
     asked = resolving(monkeypatch, "127.0.0.1")
     async with Sandbox(clock=VirtualClock.frozen(), allow_webhooks_to=("shop.example",)) as sandbox:
