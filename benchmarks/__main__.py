@@ -1,7 +1,7 @@
 """Every suite, one after the other."""
 
-from benchmarks import call_cost, decode, sandbox
+from benchmarks import sandbox
 
-for suite in (call_cost, decode, sandbox):
+for suite in (sandbox,):
     suite.main()
     print()

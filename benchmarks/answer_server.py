@@ -7,6 +7,9 @@ import multiprocessing
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
+
+from benchmarks.worker import SERVER_CORE, hold
 
 
 class _Answering(asyncio.Protocol):
@@ -15,8 +18,7 @@ class _Answering(asyncio.Protocol):
         self._pending = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one without being a subclass
 
     def data_received(self, data: bytes) -> None:
         self._pending += data
@@ -33,23 +35,32 @@ def _body_length(head: bytes) -> int:
     return int(rest.split(b"\r\n", 1)[0]) if found else 0
 
 
-def _serve(listener: socket.socket, answer: bytes) -> None:
+def _serve(listener: socket.socket, answer: bytes, core: int | None) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: _Answering(answer), sock=listener)
         await server.serve_forever()
 
-    asyncio.run(main())
+    hold(core)
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main())
+    else:
+        uvloop.run(main())
 
 
 @contextmanager
-def answering(body: bytes, status: str = "201 Created") -> Iterator[str]:
-    """The base URL of a server, in a process of its own, that answers everything with `body`."""
+def answering(body: bytes, status: str = "201 Created", core: int | None = SERVER_CORE) -> Iterator[str]:
+    """The base URL of a server, in a process of its own, that answers everything with `body`.
+
+    It is held on a core beside the one where clients are measured; None lets it run anywhere.
+    """
     head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         answer = head.encode() + body
         process = multiprocessing.get_context("fork").Process(
-            target=_serve, args=(listener, answer), daemon=True
+            target=_serve, args=(listener, answer, core), daemon=True
         )
         process.start()
         try:

@@ -2,91 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from typing import Any
 
-from payments_async import Instrument
+from benchmarks.wire import BODY, KEY, PAGE_ANSWER, PAYOUT_ANSWER
+from payments_async import Instrument, RateLimits
+
+__all__ = ["ARGUMENTS", "BODY", "KEY", "PAGE_ANSWER", "PAYOUT_ANSWER", "UNPACED"]
 
 ARGUMENTS: dict[str, Any] = {
+    **BODY,
     "amount": Decimal("250.50"),
-    "currency": "GHS",
-    "method": "mtn_momo_gh",
     "instrument": Instrument.phone("+233241234567", "GH", account_name="Ama Mensah"),
-    "description": "Weekly rider settlement, week 47",
-    "webhook_url": "https://merchant.test/hooks/payouts",
-    "metadata": {"batch": "2026-W47", "depot": "accra-central"},
 }
-"""Keyword arguments of `payouts.create`."""
+"""`BODY` as keyword arguments of `payouts.create`."""
 
-BODY: dict[str, Any] = {
-    **ARGUMENTS,
-    "amount": 250.5,
-    "instrument": {
-        "type": "phone",
-        "phone_number": "+233241234567",
-        "account_name": "Ama Mensah",
-        "country": "GH",
-    },
-}
-"""The same as a JSON body, as somebody writes it by hand."""
-
-
-def _amount(value: float) -> dict[str, Any]:
-    return {"value": value, "formatted": f"GHS {value:.2f}", "short": f"GHS {value:.0f}", "currency": "GHS"}
-
-
-_PAYOUT: dict[str, Any] = {
-    "id": "po_2f7c1d9e4b8a4c6f9d3e",
-    "amount": _amount(250.5),
-    "settlement_amount": _amount(250.5),
-    "exchange_rate": {
-        "value": "1.00000000",
-        "from_currency": "GHS",
-        "to_currency": "GHS",
-        "expression": "1 GHS = 1.00000000 GHS",
-    },
-    "method": {
-        "value": "mtn_momo_gh",
-        "label": "MTN Mobile Money",
-        "description": "Payouts to MTN wallets",
-        "icon_url": "https://cdn.service.test/methods/mtn_momo_gh.svg",
-        "category": "mobile_money",
-        "requires_phone": True,
-    },
-    "status": "pending",
-    "reference": None,
-    "description": ARGUMENTS["description"],
-    "webhook_url": ARGUMENTS["webhook_url"],
-    "customer": {
-        "id": "cus_1",
-        "first_name": "Ama",
-        "last_name": "Mensah",
-        "email": "ama@example.test",
-        "avatar_url": "https://cdn.service.test/avatars/1.png",
-    },
-    "instrument": {
-        "id": "ins_1",
-        "type": "phone",
-        "phone_number": "+233241234567",
-        "account_name": "Ama Mensah",
-        "account_number": None,
-        "bank_code": None,
-        "swift_bic": None,
-        "country": {"code": "GH", "name": "Ghana", "flag": "GH"},
-        "address": None,
-        "network": None,
-        "memo_tag": None,
-    },
-    "gateway": {"transaction": {"id": "g1", "reference": "g2", "external_id": "g3", "status": "pending"}},
-    "fee_amount": _amount(1.25),
-    "failure": None,
-    "metadata": ARGUMENTS["metadata"],
-    "initiated_at": "2026-11-20T10:00:00Z",
-    "completed_at": None,
-    "failed_at": None,
-    "created_at": "2026-11-20T10:00:00Z",
-}
-
-PAYOUT_ANSWER = json.dumps({"message": "Payout created.", "data": _PAYOUT}).encode()
-PAGE_ANSWER = json.dumps({"data": [_PAYOUT] * 100, "pagination": {"count": 100}}).encode()
+UNPACED = RateLimits(writes=10**8, burst=10**8)
+"""The gate is passed as always; it only never makes anybody wait."""

@@ -1,70 +1,129 @@
-"""What does a whole `payouts.create` cost in CPU, against what a careful user writes with bare aiohttp?"""
+"""What does a whole `payouts.create` cost in CPU, beside bare aiohttp and other SDKs?"""
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable
-
-import aiohttp
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from benchmarks.answer_server import answering
-from benchmarks.bodies import ARGUMENTS, BODY, PAYOUT_ANSWER
-from benchmarks.pairs import HEADER, ratios, row
-from payments_async import AsyncPayments, RateLimits
+from benchmarks.figures import Figure
+from benchmarks.peers import Peers
+from benchmarks.suite import alone
+from benchmarks.wire import COMPLETION_ANSWER, PAYOUT_ANSWER
+from benchmarks.worker import Worker, started
 
-CALLS = 4_000
-KEY = "sk_sandbox_benchmark"
-UNPACED = RateLimits(writes=10**8, burst=10**8)
-"""The gate is passed as always; it only never makes anybody wait."""
-
-
-async def timed(call: Callable[[], Awaitable[object]], in_flight: int) -> float:
-    """CPU seconds per call, so many under way at once."""
-
-    async def work(calls: int) -> None:
-        for _ in range(calls):
-            await call()
-
-    await work(50)
-    started = time.process_time()
-    await asyncio.gather(*(work(CALLS // in_flight) for _ in range(in_flight)))
-    return (time.process_time() - started) / CALLS
-
-
-async def ours(base_url: str, in_flight: int) -> float:
-    """The SDK: checked, keyed, paced, retried, typed."""
-    async with AsyncPayments(KEY, base_url=base_url, limits=UNPACED) as client:
-        return await timed(lambda: client.payouts.create(**ARGUMENTS), in_flight)
-
-
-async def bare(base_url: str, in_flight: int) -> float:
-    """aiohttp by hand: post a dict, read a dict."""
-    headers = {"Authorization": f"Bearer {KEY}"}
-    async with aiohttp.ClientSession(headers=headers) as session:
-
-        async def call() -> object:
-            async with session.post(f"{base_url}/payouts", json=BODY) as response:
-                return await response.json()
-
-        return await timed(call, in_flight)
+NAME = "call_cost"
+QUESTION = (
+    "What does a checked, keyed, paced, typed `payouts.create` cost in CPU, with 1, 64 and 256 under way, "
+    "against what a careful user writes with bare aiohttp, and against other SDKs?"
+)
+OURS, UVLOOP, PLAIN, BARE = (
+    "payments-sdk",
+    "payments-sdk, uvloop",
+    "payments-sdk, fallback",
+    "aiohttp by hand",
+)
+STRIPE, OPENAI = "stripe on aiohttp", "openai on aiohttp"
+CALLS = {OURS: 4_000, UVLOOP: 4_000, PLAIN: 4_000, BARE: 4_000}
+"""Calls of one round; a peer's, which take longer, are fewer."""
+PEER_CALLS = 1_000
+TARGETS = {
+    OURS: {1: 0.70, 64: 0.65, 256: 0.65},
+    UVLOOP: {1: 0.60, 64: 0.60, 256: 0.60},
+    PLAIN: {1: 0.95, 64: 0.95, 256: 0.95},
+}
+CONTENDERS = "benchmarks.contenders"
+Rounds = list[dict[str, float]]
+"""For each round, CPU seconds a call by contender."""
 
 
-def main() -> None:
-    """Print the table."""
-    print("### `payouts.create` over bare aiohttp\n")
-    print(HEADER)
-    with answering(PAYOUT_ANSWER) as base_url:
+@contextmanager
+def contenders(peers: Peers) -> Iterator[dict[str, Worker]]:
+    """A process for each, started and waiting."""
+    with ExitStack() as stack:
+        url = stack.enter_context(answering(PAYOUT_ANSWER))
+        chat = stack.enter_context(answering(COMPLETION_ANSWER, "200 OK"))
+        ours: dict[str, tuple[str, ...]] = {
+            OURS: ("sdk_calls", url),
+            UVLOOP: ("sdk_calls", url, "uvloop"),
+            PLAIN: ("sdk_calls", url, "asyncio", "plain"),
+            BARE: ("aiohttp_calls", url),
+        }
+        theirs: dict[str, tuple[str, ...]] = {
+            STRIPE: ("stripe_calls", url),
+            OPENAI: ("openai_calls", chat),
+            "httpx by hand": ("httpx_calls", url),
+            "openai on httpx": ("openai_calls", chat, "httpx"),
+            "stripe on httpx": ("stripe_calls", url, "httpx"),
+        }
+        workers = {
+            name: stack.enter_context(started(f"{CONTENDERS}.{module}", *arguments))
+            for name, (module, *arguments) in ours.items()
+        }
+        for name, (module, *arguments) in theirs.items() if peers.present else ():
+            workers[name] = stack.enter_context(peers.start(f"{CONTENDERS}.{module}", *arguments))
+        yield workers
+
+
+def rounds(workers: dict[str, Worker], in_flight: int, times: int, scale: float) -> Rounds:
+    """Everybody in turn, round after round: what disturbs one disturbs all. The first does not count."""
+    found: Rounds = []
+    for _ in range(times + 1):
+        found.append(
+            {
+                name: worker.ask(times=int(CALLS.get(name, PEER_CALLS) * scale), in_flight=in_flight)["cpu"]
+                for name, worker in workers.items()
+            }
+        )
+    return found[1:]
+
+
+def over(found: Rounds, ours: str, theirs: str) -> list[float]:
+    """The ratios of two contenders, round by round."""
+    return [each[ours] / each[theirs] for each in found]
+
+
+def judged(found: Rounds, in_flight: int) -> Iterator[Figure]:
+    """P1 and P2 of one number in flight."""
+    for name, goals in TARGETS.items():
+        what = f"CPU of payouts.create over aiohttp by hand, {in_flight} in flight"
+        variant = name.partition(", ")[2]
+        what += {"uvloop": ", ours on uvloop", "fallback": ", on aiohttp's public parts only"}.get(
+            variant, ""
+        )
+        yield Figure.of(over(found, name, BARE), what, target="P1", at_most=goals[in_flight])
+    for name, goal in ((STRIPE, 0.30), (OPENAI, 0.20)):
+        if name in found[0]:
+            what = f"CPU of payouts.create over {name}, {in_flight} in flight"
+            yield Figure.of(over(found, OURS, name), what, target="P2", at_most=goal)
+
+
+def charted(found: Rounds) -> Iterator[Figure]:
+    """Everybody over bare aiohttp, 64 in flight."""
+    for name in found[0]:
+        what = f"{name}, 64 in flight, over aiohttp by hand"
+        yield Figure.of(over(found, name, BARE), what, chart="cpu", label=name)
+    micros = [each[BARE] * 1e6 for each in found]
+    yield Figure.of(micros, "aiohttp by hand, 64 in flight, CPU a call", "µs")
+
+
+def run(peers: Peers, *, quick: bool) -> list[Figure]:
+    """1, 64 and 256 in flight; those of the peers that are far behind only with 64."""
+    times, scale = (2, 0.25) if quick else (7, 1.0)
+    figures: list[Figure] = []
+    with contenders(peers) as workers:
+        near: dict[str, Any] = {
+            name: worker for name, worker in workers.items() if name in (*CALLS, STRIPE, OPENAI)
+        }
         for in_flight in (1, 64, 256):
-
-            def sdk(in_flight: int = in_flight) -> float:
-                return asyncio.run(ours(base_url, in_flight))
-
-            def by_hand(in_flight: int = in_flight) -> float:
-                return asyncio.run(bare(base_url, in_flight))
-
-            print(row(f"{in_flight} in flight", ratios(sdk, by_hand)), flush=True)
+            found = rounds(near, in_flight, times, scale)
+            figures.extend(judged(found, in_flight))
+            if in_flight == 64:
+                far = rounds(workers, in_flight, 1 if quick else 3, 0.1 if quick else 0.4)
+                figures.extend(charted(far))
+    return figures
 
 
 if __name__ == "__main__":
-    main()
+    alone(NAME, QUESTION, run)

@@ -1,43 +1,34 @@
-"""What does a typed record cost, against `json.loads` of the same bytes?"""
+"""What does a typed record cost, beside `json.loads` of the same bytes?"""
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Callable
+from benchmarks.figures import Figure
+from benchmarks.peers import Peers
+from benchmarks.suite import alone
+from benchmarks.worker import started
 
-from benchmarks.bodies import PAGE_ANSWER, PAYOUT_ANSWER
-from benchmarks.pairs import HEADER, ratios, row
-from payments_async import Payout, _codec
-
-
-def timed(work: Callable[[], object], times: int) -> float:
-    """CPU seconds for one."""
-    started = time.process_time()
-    for _ in range(times):
-        work()
-    return (time.process_time() - started) / times
+NAME = "decode"
+QUESTION = (
+    "What does it cost to make typed records, exact decimals and unknown fields kept, of an answer's bytes, "
+    "against `json.loads` of the same bytes?"
+)
+SIZES = {"one": ("one payout", 5_000), "page": ("a page of 100 payouts", 60)}
 
 
-def page(body: bytes) -> list[Payout]:
-    """A page's records."""
-    return [_codec.structure(item, Payout) for item in _codec.parse(body)["data"]]
-
-
-def main() -> None:
-    """Print the table."""
-    print("### Decoding over `json.loads`\n")
-    print(HEADER)
-    one = ratios(
-        lambda: timed(lambda: _codec.structure(_codec.parse(PAYOUT_ANSWER)["data"], Payout), 5_000),
-        lambda: timed(lambda: json.loads(PAYOUT_ANSWER), 5_000),
-    )
-    print(row("one payout", one))
-    many = ratios(
-        lambda: timed(lambda: page(PAGE_ANSWER), 60), lambda: timed(lambda: json.loads(PAGE_ANSWER), 60)
-    )
-    print(row("a page of 100", many))
+def run(peers: Peers, *, quick: bool) -> list[Figure]:
+    """One record and a page."""
+    figures, times = [], 3 if quick else 9
+    with started("benchmarks.contenders.sdk_decode") as worker:
+        for size, (name, repeats) in SIZES.items():
+            found = [worker.ask(what=size, times=repeats) for _ in range(times + 1)][1:]
+            ratios = [each["ours"] / each["theirs"] for each in found]
+            what = f"reading {name} over json.loads"
+            figures.append(Figure.of(ratios, what, target="P4", at_most=1.0, chart="ratio", label=name))
+            for who, named in (("ours", "typed records"), ("theirs", "json.loads")):
+                micros = [each[who] * 1e6 for each in found]
+                figures.append(Figure.of(micros, f"{name}: {named}, CPU", "µs"))
+    return figures
 
 
 if __name__ == "__main__":
-    main()
+    alone(NAME, QUESTION, run)

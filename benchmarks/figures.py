@@ -27,6 +27,8 @@ class Figure:
     """The plot in which this figure is a bar, "" for none; `docs/images/<suite>_<chart>.svg`."""
     note: str = ""
     """What a reader must know to read the figure right."""
+    label: str = ""
+    """What the bar of a chart is called, where `what` is too long for it."""
 
     @classmethod
     def of(cls, values: Sequence[float], what: str, unit: str = "×", **about: Any) -> Self:

@@ -1,0 +1,34 @@
+"""Ours: an answer read into records, as the request path does it, in turn with `json.loads` of its bytes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+from benchmarks import inside
+from benchmarks.bodies import PAGE_ANSWER, PAYOUT_ANSWER
+from benchmarks.worker import serve
+
+
+def timed(work: Callable[[], object], times: int) -> float:
+    """CPU seconds for one."""
+    started = time.process_time()
+    for _ in range(times):
+        work()
+    return (time.process_time() - started) / times
+
+
+def both(what: str, times: int) -> dict[str, float]:
+    """One round: "one" or "page"."""
+    call, answer, body = {
+        "one": (inside.READ_ONE, inside.ONE, PAYOUT_ANSWER),
+        "page": (inside.READ_PAGE, inside.PAGE, PAGE_ANSWER),
+    }[what]
+    theirs = timed(lambda: json.loads(body), times)
+    return {"ours": timed(lambda: inside.read(call, answer), times), "theirs": theirs}
+
+
+if __name__ == "__main__":
+    inside.check()
+    serve(both)

@@ -1,0 +1,77 @@
+"""The parts of the client that are measured by themselves: the one place here that knows its inside."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from benchmarks.bodies import ARGUMENTS, KEY, PAGE_ANSWER, PAYOUT_ANSWER, UNPACED
+from payments_async import AsyncPayments, Page, Payout, _operations
+from payments_async._answers import Reading, read_answer
+from payments_async._calls import Call, reading
+from payments_async._gate import Gate
+from payments_async._meter import Meter
+from payments_async._wire import Answer, Flight, Transport
+
+URL = "http://127.0.0.1:9/v1"
+HEADERS = CIMultiDictProxy(
+    CIMultiDict({"Content-Type": "application/json", "Date": "Sat, 21 Nov 2026 10:00:00 GMT"})
+)
+ONE, PAGE, EMPTY = (Answer(200, HEADERS, body) for body in (PAYOUT_ANSWER, PAGE_ANSWER, b""))
+CREATED = Answer(201, HEADERS, PAYOUT_ANSWER)
+READ_ONE = reading(_operations.PAYOUTS_SYNC, {}, {"payout_id": "po_1"})
+READ_PAGE = reading(_operations.PAYOUTS_LIST, {})
+READ_NOTHING = reading(_operations.bare("GET", "/nothing"), {})
+"""A call whose empty answer needs no decoding: what remains is the frame around it."""
+
+
+class Stub:
+    """A transport that has the answer at hand."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    async def send(self, flight: Flight) -> Answer:
+        """The answer."""
+        flight.sent = True
+        return self._answer
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+def now() -> datetime:
+    """A wall clock that stands."""
+    return datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def client(answer: Answer = CREATED) -> AsyncPayments:
+    """A client whose network is taken out."""
+    transport: Transport = Stub(answer)
+    return AsyncPayments(KEY, base_url=URL, transport=transport, limits=UNPACED)
+
+
+def read(call: Call, answer: Answer) -> Any:
+    """What the pipeline makes of an answer."""
+    found: Reading = read_answer(call, answer, now)
+    assert found.error is None, found.error
+    return found.value
+
+
+def gate() -> Gate:
+    """A gate nobody ever waits at."""
+    return Gate(Meter(UNPACED.writes, UNPACED.capacity("write")))
+
+
+def check() -> None:
+    """That what is measured does what it should."""
+    one, page = read(READ_ONE, ONE), read(READ_PAGE, PAGE)
+    assert isinstance(one, Payout)
+    assert isinstance(page, Page)
+    assert len(page.items) == 100
+    assert one.amount is not None
+    assert one.amount.value == ARGUMENTS["amount"]
+    assert one.id == json.loads(PAYOUT_ANSWER)["data"]["id"]
