@@ -11,6 +11,7 @@ from asyncio import _get_running_loop
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
+from payments_async.bulk import BatchReport
 from payments_async.bulk.errors import BulkError
 from payments_async.errors import PaymentsError
 
@@ -28,6 +29,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _CUT: Final = "The run was cut off: what was under way stays in flight, and the next run finds out about it."
+_AGAIN: Final = (
+    "To go on, run the same program again, with the same ledger, input and batch id: no row is paid twice."
+)
 _FORKED: Final = (
     "the process was forked while this batch was open, and its ledger and the lock on it are the parent's: "
     "open the batch in one process only, after the fork"
@@ -103,6 +107,13 @@ class BatchBridge(Bridge):
         """End what runs, close the ledger, leave the loop. Nothing in a forked child: it is the parent's."""
         super().close()
         self._pinned = None
+
+    def _ride(self, line: Line, hop: Hop[T]) -> T:
+        """As a client's. Ctrl-C in a long wait is expected: how this waits is nothing to tell of it."""
+        try:
+            return super()._ride(line, hop)
+        except KeyboardInterrupt as stopped:
+            raise stopped.with_traceback(None) from None
 
     def _line(self) -> Line:
         if self._pinned is not None and self._pinned.closed:
@@ -197,10 +208,10 @@ class _Run(Hop[T]):
         error = self._taken() if ended else None
         stopped.outcome = None  # type: ignore[attr-defined] # as for any call: no single request is in doubt
         stopped.result = self._value  # type: ignore[attr-defined] # it rides along
-        stopped.add_note(f"{_told(ended, error)} Run the batch again to go on; no row is paid twice.")
+        stopped.add_note(f"{_told(ended, error, self._value)}\n{_AGAIN}")
 
     def _ended(self, cancelled: asyncio.CancelledError) -> PaymentsError:
-        return BulkError(f"{_CUT} Run the batch again to go on; no row is paid twice.")
+        return BulkError(f"{_CUT} {_AGAIN}")
 
     def _end(self) -> None:
         if self.task is None:
@@ -220,9 +231,13 @@ class _Run(Hop[T]):
         return False
 
 
-def _told(ended: bool, error: BaseException | None) -> str:
+def _told(ended: bool, error: BaseException | None, report: object) -> str:
     if ended and error is None:
-        return "The run was stopped in order, and its report is in .result."
+        assert isinstance(report, BatchReport)
+        counts = [
+            f"{rows:,} {state.lower().replace('_', ' ')}" for state, rows in report.counts.items() if rows
+        ]
+        return f"The run was stopped in order: {', '.join(counts)}. Its report is in .result."
     if isinstance(error, Exception):
         return f"The run had failed ({error if isinstance(error, PaymentsError) else type(error).__name__})."
     return _CUT

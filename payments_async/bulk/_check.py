@@ -46,6 +46,13 @@ async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[Standing, li
     return Standing(header, last, totals), found or await _outline_findings(db, last)
 
 
+def emptied(mark: HighWater) -> str:
+    """What is wrong with a ledger that holds no batch, beside a lock that was written for one."""
+    return (
+        f"holds nothing, while its .lock says that entry {mark.entry} of batch {mark.batch_id} was committed"
+    )
+
+
 async def _last_entry(db: AsyncConnection) -> Entry:
     last = select(func.max(ENTRIES.c.number)).scalar_subquery()
     found = await _journal.entries(db, ENTRIES.c.number == last, limit=1)

@@ -13,20 +13,12 @@ import attrs
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from . import _sqlite
+from ._check import emptied
+from ._failing import Failure, error_of
 from ._ledger_file import Ballast, FileWatch, prepare, refuse_remote, remove
 from ._lock import LedgerLock
 from ._store import Unreadable
-from .ledger_errors import (
-    LedgerBroken,
-    LedgerDamaged,
-    LedgerError,
-    LedgerFull,
-    LedgerGone,
-    LedgerLocked,
-    LedgerMissing,
-    LedgerReadOnly,
-    LedgerRefused,
-)
+from .ledger_errors import LedgerClosed, LedgerDamaged, LedgerFull, LedgerGone, LedgerMissing
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]
@@ -48,12 +40,6 @@ class Purpose(Enum):
     """Something happened already: the ballast is given up for it."""
 
 
-@attrs.frozen
-class _Failure:
-    kind: str
-    finding: str = ""
-
-
 @attrs.define(eq=False)
 class Handle:
     """An open ledger file. Unusable once a failure has left its state unknown."""
@@ -70,7 +56,7 @@ class Handle:
     _watch: FileWatch = attrs.field(kw_only=True)
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     _running: set[asyncio.Future[Any]] = attrs.field(factory=set)
-    _failure: _Failure | None = None
+    _failure: Failure | None = None
     _closed: bool = False
     _forsaken: bool = False
 
@@ -96,7 +82,7 @@ class Handle:
         """Go over to the log that commits are fast with. Raises LedgerError."""
         async with self._turn:
             done = await self._guarded(_sqlite.use_write_ahead_log(self._connection))
-            if isinstance(done, _Failure):
+            if isinstance(done, Failure):
                 self._give_up(done)
 
     def forsake(self) -> None:
@@ -127,34 +113,34 @@ class Handle:
         async with self._turn:
             self._refuse_unusable(purpose)
             done = await self._attempt(work)
-            if isinstance(done, _Failure) and self._makes_room(done, purpose):
+            if isinstance(done, Failure) and self._makes_room(done, purpose):
                 done = await self._attempt(work)
-            if isinstance(done, _Failure):
+            if isinstance(done, Failure):
                 self._give_up(done)
             return done
 
     def _refuse_unusable(self, purpose: Purpose) -> None:
         if self._closed:
-            raise LedgerError(self.path, "is closed")
+            raise LedgerClosed(self.path, "is closed")
         if self._failure is not None:
             self._give_up(self._failure)
         if self._forsaken and purpose is not Purpose.READ:
-            raise LedgerError(self.path, "is discarded, and is removed when the batch is left; open it anew")
+            raise LedgerClosed(self.path, "was discarded, and is removed when the batch is left")
         if purpose in (Purpose.INTENT, Purpose.IMPORT):
             if gone := self.gone:
                 raise LedgerGone(self.path, gone)
             if not self._ballast.ready():
                 raise LedgerFull(self.path, "no room is left on the disk for the outcomes of what is sent")
 
-    def _makes_room(self, failure: _Failure, purpose: Purpose) -> bool:
+    def _makes_room(self, failure: Failure, purpose: Purpose) -> bool:
         return failure.kind == _sqlite.FULL and purpose is Purpose.OUTCOME and self._ballast.drop()
 
-    async def _attempt(self, work: Work[T]) -> T | _Failure:
+    async def _attempt(self, work: Work[T]) -> T | Failure:
         self.after = None
         done = await self._guarded(self._transaction(work))
-        if isinstance(done, _Failure):
+        if isinstance(done, Failure):
             undone = await self._guarded(_sqlite.roll_back(self._connection))
-            return _Failure(_sqlite.BROKEN) if isinstance(undone, _Failure) else done
+            return Failure(_sqlite.BROKEN) if isinstance(undone, Failure) else done
         if self.after is not None:
             self.after()
         return done
@@ -163,39 +149,21 @@ class Handle:
         async with self._connection.begin():
             return await work(self._connection)
 
-    async def _guarded(self, action: Awaitable[T]) -> T | _Failure:
+    async def _guarded(self, action: Awaitable[T]) -> T | Failure:
         try:
             return await action
         except _sqlite.FAILURES as error:
-            return _Failure(*_sqlite.diagnosed(error))
+            return Failure(*_sqlite.diagnosed(error))
         except Unreadable as error:
-            return _Failure(_sqlite.DAMAGED, str(error))
+            return Failure(_sqlite.DAMAGED, str(error))
         except asyncio.CancelledError:
-            self._failure = _Failure(_sqlite.BROKEN)  # the loop ends: whether it was committed is not known
+            self._failure = Failure(_sqlite.BROKEN)  # the loop ends: whether it was committed is not known
             raise
 
-    def _give_up(self, failure: _Failure) -> NoReturn:
+    def _give_up(self, failure: Failure) -> NoReturn:
         if failure.kind in (_sqlite.DAMAGED, _sqlite.BROKEN):
             self._failure = failure
-        raise _error(self.path, failure)
-
-
-def _error(path: str, failure: _Failure) -> LedgerError:
-    if failure.kind == _sqlite.DAMAGED:
-        return LedgerDamaged(path, [failure.finding])
-    if failure.kind == _sqlite.BUSY:
-        return LedgerLocked(path, pid=None, since=None)
-    if failure.kind == _sqlite.TAKEN:
-        return LedgerRefused(path, None, "a reference that should be new belongs to another row")
-    kind, problem = _ERRORS[failure.kind]
-    return kind(path, problem)
-
-
-_ERRORS: Final[dict[str, tuple[type[LedgerError], str]]] = {
-    _sqlite.FULL: (LedgerFull, "the disk is full"),
-    _sqlite.READ_ONLY: (LedgerReadOnly, "cannot be written"),
-    _sqlite.BROKEN: (LedgerBroken, "the disk failed, or a commit was broken off"),
-}
+        raise error_of(self.path, failure)
 
 
 async def open_handle(path: str, *, create: bool, pid: int, since: float, looks: bool = False) -> Handle:
@@ -209,8 +177,7 @@ async def open_handle(path: str, *, create: bool, pid: int, since: float, looks:
     path = _located(path, create=create)
     lock = LedgerLock.acquire(path, pid=pid, since=since, looks=looks)
     try:
-        # only now: closing a handle to a file ends the locks that SQLite has on it in this process
-        made = prepare(path)
+        made = _prepared(path, lock)
         return await _connected(path, lock, made=made)
     except BaseException:
         lock.release()
@@ -225,6 +192,19 @@ def _located(path: str, *, create: bool) -> str:
     return path
 
 
+def _prepared(path: str, lock: LedgerLock) -> bool:
+    """See to the file, now that it is locked; whether it was made.
+
+    Not before: closing a handle to a file ends the locks that SQLite has on it in this process.
+    """
+    if not os.path.lexists(path):
+        lock.note(None)  # what it says is of a ledger that was taken away; before the new one is there
+    made = prepare(path)
+    if lock.mark is not None and not os.path.getsize(path):  # SQLite would remove its log
+        raise LedgerDamaged(path, [emptied(lock.mark)])
+    return made
+
+
 async def _connected(path: str, lock: LedgerLock, *, made: bool) -> Handle:
     engine = _sqlite.engine_for(path)
     connection = engine.connect()
@@ -232,11 +212,11 @@ async def _connected(path: str, lock: LedgerLock, *, made: bool) -> Handle:
         await connection.start()
         await _sqlite.settle(connection)
     except _sqlite.FAILURES as error:
-        failure = _Failure(*_sqlite.diagnosed(error))
+        failure = Failure(*_sqlite.diagnosed(error))
     else:
         ballast, watch = Ballast(f"{path}.ballast", BALLAST), FileWatch((path, f"{path}-wal"))
         watch.gone()  # a first look: the file that was opened is the one to watch
         return Handle(path, lock, made, engine=engine, connection=connection, ballast=ballast, watch=watch)
     await connection.close()
     await engine.dispose()
-    raise _error(path, failure)
+    raise error_of(path, failure)

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateIndex
 
-from . import _journal, _moves, _store
+from . import _journal, _moves, _sqlite, _store
 from ._ages import Moment
 from ._chain import linked, moved, row_digest
 from ._commit import Standing
@@ -72,7 +72,8 @@ async def load(
     async with aclosing(slices(rows, _SLICE)) as groups:
         async for group in groups:
             await loaded.take(db, group)
-    await _index(db)
+    async with _sqlite.sorting(db):
+        await _index(db)
     amounts = by_currency(loaded.sums.totals)
     header = Header(binding, at.wall, client_version, SCHEMA, loaded.rows, amounts)
     entry = linked(None, binding.batch_id, at, "import", _journal.facts(header), loaded.digest)

@@ -68,6 +68,9 @@ class LedgerLock:
     def note(self, mark: HighWater | None) -> None:
         """Write down how far the ledger has come; None: there is none."""
         self._write(mark)
+        if self.mark is None and mark is not None:  # once: that there is a batch must outlive a power cut
+            with contextlib.suppress(OSError):
+                os.fsync(self._descriptor)
         self.mark = mark
 
     def release(self) -> None:

@@ -32,6 +32,7 @@ async def opened(db: AsyncConnection, path: str, mark: HighWater | None) -> Stan
     Raises LedgerNewer or LedgerDamaged.
     """
     if not await db.run_sync(lambda sync: inspect(sync).has_table(HEADER.name)):
+        _refuse_emptied(path, mark)
         await _sqlite.mark(db)
         for table in TABLES:  # without their indexes: these come after the rows
             await db.execute(CreateTable(table))
@@ -43,11 +44,17 @@ async def opened(db: AsyncConnection, path: str, mark: HighWater | None) -> Stan
     if ended is None:
         if await _journal.entries(db, limit=1):
             raise LedgerDamaged(path, ["the header is missing"])
+        _refuse_emptied(path, mark)
         return None
     standing, findings = ended
     if findings:
         raise LedgerDamaged(path, findings)
     return standing
+
+
+def _refuse_emptied(path: str, mark: HighWater | None) -> None:
+    if mark is not None:
+        raise LedgerDamaged(path, [_check.emptied(mark)])
 
 
 _MISMATCHES: Final[tuple[tuple[str, type[LedgerMismatch]], ...]] = (

@@ -8,7 +8,8 @@ imported under a rollback journal, so that a million of them are written once, n
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +21,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from ._ledger_file import APPLICATION_ID
 
+_CACHE: Final = 16384
+"""KiB of pages that are kept."""
+_SORTING_CACHE: Final = 4096
 _SETTINGS: Final = (
     "PRAGMA locking_mode=EXCLUSIVE",
     "PRAGMA synchronous=FULL",
@@ -27,7 +31,7 @@ _SETTINGS: Final = (
     "PRAGMA checkpoint_fullfsync=ON",
     "PRAGMA trusted_schema=OFF",
     "PRAGMA cell_size_check=ON",
-    "PRAGMA cache_size=-16384",  # KiB
+    f"PRAGMA cache_size=-{_CACHE}",
 )
 _FAULTS_TOLD: Final = 20
 
@@ -100,6 +104,14 @@ async def faults(connection: AsyncConnection) -> list[str]:
     """What SQLite's own check finds wrong with the file."""
     found = await connection.exec_driver_sql(f"PRAGMA integrity_check({_FAULTS_TOLD})")
     return [str(text) for (text,) in found if text != "ok"]
+
+
+@asynccontextmanager
+async def sorting(connection: AsyncConnection) -> AsyncIterator[None]:
+    """While indexes are made: SQLite sorts in as much memory as the cache has, beside it."""
+    await _pragma(connection, f"PRAGMA cache_size=-{_SORTING_CACHE}")
+    yield
+    await _pragma(connection, f"PRAGMA cache_size=-{_CACHE}")
 
 
 class Many(NamedTuple):

@@ -16,6 +16,7 @@ BulkError
    ├─ InputPaidElsewhere           the same input is another batch in a ledger beside it; .batch_id .ledger
    ├─ LedgerDuplicates             two rows of the input with one key or reference; .duplicates
    ├─ LedgerRefused                a row's state does not allow the change; .number .reason
+   ├─ LedgerClosed                 the batch was left, or its ledger discarded
    ├─ LedgerFull                   the disk is full, nothing was recorded
    ├─ LedgerGone                   the file was deleted or replaced while in use
    ├─ LedgerBroken                 the disk failed: open again and check
@@ -41,7 +42,7 @@ _BRIEF = 12
 class LedgerError(BulkError):
     """The ledger cannot be used as asked. Says which file, what is wrong and the way out."""
 
-    way_out: ClassVar[str] = "look at the file before you go on"
+    way_out: ClassVar[str] = "see what it says with `payments payouts status` and `check`, then run it again"
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}; {self.way_out}")
@@ -246,6 +247,14 @@ class LedgerRefused(LedgerError):
         """Why not."""
 
 
+class LedgerClosed(LedgerError):
+    """The ledger was closed when its batch was left, or is discarded. What was recorded before is kept."""
+
+    way_out = (
+        "open it again: `PayoutBatch.open(path, client)`, and work with the batch inside its `with` block"
+    )
+
+
 class LedgerFull(LedgerError):
     """The disk is full. What was asked for was not recorded: an intent must not be sent."""
 
@@ -270,7 +279,10 @@ class LedgerBroken(LedgerError):
 class LedgerDamaged(LedgerError):
     """The ledger is not as it was written: damaged, cut short or changed by something else: `.findings`."""
 
-    way_out = "put back the newest whole copy; a row sent again under its reference is not paid twice"
+    way_out = (
+        "put back the newest whole copy; without one move it and its .lock away, and load the same input "
+        "under the same batch id: a row sent again under its reference is not paid twice"
+    )
 
     def __init__(self, path: str, findings: Sequence[str]) -> None:
         told = "; ".join(findings[:_TOLD])

@@ -3,6 +3,7 @@
 
 from payments_async.bulk.ledger_errors import InputPaidElsewhere as InputPaidElsewhere
 from payments_async.bulk.ledger_errors import LedgerBroken as LedgerBroken
+from payments_async.bulk.ledger_errors import LedgerClosed as LedgerClosed
 from payments_async.bulk.ledger_errors import LedgerDamaged as LedgerDamaged
 from payments_async.bulk.ledger_errors import LedgerDuplicates as LedgerDuplicates
 from payments_async.bulk.ledger_errors import LedgerError as LedgerError

@@ -64,7 +64,7 @@ async def test_a_batch_that_is_called_off_leaves_room_for_the_next(
             await batch.load(items(2), batch_id="june")
             await batch.discard()
             await batch.discard()
-            with pytest.raises(LedgerError, match=r"is discarded.*open it anew"):
+            with pytest.raises(LedgerError, match=r"was discarded.*open it again"):
                 await batch.run()
         assert service.books.payouts() == []
         assert files(tmp_path) == {"l.lock"}

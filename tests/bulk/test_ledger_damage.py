@@ -23,6 +23,7 @@ from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError
 from tests.support.ledgers import Clock, all_rows, begun, call_off, counts, created, rejected, tampering
 
 Edit = Callable[[sqlite3.Connection], Any]
+EMPTIED = r"holds nothing, while its \.lock says that entry 9 of batch batch-1 was committed"
 
 
 async def worked_on(path: Path, rows: int = 30) -> None:
@@ -214,6 +215,61 @@ async def test_a_log_that_was_removed_or_cut_short_is_named(tmp_path: Path, left
         os.unlink(log)
     with pytest.raises(LedgerDamaged, match=r"entry 9 was committed: its -wal file was removed or cut short"):
         await Ledger.open(path, clock=Clock())
+
+
+@pytest.mark.parametrize("create", [True, False])
+async def test_an_empty_file_where_a_ledger_was_is_not_mistaken_for_a_new_one(
+    tmp_path: Path, create: bool
+) -> None:
+    """A full disk or a broken copy: money may have moved under what is gone. Nothing there is touched."""
+    path = await _crashed(tmp_path)
+    os.truncate(path, 0)
+    before = _sizes(path.parent)
+    for _ in range(2):
+        with pytest.raises(LedgerDamaged, match=EMPTIED) as damaged:
+            await Ledger.open(path, clock=Clock(), create=create)
+    assert _sizes(path.parent) == before
+    assert "move it and its .lock away" in str(damaged.value)
+
+
+async def test_a_ledger_without_its_rows_is_not_mistaken_for_a_new_one(tmp_path: Path) -> None:
+    path = await _crashed(tmp_path)
+    with closing(sqlite3.connect(path)) as tables, tables:
+        for table in ("rows", "header", "entries", "totals"):
+            tables.execute(f"DELETE FROM {table}")
+    for _ in range(2):
+        with pytest.raises(LedgerDamaged, match=EMPTIED):
+            await Ledger.open(path, clock=Clock(), create=True)
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in folder.iterdir()}
+
+
+async def test_a_ledger_whose_import_never_ended_is_begun_by_the_next_run(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    os.close(os.open(path, os.O_CREAT, 0o600))
+    (tmp_path / "ledger.lock").write_text(json.dumps({"pid": 7, "since": 1.5, "mark": None}).ljust(511))
+    async with await begun(path, 3) as ledger:
+        assert counts(ledger) == {"NEW": 3}
+
+
+async def test_a_new_ledger_in_the_place_of_one_that_is_gone_is_not_held_to_what_that_one_was(
+    tmp_path: Path,
+) -> None:
+    """Even when its import is cut short: the lock says nothing of the ledger that was there before."""
+    path = tmp_path / "ledger"
+    await (await begun(path)).close()
+    path.unlink()
+    cut = await Ledger.open(path, clock=Clock(), create=True)
+    said = json.loads((tmp_path / "ledger.lock").read_text())
+    assert said["mark"] is None
+    left = tmp_path / "left"
+    left.mkdir()
+    for name in ("ledger", "ledger.lock"):
+        shutil.copy2(tmp_path / name, left / name)
+    await cut.close()
+    await (await begun(left / "ledger")).close()
 
 
 async def test_an_older_copy_put_back_and_worked_on_is_found(tmp_path: Path) -> None:

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import attrs
 import pytest
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payments_async import __version__
+from payments_async.bulk import _import
+from payments_async.bulk._ages import Moment
+from payments_async.bulk._commit import Standing
 from payments_async.bulk._records import NewRow
 from payments_async.bulk._states import RowState
 from payments_async.bulk.ledger import Ledger
@@ -58,6 +62,31 @@ async def test_rows_may_come_from_an_async_source(tmp_path: Path) -> None:
     async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
         await ledger.import_rows(BINDING, source())
         assert counts(ledger) == {"NEW": 1001}
+
+
+async def test_indexes_are_sorted_in_little_memory_and_the_cache_is_as_large_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite sorts in as much memory as the cache has, beside it: together they would be twice as much."""
+    index, during = _import._index, list[int]()
+
+    async def watched(db: AsyncConnection) -> None:
+        during.append(await _cache(db))
+        await index(db)
+
+    async def look(db: AsyncConnection, standing: Standing, at: Moment) -> Standing:
+        during.append(await _cache(db))
+        return standing
+
+    monkeypatch.setattr(_import, "_index", watched)
+    async with await begun(tmp_path / "ledger") as ledger:
+        await ledger.edit(look, dry=True)
+    sorting, after = during
+    assert (-sorting, -after) == (4096, 16384)
+
+
+async def _cache(db: AsyncConnection) -> int:
+    return int((await db.exec_driver_sql("PRAGMA cache_size")).scalar_one())
 
 
 async def test_sums_of_very_long_amounts_are_exact(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from payments_async.bulk._records import Binding
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger import Ledger
 from payments_async.bulk.ledger_errors import (
+    LedgerClosed,
     LedgerError,
     LedgerExposed,
     LedgerForeign,
@@ -238,7 +239,7 @@ async def test_a_closed_ledger_says_so_and_closing_it_again_is_harmless(tmp_path
     ledger = await begun(tmp_path / "ledger")
     await ledger.close()
     await ledger.close()
-    with pytest.raises(LedgerError, match="is closed"):
+    with pytest.raises(LedgerClosed, match=r"ledger: is closed; open it again: `PayoutBatch\.open"):
         await ledger.claim(1)
 
 

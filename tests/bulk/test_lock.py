@@ -12,7 +12,7 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk._lock import LedgerLock
+from payments_async.bulk._lock import HighWater, LedgerLock
 from payments_async.bulk.ledger_errors import LedgerLocked
 from payments_async.sandbox import Sandbox
 from tests.support.batches import in_process, items, paid, runtime_of
@@ -45,6 +45,24 @@ def forked() -> Iterator[None]:
         os.close(end)
         os.close(until)
         os.waitpid(child, 0)
+
+
+def test_that_there_is_a_batch_is_on_the_disk_and_later_marks_do_not_wait_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = list[int]()
+    monkeypatch.setattr(os, "fsync", synced.append)
+    lock = taken(tmp_path / "l")
+    lock.note(None)
+    assert not synced
+    for entry in (1, 2, 3):
+        lock.note(HighWater("june", entry, "ab"))
+    lock.release()
+    assert len(synced) == 1
+    again = taken(tmp_path / "l")
+    again.note(HighWater("june", 4, "ab"))
+    again.release()
+    assert len(synced) == 1
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")

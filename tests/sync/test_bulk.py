@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Empty
@@ -272,10 +273,23 @@ def test_ctrl_c_stops_the_run_in_order(client: Payments, service: Sandbox, ledge
     assert (report.stopped, report.exit_code) == ("interrupted", 75)
     assert report.counts.get(RowState.IN_FLIGHT, 0) == 0
     assert 5 <= report.counts[RowState.CREATED] < 300
-    assert note(stopped.value).startswith("The run was stopped in order, and its report is in .result.")
+    created = report.counts[RowState.CREATED]
+    told, go_on = note(stopped.value).splitlines()
+    assert told == (
+        f"The run was stopped in order: {300 - created} new, {created} created. Its report is in .result."
+    )
+    assert go_on.startswith("To go on, run the same program again, with the same ledger, input and batch id")
+    assert shown_of(stopped.value) == ["run", "drained", "_ride"]
     with PayoutBatch.open(ledger, client) as batch:
         assert batch.run().exit_code == 0
     assert paid_once(service, 300)
+
+
+def shown_of(stopped: BaseException) -> list[str]:
+    """The functions that the traceback has below the caller's own; nothing is told before it."""
+    assert stopped.__cause__ is None
+    assert stopped.__suppress_context__
+    return [frame.name for frame in traceback.extract_tb(stopped.__traceback__)[1:]]
 
 
 def test_ctrl_c_ends_the_following_and_the_batch_stays_in_use(
@@ -311,6 +325,8 @@ def test_a_second_ctrl_c_cuts_the_run_off_and_the_next_one_goes_on(
             with pytest.raises(KeyboardInterrupt) as stopped:
                 batch.run(concurrency=1)
             assert "cut off" in note(stopped.value)
+            assert "run the same program again" in note(stopped.value)
+            assert shown_of(stopped.value) == ["run", "drained", "_ride"]
             assert stopped.value.result is None  # type: ignore[attr-defined] # what the bridge adds
             assert batch.status().counts[RowState.IN_FLIGHT] >= 1
         with PayoutBatch.open(ledger, client) as batch:
