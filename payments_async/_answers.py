@@ -83,6 +83,8 @@ def _read_success(call: Call, answer: Answer) -> Reading:
     operation = call.operation
     if operation.result is None and not answer.body:
         return Reading("executed", str(answer.status), answer.status, headers=answer.headers)
+    if (expected := _as_expected(operation, answer.body)) is not None:
+        return _done(call, answer, *expected)
     record_id: str | None = None
     try:
         tree = _codec.parse(answer.body)
@@ -94,19 +96,33 @@ def _read_success(call: Call, answer: Answer) -> Reading:
     except _codec.Unreadable as unreadable:
         problem = str(unreadable)
     if problem is None:
-        message = tree.get("message") if operation.shape != "raw" else None
-        error = mismatch(call.prepared, value) if call.prepared and _echoes(operation) else None
-        verdict: Verdict = "in_doubt" if error else "executed"
-        return Reading(
-            verdict,
-            str(answer.status),
-            answer.status,
-            value,
-            message if isinstance(message, str) else None,
-            error,
-            headers=answer.headers,
-        )
+        return _done(call, answer, value, tree.get("message") if operation.shape != "raw" else None)
     return _unreadable(call, answer, record_id, problem)
+
+
+def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | None:
+    """The record and the message of an answer like nearly all; None for one that has to be looked at."""
+    if operation.result is None or operation.shape in ("raw", "method_status"):
+        return None
+    page = operation.shape == "page"
+    found = _codec.well_formed(body, operation.result, page=page)
+    if found is None or (operation.creates and not getattr(found.data, "id", "none")):
+        return None
+    return Page(found.data, found.pagination or Pagination()) if page else found.data, found.message
+
+
+def _done(call: Call, answer: Answer, value: Any, message: Any) -> Reading:
+    """Carried out, if the record is the one that was asked for."""
+    error = mismatch(call.prepared, value) if call.prepared and _echoes(call.operation) else None
+    return Reading(
+        "in_doubt" if error else "executed",
+        str(answer.status),
+        answer.status,
+        value,
+        message if isinstance(message, str) else None,
+        error,
+        headers=answer.headers,
+    )
 
 
 def _unreadable(call: Call, answer: Answer, record_id: str | None, problem: str) -> Reading:

@@ -106,7 +106,7 @@ def hook_factory(cls: type[Record], converter: cattrs.BaseConverter) -> Hook:
     fields = [field.name for field in attrs.fields(cls) if not field.name.startswith("_")]
     scope: dict[str, Any] = {
         "C": cls,
-        "T": _twin(cls, fields),
+        "T": twin(cls, fields),
         "Decimal": Decimal,
         "known": frozenset(fields).issuperset,
         "fields": frozenset(fields),
@@ -121,14 +121,14 @@ def hook_factory(cls: type[Record], converter: cattrs.BaseConverter) -> Hook:
         "  x = None if known(o) else {k: o[k] for k in o if k not in fields}",
     ]
     for name in fields:
-        lines += _field_lines(cls, name, _bare(hints[name]), scope, converter)
+        lines += _field_lines(cls, name, bare(hints[name]), scope, converter)
     lines += ["  r._extra = x", "  r._response = None", "  r.__class__ = C", "  return r"]
     scope["new"] = object.__new__
     exec("\n".join(lines), scope)  # noqa: S102 - source made above from our own field names
     return scope["structure"]  # type: ignore[no-any-return] # it comes from exec
 
 
-def _twin(cls: type[Record], fields: list[str]) -> type[Any]:
+def twin(cls: type[Record], fields: list[str]) -> type[Any]:
     """A class of the same memory layout whose slots can be written.
 
     Both methods have to be `object`'s own again: they share one slot of the type, and storing is direct,
@@ -142,7 +142,7 @@ def _twin(cls: type[Record], fields: list[str]) -> type[Any]:
     return type(f"_{cls.__name__}", (Record,), body)
 
 
-def _bare(hint: Any) -> Any:
+def bare(hint: Any) -> Any:
     """A type without its `| None`."""
     if not isinstance(hint, types.UnionType) and typing.get_origin(hint) is not typing.Union:
         return hint

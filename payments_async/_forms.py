@@ -1,0 +1,120 @@
+"""Forms: what a well-formed record looks like in JSON, so that bytes become a record without a dict between.
+
+A form is a msgspec Struct with a record class's fields. It takes nearly every answer and refuses the rest: an
+unknown field, a shape that varies (gap AC), a moment that cannot be read. What it refuses goes the long way,
+over `_structure`, which decides what that is; so a form may refuse too much, but never take what `_structure`
+reads differently. `tests/unit/test_forms.py` holds the two together.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+import attrs
+import msgspec
+
+from ._structure import Hook, bare, integer, number, rate, twin
+from .models import ExchangeRate, Pagination, Record
+
+if typing.TYPE_CHECKING:
+    import cattrs
+
+Answered = Callable[[bytes], Any]
+"""Reads the body of an answer into its envelope; raises what msgspec raises."""
+
+
+class Form(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A parsed record: alive for microseconds, so the garbage collector need not know it."""
+
+
+@cache
+def form_of(cls: Any) -> type[Form]:
+    """The form of a record class. What is not typed here is checked by the form's hook."""
+    hints = typing.get_type_hints(cls)
+    fields = [(name, _wire_type(bare(hints[name])), None) for name in _names(cls)]
+    made: type[Any] = msgspec.defstruct(f"{cls.__name__}Form", fields, bases=(Form,))
+    _RECORDS[made] = cls
+    return made
+
+
+_RECORDS: dict[type[Form], type[Record]] = {}
+"""Whose form it is."""
+
+
+def _names(cls: type[Record]) -> list[str]:
+    return [field.name for field in attrs.fields(cls) if not field.name.startswith("_")]
+
+
+def _is_record(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Record)
+
+
+def _wire_type(hint: Any) -> Any:
+    """What msgspec is to check. Numbers and moments it would read by rules of its own: those stay ours."""
+    if _is_record(hint):
+        return form_of(hint) | None
+    if hint in (str, bool) or typing.get_origin(hint) in (dict, tuple):
+        return hint | None
+    return Any
+
+
+@cache
+def envelope(cls: Any, *, page: bool) -> Answered:
+    """Reads an answer that holds one record, or a page of them, and nothing that nobody expects."""
+    form = form_of(cls)
+    fields: list[Any] = [("data", list[form] if page else form), ("message", Any, None)]  # type: ignore[valid-type] # made at run time
+    if page:
+        fields.append(("pagination", form_of(Pagination) | None, None))
+    made = msgspec.defstruct(f"{cls.__name__}Answer", fields, gc=False, forbid_unknown_fields=True)
+    return msgspec.json.Decoder(made, float_hook=Decimal).decode
+
+
+def is_form(cls: Any) -> bool:
+    """Whether cattrs is asked for a form's hook."""
+    return isinstance(cls, type) and issubclass(cls, Form)
+
+
+def hook_factory(form: Any, converter: cattrs.BaseConverter) -> Hook:
+    """The structure hook from a form to its record, compiled when it is first wanted."""
+    cls = _RECORDS[form]
+    hints = typing.get_type_hints(cls)
+    scope: dict[str, Any] = {"new": object.__new__, "T": twin(cls, _names(cls)), "C": cls, "UTC": UTC}
+    scope.update(iso=datetime.fromisoformat, Decimal=Decimal, number=number, integer=integer, rate=rate)
+    lines = ["def fill(o, _=None):", "  r = new(T)"]
+    for name in _names(cls):
+        lines += _field_lines(name, bare(hints[name]), scope, converter)
+    lines += ["  r._extra = None", "  r._response = None", "  r.__class__ = C", "  return r"]
+    exec("\n".join(lines), scope)  # noqa: S102 - source made above from our own field names
+    return scope["fill"]  # type: ignore[no-any-return] # it comes from exec
+
+
+def _field_lines(name: str, hint: Any, scope: dict[str, Any], converter: cattrs.BaseConverter) -> list[str]:
+    """Source that takes one field over. What fits no type raises; the long way then says so properly."""
+    read = _reading(name, hint, scope, converter)
+    if read is None:
+        return [f"  r.{name} = o.{name}"]
+    return [f"  v = o.{name}", "  if v is not None:", *(f"    {line}" for line in read), f"  r.{name} = v"]
+
+
+def _reading(
+    name: str, hint: Any, scope: dict[str, Any], converter: cattrs.BaseConverter
+) -> list[str] | None:
+    """Source that turns `v` from what the form holds into what the record does; None where they are one."""
+    if hint is datetime:
+        return ["v = iso(v)", "if v.tzinfo is None: v = v.replace(tzinfo=UTC)"]
+    if hint is Decimal:
+        return [f"if v.__class__ is not Decimal: v = number(v, {name!r})"]
+    if hint is int:
+        return [f"if v.__class__ is not int: v = integer(v, {name!r})"]
+    if _is_record(hint):
+        scope[f"hook_{name}"] = converter.get_structure_hook(form_of(hint))
+        return [f"v = hook_{name}(v)"]
+    if hint in (Any, str, bool) or typing.get_origin(hint) in (dict, tuple):
+        return None
+    scope["hook_rate"] = converter.get_structure_hook(ExchangeRate)
+    return [f"v = rate(v, {name!r}, hook_rate)"]

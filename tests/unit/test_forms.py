@@ -1,0 +1,220 @@
+"""The short way from an answer's bytes to its records says what the long way says, or says nothing."""
+
+from __future__ import annotations
+
+import copy
+import json
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from payments_async import _codec
+from payments_async._answers import read_answer
+from payments_async._calls import Call
+from payments_async._operations import OPERATIONS
+from payments_async.models import Checkout, Pagination, PaymentAttempt, PaymentIntent, Payout
+from tests.support import bodies
+from tests.support.pure_calls import NOW, write
+from tests.support.scripted import answer
+
+DATA: dict[str, Any] = {
+    "checkouts.create": {"checkout": bodies.CHECKOUT, "payment": bodies.INTENT},
+    "checkouts.retrieve": {"checkout": bodies.CHECKOUT, "payment": bodies.INTENT},
+    "payment_intents.create": bodies.INTENT,
+    "payment_intents.list": [bodies.INTENT_LIST, bodies.INTENT],
+    "payment_intents.retrieve_attempt": bodies.ATTEMPT,
+    "payment_intents.refund_availability": bodies.REFUND_AVAILABILITY,
+    "payment_intents.requery": bodies.REQUERY,
+    "payment_intents.inspect_attempt": bodies.INSPECTION,
+    "payouts.create": bodies.PAYOUT,
+    "payouts.list": [bodies.PAYOUT, {**bodies.PAYOUT, "id": "po_2"}],
+    "payouts.sync": bodies.PAYOUT,
+    "payouts.inspect": bodies.INSPECTION,
+}
+"""What the operations with a form answer; a method's status, put together of two parts, has none."""
+
+
+def call_of(name: str) -> Call:
+    operation = OPERATIONS[name]
+    if operation.writes:
+        return write(operation, body=b'{"amount":10.1,"currency":"XOF"}', reference=None)
+    return Call(operation, operation.path, operation.limit, {})
+
+
+def tree_of(name: str) -> bodies.Json:
+    body: bodies.Json = {"data": copy.deepcopy(DATA[name]), "message": "Done."}
+    return {**body, "pagination": dict(bodies.PAGINATION)} if OPERATIONS[name].shape == "page" else body
+
+
+def exact(value: Any) -> Any:
+    """A value with every class in it spelt out: 1, True and Decimal(1) are three things, 1.0 and 1.00 two."""
+    kind = type(value).__name__
+    if attrs.has(type(value)):
+        names = attrs.fields(type(value))
+        return kind, [(field.name, exact(getattr(value, field.name))) for field in names]
+    if isinstance(value, dict):
+        return kind, [(name, exact(item)) for name, item in value.items()]
+    if isinstance(value, list | tuple):
+        return kind, [exact(item) for item in value]
+    return kind, str(value)
+
+
+def outcome(name: str, body: bytes) -> Any:
+    """All that a caller may come to see of an answer."""
+    found = read_answer(call_of(name), answer(201, body), lambda: NOW)
+    error = (type(found.error).__name__, str(found.error)) if found.error else None
+    return found.verdict, found.reason, found.message, found.again, error, exact(found.value)
+
+
+def assert_both_ways_agree(name: str, body: bytes) -> None:
+    here = outcome(name, body)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_codec, "well_formed", lambda *_, **__: None)
+        assert outcome(name, body) == here
+
+
+def takes(name: str, body: bytes) -> bool:
+    operation = OPERATIONS[name]
+    assert operation.result is not None
+    return _codec.well_formed(body, operation.result, page=operation.shape == "page") is not None
+
+
+HOSTILE: list[Any] = [
+    *(
+        None,
+        True,
+        False,
+        0,
+        3,
+        -(10**30),
+        Decimal("3.0"),
+        Decimal("1.50"),
+        Decimal("1E+400"),
+        Decimal("-0.0"),
+    ),
+    *("", "x", "XX", "10.10", "NaN", "Infinity", " 1 ", "1_0", "٣", "9" * 101, "po_1"),
+    *(
+        "2026-01-02T03:04:05Z",
+        "2026-01-02T03:04:05",
+        "2026-01-02T03:04:05.1234567Z",
+        "2026-01-02",
+        "20260102",
+    ),
+    *("2026-02-30T00:00:00Z", "2026-01-02T03:04:05+00:00:01", "0001-01-01T00:00:00+23:59", "now"),
+    *([], [[]], ["a", "b"], ["a", 7], [{}], [None], {}, {"a": []}, {"value": "1.0"}, {"value": 1}),
+]
+
+
+def places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where the values of a JSON tree are, all of them."""
+    inside = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    return [path, *(place for key, item in inside for place in places(item, (*path, key)))]
+
+
+def changed(tree: Any, path: tuple[Any, ...], change: str, value: Any) -> None:
+    """Replace, remove or add beside the value at a path."""
+    for step in path[:-1]:
+        tree = tree[step]
+    if change == "replace":
+        tree[path[-1]] = value
+    elif change == "remove":
+        del tree[path[-1]]
+    elif isinstance(tree, dict):
+        tree["later"] = value
+    else:
+        tree.append(value)
+
+
+@st.composite
+def odd_bodies(draw: st.DrawFn, name: str) -> bytes:
+    """An answer with some of its values replaced, left out, or joined by others."""
+    tree = tree_of(name)
+    for _ in range(draw(st.integers(0, 3))):
+        if paths := places(tree)[1:]:
+            change = draw(st.sampled_from(["replace", "remove", "add"]))
+            value = copy.deepcopy(draw(st.sampled_from(HOSTILE)))  # a later change may be inside it
+            changed(tree, draw(st.sampled_from(paths)), change, value)
+    return bodies.encoded(tree)
+
+
+@pytest.mark.parametrize("name", DATA)
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_odd_answers_are_read_alike(name: str, data: st.DataObject) -> None:
+    assert_both_ways_agree(name, data.draw(odd_bodies(name)))
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    name=st.sampled_from(sorted(DATA)), at=st.floats(0, 1), cut=st.integers(0, 3), new=st.binary(max_size=3)
+)
+@example(name="payouts.create", at=1.0, cut=0, new=b"}")
+def test_damaged_bytes_are_read_alike(name: str, at: float, cut: int, new: bytes) -> None:
+    body = bodies.encoded(tree_of(name))
+    place = int(at * len(body))
+    assert_both_ways_agree(name, body[:place] + new + body[place + cut :])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"id": "po_1", "id": "po_2"}',
+        b'{"id": 7, "id": "po_2"}',
+        b'{"id": "po_1", "amount": {"value": 1}, "amount": {"currency": "XOF"}}',
+        b'{"id": "po_1", "status": "\\ud800"}',
+        b'{"id": "po_1", "status": "\xff"}',
+        b'{"id": "po_1", "later": "\xff"}',
+        b'{"id": "po_1", "amount": {"value": 1e99999999999999999999}}',
+        b'{"id": "po_1", "amount": {"value": 0.10000000000000000000000000000000000001}}',
+        b'{"id": "po_1", "amount": {"value": NaN}}',
+        b'{"id": "po_1", "metadata": {"n": 1.10, "deep": [[{"x": 1e2}]]}}',
+        b'{"id": "po_1", "metadata": ' + b'{"a":' * 100_000,
+        b'{"id": "po_1", "gateway": ' + b'{"transaction":' * 100_000,
+    ],
+)
+def test_traps_of_json_are_read_alike(data: bytes) -> None:
+    for body in (b'{"data": %s}' % data, b'{"data": %s, "later": 1}' % data):
+        assert_both_ways_agree("payouts.create", body)
+        assert_both_ways_agree("payouts.list", body.replace(data, b"[%s]" % data))
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_an_answer_as_the_interface_shows_it_goes_the_short_way(name: str) -> None:
+    tree = tree_of(name)
+    assert takes(name, bodies.encoded(tree))
+    del tree["message"]
+    tree.pop("pagination", None)
+    assert takes(name, bodies.encoded(tree))
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_nothing_unknown_is_lost_on_the_short_way(name: str) -> None:
+    for path in places(tree := tree_of(name)):
+        holder = tree
+        for step in path:
+            holder = holder[step]
+        if isinstance(holder, dict):
+            holder["later"] = Decimal("1.50")
+            assert_both_ways_agree(name, bodies.encoded(tree))
+            del holder["later"]
+
+
+@pytest.mark.parametrize("cls", [Payout, PaymentIntent, PaymentAttempt, Checkout, Pagination])
+def test_a_record_of_the_short_way_is_the_class_itself_and_frozen(cls: type[Any]) -> None:
+    found = _codec.well_formed(b'{"data": {}}', cls, page=False).data
+    assert type(found) is cls
+    assert found == cls()
+    assert (found.extra, found.response) == ({}, None)
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        found._extra = {}
+
+
+def test_a_page_of_the_short_way_has_its_records_and_its_place() -> None:
+    body = json.dumps({"data": [{"id": "po_1"}, {}], "pagination": {"next_cursor": "c"}}).encode()
+    found = read_answer(call_of("payouts.list"), answer(200, body), lambda: NOW).value
+    assert (found.items, found.unread) == ((Payout(id="po_1"), Payout()), ())
+    assert found.pagination == Pagination(next_cursor="c")
