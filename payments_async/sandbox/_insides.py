@@ -24,6 +24,7 @@ from .webhooks._guard import NotSent
 from .webhooks._mailroom import Mailroom
 
 if TYPE_CHECKING:
+    from ._snapshot import Snapshot
     from ._state import Keeper
 
 KEPT = 20_000
@@ -118,7 +119,7 @@ class Insides(WebhookControls):
 
         file = StateFile(path)
         found = file.read(partial(thaw, self._core))
-        self._keeper = Keeper(file, self._freeze)
+        self._keeper = Keeper(file, self._freeze, self._lock)
         if found is None:
             return None
         self._mail.courier, key, then = found
@@ -126,16 +127,16 @@ class Insides(WebhookControls):
         self.clock.advance(max(0.0, then - self.clock.now()))  # time does not go back
         return key
 
-    def _freeze(self, anyhow: bool) -> bytes | None:
+    def _freeze(self, anyhow: bool) -> Snapshot | None:
         """The state for the file; None when nothing has happened since the last one, unless `anyhow`."""
-        from ._snapshot import freeze
+        from ._snapshot import Snapshot
 
         with self._lock:
             if not (self._changed or anyhow):
                 return None
             self._keep(self._core.due(self.clock.now()))
             self._changed = False
-            return freeze(self._core, self._mail.courier, self.api_key, self.clock.now())
+            return Snapshot(self._core, self._mail.courier, self.api_key, self.clock.now())
 
     def _take(self, room: int) -> tuple[list[Webhook], float | None]:
         """What the door is to send now, and in how many seconds there may be more."""

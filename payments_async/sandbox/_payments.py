@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import partial
 
+import attrs
+
 from ._forms import failure_for
 from ._json import JsonObject
 from ._money import plain
@@ -119,7 +121,7 @@ def start_attempt(
         failovers_left=after.failovers_left - 1 if after else plan.outcome.count,
         processing_at=world.now,
     )
-    payment.attempts.append(attempt)
+    payment.attempts = (*payment.attempts, attempt)
     tenant.attempts[attempt.id] = attempt
     world.tell(Change(world.now, "attempt", attempt.id, None, attempt.status))
     _begin(world, tenant, attempt)
@@ -205,7 +207,7 @@ def expire_payment(world: World, payment: Payment) -> None:
 def add_refund(world: World, payment: Payment, amount: Decimal, *, pending: bool) -> Refund:
     """Reserve `amount` of a completed payment for a refund, and return it at once unless `pending`."""
     refund = Refund(world.chance.id("re"), payment, amount, pending=True)
-    payment.refunds.append(refund)
+    payment.refunds = (*payment.refunds, refund)
     if not pending:
         settle_refund(world, refund, completed=True)
     return refund
@@ -215,9 +217,10 @@ def settle_refund(world: World, refund: Refund, *, completed: bool) -> None:
     """A refund in flight reaches the payer, or fails and frees what it reserved."""
     payment = refund.payment
     if not completed:
-        payment.refunds.remove(refund)
+        payment.refunds = tuple(each for each in payment.refunds if each is not refund)
         return
-    refund.pending = False
+    returned = attrs.evolve(refund, pending=False)
+    payment.refunds = tuple(returned if each is refund else each for each in payment.refunds)
     whole = payment.refunded == payment.amount
     _move_payment(world, payment, "refunded" if whole else "partially_refunded")
 

@@ -1,6 +1,7 @@
 """The service's records and the tables of their states.
 
-Records change only through `_payouts` and `_payments`, which consult the tables here.
+Records change only through `_payouts` and `_payments`, which consult the tables here. What they hold does not
+change but is replaced, so that a state can be kept while they go on (`_images`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Protocol
 
 import attrs
 
+from ._images import before_change
 from ._json import JsonObject
 from ._money import less, total
 from ._scenarios import HookWords, Outcome, Timing
@@ -69,7 +71,7 @@ class Gateway:
     external_id: str
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, on_setattr=before_change)
 class Payout:
     """Money sent to an instrument. Times are seconds since 1970."""
 
@@ -115,7 +117,7 @@ class Site(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, on_setattr=before_change)
 class Attempt:
     """One try at collecting a payment."""
 
@@ -146,7 +148,7 @@ class Attempt:
         return not ATTEMPT_STATES[self.status]
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, on_setattr=before_change)
 class Session:
     """The hosted page of a payment."""
 
@@ -161,7 +163,7 @@ class Session:
     """Proves that a form came from the hosted page."""
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class Refund:
     """Money on its way back, or returned, to the payer."""
 
@@ -171,7 +173,7 @@ class Refund:
     pending: bool
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, on_setattr=before_change)
 class Payment:
     """A payment intent. `channel` is `api` or `checkout`."""
 
@@ -195,8 +197,8 @@ class Payment:
     hooks: HookWords = ()
     status: str = "pending"
     session: Session | None = None
-    attempts: list[Attempt] = attrs.field(factory=list, repr=False)
-    refunds: list[Refund] = attrs.field(factory=list, repr=False)
+    attempts: tuple[Attempt, ...] = attrs.field(default=(), repr=False)
+    refunds: tuple[Refund, ...] = attrs.field(default=(), repr=False)
     completed_at: float | None = None
     failed_at: float | None = None
     expired_at: float | None = None

@@ -1,9 +1,10 @@
-"""The file that a sandbox's state outlives it in: one SQLite row, replaced as a whole.
+"""The file that a sandbox's state outlives it in: rows of an SQLite file, replaced as a whole.
 
-A transaction replaces it, so that a crash leaves the old state or the new one. SQLite's own lock keeps a
+A transaction replaces them, so that a crash leaves the old state or the new one. SQLite's own lock keeps a
 second sandbox away. Written at the end, and every two seconds while something happens (less often when a
-state is so large that writing it takes long): a crash loses that much. The file holds account data, so that
-only its owner may read it.
+state is so large that writing it takes long): a crash loses that much. It is written a little at a time, with
+rests in between, so that the service answers meanwhile. The file holds account data, so that only its owner
+may read it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from ._clock import real_seconds
 from ._snapshot import Unreadable, shape
@@ -28,6 +29,9 @@ EVERY: Final = 2.0
 
 _SHARE: Final = 20
 """Writing takes at most one part in so many of the time."""
+
+_REST: Final = 4
+"""How many times as long as a part took is rested before the next one."""
 
 _MARK: Final = 0x70617973
 """SQLite's application_id of such a file."""
@@ -66,11 +70,11 @@ class StateFile:
         self._file.execute("CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY, shape TEXT, body BLOB)")
         self._file.execute("COMMIT")
 
-    def read(self, reader: Callable[[bytes], T]) -> T | None:
+    def read(self, reader: Callable[[Iterable[bytes]], T]) -> T | None:
         """What `reader` makes of the state, None in a new file; `StateError`, and closed, when it cannot."""
         try:
-            body = self._load()
-            return None if body is None else reader(body)
+            parts = self._load()
+            return reader(parts) if parts else None
         except (Unreadable, sqlite3.Error) as damage:
             self.close()
             raise StateError(f"{self.path}: {damage}") from damage
@@ -78,18 +82,26 @@ class StateFile:
             self.close()
             raise
 
-    def _load(self) -> bytes | None:
-        row = self._file.execute("SELECT shape, body FROM state WHERE id = 1").fetchone()
-        if row is None:
-            return None
-        if row[0] != shape():
+    def _load(self) -> list[bytes]:
+        rows = self._file.execute("SELECT shape, body FROM state ORDER BY id").fetchall()
+        own = shape()
+        if any(row[0] != own for row in rows):
             raise StateError(f"{self.path} was written by another version of payments-sdk: delete it")
-        return bytes(row[1])
+        return [bytes(row[1]) for row in rows]
 
-    def save(self, body: bytes) -> None:
+    def save(self, parts: Iterable[bytes]) -> None:
         """Replace the state; `StateError` when it cannot be written, and the old one stays."""
+        own = shape()
         try:
-            self._file.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?)", (shape(), body))
+            self._file.execute("BEGIN")
+            try:
+                self._file.execute("DELETE FROM state")
+                for part in parts:
+                    self._file.execute("INSERT INTO state (shape, body) VALUES (?, ?)", (own, part))
+                self._file.execute("COMMIT")
+            except BaseException:
+                self._file.execute("ROLLBACK")
+                raise
         except sqlite3.Error as failure:
             raise StateError(f"{self.path} cannot be written: {_reason(failure)}") from failure
 
@@ -98,16 +110,32 @@ class StateFile:
         self._file.close()
 
 
+class Moment(Protocol):
+    """The state of one moment."""
+
+    def parts(self) -> Iterator[bytes]:
+        """It, little by little."""
+
+    def close(self) -> None:
+        """Nobody asks for it any more."""
+
+
 class Keeper:
     """Writes a state now and then, from a thread of its own.
 
     `freeze` gives it, None when nothing has changed since it gave the last one, unless its argument is true.
+    `lock` is held while a part of it is made.
     """
 
-    def __init__(self, file: StateFile, freeze: Callable[[bool], bytes | None]) -> None:
+    def __init__(
+        self, file: StateFile, freeze: Callable[[bool], Moment | None], lock: threading.RLock
+    ) -> None:
         self._file = file
         self._freeze = freeze
+        self._service = lock
         self._ended = threading.Event()
+        self._hurried = threading.Event()
+        """Somebody waits for what is being written."""
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._owes = False
@@ -124,19 +152,33 @@ class Keeper:
         self._thread.start()
 
     def save(self) -> None:
-        """Write what has changed; `StateError` when it cannot be written."""
+        """Write what has changed, without resting; `StateError` when it cannot be written."""
+        self._hurried.set()
         with self._lock:
-            body = self._freeze(self._owes)
-            if body is not None:
-                self._owes = True
-                self._file.save(body)
-                self._owes = False
+            self._hurried.clear()
+            self._save(lambda _: None)
+
+    def _save(self, rest: Callable[[float], object]) -> float:
+        """Write what has changed, and `rest` after each part; gives the seconds of work it took."""
+        moment = self._freeze(self._owes)
+        if moment is None:
+            return 0.0
+        self._owes = True
+        try:
+            took = _Timed(moment.parts(), self._service, rest)
+            self._file.save(took)
+        finally:
+            with self._service:
+                moment.close()
+        self._owes = False
+        return took.seconds
 
     def stop(self) -> None:
         """Write for the last time and leave the file; `StateError` when that failed. Once is enough."""
         if self._ended.is_set():
             return
         self._ended.set()
+        self._hurried.set()
         if self._thread is not None:
             self._thread.join()
         try:
@@ -147,12 +189,36 @@ class Keeper:
     def _run(self) -> None:
         pause = EVERY
         while not self._ended.wait(pause):
-            began = real_seconds()
+            pause = EVERY
             try:
-                self.save()
+                with self._lock:
+                    pause = max(EVERY, _SHARE * self._save(lambda took: self._hurried.wait(_REST * took)))
             except StateError as failure:
                 log.warning("the sandbox's state is not kept for now: %s", failure)
-            pause = max(EVERY, _SHARE * (real_seconds() - began))
+
+
+class _Timed:
+    """Makes parts one by one under a lock, resting in between, and counts the work."""
+
+    def __init__(
+        self, parts: Iterator[bytes], lock: threading.RLock, rest: Callable[[float], object]
+    ) -> None:
+        self._parts = parts
+        self._lock = lock
+        self._rest = rest
+        self.seconds = 0.0
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            began = real_seconds()
+            with self._lock:
+                part = next(self._parts, None)
+            if part is None:
+                return
+            yield part
+            took = real_seconds() - began
+            self.seconds += took
+            self._rest(took)
 
 
 def _reason(failure: OSError | sqlite3.Error) -> str:

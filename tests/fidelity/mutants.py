@@ -207,8 +207,8 @@ MUTANTS = (
         "a refund that failed keeps the money",
         "_payments",
         "settle_refund",
-        "payment.refunds.remove(refund)",
-        "refund.pending = False",
+        "each for each in payment.refunds if each is not refund)",
+        "each for each in payment.refunds)",
         "refunds_in_flight_are_reserved",
     ),
     Mutant(

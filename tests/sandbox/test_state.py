@@ -11,14 +11,20 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits, StateError, VirtualClock, _snapshot, _state
 from payments_async.sandbox._clock import EPOCH
+from payments_async.sandbox._core import Core
 from payments_async.sandbox._scenarios import ACTION_TYPES
 
 PAYOUT = {
@@ -117,7 +123,7 @@ def test_it_is_written_by_save_and_only_when_something_happened(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[int] = []
-    monkeypatch.setattr(_state.StateFile, "save", lambda self, body: written.append(len(body)))
+    monkeypatch.setattr(_state.StateFile, "save", lambda self, parts: written.append(len(list(parts))))
     sandbox = opened(file)
     for action in (lambda: None, lambda: None, sandbox.reset, lambda: post(sandbox, "/payouts", PAYOUT)):
         action()
@@ -141,8 +147,8 @@ def _watched(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     written, save = Event(), _state.StateFile.save
 
-    def noted(self: _state.StateFile, body: bytes) -> None:
-        save(self, body)
+    def noted(self: _state.StateFile, parts: Iterable[bytes]) -> None:
+        save(self, parts)
         written.set()
 
     monkeypatch.setattr(_state.StateFile, "save", noted)
@@ -156,11 +162,11 @@ def test_a_disk_that_is_full_for_a_while_is_told_and_made_up_for(
     refused: list[bytes] = []
     save = _state.StateFile.save
 
-    def full(self: _state.StateFile, body: bytes) -> None:
+    def full(self: _state.StateFile, parts: Iterable[bytes]) -> None:
         if len(refused) < 2:
-            refused.append(body)
+            refused.append(next(iter(parts)))
             raise StateError("the disk is full")
-        save(self, body)
+        save(self, parts)
 
     monkeypatch.setattr(_state.StateFile, "save", full)
     written = _watched(monkeypatch)
@@ -334,3 +340,174 @@ def test_every_kind_of_record_comes_back(file: Path) -> None:
         "partially_refunded",
     }
     second.stop()
+
+
+Act = Callable[[Sandbox, int], object]
+
+
+def _paid(sandbox: Sandbox, number: int) -> None:
+    body = {"amount": 5, "currency": "GHS", "webhook_url": "http://shop.test:9/hook"}
+    made = json.loads(post(sandbox, "/payment/checkouts", body, f"checkout-{number}").body)["data"]
+    sandbox.pay(made["checkout"]["id"], outcome=("complete", "action:collect_otp", "fail:NO")[number % 3])
+
+
+def _refunded(sandbox: Sandbox, number: int) -> None:
+    for paid in sandbox.books.payments(status="completed")[:1]:
+        sandbox.refund(paid.id, Decimal(1), pending=bool(number % 2))
+
+
+def _held(sandbox: Sandbox, _: int) -> None:
+    for payout in sandbox.books.payouts(status="pending")[:1]:
+        sandbox.hold(payout.id)
+
+
+ACTS: dict[str, Act] = {
+    "paid": _paid,
+    "refunded": _refunded,
+    "held": _held,
+    "sent": lambda sandbox, number: post(
+        sandbox,
+        "/payouts",
+        {**PAYOUT, "reference": f"r-{number}", "customer": {"email": f"{number}@shop.test"}},
+        f"payout-{number}",
+    ),
+    "listed": lambda sandbox, _: sandbox.handle(
+        "GET", "/v1/payouts", {"Authorization": f"Bearer {sandbox.api_key}"}
+    ),
+    "later": lambda sandbox, number: sandbox.advance(number % 3),
+    "read": lambda sandbox, number: post(
+        sandbox, "/payouts", {**PAYOUT, "metadata": {"sandbox_scenario": "reads=2"}}
+    ),
+}
+
+
+def told_by(sandbox: Sandbox) -> object:
+    """All that a state is known by."""
+    with sandbox.present() as world:
+        stored = [list(tenant.replies._stored) for tenant in world.tenants.values()]
+        timers = sorted(timer[:2] for timer in world._timers)
+        customers = [dict(tenant.customers) for tenant in world.tenants.values()]
+        attempts = [list(tenant.attempts) for tenant in world.tenants.values()]
+    webhooks = [(webhook.id, webhook.event, webhook.body) for webhook in sandbox.webhooks]
+    books = sandbox.books.payouts(), sandbox.books.payments()
+    return books, stored, timers, customers, attempts, webhooks, sandbox.clock.now()
+
+
+acts = st.lists(st.sampled_from(sorted(ACTS)), max_size=30)
+
+
+@settings(max_examples=25, deadline=None)
+@given(before=acts, during=acts)
+def test_a_state_is_that_of_one_moment_whatever_happens_while_it_is_written(
+    before: list[str], during: list[str]
+) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_snapshot, "SIZE", 1)
+        sandbox = opened(Path(folder) / "state.db")
+        for number, name in enumerate(before):
+            ACTS[name](sandbox, number)
+        then, moment = told_by(sandbox), sandbox._freeze(True)
+        assert moment is not None
+        assert sandbox._keeper is not None
+
+        def disturbed() -> Iterator[bytes]:
+            left = list(enumerate(during, start=100))
+            for part in moment.parts():
+                yield part
+                for number, name in [left.pop(0)] if left else ():
+                    ACTS[name](sandbox, number)
+
+        sandbox._keeper._file.save(disturbed())
+        moment.close()
+        sandbox._keeper._file.close()
+        again = opened(Path(folder) / "state.db")
+        assert told_by(again) == then
+        again.stop()
+
+
+def test_the_service_is_free_between_two_parts(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_snapshot, "SIZE", 1)
+    sandbox = opened(file)
+    for _ in range(3):
+        post(sandbox, "/payouts", PAYOUT)
+    seen: list[int] = []
+
+    def look(_: float) -> None:
+        other = threading.Thread(target=lambda: seen.append(len(sandbox.requests)))
+        other.start()
+        other.join(10)
+
+    assert sandbox._keeper is not None
+    sandbox._keeper._save(look)
+    assert set(seen) == {3}
+    sandbox.stop()
+
+
+def test_who_saves_does_not_wait_for_the_rests_of_what_is_being_written(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_state, "EVERY", 0.001)
+    monkeypatch.setattr(_state, "_REST", 10**9)
+    resting = threading.Event()
+    parts = _snapshot.Snapshot.parts
+
+    def noted(self: _snapshot.Snapshot) -> Iterator[bytes]:
+        for part in parts(self):
+            resting.set()
+            yield part
+
+    monkeypatch.setattr(_snapshot.Snapshot, "parts", noted)
+    with opened(file) as sandbox:
+        for _ in range(2):
+            resting.clear()
+            post(sandbox, "/payouts", PAYOUT)
+            assert resting.wait(10)
+            sandbox.save()
+
+
+def test_a_state_that_cannot_be_made_leaves_the_old_one(file: Path) -> None:
+    sandbox = opened(file)
+    post(sandbox, "/payouts", PAYOUT)
+    sandbox.save()
+    assert sandbox._keeper is not None
+
+    def broken() -> Iterator[bytes]:
+        yield b"new"
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        sandbox._keeper._file.save(broken())
+    sandbox._keeper._file.close()
+    again = opened(file)
+    assert len(again.books.payouts()) == 1
+    again.stop()
+
+
+def test_a_state_with_a_record_that_is_gone_is_refused(file: Path) -> None:
+    first = opened(file)
+    _paid(first, 0)
+    first.stop()
+    with sqlite3.connect(file) as state:
+        rows = state.execute("SELECT id, body FROM state").fetchall()
+        (gone,) = (number for number, body in rows if b"Payment" in body[:22])
+        state.execute("DELETE FROM state WHERE id = ?", (gone,))
+    state.close()
+    with pytest.raises(StateError, match="cannot be read"):
+        opened(file)
+
+
+def test_a_change_of_one_sandbox_is_nothing_to_another_s_state() -> None:
+    one, other = Sandbox(), Sandbox()
+    post(one, "/payouts", PAYOUT)
+    post(other, "/payouts", PAYOUT)
+    first, second = one._freeze(True), other._freeze(True)
+    assert first is not None
+    assert second is not None
+    other.settle(other.books.payouts()[0].id)
+    one.settle(one.books.payouts()[0].id, "fail:NO")
+    for sandbox, moment in ((one, first), (other, second)):
+        core = Core(sandbox.profile, SandboxLimits(), 1)
+        _snapshot.thaw(core, moment.parts())
+        (tenant,) = core.world.tenants.values()
+        assert [payout.status for payout in tenant.payouts] == ["pending"]
+        moment.close()

@@ -128,4 +128,4 @@ def _attempted(payment: Payment, status: str, now: float) -> Payment:
     setattr(claimed, f"{status}_at", now)
     if status == "action_required":
         claimed.plan = Plan(_ACTION, Timing("manual"))  # its form shows what the plan asks for
-    return attrs.evolve(payment, attempts=[*payment.attempts[:-1], claimed])
+    return attrs.evolve(payment, attempts=(*payment.attempts[:-1], claimed))
