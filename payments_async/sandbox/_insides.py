@@ -91,9 +91,11 @@ class Insides(WebhookControls):
             self._changed = True
             answer, effects = self._core.handle(request, self.clock.now())
             if effects and isinstance(logged := effects[-1], LoggedRequest):
+                before = self._journal.last
                 awaits = self._keep(effects[:-1])
+                told = self._journal.last - before
                 self._requests.append(logged)
-                self._journal.add_exchange(logged, real_seconds(), request.body, answer)
+                self._journal.add_exchange(logged, real_seconds(), request.body, answer, told)
             else:
                 awaits = self._keep(effects)
         return attrs.evolve(answer, awaits=awaits) if awaits else answer

@@ -33,6 +33,8 @@ class Exchange:
     answer: Answer | None = attrs.field(repr=False)
     retry_after: str | None = None
     """What the answer's `Retry-After` said."""
+    told: int = 0
+    """How many of the entries right before it came with it: what it caused, after what had fallen due."""
 
 
 @attrs.frozen
@@ -91,10 +93,12 @@ class Journal:
         if self._wakers:
             self._wake()
 
-    def add_exchange(self, log: LoggedRequest, real: float, body: bytes, answer: Answer) -> None:
-        """A request was answered; keeps both bodies while there is room for them."""
+    def add_exchange(
+        self, log: LoggedRequest, real: float, body: bytes, answer: Answer, told: int = 0
+    ) -> None:
+        """A request was answered, the last `told` entries with it; keeps both bodies while there is room."""
         retry_after = answer.headers.get("Retry-After") if answer.status == 429 else None
-        exchange = Exchange(log, real, body, answer, retry_after)
+        exchange = Exchange(log, real, body, answer, retry_after, told)
         size = len(body) + len(answer.body)
         self._bodies.append((exchange, size))
         self._room -= size

@@ -681,7 +681,7 @@ def test_the_journal_tells_how_each_try_of_a_webhook_went() -> None:
         ("payout.created", None, False)
     ] * 2
     assert all(one["told"] for one in told)
-    assert pages[0].count("not sent") == 2
+    assert pages[0].count("not delivered") == 2
     assert "no answer" in pages[1]
     assert "refused" in pages[1]
 

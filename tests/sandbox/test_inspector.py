@@ -117,8 +117,9 @@ def test_the_overview_shows_requests_changes_and_webhooks_newest_first(sandbox: 
     api.payout(webhook_url="http://127.0.0.1:9/hook")
     api.get("/payouts", scenario="http:503")
     html = text_of(page(sandbox))
-    assert html.index("/v1/payouts") < html.index("payout.created") < html.index("pending")
-    assert "http:503" in html
+    assert "GET /v1/payouts http:503 Sandbox fault: HTTP 503. 503" in html
+    assert "POST /v1/payouts payout pending webhook payout.created due 201" in html
+    assert html.index("GET /v1/payouts") < html.index("POST /v1/payouts")
     assert "payout.created" not in text_of(page(sandbox, "?show=changes"))
     assert "payout.created" in text_of(page(sandbox, "?show=webhooks"))
     assert "po_" not in text_of(page(sandbox, "?show=requests"))

@@ -189,6 +189,20 @@ async def test_a_reader_who_missed_much_is_told_how_much(
     assert [event["id"] for event in rest] == ["4", "5"]
 
 
+async def test_a_pulse_tells_of_thousands_at_once(serving: Sandbox) -> None:
+    for number in range(3_000):
+        serving.journal.add(change(number))
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{serving.origin}/_sandbox/api/stream?pulse=1&after=5") as response,
+    ):
+        (first,) = await events(response, 1)
+        serving.journal.add(change(3_001))
+        (second,) = await events(response, 1)
+    assert (first["event"], first["id"], first["data"]) == ("pulse", "3000", {"last": 3_000})
+    assert second["data"] == {"last": 3_001}
+
+
 async def test_what_falls_due_is_told_while_somebody_watches() -> None:
     with Sandbox(clock=VirtualClock(speed=1000)) as sandbox:
         async with (

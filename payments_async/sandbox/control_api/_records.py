@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import merge
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from .._control import USUAL_METHOD, find_payment
@@ -19,22 +21,29 @@ if TYPE_CHECKING:
     from .._sandbox import Sandbox
 
 _SHOWN = 50
+_AGE = attrgetter("created_at")
 
 
 def newest_payouts(world: World, status: str | None = None) -> Iterator[Payout]:
-    """Every key's payouts, newest first within a key."""
-    for tenant in world.tenants.values():
-        for payout in reversed(tenant.payouts):
-            if status in (None, payout.status):
-                yield payout
+    """Every key's payouts, newest first."""
+    found = [reversed(tenant.payouts) for tenant in world.tenants.values() if tenant.payouts]
+    every = merge(*found, key=_AGE, reverse=True)
+    return (payout for payout in every if status in (None, payout.status))
 
 
 def newest_payments(world: World, status: str | None = None) -> Iterator[Payment]:
-    """Every key's payments, newest first within a key."""
+    """Every key's payments, newest first."""
+    found = [reversed(tenant.payments) for tenant in world.tenants.values() if tenant.payments]
+    every = merge(*found, key=_AGE, reverse=True)
+    return (payment for payment in every if status in (None, payment.status))
+
+
+def find_payout(world: World, payout_id: str) -> Payout:
+    """The payout of this id; `LookupError`."""
     for tenant in world.tenants.values():
-        for payment in reversed(tenant.payments):
-            if status in (None, payment.status):
-                yield payment
+        if (found := tenant.payouts_by_id.get(payout_id)) is not None:
+            return found
+    raise LookupError(f"no payout {payout_id!r}")
 
 
 def payouts(sandbox: Sandbox, call: ControlCall) -> object:
@@ -46,12 +55,8 @@ def payouts(sandbox: Sandbox, call: ControlCall) -> object:
 
 def payout(sandbox: Sandbox, call: ControlCall) -> object:
     """One payout."""
-    wanted = call.path["id"]
     with sandbox.present() as world:
-        for tenant in world.tenants.values():
-            if (found := tenant.payouts_by_id.get(wanted)) is not None:
-                return payout_view(found, reveal=call.reveals)
-    raise LookupError(f"no payout {wanted!r}")
+        return payout_view(find_payout(world, call.path["id"]), reveal=call.reveals)
 
 
 def payments(sandbox: Sandbox, call: ControlCall) -> object:

@@ -86,7 +86,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "", "this list", _index),
     Route("GET", "state", "address, profile, clock, keys, how far the journal reaches", _state),
     Route("GET", "journal", "what happened, ?after=<seq>&limit=", _requests.journal),
-    Route("GET", "stream", "the same as Server-Sent Events, from Last-Event-ID on", _index),
+    Route("GET", "stream", "the same as Server-Sent Events, from Last-Event-ID on, ?pulse=1", _index),
     Route("GET", "requests", "the request log, newest first, ?limit=&operation=", _requests.log),
     Route("GET", "requests/{id}", "headers and bodies, ?reveal=1 for account data", _requests.one),
     Route("GET", "requests/{id}/code", "?as=async|sync|curl: code that sends it", _requests.code),

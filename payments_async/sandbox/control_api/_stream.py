@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
 
 from .._json import encode
 from .._values import Request, Stream
@@ -33,20 +34,25 @@ _QUIET_TICKS = 20
 
 
 def open_stream(sandbox: Sandbox, request: Request) -> Stream:
-    """The stream, from after `Last-Event-ID` (or `?after=`) on, else from now on."""
-    wanted = request.headers.get("last-event-id") or request.query.removeprefix("after=")
+    """The stream, from after `Last-Event-ID` (or `?after=`) on, else from now on.
+
+    With `?pulse=1` it only says that something happened: one event for thousands of entries.
+    """
+    query = dict(parse_qsl(request.query))
+    wanted = request.headers.get("last-event-id") or query.get("after", "")
     last = sandbox.journal.last
     after = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 16 else last
-    return Stream(_HEADERS, _events(sandbox, after if after <= last else 0))
+    pulses = query.get("pulse") == "1"
+    return Stream(_HEADERS, _events(sandbox, after if after <= last else 0, pulses=pulses))
 
 
-async def _events(sandbox: Sandbox, after: int) -> AsyncIterator[bytes]:
+async def _events(sandbox: Sandbox, after: int, *, pulses: bool) -> AsyncIterator[bytes]:
     loop, woken, ticket = asyncio.get_running_loop(), asyncio.Event(), object()
     quiet = 0
     yield b"retry: 1000\n: the sandbox's journal\n\n"
     try:
         while True:
-            batch, after = _batch(sandbox, after)
+            batch, after = _pulse(sandbox, after) if pulses else _batch(sandbox, after)
             quiet = 0 if batch else quiet + 1
             if batch or quiet % _QUIET_TICKS == 0:
                 yield batch or b": still here\n\n"
@@ -70,6 +76,13 @@ def _batch(sandbox: Sandbox, after: int) -> tuple[bytes, int]:
     lines = [_event("gap", after + missed, {"missed": missed})] if missed > 0 else []
     lines += [_event("entry", entry.seq, entry_view(entry)) for entry in entries]
     return b"".join(lines), last
+
+
+def _pulse(sandbox: Sandbox, after: int) -> tuple[bytes, int]:
+    """One event when anything came after number `after`, and the number that it reaches to."""
+    with sandbox.present():
+        last = sandbox.journal.last
+    return (b"" if last == after else _event("pulse", last, {"last": last})), last
 
 
 def _event(kind: str, seq: int, value: object) -> bytes:

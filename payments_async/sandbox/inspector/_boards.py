@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 from .._instants import stamp
 from .._iso import currency
 from .._masking import hide
-from .._payment_forms import attempt_form
+from .._payment_forms import ACTIONS, attempt_form
 from .._records import PAYOUT_STATES, Attempt, Payment, Payout
+from .._values import Request
 from .._world import World
 from ..checkout import PAGES as CHECKOUT
-from ..control_api._records import newest_payments, newest_payouts
+from ..checkout._actions import one_time_code
+from ..checkout._attempt_pages import visit_of
+from ..control_api._records import find_payout, newest_payments, newest_payouts
 from ..control_api._views import plan_words, webhook_view
 
 if TYPE_CHECKING:
@@ -21,13 +24,23 @@ if TYPE_CHECKING:
 
 Card = dict[str, object]
 
-_SCANNED = 400
+SCANNED = 400
+"""Payouts that the board looks at."""
+
 _IN_COLUMN = 12
 _MESSAGES = 12
 _WEBHOOKS = 30
 _ATTEMPTS = 6
 _STEPS = ("processing", "action_required", "completed", "failed", "expired")
 _ON_PHONE = ("approve_on_phone", "collect_otp", "scan_qr_code")
+_PLACES = {
+    **dict.fromkeys(_ON_PHONE, ("phone", "Payer's phone")),
+    **dict.fromkeys(
+        ("redirect_to_url", "embed_iframe", "display_payment_instructions"), ("bank", "Payer's bank")
+    ),
+    "complete_with_sdk": ("provider", "Card provider"),
+}
+"""Where the payer acts, and what the link there says."""
 
 
 def _shown(amount: Decimal, code: str) -> str:
@@ -61,6 +74,7 @@ def _attempt_card(attempt: Attempt) -> Card:
     form = attempt_form(attempt, in_list=True)
     action = form["next_action"]
     assert isinstance(action, dict)
+    place, place_name = _PLACES.get(str(action["type"]), ("", ""))
     return {
         "id": attempt.id,
         "status": attempt.status,
@@ -71,6 +85,8 @@ def _attempt_card(attempt: Attempt) -> Card:
         "failure": attempt.failure,
         "action": None if action["type"] == "none" else action["type"],
         "message": action.get("message"),
+        "place": f"{ACTIONS}{attempt.id}/{place}" if place else None,
+        "place_name": place_name,
         "steps": _steps(attempt),
         "plan": plan_words(attempt),
         "open": not attempt.is_final,
@@ -86,10 +102,10 @@ def _steps(attempt: Attempt) -> list[Card]:
     ]
 
 
-def payout_columns(world: World) -> list[Card]:
-    """The newest payouts by status, a column for each."""
+def payout_columns(world: World, only: str = "") -> list[Card]:
+    """The newest payouts by status, a column for each; or `only` the one of this id, `LookupError`."""
     columns: dict[str, list[Payout]] = {status: [] for status in PAYOUT_STATES}
-    for payout in islice(newest_payouts(world), _SCANNED):
+    for payout in [find_payout(world, only)] if only else islice(newest_payouts(world), SCANNED):
         columns[payout.status].append(payout)
     return [
         {
@@ -115,6 +131,7 @@ def _payout_card(payout: Payout) -> Card:
         "created_at": stamp(payout.created_at),
         "failure": payout.failure,
         "plan": plan_words(payout),
+        "held": payout.plan.outcome.kind == "hang",
         "open": not payout.is_final,
     }
 
@@ -122,40 +139,38 @@ def _payout_card(payout: Payout) -> Card:
 def phone_messages(world: World) -> list[Card]:
     """What waits on payers' phones: approvals, one-time codes, codes to scan; newest first."""
     waiting = (
-        payment
+        attempt
         for payment in newest_payments(world)
-        if payment.is_open and payment.active_attempt and payment.active_attempt.status == "action_required"
+        if payment.is_open and (attempt := payment.active_attempt) and _is_asked(attempt)
     )
-    asked = (payment for payment in waiting if _asked(payment) in _ON_PHONE)
-    return [_message(payment) for payment in islice(asked, _MESSAGES)]
+    return [_message(world, attempt) for attempt in islice(waiting, _MESSAGES)]
 
 
-def _asked(payment: Payment) -> str:
-    active = payment.active_attempt
-    return active.plan.outcome.action if active else ""
+def _is_asked(attempt: Attempt) -> bool:
+    return attempt.status == "action_required" and attempt.plan.outcome.action in _ON_PHONE
 
 
-def _message(payment: Payment) -> Card:
-    from ..checkout._actions import one_time_code  # with its first use: it imports the checkout pages
-
-    attempt, session = payment.active_attempt, payment.session
-    assert attempt is not None
-    needs_code = _asked(payment) == "collect_otp" and session is not None
+def _message(world: World, attempt: Attempt) -> Card:
+    tenant = next(one for one in world.tenants.values() if attempt.id in one.attempts)
+    payment, kind = attempt.payment, attempt.plan.outcome.action
+    visit = visit_of(world, tenant, attempt, Request("GET", ACTIONS))
     return {
         "attempt": attempt.id,
         "payment": payment.id,
-        "kind": _asked(payment),
+        "kind": kind,
         "amount": _shown(payment.amount, payment.currency),
         "currency": payment.currency,
         "phone": hide(attempt.phone) if attempt.phone else None,
         "at": stamp(attempt.action_required_at or attempt.created_at),
-        "code": one_time_code(session, attempt) if needs_code and session else None,
-        "checkout": None if session is None else CHECKOUT + session.id,
-        "simulated": None if session is None else f"{CHECKOUT}{session.id}/phone",
+        "code": one_time_code(visit.session, attempt) if kind == "collect_otp" else None,
+        "checkout": None if payment.session is None else CHECKOUT + payment.session.id,
+        "simulated": f"{ACTIONS}{attempt.id}/phone",
     }
 
 
 def webhook_rows(sandbox: Sandbox, opened: str) -> list[Card]:
-    """Deliveries with their tries, newest first; of the one that is `opened` also what it says."""
-    newest = islice(reversed(sandbox.webhooks), _WEBHOOKS)
+    """The newest deliveries with their tries, and the one that is `opened`, however old."""
+    everyone = sandbox.webhooks
+    older = [webhook for webhook in everyone[:-_WEBHOOKS] if webhook.id == opened]
+    newest = [*reversed(everyone[-_WEBHOOKS:]), *older]
     return [webhook_view(webhook) | {"is_open": webhook.id == opened} for webhook in newest]

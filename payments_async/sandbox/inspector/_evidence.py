@@ -43,6 +43,8 @@ class Finding:
     """Ids of the requests that show it, oldest first."""
     subject: str
     """The record, address or key it is about."""
+    webhooks: tuple[str, ...] = ()
+    """Ids of the deliveries that show it."""
 
 
 @attrs.frozen(eq=False)
@@ -83,6 +85,11 @@ class Seen:
         return not self.in_doubt and self.log.status >= 400
 
     @property
+    def was_duplicate(self) -> bool:
+        """Whether it was refused only because its reference was taken."""
+        return self.creates and self.log.status == 409
+
+    @property
     def thing(self) -> str | None:
         """The merchant's own name of what is paid for: a payout's `reference`, a payment's `entity_id`."""
         if not self.creates:
@@ -112,8 +119,8 @@ class Scene:
     requests: tuple[Seen, ...]
     finals: Mapping[str, float]
     """When each record became final, in sandbox time."""
-    accepted: Mapping[tuple[str, str], float]
-    """By record and event: when a delivery of it was answered with success, by whom it may have moved."""
+    accepted: Mapping[tuple[str, str], Tried]
+    """By record and event: the first try that was answered with success, by whom it may have moved."""
     until: float
     """The sandbox time of the last entry."""
 
@@ -122,19 +129,19 @@ def scene_of(entries: Sequence[Entry]) -> Scene:
     """The scene in a journal; requests that the inspector replayed are left out."""
     requests: list[Seen] = []
     finals: dict[str, float] = {}
-    accepted: dict[tuple[str, str], float] = {}
+    accepted: dict[tuple[str, str], Tried] = {}
     until = 0.0
     for entry in entries:
         item = entry.item
         if isinstance(item, Exchange):
             until = max(until, item.log.at)
             if REPLAYED_BY_HAND not in item.log.headers:
-                requests.append(_seen(item))
+                requests.append(seen_of(item))
         elif isinstance(item, Change):
             until = max(until, item.at)
             _note_final(item, finals)
         elif isinstance(item, Tried) and item.accepted and not (item.forged or item.only_listened):
-            accepted.setdefault((item.record_id, item.event), item.at)
+            accepted.setdefault((item.record_id, item.event), item)
     return Scene(tuple(requests), finals, accepted, until)
 
 
@@ -145,7 +152,8 @@ def _note_final(change: Change, finals: dict[str, float]) -> None:
         finals.setdefault(change.id, change.at)
 
 
-def _seen(exchange: Exchange) -> Seen:
+def seen_of(exchange: Exchange) -> Seen:
+    """A request as the Advisor sees it."""
     log = exchange.log
     found = find_operation(log.method, log.path.partition("?")[0]) if log.operation else None
     return Seen(

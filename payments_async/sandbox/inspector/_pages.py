@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import attrs
 
-from .._journal import Exchange, Tried
+from .._control import find_payment
+from .._journal import Entry, Exchange
 from .._operations import INTERFACE_VERSION, NAMES, PREFIX
 from .._scenarios import WORDS
-from .._values import Change, Delivery
+from .._values import LoggedRequest
 from ..control_api import _records, _requests, _time
-from ..control_api._views import body_view, entry_view, exchange_view, rule_view
+from ..control_api._views import body_view, exchange_view, rule_view
 from ..webhooks._letters import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from . import _boards
-from .advisor import advise
+from ._happenings import holding
+from ._lines import KINDS, Names, lines
+from .advisor import HEADINGS, Finding, advise
 from .assumptions import assumptions
 
 if TYPE_CHECKING:
@@ -26,31 +29,19 @@ if TYPE_CHECKING:
 Context = dict[str, object]
 
 _ROWS = 80
+_ENTRIES_OF_A_ROW = 10
+"""Entries looked at for each line of the log: a request has a few with it, a filter passes over many."""
+
+_LONGEST = 200
 _PAYMENTS = 15
 _RULES = 50
 _GAUGES = 60
-_FINDINGS = 20
+_CASES = 6
 _SAME = 30
 _LOOKED_AT = 5_000
 """Entries that the Advisor's page looks at: the newest."""
 
-_LINES = {
-    "slow": "the answer came late.",
-    "hang": "no answer came, and the connection stayed open.",
-    "drop": "the connection was closed before the answer.",
-    "reset": "the connection was reset before the answer.",
-    "cut": "only the first half of this arrived.",
-}
-"""What each fault of the line did to an answer."""
-
 _EVENTS = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "": (),
-    "requests": (Exchange,),
-    "changes": (Change,),
-    "webhooks": (Delivery, Tried),
-}
-
 NAV = (
     ("", "Overview"),
     ("payments", "Payments"),
@@ -106,58 +97,74 @@ class Page:
 
 
 def _overview(look: Look) -> Context:
-    show = look.query.get("show", "")
-    kinds = _KINDS.get(show, ())
-    entries = look.sandbox.entries(0, _ROWS * 10 if kinds else _ROWS)
-    chosen = [entry for entry in reversed(entries) if not kinds or isinstance(entry.item, kinds)]
-    with look.sandbox.present() as world:
+    show, find = look.query.get("show", ""), look.query.get("find", "").strip()[:_LONGEST]
+    sandbox = look.sandbox
+    with sandbox.present() as world:
+        names = Names(world)
+        entries = sandbox.entries(0, None if show or find else _ROWS * _ENTRIES_OF_A_ROW)
+        if find:
+            entries = holding(find, entries, names.words)
+        rows = lines(entries[-_ROWS * _ENTRIES_OF_A_ROW :], names, world.limits, show)
         payouts = sum(len(tenant.payouts) for tenant in world.tenants.values())
         payments = sum(len(tenant.payments) for tenant in world.tenants.values())
+        last, first = sandbox.journal.last, sandbox.journal.first
     return {
-        "rows": [entry_view(entry) for entry in chosen[:_ROWS]],
-        "show": show if show in _KINDS else "",
-        "shows": tuple(_KINDS),
-        "happened": look.sandbox.journal.last,
-        "is_empty": look.sandbox.journal.first > look.sandbox.journal.last,
+        "rows": rows[:_ROWS],
+        "more": len(rows) > _ROWS or bool(entries and not find and entries[0].seq > first),
+        "show": show if show in KINDS else "",
+        "shows": tuple(KINDS),
+        "find": find,
+        "happened": last,
+        "is_empty": first > last,
         "payouts": payouts,
         "payments": payments,
-        "rules": len(look.sandbox.unused_rules),
-        "api_key": look.sandbox.api_key,
+        "rules": len(sandbox.unused_rules),
+        "api_key": sandbox.api_key,
     }
 
 
 def _request(look: Look, request_id: str) -> Context:
     exchange = _requests.find(look.sandbox, request_id)
     reveal = look.query.get("reveal") == "1"
-    log = exchange.log
-    same = [one for one in look.sandbox.requests if _same_group(one, log)][-_SAME:]
-    shown = exchange_view(exchange, reveal=reveal)
+    with look.sandbox.present() as world:
+        line = lines(_with_it(look.sandbox.entries(), request_id), Names(world), world.limits, "requests")
+    same = [one for one in look.sandbox.requests if _same_group(one, exchange.log)][-_SAME:]
     bodies = [exchange.body, exchange.answer.body if exchange.answer else None]
     hides = any(body_view(body, reveal=True) != body_view(body, reveal=False) for body in bodies)
-    return {"request": shown, "same": same, "reveal": reveal, "hides": hides, "lines": _LINES}
+    shown = exchange_view(exchange, reveal=reveal)
+    return {"request": shown, "line": line[0], "same": same, "reveal": reveal, "hides": hides}
 
 
-def _same_group(one: object, log: object) -> bool:
-    key = getattr(log, "idempotency_key", None)
-    same = getattr(one, "idempotency_key", None) == key and getattr(one, "key", None) == getattr(
-        log, "key", 0
-    )
-    return key is not None and same
+def _with_it(entries: list[Entry], request_id: str) -> list[Entry]:
+    """A request's entry after those of what it caused."""
+    for place in range(len(entries) - 1, -1, -1):
+        item = entries[place].item
+        if isinstance(item, Exchange) and item.log.request_id == request_id:
+            return entries[max(0, place - item.told) : place + 1]
+    raise LookupError(f"no request {request_id!r} in the journal")
+
+
+def _same_group(one: LoggedRequest, log: LoggedRequest) -> bool:
+    key = log.idempotency_key
+    return key is not None and (one.idempotency_key, one.key) == (key, log.key)
 
 
 def _payments(look: Look) -> Context:
     with look.sandbox.present() as world:
-        found = islice(_records.newest_payments(world), _PAYMENTS)
+        only = look.query.get("id", "")
+        newest = islice(_records.newest_payments(world), _PAYMENTS)
+        found = [find_payment(world, only)[1]] if only else newest
         shown = [_boards.payment_card(payment, world.now) for payment in found]
         total = sum(len(tenant.payments) for tenant in world.tenants.values())
-    return {"payments": shown, "total": total}
+    return {"payments": shown, "total": total, "one": only}
 
 
 def _payouts(look: Look) -> Context:
     with look.sandbox.present() as world:
-        columns = _boards.payout_columns(world)
+        only = look.query.get("id", "")
+        columns = _boards.payout_columns(world, only)
         total = sum(len(tenant.payouts) for tenant in world.tenants.values())
-    return {"columns": columns, "total": total}
+    return {"columns": columns, "total": total, "one": only, "scanned": _boards.SCANNED}
 
 
 def _webhooks(look: Look) -> Context:
@@ -184,16 +191,33 @@ def _fullness(gauge: Context) -> float:
 
 
 def _limits(look: Look) -> Context:
-    gauges = [gauge for gauge in _time.gauges(look.sandbox) if gauge["used"]] or _time.gauges(look.sandbox)
-    return {"gauges": sorted(gauges, key=_fullness, reverse=True)[:_GAUGES]}
+    gauges = sorted(_time.gauges(look.sandbox), key=_fullness, reverse=True)
+    return {"gauges": gauges[:_GAUGES], "more": max(0, len(gauges) - _GAUGES)}
 
 
 def _advisor(look: Look) -> Context:
     entries = look.sandbox.entries(0, _LOOKED_AT)
     requests = sum(isinstance(entry.item, Exchange) for entry in entries)
-    findings = advise(entries)
-    more = max(0, len(findings) - _FINDINGS)
-    return {"findings": findings[:_FINDINGS], "more": more, "looked_at": requests}
+    return {"groups": _groups(advise(entries)), "looked_at": requests}
+
+
+def _groups(findings: Sequence[Finding]) -> list[Context]:
+    """The findings by what they have in common, in their order."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.rule, finding.why), []).append(finding)
+    return [
+        {
+            "heading": HEADINGS[alike[0].rule],
+            "severity": alike[0].severity,
+            "why": alike[0].why,
+            "mend": alike[0].mend,
+            "section": alike[0].section,
+            "cases": alike[:_CASES],
+            "more": max(0, len(alike) - _CASES),
+        }
+        for alike in groups.values()
+    ]
 
 
 def _assumptions(look: Look) -> Context:

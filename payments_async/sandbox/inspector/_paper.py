@@ -40,10 +40,13 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,
     )
     made.filters.update(
         clock=clock, moment=moment, pretty=pretty, tone=tone, http_tone=http_tone, plain=plain
     )
+    for name in made.list_templates():
+        made.get_template(name)  # now: files that an upgrade changes later would not fit the running code
     return made
 
 

@@ -22,19 +22,27 @@ _PAIRS = 3
 """That many pairs so close: back-off with full jitter makes one now and then, never three."""
 
 
+_NOTHING_HELPS = "Each repeat can move money again: the service cannot know that it is the same request."
+_REFERENCE_HELPED = (
+    "Only the payout's reference kept a repeat from moving money again, and its 409 does not say what became "
+    "of the first try."
+)
+
+
 def repeated_without_key(scene: Scene) -> Iterator[Finding]:
     """The same creating POST more than once, without an idempotency key."""
     bare = (
         seen for seen in scene.requests if seen.creates and seen.log.idempotency_key is None and seen.body
     )
     for same in grouped(bare, lambda seen: (seen.log.key, seen.log.path, seen.body)).values():
-        open_ones = [seen for seen in same if not seen.was_refused]
+        # a payout whose reference was taken was refused by luck: the first try may have been the lost one
+        open_ones = [seen for seen in same if not seen.was_refused or seen.was_duplicate]
         for tries in stretches(open_ones, _is_retry):
             yield Finding(
                 "post_without_key",
                 "money",
                 f"{_name(tries[0])} repeated {len(tries)} times without an idempotency key",
-                "Each repeat can move money again: the service cannot know that it is the same request.",
+                _REFERENCE_HELPED if any(seen.was_duplicate for seen in tries) else _NOTHING_HELPS,
                 "Limits, Idempotency",
                 "Make one X-Idempotency-Key for the thing paid for, store it, and send it with every try. "
                 "The SDK does this by itself.",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
@@ -40,7 +40,8 @@ def answer_page(sandbox: Sandbox, request: Request) -> Answer:
         return _plain(405, "Pages are read; what changes something is at /_sandbox/api/.")
     path = request.path.removeprefix(PREFIX)
     if path in _ASSETS:
-        return Answer(200, {**_HEADERS, "Content-Type": _ASSETS[path]}, _asset(path))
+        return Answer(200, {**_HEADERS, "Content-Type": _ASSETS[path]}, _assets()[path])
+    _assets()
     return _page(sandbox, request, path)
 
 
@@ -68,5 +69,7 @@ def _plain(status: int, text: str) -> Answer:
 
 
 @lru_cache
-def _asset(path: str) -> bytes:
-    return files(__package__).joinpath(path).read_bytes()
+def _assets() -> dict[str, bytes]:
+    """All of them at once: a script that an upgrade changed would not fit the pages of the running code."""
+    folder = files(__package__)
+    return {path: folder.joinpath(path).read_bytes() for path in _ASSETS}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from .._journal import Tried
 from ._evidence import Finding, Scene, Seen, grouped, ids
 
 _READ_BACK_WITHIN = 60.0
@@ -16,22 +17,38 @@ _BROWSER = ("origin", "sec-fetch-site")
 
 def webhook_not_read_back(scene: Scene) -> Iterator[Finding]:
     """A delivery that was accepted while nobody read the record afterwards."""
-    for (record, event), at in scene.accepted.items():
-        told = event.rpartition(".")[2]
-        if told not in _FINAL_EVENTS or scene.until < at + _READ_BACK_WITHIN:
-            continue
-        since = min(at, scene.finals.get(record, at))
-        if not any(seen.log.at >= since and _shows(seen, record) for seen in scene.requests):
+    final = [one for one in scene.accepted.values() if one.event.rpartition(".")[2] in _FINAL_EVENTS]
+    due = [one for one in final if scene.until >= one.at + _READ_BACK_WITHIN]
+    reads = _reads(scene) if due else None
+    for record, told in _by_record(due).items():
+        unread = [
+            one for one in told if reads and not reads(record, min(one.at, scene.finals.get(record, one.at)))
+        ]
+        if unread:
             yield Finding(
                 "webhook_trusted",
                 "money",
-                f"{event} was accepted, and {record} was never read back",
+                f"{_listed(one.event for one in unread)} accepted, and {record} never read back",
                 "Deliveries are not signed: anybody who knows the address can say that a payment was made.",
                 "Events, rule 3",
                 "Take only the id from a delivery and read the record through the API before acting on it.",
                 (),
                 record,
+                tuple(one.webhook_id for one in unread),
             )
+
+
+def _by_record(tries: Iterable[Tried]) -> dict[str, list[Tried]]:
+    """Tries by the record that they tell of, in order."""
+    groups: dict[str, list[Tried]] = {}
+    for one in tries:
+        groups.setdefault(one.record_id, []).append(one)
+    return groups
+
+
+def _listed(events: Iterable[str]) -> str:
+    names = list(dict.fromkeys(events))
+    return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'}"
 
 
 def key_in_a_browser(scene: Scene) -> Iterator[Finding]:
@@ -61,6 +78,11 @@ def _from_browser(seen: Seen) -> bool:
     return True
 
 
-def _shows(seen: Seen, record: str) -> bool:
-    read = seen.log.method == "GET" or seen.is_live
-    return read and seen.log.status == 200 and (record in seen.path_ids or record in seen.shown)
+def _reads(scene: Scene) -> Callable[[str, float], bool]:
+    """Whether a record was read at a time or after it."""
+    latest: dict[str, float] = {}
+    for seen in scene.requests:
+        if (seen.log.method == "GET" or seen.is_live) and seen.log.status == 200:
+            for record in (*seen.path_ids, *seen.shown):
+                latest[record] = max(seen.log.at, latest.get(record, seen.log.at))
+    return lambda record, since: record in latest and latest[record] >= since

@@ -7,13 +7,26 @@ allowed, nothing is said: a finding is worth reading only when it is true.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .._journal import Entry
 from . import _polling_advice, _retry_advice, _trust_advice
 from ._evidence import Finding, Scene, scene_of
 
-__all__ = ["Finding", "advise"]
+__all__ = ["HEADINGS", "Finding", "advise"]
+
+HEADINGS: Mapping[str, str] = {
+    "post_without_key": "A POST was repeated without an idempotency key",
+    "two_keys": "One body was sent under several idempotency keys",
+    "early_retry": "A request came again before its Retry-After",
+    "parallel_loops": "Tries of one transaction ran side by side",
+    "polling_too_fast": "Polling was faster than every five seconds",
+    "polling_after_final": "Polling went on after the end",
+    "live_reads": "Live operations took the place of normal reads",
+    "webhook_trusted": "A webhook was accepted, and its record never read back",
+    "key_in_browser": "The secret key was used in a browser",
+}
+"""What a rule's findings have in common."""
 
 Rule = Callable[[Scene], Iterable[Finding]]
 

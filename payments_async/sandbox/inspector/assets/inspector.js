@@ -141,16 +141,26 @@ function swap(region, next) {
   (again || document.getElementById("main")).focus({ preventScroll: true });
 }
 
-const EVERY = 500;
-let paused = false, waiting = 0, last = 0;
+// At most every half second, and never more than a tenth of the time: a page that takes long is fetched less often.
+const EVERY = 500, SHARE = 10;
+let paused = false, waiting = 0, busy = false, missed = false, last = 0, cost = 0;
 function soon() {
-  if (paused || waiting || document.hidden) return;
-  waiting = setTimeout(async () => {
-    waiting = 0;
-    if (paused) return;
-    last = performance.now();
-    try { await refresh(); } catch { /* the stream tells when the sandbox is gone */ }
-  }, Math.max(0, EVERY - (performance.now() - last)));
+  missed = true;
+  if (paused || waiting || busy || document.hidden) return;
+  waiting = setTimeout(fetchAgain, Math.max(0, Math.max(EVERY, SHARE * cost) - (performance.now() - last)));
+}
+
+async function fetchAgain() {
+  waiting = 0;
+  if (paused) return;
+  busy = true;
+  missed = false;
+  const began = performance.now();
+  try { await refresh(); } catch { /* the stream tells when the sandbox is gone */ }
+  last = performance.now();
+  cost = last - began;
+  busy = false;
+  if (missed) soon();
 }
 
 function show(state, text) {
@@ -158,10 +168,9 @@ function show(state, text) {
   live.lastElementChild.textContent = text;
 }
 
-const stream = new EventSource(`${API}stream?after=${document.body.dataset.last}`);
+const stream = new EventSource(`${API}stream?pulse=1&after=${document.body.dataset.last}`);
 stream.addEventListener("open", () => { show(paused ? "paused" : "on", paused ? "paused" : "live"); soon(); });
-stream.addEventListener("entry", soon);
-stream.addEventListener("gap", soon);
+stream.addEventListener("pulse", soon);
 stream.addEventListener("error", () => show("lost", "reconnecting"));
 addEventListener("visibilitychange", soon);
 addEventListener("pagehide", () => stream.close());
@@ -173,3 +182,18 @@ pause?.addEventListener("click", () => {
   show(paused ? "paused" : "on", paused ? "paused" : "live");
   soon();
 });
+
+// --- clocks -------------------------------------------------------------------------------------
+// The sandbox's clock goes on between two refreshes; each one sets it right.
+const since = new WeakMap();
+function tick() {
+  for (const time of document.querySelectorAll("time[data-at]")) {
+    if (!since.has(time)) since.set(time, performance.now());
+    const passed = (performance.now() - since.get(time)) / 1000;
+    const now = new Date((Number(time.dataset.at) + passed * Number(time.dataset.speed)) * 1000);
+    const text = now.toISOString().slice(0, 19).replace("T", " ");
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+tick();
+setInterval(tick, 250);
