@@ -17,6 +17,7 @@ From nouns to face, a module imports only from those before it:
     _skipping     a runtime whose waits move the sandbox's clock instead of taking time
     _in_process   a transport without a network
     _judging      what a test owes at its end
+    _hiding       the frames of this package that a failure does not show
     _plugin       the fixtures; imports pytest and nothing else until one is used
 
 Public names are loaded when they are first used.

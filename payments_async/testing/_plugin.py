@@ -33,12 +33,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show a failing test's own requests, and note that it failed."""
-    report = yield
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show a failing test's own lines and its own requests, and note that it failed."""
+    tenant = item.stash.get(_TENANT, None)
+    if tenant is None or call.excinfo is None:
+        report = yield
+    else:
+        from ._hiding import own_frames_hidden
+
+        with own_frames_hidden():
+            report = yield
     if report.failed:
         item.stash[_FAILED] = True
-        tenant = item.stash.get(_TENANT, None)
         if tenant is not None and (told := tenant.request_log()):
             report.sections.append(("payments sandbox: requests", told))
     return report

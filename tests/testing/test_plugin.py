@@ -224,6 +224,52 @@ def test_nothing_asked(sandbox):
     assert max(len(line) for line in told.splitlines() if " s  200" in line) < 140
 
 
+TOLD = """
+def pay(client, reference):
+    return client.payouts.create(**PAYOUT, reference=reference)  # theirs
+
+def test_refused(sandbox, sync_payments_client):
+    pay(sync_payments_client, "a")
+    pay(sync_payments_client, "a")
+
+@pytest.mark.asyncio
+async def test_awaited(sandbox, payments_client):
+    await payments_client.payouts.create(**{**PAYOUT, "amount": 0})
+
+def test_misspelt(sandbox):
+    sandbox.on("payouts.create").respond("lost_respnse")
+"""
+
+
+def test_a_failure_shows_the_test_s_lines_and_none_of_ours(run: Run) -> None:
+    result = run(TOLD)
+    result.assert_outcomes(failed=3, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*in pay*",
+            "*payouts.create(**PAYOUT, reference=reference)  # theirs",
+            "E *DuplicateReference: *",
+            "*payments sandbox: requests*",
+            ">*await payments_client.payouts.create(*",
+            "E *InvalidRequest: *amount*",
+            '>*respond("lost_respnse")',
+            "E *UnknownWord: *",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*payments_async/*")
+    result.stdout.no_fnmatch_line("*payments_sync/*")
+
+
+def test_a_full_trace_shows_our_frames_too(run: Run) -> None:
+    run(TOLD, "--full-trace").stdout.fnmatch_lines(["*payments_sync/*", "*payments_async/*"])
+
+
+def test_a_failure_without_a_sandbox_is_told_as_ever(run: Run) -> None:
+    result = run('def test_plain():\n    AsyncPayments("no key")\n')
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*payments_async/*"])
+
+
 def test_options_of_service_and_clients_are_fixtures_to_override(run: Run) -> None:
     conftest = """
 import pytest
