@@ -114,9 +114,20 @@ def lowest(session: nox.Session) -> None:
 
 @nox.session(python=RUNNING)
 def bench(session: nox.Session) -> None:
-    """The benchmarks, side by side with their peers."""
+    """The benchmarks, side by side with their peers: `nox -s bench -- --quick --only call_cost,decode`."""
     sync(session, "tests")
-    session.run("python", "-m", "benchmarks", *session.posargs)
+    peers = os.path.join(os.getcwd(), ".nox", "peers")
+    if not os.path.exists(peers):
+        session.run_install("uv", "venv", "--quiet", f"--python={sys.executable}", peers)
+    session.run_install("uv", "pip", "sync", "--quiet", f"--python={peers}", "benchmarks/peers.txt")
+    session.run("python", "-m", "benchmarks", *session.posargs, env={"PAYMENTS_BENCH_PEERS": peers})
+
+
+@nox.session(python=RUNNING)
+def instructions(session: nox.Session) -> None:
+    """The hot paths in instructions, against what they took; `-- --update` keeps what they take now."""
+    sync(session, "tests")
+    session.run("python", "-m", "benchmarks.instructions", *session.posargs)
 
 
 @nox.session(python=RUNNING)

@@ -23,11 +23,17 @@ def run(peers: Peers, *, quick: bool) -> list[Figure]:
             found = [worker.ask(what=size, times=repeats) for _ in range(times + 1)][1:]
             ratios = [each["ours"] / each["theirs"] for each in found]
             what = f"reading {name} over json.loads"
-            figures.append(Figure.of(ratios, what, target="P4", at_most=1.0, chart="ratio", label=name))
+            figures.append(Figure.of(ratios, what, target="P4", at_most=1.0))
             for who, named in (("ours", "typed records"), ("theirs", "json.loads")):
                 micros = [each[who] * 1e6 for each in found]
                 figures.append(Figure.of(micros, f"{name}: {named}, CPU", "µs"))
     return figures
+
+
+def profile() -> str:
+    """Where a page's time goes."""
+    with started("benchmarks.contenders.sdk_decode") as worker:
+        return worker.profile(what="page", times=60)
 
 
 if __name__ == "__main__":

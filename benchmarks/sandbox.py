@@ -13,9 +13,17 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.bodies import BODY
+from benchmarks.figures import Figure
+from benchmarks.peers import Peers
+from benchmarks.suite import alone
+from benchmarks.wire import BODY
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 
+NAME = "sandbox"
+QUESTION = (
+    "How many payouts does the sandbox serve, its log on, for a second of its CPU, and what does a day of "
+    "its time cost?"
+)
 CALLS, LINES, ROUNDS = 10_000, 32, 3
 OPEN_RECORDS, DAY = 1_000, 86_400.0
 PAYOUT = {name: value for name, value in BODY.items() if name != "webhook_url"}
@@ -81,11 +89,11 @@ async def crowd(about: dict[str, str], first: int, calls: int) -> None:
     await asyncio.gather(*(load(about, numbers) for _ in range(LINES)))
 
 
-def served() -> Iterator[tuple[float, float]]:
+def served(rounds: int = ROUNDS) -> Iterator[tuple[float, float]]:
     """Payouts per second of the sandbox's CPU and of the clock, once for each round."""
     with serving() as (process, about):
         asyncio.run(crowd(about, 0, 500))
-        for turn in range(ROUNDS):
+        for turn in range(rounds):
             cpu, wall = cpu_of(process.pid), time.perf_counter()
             asyncio.run(crowd(about, 1_000 + turn * CALLS, CALLS))
             spent, passed = cpu_of(process.pid) - cpu, time.perf_counter() - wall
@@ -95,7 +103,7 @@ def served() -> Iterator[tuple[float, float]]:
         process.stdin.write("\n")
         process.stdin.flush()
         payouts, requests, logged = map(int, process.stdout.readline().split())
-        assert payouts == 500 + ROUNDS * CALLS, payouts
+        assert payouts == 500 + rounds * CALLS, payouts
         assert requests > 0
         assert logged > 0
 
@@ -116,16 +124,16 @@ def _create(sandbox: Sandbox, body: dict[str, Any]) -> None:
     assert made.status == 201, made
 
 
-def main() -> None:
-    """Print both tables."""
-    print("### The sandbox\n")
-    print("| payouts served, log on | per second of its CPU | per second |\n| --- | --- | --- |")
-    for turn, (of_cpu, of_clock) in enumerate(served(), 1):
-        print(f"| round {turn} | {of_cpu:,.0f} | {of_clock:,.0f} |", flush=True)
+def run(peers: Peers, *, quick: bool) -> list[Figure]:
+    """Payouts for a second of CPU, and a day."""
+    rates = [of_cpu for of_cpu, _ in served(1 if quick else ROUNDS)]
     spent, changes = day()
-    print(f"\nA day over {OPEN_RECORDS:,} open records: {spent:.3f} s of CPU, {changes:,} changes.")
-    print(f"Load {os.getloadavg()[0]:.1f}.")
+    days = f"a day over {OPEN_RECORDS:,} open records, {changes:,} changes, CPU"
+    return [
+        Figure.of(rates, "payouts served for a second of CPU", "", at_least=2_500.0),
+        Figure.of([spent * 1e3], days, "ms", at_most=1_000.0),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    alone(NAME, QUESTION, run)

@@ -1,0 +1,134 @@
+"""`python -m benchmarks.report`: writes results.json out, into tables between markers and into charts.
+
+A part `<!-- bench:NAME -->` … `<!-- /bench -->` of a page is made, never typed: NAME is a suite, `targets`,
+`highlights` or `machine`. `--check` only says what is not as the results have it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import results
+from benchmarks.charts import bars, charted
+from benchmarks.figures import Figure, number, table
+from benchmarks.machine import told
+from benchmarks.results import Reached
+from benchmarks.worker import ROOT
+
+IMAGES = ROOT / "docs" / "images"
+PAGES = (ROOT / "README.md", ROOT / "docs" / "performance.md", results.HERE / "README.md")
+PART = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
+HIGHLIGHTS = (
+    (
+        "call_cost",
+        "over aiohttp by hand, 64 in flight",
+        "CPU of a whole `payouts.create`, aiohttp by hand = 1",
+    ),
+    ("call_cost", "over stripe on aiohttp, 64 in flight", "… stripe's async client = 1"),
+    ("call_cost", "over openai on aiohttp, 64 in flight", "… openai's async client = 1"),
+    ("blocking", "requests", "blocking calls a second, `requests.Session` = 1"),
+    ("decode", "reading a page of 100 payouts", "reading a page of 100 payouts, `json.loads` of it = 1"),
+    ("limiter", "share of 60,000", "of 60,000 a minute that a saturated process uses, no 429"),
+    ("bulk", "the engine, CPU a row", "CPU of a bulk row, ledger on FULL sync, network aside"),
+)
+"""What README.md shows: the first figure of a suite whose text has these words, and what to call it."""
+
+
+def pages(suites: Sequence[Reached], files: Sequence[Path] = PAGES) -> dict[Path, str]:
+    """Each page that exists, as it should be."""
+    parts = made(suites)
+    found = {}
+    for file in files:
+        if file.exists():
+            text = file.read_text(encoding="utf-8")
+            found[file] = PART.sub(lambda match: _filled(match, parts), text)
+    return found
+
+
+def _filled(match: re.Match[str], parts: dict[str, str]) -> str:
+    """A part that nothing is known of stays as it is."""
+    begin, name, end = match.groups()
+    return f"{begin}\n{parts[name]}\n\n{end}" if name in parts else match.group()
+
+
+def made(suites: Sequence[Reached]) -> dict[str, str]:
+    """The parts, by name."""
+    parts = {each.name: f"{table(each.figures)}\n\n{_circumstances(each)}" for each in suites}
+    parts["targets"] = results.judged(suites)
+    parts["highlights"] = highlights(suites)
+    parts["machine"] = told(suites[-1].machine) if suites else ""
+    return parts
+
+
+def _circumstances(reached: Reached) -> str:
+    return f"{told(reached.machine)} It took {reached.seconds:.0f} s; load {reached.load} at its end."
+
+
+def highlights(suites: Sequence[Reached]) -> str:
+    """The table of README.md."""
+    rows = ["| | |", "| --- | --- |"]
+    for name, words, called in HIGHLIGHTS:
+        figure = next(
+            (f for each in suites if each.name == name for f in each.figures if words in f.what), None
+        )
+        if figure is not None:
+            rows.append(f"| {called} | {_value(figure)} |")
+    return "\n".join(rows)
+
+
+def _value(figure: Figure) -> str:
+    return number(figure.median) + {"×": "", "%": " %"}.get(figure.unit, f" {figure.unit}")
+
+
+def images(suites: Sequence[Reached]) -> dict[Path, str]:
+    """Each chart's file."""
+    return {
+        IMAGES / f"{each.name}_{chart}.svg": bars(each.charts.get(chart, each.question), figures)
+        for each in suites
+        for chart, figures in charted(each.figures).items()
+    }
+
+
+def written(suites: Sequence[Reached]) -> dict[Path, str]:
+    """Every file that is made of results."""
+    about = "\n\n".join(f"## {each.name}\n\n{each.question}\n\n{made([each])[each.name]}" for each in suites)
+    head = "# What the last full run reached\n\nMade by `nox -s bench`."
+    whole = {results.HERE / "results.md": f"{head}\n\n{results.judged(suites)}\n\n{about}\n"}
+    return {**images(suites), **pages(suites), **whole}
+
+
+def renew(suites: Sequence[Reached]) -> None:
+    """Write what has changed."""
+    for file, text in written(suites).items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+def outdated(suites: Sequence[Reached]) -> list[str]:
+    """The files that differ from the results."""
+    return [
+        file.relative_to(ROOT).as_posix()
+        for file, text in written(suites).items()
+        if not file.exists() or file.read_text(encoding="utf-8") != text
+    ]
+
+
+def main() -> int:
+    """0, or 1 when `--check` finds something."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.report", description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    suites = list(results.read().values())
+    if not parser.parse_args().check:
+        renew(suites)
+        return 0
+    late = outdated(suites)
+    print("\n".join(f"{file} is not as benchmarks/results.json has it" for file in late))
+    return 1 if late else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
