@@ -246,7 +246,6 @@ def test_a_failure_shows_the_test_s_lines_and_none_of_ours(run: Run) -> None:
     result.assert_outcomes(failed=3, errors=1)
     result.stdout.fnmatch_lines(
         [
-            "*in pay*",
             "*payouts.create(**PAYOUT, reference=reference)  # theirs",
             "E *DuplicateReference: *",
             "*payments sandbox: requests*",
