@@ -108,9 +108,11 @@ class VirtualClock:
             while (left := due - self.now()) > 0:
                 woken.clear()
                 alarm = loop.call_later(left / self._speed, woken.set) if self._speed else None
-                await woken.wait()
-                if alarm is not None:
-                    alarm.cancel()
+                try:
+                    await woken.wait()
+                finally:
+                    if alarm is not None:
+                        alarm.cancel()
         finally:
             with self._lock:
                 del self._wakers[ticket]

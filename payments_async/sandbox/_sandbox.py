@@ -24,6 +24,7 @@ from ._rule_controls import RuleControls
 from ._server import HOST, Server, check_port
 from ._tenants import KeyStatus
 from ._values import Answer, Change, Request, Stream
+from .checkout import answer_stream
 from .webhooks._guard import read_allowed
 
 
@@ -134,7 +135,7 @@ class Sandbox(Insides, RuleControls, RecordControls):
         """Answer one request in the caller's thread; `answer.fault` says how the line should misbehave.
 
         `path` is as on the wire, with the version prefix and the query string: `/v1/payouts?per_page=2`. The
-        hosted page is at `/checkout/{id}`, the inspector at `/_sandbox/`; its live stream needs `start`.
+        hosted page is at `/checkout/{id}`, the inspector at `/_sandbox/`; their live streams need `start`.
         """
         plain, _, query = path.partition("?")
         lowered = {name.lower(): value for name, value in (headers or {}).items()}
@@ -201,7 +202,9 @@ class Sandbox(Insides, RuleControls, RecordControls):
         return f"{type(self).__name__}({address}, profile={self._profile.name!r})"
 
     def _serve(self, request: Request) -> Answer | Stream:
-        """Answer what came in: for the console the pages and controls, for the API the core."""
+        """Answer what came in: for the console the pages and controls, for the API and payers the core."""
         if foreign := refuse_foreign(request, self.origin):
             return foreign
-        return answer_console(self, request) if request.path.startswith(CONSOLE) else self._answer(request)
+        if request.path.startswith(CONSOLE):
+            return answer_console(self, request)
+        return answer_stream(self, request) or self._answer(request)

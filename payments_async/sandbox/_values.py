@@ -73,7 +73,7 @@ class Answer:
 
 @attrs.frozen(eq=False)
 class Stream:
-    """An answer that goes on until the caller leaves: the inspector's live events. Never part of the API."""
+    """An answer that goes on, of live events, for the inspector and the checkout. Never part of the API."""
 
     headers: Mapping[str, str]
     chunks: AsyncIterator[bytes] = attrs.field(repr=False)

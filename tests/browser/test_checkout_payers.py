@@ -9,11 +9,13 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlencode
 
 import attrs
 import pytest
 
 from payments_async.sandbox import Sandbox
+from payments_async.sandbox.checkout._catalogue import METHODS
 from tests.browser.visitor import SHOP, Visitor
 from tests.sandbox.api import Api
 
@@ -21,6 +23,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 Visit = Callable[..., Awaitable[Visitor]]
 CARD, BALANCE, BANK = "Card", "Saved balance", "Online banking"
+PAID = "Payment complete|Already paid"
 
 
 @attrs.frozen
@@ -33,7 +36,13 @@ class Sale:
 
     @property
     def paid(self) -> Any:
+        """What the merchant was paid."""
         return self.sandbox.books.collected("XOF")
+
+    def choosing(self, method: str, country: str = "BJ") -> str:
+        """The address at which a payer in Benin has chosen a method."""
+        code = next(one.code for one in METHODS if one.label == method)
+        return f"{self.url}?{urlencode({'country': country, 'method': code})}"
 
     @property
     def attempts(self) -> list[Any]:
@@ -209,13 +218,14 @@ async def test_a_payer_gives_up_and_pays_after_all(sell: Callable[..., Sale], vi
 async def test_a_session_that_expires_while_the_payer_hesitates_takes_nothing(
     sell: Callable[..., Sale], visit: Visit
 ) -> None:
-    sale, payer = sell(), await visit()
-    await payer.open(sale.url)
-    await payer.choose("Benin")
-    await payer.choose(BALANCE)
+    sale, follows, looks_once = sell(), await visit(), await visit(java_script=False)
+    for payer in (follows, looks_once):
+        await payer.open(sale.choosing(BALANCE))
+        await payer.sees("Check and pay")
     sale.sandbox.advance(3600)
-    await payer.press("Pay ")
-    await payer.sees("This checkout has expired")
+    await looks_once.press("Pay ")
+    for payer in (follows, looks_once):
+        await payer.sees("This checkout has expired")
     assert (sale.paid, sale.attempts) == (0, [])
 
 
@@ -259,27 +269,67 @@ async def test_a_line_that_breaks_while_waiting_is_not_shown_as_an_end(
     await payer.open(sale.url)
     await payer.pays(BALANCE)
     await payer.sees("Your payment is on its way")
-    await payer.page.route("**/status", lambda route: route.abort(), times=1)
-    async with payer.page.expect_event("requestfailed"):
-        pass
-    await payer.sees("Your payment is on its way")
+    await payer.page.context.set_offline(True)
     sale.sandbox.advance(5)
+    await payer.page.wait_for_event("requestfailed")
+    await payer.sees("Your payment is on its way")
+    await payer.page.context.set_offline(False)
     await payer.sees("Payment complete")
-    assert [error for error in payer.errors if "ERR_FAILED" not in error] == []
+    assert [error for error in payer.errors if "ERR_INTERNET_DISCONNECTED" not in error] == []
     payer.errors.clear()
 
 
 async def test_of_two_tabs_one_pays(sell: Callable[..., Sale], visit: Visit) -> None:
-    sale, first = sell(), await visit()
+    sale, first = sell(), await visit(java_script=False)
     second = await first.elsewhere()
     for tab in (first, second):
-        await tab.open(sale.url)
-        await tab.choose("Benin")
-        await tab.choose(BALANCE)
+        await tab.open(sale.choosing(BALANCE))
     await first.press("Pay ")
-    await second.press("Pay ")
     await first.sees("Payment complete")
+    await second.press("Pay ")
     await second.sees("Already paid")
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
+    assert second.errors == second.strayed == []
+
+
+async def test_of_two_tabs_that_press_at_once_one_pays(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, first = sell(), await visit()
+    second = await first.elsewhere()
+    arrived, together = 0, asyncio.Event()
+
+    async def hold(route: Any) -> None:
+        nonlocal arrived
+        if route.request.method == "POST":
+            arrived += 1
+            if arrived == 2:
+                together.set()
+            await together.wait()
+        await route.fallback()
+
+    for tab in (first, second):
+        await tab.page.route("**/checkout/*", hold)
+        await tab.open(sale.choosing(BALANCE))
+        await tab.sees("Check and pay")
+    await asyncio.gather(first.press("Pay "), second.press("Pay "))
+    headings = [tab.page.get_by_role("heading", name=re.compile(PAID)) for tab in (first, second)]
+    seen = sorted([await heading.inner_text() for heading in headings])
+    assert (arrived, seen) == (2, ["Already paid", "Payment complete"])
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
+    assert second.errors == second.strayed == []
+
+
+async def test_every_tab_follows_what_happens_in_one(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, first = sell(), await visit()
+    second = await first.elsewhere()
+    await second.open(sale.choosing(BALANCE))
+    await second.sees("Check and pay")
+    await first.open(sale.choosing("Mobile money"))
+    await first.page.get_by_label("Phone number").fill("+229 90 00 00 42")
+    await first.press("Pay ")
+    await second.sees("Approve on your phone")
+    await use_other_device(first, "phone", "Approve")
+    for tab in (first, second):
+        await tab.sees("Payment complete")
     assert (sale.paid, len(sale.attempts)) == (50, 1)
     assert second.errors == second.strayed == []
 
@@ -293,7 +343,7 @@ async def test_a_double_click_pays_once(
     await payer.choose("Benin")
     await payer.choose(BALANCE)
     await payer.page.get_by_role("button", name=re.compile("^Pay ")).dblclick()
-    heading = payer.page.get_by_role("heading", level=1, name=re.compile("Payment complete|Already paid"))
+    heading = payer.page.get_by_role("heading", level=1, name=re.compile(PAID))
     await heading.wait_for()
     assert seen in await heading.inner_text()
     assert (sale.paid, len(sale.attempts)) == (50, 1)

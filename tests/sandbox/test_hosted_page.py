@@ -6,7 +6,6 @@ What a browser makes of them is tested in tests/browser.
 from __future__ import annotations
 
 import html
-import json
 import re
 import subprocess
 import sys
@@ -102,6 +101,13 @@ class Payer:
     def answer(self, place: str, answer: str = "approve") -> Answer:
         """Approve or decline where the payment waits."""
         return self.send(f"/{place}", **self.form(f"/{place}"), answer=answer)
+
+    @property
+    def step(self) -> str:
+        """What a form made now is good for."""
+        found = re.search('data-step="([^"]+)"', self.look())
+        assert found is not None
+        return found[1]
 
     @property
     def payment(self) -> Any:
@@ -572,9 +578,9 @@ def test_a_payment_under_way_is_not_shown_as_failed_and_cannot_be_paid_again(api
 def test_an_attempt_that_never_ends_is_of_unknown_outcome_and_not_a_failure(api: Api) -> None:
     payer = visit(api, "hang")
     payer.pay()
-    assert json.loads(payer.look("/status")) == {"step": "1-waiting"}
+    assert payer.step == "1-waiting"
     api.sandbox.advance(_states.PATIENCE)
-    assert json.loads(payer.look("/status")) == {"step": "1-unknown"}
+    assert payer.step == "1-unknown"
     page = payer.look("/payment")
     assert title(page).startswith("We do not know the outcome yet")
     assert "do not pay again" in page
@@ -724,7 +730,7 @@ def test_what_the_payer_types_is_in_no_address_and_on_no_later_page(api: Api) ->
     payer = visit(api)
     landed = payer.pay("sandbox_mobile", phone="+22991827364").headers["Location"]
     assert "91827364" not in landed
-    for part in ("/payment", "/phone", "/status"):
+    for part in ("", "/payment", "/phone"):
         assert "91827364" not in payer.look(part)
 
 
@@ -765,7 +771,11 @@ def test_what_the_page_does_not_offer_is_refused(api: Api) -> None:
 
 @pytest.mark.parametrize(
     ("method", "part", "allowed"),
-    [("DELETE", "", "GET, HEAD, POST"), ("POST", "/payment", "GET, HEAD"), ("PUT", "/status", "GET, HEAD")],
+    [
+        ("DELETE", "", "GET, HEAD, POST"),
+        ("POST", "/payment", "GET, HEAD"),
+        ("PUT", "/payment", "GET, HEAD"),
+    ],
 )
 def test_other_methods_are_refused(api: Api, method: str, part: str, allowed: str) -> None:
     answer = api.sandbox.handle(method, visit(api).path(part))
@@ -803,7 +813,7 @@ def test_it_is_no_part_of_the_api_and_counts_against_no_limit() -> None:
     sandbox = Sandbox(limits=SandboxLimits(writes=1, reads=1))
     payer = visit(Api(sandbox, sandbox.api_key))
     for _ in range(20):
-        payer.look("/status")
+        payer.look()
     payer.pay()
     assert [entry.operation for entry in sandbox.requests] == ["checkouts.create"]
     assert payer.payment["status"] == "completed"
@@ -828,13 +838,29 @@ def test_paying_on_the_page_tells_the_webhook(api: Api) -> None:
     assert events == ["payment.attempt.completed", "payment.completed"]
 
 
-def test_templates_and_qr_codes_are_loaded_with_the_first_page() -> None:
+def test_jinja2_and_qr_codes_are_loaded_with_the_first_page() -> None:
     code = (
         "import sys; from payments_async.sandbox import Sandbox\n"
         "with Sandbox(): print({'jinja2', 'segno'} & set(sys.modules))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
     assert ran.stdout == "set()\n"
+
+
+def test_files_replaced_under_a_running_sandbox_change_no_page(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payer = visit(api)
+    whole = payer.look()
+    _paper._environment.cache_clear()
+
+    def gone(_: object) -> bytes:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "read_bytes", gone)
+    monkeypatch.setattr("builtins.open", gone)
+    assert payer.look() == whole
+    assert all(_paper.read_asset(name) for name in _paper.ASSETS)
 
 
 def test_without_jinja2_the_page_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,15 @@
 
 Pages are functions of the world and the request, without I/O. They are no part of the API: they need no key,
 count against no limit and are not in the request log. Without JavaScript every step is a link or a form; one
-small module adds live status. What `next_action` names, for merchants who show it themselves, is at
-`/actions/{attempt id}/` (`_attempt_pages`). Countries and methods are fiction (`_catalogue`).
+small module adds live status, from a session's event stream (`_stream`). What `next_action` names, for
+merchants who show it themselves, is at `/actions/{attempt id}/` (`_attempt_pages`). Countries and methods are
+fiction (`_catalogue`).
 
 The payer lands on the session's `return_url` as the merchant gave it, whatever the outcome: nothing is added
 that could pass for proof, because arrival proves nothing (`docs/interface.md`, What the service does).
 """
 
 from ._router import ACTIONS, PAGES, answer_payer
+from ._stream import answer_stream
 
-__all__ = ["ACTIONS", "PAGES", "answer_payer"]
+__all__ = ["ACTIONS", "PAGES", "answer_payer", "answer_stream"]

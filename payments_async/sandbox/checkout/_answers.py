@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from .._values import Answer
@@ -40,11 +39,6 @@ def page(html: str, look: Look, *, frames: str = "'none'", status: int = 200) ->
 def redirect(address: str) -> Answer:
     """Go on with a GET of `address`."""
     return Answer(303, {"Location": address, **_GUARDS}, b"")
-
-
-def as_json(value: Mapping[str, object]) -> Answer:
-    """For our own module."""
-    return Answer(200, {"Content-Type": "application/json", **_GUARDS}, json.dumps(value).encode())
 
 
 def image(svg: bytes) -> Answer:

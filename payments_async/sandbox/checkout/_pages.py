@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from .._instants import moment
 from .._values import Answer
 from ._actions import action_context
-from ._answers import as_json, page, redirect
+from ._answers import page, redirect
 from ._catalogue import find_method, like_this
 from ._choice import (
     Choice,
@@ -59,11 +59,6 @@ def left(visit: Visit) -> Answer:
     if visit.state not in OPENINGS:
         return redirect(visit.address("payment"))
     return _state_page(visit, left_words(visit), state="cancelled")
-
-
-def status(visit: Visit) -> Answer:
-    """What our module asks for while a page waits."""
-    return as_json({"step": visit.step})
 
 
 def say(status: int, heading: str, text: str) -> Answer:

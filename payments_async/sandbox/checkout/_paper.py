@@ -1,12 +1,12 @@
-"""Templates and assets: the files beside this one, read when a page is first asked for."""
+"""Templates and assets: the files beside this one, read when the sandbox starts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._operations import INTERFACE_VERSION
@@ -23,12 +23,20 @@ ASSETS: Mapping[str, str] = {
 """What a page may load, each with its type."""
 
 
-@cache
+def _read(folder: str) -> Mapping[str, bytes]:
+    return {file.name: file.read_bytes() for file in Path(__file__).with_name(folder).iterdir()}
+
+
+# Read with the code that fills them in: an upgrade under a running sandbox mixes no two versions.
+_TEMPLATES, _CONTENTS = _read("templates"), _read("assets")
+
+
 def read_asset(name: str) -> bytes:
     """The content of one of `ASSETS`."""
-    return files(__package__).joinpath("assets", name).read_bytes()
+    return _CONTENTS[name]
 
 
+@cache
 def asset_address(name: str) -> str:
     """Where a page finds an asset; changes with its content, so that it may be kept for ever."""
     return f"/checkout/assets/{name}?v={sha256(read_asset(name)).hexdigest()[:12]}"
@@ -37,17 +45,18 @@ def asset_address(name: str) -> str:
 @cache
 def _environment() -> Environment:
     try:  # imported with the first page: a sandbox without visitors starts without it
-        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from jinja2 import DictLoader, Environment, StrictUndefined
     except ImportError as missing:
         raise ImportError(
             "the hosted checkout needs jinja2: pip install 'payments-sdk[sandbox]'"
         ) from missing
     made = Environment(
-        loader=PackageLoader(__package__),
+        loader=DictLoader({name: text.decode() for name, text in _TEMPLATES.items()}),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,
     )
     made.globals.update(asset=asset_address, version=INTERFACE_VERSION)
     return made

@@ -36,7 +36,6 @@ _ROUTES: Mapping[str, _Route] = {
     "": _Route(_pages.entry, _submit.submit),
     "payment": _Route(_pages.progress),
     "cancelled": _Route(_pages.left),
-    "status": _Route(_pages.status),
     **_PLACES,
 }
 _OUTCOME: Final = _Route(_attempt_pages.outcome)
@@ -57,7 +56,7 @@ def answer_payer(world: World, request: Request) -> Answer:
     name, _, part = request.path.removeprefix(PAGES).partition("/")
     if name == "assets":
         return asset(part) or _nothing()
-    found, route = _find_session(world, name), _ROUTES.get(part)
+    found, route = find_session(world, name), _ROUTES.get(part)
     if found is None or route is None:
         return _nothing()
     return _serve(Visit(world, *found, request), route)
@@ -78,7 +77,8 @@ def _nothing() -> Answer:
     return _pages.say(404, "No such checkout", "Check the address, or go back to where you came from.")
 
 
-def _find_session(world: World, session_id: str) -> tuple[Tenant, Session] | None:
+def find_session(world: World, session_id: str) -> tuple[Tenant, Session] | None:
+    """The session of this id, and whose it is; None when there is none."""
     return next(
         (
             (tenant, session)

@@ -45,6 +45,12 @@ def _state_of_attempt(attempt: Attempt, now: float) -> str:
     return state
 
 
+def doubt_at(payment: Payment, now: float) -> float | None:
+    """When a payment under way becomes one of unknown outcome; None where time alone does not do that."""
+    active = payment.active_attempt
+    return active.created_at + PATIENCE if active and state_of(payment, now) == "waiting" else None
+
+
 def step_of(payment: Payment, now: float) -> str:
     """What a form was made at; one made at another step has no effect, which ends double submissions."""
     return f"{len(payment.attempts)}-{state_of(payment, now)}"

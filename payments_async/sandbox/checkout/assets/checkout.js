@@ -1,12 +1,12 @@
 // What the checkout does on top of its links and forms: live status, one submission per form, the card form in
 // its place, the way back. Every page works without it.
 
-const PACE = 600; // milliseconds between looks, growing while nothing changes
-const SLOWEST = 5000;
+const AGAIN = 2000; // milliseconds until a stream that the browser has given up is asked for anew
 const ONWARD = 10; // seconds until a payer who has paid is taken back
 
 const wait = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
+// --- one submission per form ---------------------------------------------------------------------
 const guard = (event) => {
   const form = event.target;
   if (form.getAttribute("method") !== "post") return; // form.method is the field of that name, where there is one
@@ -18,39 +18,59 @@ const guard = (event) => {
   event.submitter?.setAttribute("aria-disabled", "true");
 };
 
+// --- live status ---------------------------------------------------------------------------------
 const read = async (address) => {
   const response = await fetch(address, { headers: { Accept: "text/html" } });
   return new DOMParser().parseFromString(await response.text(), "text/html");
 };
 
-// The page as it now stands, in place: the heading takes the focus, the live region says what changed.
-const renew = async (address) => {
-  const page = await read(address);
-  document.querySelector("main").replaceWith(page.querySelector("main"));
+let pressed = false;
+const release = () => { pressed = false; };
+const released = async () => { while (pressed) await wait(50); };
+
+// The page as it now stands, in place: the heading takes the focus, the live region says what changed. Never
+// under a finger that presses a button, nor while a form is on its way: that leads to the page by itself.
+const renew = async (step) => {
+  const main = document.querySelector("main");
+  if (step === main.dataset.step) return;
+  const page = await read(main.dataset.page);
+  const fresh = page.querySelector("main");
+  await released();
+  if (fresh.dataset.step === main.dataset.step || document.querySelector("form[data-sent]")) return;
+  main.replaceWith(fresh);
   document.querySelector("footer").replaceWith(page.querySelector("footer"));
   document.title = page.title;
-  const heading = document.querySelector("main h1");
+  const heading = fresh.querySelector("h1");
   document.querySelector(".live").textContent = heading.textContent;
   heading.focus();
-  history.replaceState(null, "", address);
+  history.replaceState(null, "", main.dataset.page);
   enhance();
 };
 
-const follow = async (main) => {
-  let pause = PACE;
-  while (main.isConnected) {
-    await wait(pause);
-    if (document.hidden) continue;
-    try {
-      const { step } = await (await fetch(main.dataset.status)).json();
-      if (step !== main.dataset.step && main.isConnected) return await renew(main.dataset.page);
-    } catch {
-      // the line may come back: what is not known is not shown as an end
-    }
-    pause = Math.min(pause * 1.25, SLOWEST);
-  }
+// Only for who looks: a browser has six connections for one server, and every stream takes one.
+let stream = null;
+let told = Promise.resolve();
+
+const leave = () => {
+  stream?.close();
+  stream = null;
 };
 
+const follow = () => {
+  const { events } = document.querySelector("main").dataset;
+  if (!events || document.hidden) return leave();
+  if (stream) return;
+  stream = new EventSource(events);
+  // a page that cannot be read now is tried again when the stream comes back: that begins with the step
+  stream.addEventListener("message", ({ data }) => { told = told.then(() => renew(data)).catch(() => {}); });
+  stream.addEventListener("error", () => {
+    if (stream?.readyState !== EventSource.CLOSED) return;
+    leave();
+    setTimeout(follow, AGAIN);
+  });
+};
+
+// --- the card form, and the way back -------------------------------------------------------------
 const mount = async (container) => {
   try {
     const form = (await read(container.dataset.mount)).querySelector("form");
@@ -79,13 +99,16 @@ const goOn = (link) => {
 };
 
 const enhance = () => {
-  const live = document.querySelector("main[data-live]");
-  if (live) follow(live);
+  follow();
   for (const container of document.querySelectorAll("[data-mount]")) mount(container);
   for (const link of document.querySelectorAll("[data-onward]")) goOn(link);
 };
 
 document.addEventListener("submit", guard);
+document.addEventListener("visibilitychange", follow);
+addEventListener("pointerdown", () => { pressed = true; }, true);
+for (const end of ["pointerup", "pointercancel"]) addEventListener(end, release, true);
+addEventListener("pagehide", leave);
 // A page kept by the browser may be out of date: what it offers may have been paid.
-window.addEventListener("pageshow", (event) => event.persisted && location.reload());
+addEventListener("pageshow", (event) => event.persisted && location.reload());
 enhance();
