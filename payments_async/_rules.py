@@ -42,30 +42,54 @@ def is_unicode(value: str) -> bool:
         return False
 
 
-def text(maximum: int | None = None) -> Rule:
+def is_empty(value: Any) -> bool:
+    """Whether nothing was given: None, no text, or an object of nothing else."""
+    if isinstance(value, params.Params):
+        cls: Any = type(value)
+        return all(is_nothing(getattr(value, field.name)) for field in attrs.fields(cls))
+    if isinstance(value, Mapping):
+        return all(map(is_nothing, value.values()))
+    return is_nothing(value)
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether a value counts as left out."""
+    return value is None or bool(value == "")
+
+
+@attrs.frozen
+class Text:
     """A string of at most so many characters."""
 
-    def rule(value: Any) -> str | None:
+    maximum: int | None = None
+
+    def __call__(self, value: Any) -> str | None:
+        """What is wrong with a value."""
         if not isinstance(value, str):
             return f"must be text, not {kind(value)}"
         if not is_unicode(value):
             return "holds a lone surrogate, which is not text"
-        if maximum is not None and len(value) > maximum:
-            return f"has {len(value)} characters, at most {maximum} are allowed"
+        if self.maximum is not None and len(value) > self.maximum:
+            return f"has {len(value)} characters, at most {self.maximum} are allowed"
         return None
 
-    return rule
+
+def _compiled(form: str) -> re.Pattern[str]:
+    return re.compile(form)
 
 
-def matching(pattern: str, wanted: str) -> Rule:
+@attrs.frozen
+class Matching:
     """A string of a given form."""
-    compiled = re.compile(pattern)
 
-    def rule(value: Any) -> str | None:
-        fits = isinstance(value, str) and compiled.fullmatch(value)
-        return None if fits else f"must be {wanted}, not {described(value)}"
+    form: re.Pattern[str] = attrs.field(converter=_compiled)
+    wanted: str
+    """In words."""
 
-    return rule
+    def __call__(self, value: Any) -> str | None:
+        """What is wrong with a value."""
+        fits = isinstance(value, str) and self.form.fullmatch(value)
+        return None if fits else f"must be {self.wanted}, not {described(value)}"
 
 
 def amount(value: Any) -> str | None:
@@ -87,7 +111,7 @@ def amount(value: Any) -> str | None:
 
 def reference(value: Any) -> str | None:
     """At most 191 characters that can be found again: not blank, and on one line."""
-    if problem := text(191)(value):
+    if problem := Text(191)(value):
         return problem
     if not value.strip():
         return "must not be blank: leave it out, or give your own identifier"
@@ -96,7 +120,7 @@ def reference(value: Any) -> str | None:
 
 def statement_descriptor(value: Any) -> str | None:
     """At most 22 letters, digits, whitespace, periods, commas and hyphens."""
-    problem = text(22)(value)
+    problem = Text(22)(value)
     if problem or (_STATEMENT.fullmatch(value) and "_" not in value):
         return problem
     return "may hold only letters, digits, whitespace, period, comma and hyphen"

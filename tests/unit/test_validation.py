@@ -108,6 +108,7 @@ def test_the_future_begins_after_now() -> None:
 
     assert faults(NOW) == {}
     assert faults(NOW + timedelta(microseconds=1)) == {"entity_created_at": ["must not be in the future"]}
+    assert faults("") == {}
     assert faults("tomorrow") == {"entity_created_at": ["must be a datetime, not str"]}
 
 
