@@ -1,22 +1,26 @@
 """Finding the records that deliveries ask about: one walk of a list for everybody who waits for one.
 
 Normal reads come first (Limits, Polling guidance). The interface shows no single read of a payout or
-payment, so the list is walked around the day on which the URL was made. A payout that lies further back than
-a few pages is then read by `payouts.sync`, a live operation. What is given is the URL's own record or none.
+payment, so the list is walked around the day on which the URL was made, at most so many pages at a time: the
+next look at the same URL begins where the record was, or goes on where this one was cut off. A payout that
+lies further back than a few pages is read by `payouts.sync`, a live operation. What is given is the URL's own
+record or none.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from ..errors import NotFoundError, UnprocessableError
 from ..models import Page, Payout
+from ._places import Places
 from ._token import Claims
 from ._values import Trusted
 
@@ -32,6 +36,16 @@ _EARLIER: Final = timedelta(days=1)
 """Clocks may differ."""
 _LATER: Final = timedelta(days=2)
 """A record is made within a day of its URL."""
+_CUT_OFF: Final = (
+    "a webhook delivery's record was not on the %d pages read of those created %s to %s: the service will try"
+    " again, and the next look goes on from there (max_pages reads more at a time)"
+)
+_NOT_THERE: Final = (
+    "a webhook delivery's record is not listed: %d pages read, created %s to %s: the service will try again"
+    " (was it created with its URL, and has this process the service's time?)"
+)
+
+log = logging.getLogger("payments.webhooks")
 
 
 @attrs.frozen
@@ -74,6 +88,7 @@ class Lookup:
         self._task: asyncio.Task[None] | None = None
         self._due = float("-inf")
         self._size: int | None = 100
+        self._places = Places()
 
     async def read(self, want: Want) -> Reading:
         """Look for a record. Raises PaymentsError."""
@@ -97,12 +112,12 @@ class Lookup:
             self._task = None
 
     async def _serve(self, wants: list[Want]) -> None:
-        days = defaultdict(list)
+        walks = defaultdict(list)
         for want in wants:
-            days[want.claims.minted_at // 86_400].append(want)
-        for day, same in days.items():
+            walks[want.claims.minted_at // 86_400, self._places.of(want.token)].append(want)
+        for (day, start), same in walks.items():
             try:
-                pages = await self._walk(day, same)
+                pages = await self._walk(day, start, same)
             except Exception as error:  # whatever it is, it is theirs who wait; the next walk is for others
                 pages = 1
                 for want in same:
@@ -110,44 +125,55 @@ class Lookup:
                         want.future.set_exception(error)
             self._due = max(self._due, self._runtime.monotonic()) + PER_PAGE * pages
 
-    async def _walk(self, day: int, wants: Collection[Want]) -> int:
-        """Read pages until everybody's record was seen; gives their number."""
+    async def _walk(self, day: int, start: str | None, wants: Collection[Want]) -> int:
+        """Read pages from `start` on until everybody's record was seen; gives their number."""
         index: defaultdict[str, list[Want]] = defaultdict(list)
         for want in wants:
             for key in want.keys:
                 index[key].append(want)
-        cursor, pages = None, 0
+        cursor, pages = start, 0
         while pages < self._max_pages:
-            page = await self._page(day, cursor)
+            page = await self._page(day, cursor, start)
             pages += 1
-            for record in page:
+            for record in page or ():
                 for want in index.get(key_of(record), ()):
                     if not want.future.done():
+                        self._places.note(want.token, cursor)
                         want.future.set_result(Reading(record, pages))
-            cursor = page.next_cursor
-            if cursor is None or all(want.future.done() for want in wants):
+            cursor = page.next_cursor if page is not None else None
+            if all(want.future.done() for want in wants) or (cursor is None and page is not None):
                 break
-        for want in wants:
-            if not want.future.done():
-                want.future.set_result(Reading(None, pages))
+        self._miss([want for want in wants if not want.future.done()], day, pages, cursor)
         return pages
 
-    async def _page(self, day: int, cursor: str | None) -> Page[Any]:
-        made = datetime.fromtimestamp(day * 86_400, UTC).date()
+    def _miss(self, wants: Collection[Want], day: int, pages: int, cursor: str | None) -> None:
+        """Tell those who wait for a record that was not there; `cursor` is where the list goes on."""
+        for want in wants:
+            self._places.note(want.token, cursor)
+            if not self._payouts or want.record_id is None:
+                since, until = _window(day)
+                log.warning(_CUT_OFF if cursor else _NOT_THERE, pages, since, until)
+            want.future.set_result(Reading(None, pages))
+
+    async def _page(self, day: int, cursor: str | None, start: str | None) -> Page[Any] | None:
+        """One page; None when the service does not take the cursor of an earlier walk, `start`, any more."""
+        since, until = _window(day)
         resource = self._client.payouts if self._payouts else self._client.payment_intents
         try:
             return await resource.list(
-                created_on_or_after=made - _EARLIER,
-                created_on_or_before=made + _LATER,
+                created_on_or_after=since,
+                created_on_or_before=until,
                 page_size=self._size,
                 cursor=cursor,
                 deadline=DEADLINE,
             )
         except UnprocessableError:
+            if cursor is not None and cursor == start:
+                return None
             if self._size is None:
                 raise
         self._size = None  # pages may be smaller than we would have them (gap D): as the service pleases
-        return await self._page(day, cursor)
+        return await self._page(day, cursor, start)
 
     async def _synced(self, want: Want, record_id: str, requests: int) -> Reading:
         try:
@@ -157,6 +183,12 @@ class Lookup:
         if key_of(payout) in want.keys and payout.id == record_id:
             return Reading(payout, requests + 1)
         return Reading(None, requests + 1, foreign_id=record_id)
+
+
+def _window(day: int) -> tuple[date, date]:
+    """The days on which the record of a URL made on this one may have been created."""
+    made = datetime.fromtimestamp(day * 86_400, UTC).date()
+    return made - _EARLIER, made + _LATER
 
 
 def key_of(record: Trusted) -> str:

@@ -151,6 +151,41 @@ async def test_several_pages_are_read_for_a_payment(connect: Connect, sandbox: S
     assert moved.ends == [("o", True)]
 
 
+async def test_a_payment_deeper_than_one_look_reads_is_found_by_the_next_and_then_at_once(
+    connect: Connect, sandbox: Sandbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, moved = jumping(connect, sandbox), Handler()
+    receiver = make_receiver(client, on_payment=moved, max_pages=1)
+    intent = await client.payment_intents.create(**INTENT, webhook_url=receiver.url_for_payment("o"))
+    for _ in range(250):
+        await client.payment_intents.create(**INTENT)
+    sandbox.pay(intent.id)
+    told = sandbox.deliveries[-1]
+    assert [(await bring(receiver, told)).status for _ in range(3)] == [503, 503, 200]
+    assert len(caplog.messages) == 2
+    assert all("the next look goes on from there" in line for line in caplog.messages)
+    assert "order" not in caplog.text
+    sandbox.refund(intent.id)
+    assert (await bring(receiver, sandbox.deliveries[-1])).status == 200
+    assert reads(sandbox) == {"payment_intents.list": 4}
+    assert [each.record.id for each in moved.given] == [intent.id] * 2
+
+
+async def test_a_record_that_is_not_there_is_told_with_what_may_be_wrong(
+    connect: Connect, sandbox: Sandbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As when the service's clock is another one: the record was created on another day."""
+    client, moved = jumping(connect, sandbox), Handler()
+    receiver = make_receiver(client, on_payment=moved)
+    url = receiver.url_for_payment("o")
+    sandbox.advance(5 * 86_400)
+    intent = await client.payment_intents.create(**INTENT, webhook_url=url)
+    sandbox.pay(intent.id)
+    assert (await bring(receiver, sandbox.deliveries[-1])).status == 503
+    assert "has this process the service's time?" in caplog.text
+    assert not moved.given
+
+
 async def test_a_url_outlives_its_secret_for_as_long_as_that_is_kept(
     connect: Connect, sandbox: Sandbox
 ) -> None:
