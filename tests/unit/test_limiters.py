@@ -82,9 +82,9 @@ def test_a_snapshot_has_every_class_of_the_key() -> None:
 # --- Records come and go -------------------------------------------------------------------------------
 
 
-def test_a_hundred_thousand_records_do_not_stay() -> None:
+def test_many_records_do_not_stay() -> None:
     limiter = KeyLimiter()
-    for number in range(100_000):
+    for number in range(30_000):
         now = number / 99.0
         leave(enter(limiter, "diagnostic", now, f"po_{number}"), now)
     assert len(limiter._records.all()) <= 2 * 6_000

@@ -1,4 +1,4 @@
-"""Ten minutes at the limit in simulated time: nothing is refused, and hardly any of the limit is left unused.
+"""Minutes at the limit in simulated time: nothing is refused, and hardly any of the limit is left unused.
 
 256 callers want to send without pause. Latencies are 30 to 120 ms, plus an exponential part of 50 ms on
 average, plus a fifth to a whole second for two requests in a thousand. The service counts a request at any
@@ -96,15 +96,17 @@ def most_in_an_aligned_minute(moments: Sequence[float]) -> int:
     return max(later - earlier for earlier, later in zip(sums, sums[600:], strict=False))
 
 
-def share_used(moments: Sequence[float], begin: float, end: float) -> float:
+def share_used(moments: Sequence[float], begin: float, end: float, limit: int = LIMIT) -> float:
     """The part of the limit that was used between two moments."""
-    return sum(begin <= moment < end for moment in moments) / (LIMIT * (end - begin) / 60.0)
+    return sum(begin <= moment < end for moment in moments) / (limit * (end - begin) / 60.0)
 
 
-def report(title: str, moments: Sequence[float], seconds: float) -> tuple[int, int, float]:
+def report(
+    title: str, moments: Sequence[float], seconds: float, limit: int = LIMIT
+) -> tuple[int, int, float]:
     """The figures of one run, printed."""
     sliding, aligned = most_in_a_sliding_minute(moments), most_in_an_aligned_minute(moments)
-    used = share_used(moments, moments[0], moments[0] + seconds)
+    used = share_used(moments, moments[0], moments[0] + seconds, limit)
     print(
         f"\n{title}: {len(moments)} requests in {seconds:.0f} s, {used:.2%} of the limit;"
         f" most in a sliding minute {sliding}, in an aligned one {aligned}"
@@ -112,13 +114,14 @@ def report(title: str, moments: Sequence[float], seconds: float) -> tuple[int, i
     return sliding, aligned, used
 
 
-def test_ten_saturated_minutes_keep_the_limit_in_every_window_and_use_it_up() -> None:
-    limits = RateLimits()
-    moments = drive(Meter(limits.writes, limits.capacity("write")), 600.0, seed=1)
-    sliding, aligned, used = report("default burst", moments, 600.0)
-    steady = share_used(moments, START + 60.0, START + 600.0)
+@pytest.mark.parametrize(("limit", "seconds"), [(6_000, 600.0), (LIMIT, 130.0)])
+def test_saturated_minutes_keep_the_limit_in_every_window_and_use_it_up(limit: int, seconds: float) -> None:
+    limits = RateLimits(writes=limit)
+    moments = drive(Meter(limits.writes, limits.capacity("write")), seconds, seed=1)
+    sliding, aligned, used = report("default burst", moments, seconds, limit)
+    steady = share_used(moments, START + 60.0, START + seconds, limit)
     print(f"after the first minute: {steady:.2%}")
-    assert max(sliding, aligned) <= LIMIT
+    assert max(sliding, aligned) <= limit
     assert min(used, steady) >= 0.995
 
 
@@ -137,10 +140,11 @@ def test_an_idle_key_sends_a_minutes_worth_at_once_when_asked_to() -> None:
     assert len(moments) == LIMIT
 
 
-def test_two_saturated_minutes_of_callers_in_line_keep_the_limit_and_use_it_up() -> None:
-    limits = RateLimits()
+@pytest.mark.parametrize(("limit", "seconds"), [(6_000, 150.0), (LIMIT, 15.0)])
+def test_saturated_callers_in_line_keep_the_limit_and_use_it_up(limit: int, seconds: float) -> None:
+    limits = RateLimits(writes=limit)
     gate = Gate(Meter(limits.writes, limits.capacity("write")))
-    moments = run_simulated(drive_gate(gate, 120.0, seed=2))
-    sliding, aligned, used = report("callers at a gate", moments, 120.0)
-    assert max(sliding, aligned) <= LIMIT
+    moments = run_simulated(drive_gate(gate, seconds, seed=2))
+    sliding, aligned, used = report("callers at a gate", moments, seconds, limit)
+    assert max(sliding, aligned) <= limit
     assert used >= 0.99
