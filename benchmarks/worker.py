@@ -16,6 +16,7 @@ import pstats
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def serve(answer: Callable[..., Mapping[str, Any]]) -> None:
     for line in sys.stdin:
         question = json.loads(line)
         if question.pop("profile", False):
-            found: Mapping[str, Any] = {"profile": profiled(lambda asked=question: answer(**asked))}
+            found: Mapping[str, Any] = {"profile": profiled(partial(answer, **question))}
         else:
             found = answer(**question)
         print(json.dumps(found), file=told, flush=True)

@@ -1,0 +1,121 @@
+"""The paths every call goes through, each done so many times, under valgrind (`benchmarks.instructions`).
+
+Time stands but for a tenth of a millisecond a look, chance is a constant, the network is a stub: two runs do
+the same. Outside valgrind it shows microseconds of CPU instead, and suits a profiler.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from benchmarks import inside
+from benchmarks.bodies import ARGUMENTS, KEY, UNPACED
+from benchmarks.counting import Counter
+from payments_async import AsyncPayments, _operations
+from payments_async._calls import writing
+from payments_async._runtime import Timer
+from payments_sync import Payments
+
+Path = Callable[[], object]
+WARM = 60
+"""Rounds before anything is counted: CPython 3.11 specialises code while it runs."""
+
+
+class Standing:
+    """A runtime in which every look at the clock is a tenth of a millisecond after the last."""
+
+    def __init__(self) -> None:
+        self._looks = 0
+
+    def monotonic(self) -> float:
+        """Seconds."""
+        self._looks += 1
+        return self._looks * 1e-4
+
+    def now(self) -> datetime:
+        """Always the same day."""
+        return inside.now()
+
+    def random(self) -> float:
+        """No chance."""
+        return 0.5
+
+    def token(self, size: int) -> bytes:
+        """The same bytes."""
+        return bytes(size)
+
+    async def sleep(self, seconds: float) -> None:
+        """Nobody waits here."""
+        raise AssertionError("a hot path waits for nothing")
+
+    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
+        """Nobody waits here."""
+        raise AssertionError("a hot path starts no timer")
+
+
+def done(coroutine: Coroutine[Any, Any, Any]) -> object:
+    """Run what never has to wait, without a loop."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stopped:
+        return stopped.value
+    raise AssertionError("a hot path waited")
+
+
+def paths() -> dict[str, tuple[Path, int]]:
+    """Each path, and how often it is done."""
+    client = AsyncPayments(
+        KEY, base_url=inside.URL, transport=inside.Stub(inside.CREATED), limits=UNPACED, runtime=Standing()
+    )
+    blocking = Payments(
+        KEY, base_url=inside.URL, transport=inside.Stub(inside.CREATED), limits=UNPACED, runtime=Standing()
+    )
+    call = writing(client.payouts.prepare(**ARGUMENTS), {}, operation=_operations.PAYOUTS_CREATE)
+    gate, clock = inside.gate(), Standing().monotonic
+
+    def through_gate() -> None:
+        gate.leave(gate.try_enter(clock()), clock())
+
+    return {
+        "prepare": (lambda: client.payouts.prepare(**ARGUMENTS), 300),
+        "read_answer": (lambda: inside.read(call, inside.CREATED), 300),
+        "decode_one": (lambda: inside.read(inside.READ_ONE, inside.ONE), 300),
+        "decode_page": (lambda: inside.read(inside.READ_PAGE, inside.PAGE), 10),
+        "gate": (through_gate, 1_000),
+        "create": (lambda: done(client.payouts.create(**ARGUMENTS)), 300),
+        "blocking_create": (lambda: blocking.payouts.create(**ARGUMENTS), 300),
+    }
+
+
+def repeated(path: Path, times: int) -> None:
+    """A path, so many times."""
+    for _ in range(times):
+        path()
+
+
+def main(wanted: list[str]) -> None:
+    """Count the wanted paths, or all."""
+    counter = Counter()
+    for name, (path, times) in paths().items():
+        if wanted and name not in wanted:
+            continue
+        repeated(path, min(WARM, times * 2))
+        gc.collect()
+        gc.freeze()  # so that a collection in the middle looks at what the path made, and not at all modules
+        if counter.present:
+            counter.count(name, times, partial(repeated, path, times))
+        else:
+            started = time.process_time()
+            repeated(path, times)
+            print(f"{name:16} {(time.process_time() - started) / times * 1e6:8.2f} µs")
+
+
+if __name__ == "__main__":
+    inside.check()
+    main(sys.argv[1:])
