@@ -65,32 +65,46 @@ async def shows(visitor: Visitor, text: str) -> None:
 # --- how it looks -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("scheme", "width"), [("light", 1440), ("dark", 320), ("dark", 1440), ("light", 320)]
-)
-async def test_every_page_fits_its_window_and_is_accessible(
-    busy: Sandbox, visit: Visit, scheme: str, width: int
-) -> None:
+LOOKS = (("light", 1440), ("dark", 1440), ("light", 320), ("dark", 320))
+JUDGED = (("light", 1440), ("dark", 320))
+
+
+async def violations(visitor: Visitor) -> list[tuple[str, str]]:
+    """What axe finds on the page, by rule and first element; what it finds in order is not listed."""
     axe = pytest.importorskip("axe_playwright_python.async_playwright").Axe()
-    visitor = await visit(width=width, height=900, scheme=scheme)
-    paths = [*(name for name, _ in NAV), f"requests/{request_of(busy, 'payout-lost')}"]
+    found = await axe.run(visitor.page, options={"resultTypes": ["violations"]})
+    return [(one["id"], one["nodes"][0]["html"]) for one in found.response["violations"]]
+
+
+@pytest.mark.parametrize("part", [0, 1, 2], ids=["first", "second", "third"])
+async def test_every_page_fits_its_window_and_is_accessible(busy: Sandbox, visit: Visit, part: int) -> None:
+    visitor = await visit(height=900)
     with Sandbox(clock=VirtualClock.frozen()) as unused:
-        for path in (None, *paths):  # the unused one first: it may end once nobody listens
-            await look(visitor, unused if path is None else busy, path or "")
-            name = "empty" if path is None else path.partition("/")[0] or "overview"
-            await visitor.picture(f"inspector-{name}-{scheme}-{width}")
-            wide = await visitor.measure("document.documentElement.scrollWidth")
-            assert wide <= width, f"{name} is {wide} px wide"
-            if (scheme, width) in (("light", 1440), ("dark", 320)):
-                found = (await axe.run(visitor.page)).response["violations"]
-                assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], name
+        places = [(unused, "", "empty"), (busy, f"requests/{request_of(busy, 'payout-lost')}", "requests")]
+        places += [(busy, path, path or "overview") for path, _ in NAV]
+        for sandbox, path, name in places[part::3]:
+            await look(visitor, sandbox, path)
+            for scheme, width in LOOKS:
+                await visitor.looks(scheme, width)
+                await visitor.picture(f"inspector-{name}-{scheme}-{width}")
+                wide = await visitor.measure("document.documentElement.scrollWidth")
+                assert wide <= width, f"{name} is {wide} px wide"
+                if (scheme, width) in JUDGED:
+                    assert await violations(visitor) == [], name
 
 
 async def test_every_page_can_be_read_without_script(busy: Sandbox, visit: Visit) -> None:
     visitor = await visit(java_script=False)
     for path, _ in NAV:
         await visitor.open(f"{busy.origin}/_sandbox/{path}")
-        assert await visitor.page.locator("button:visible, input:visible, select:visible").count() == 0
+        useless = visitor.page.locator(":not([role=search] *):is(button, input, select):visible")
+        assert await useless.count() == 0
+    await visitor.open(f"{busy.origin}/_sandbox/")
+    await visitor.page.get_by_role("searchbox").fill("no-funds")
+    await visitor.press("Find")
+    lines = await visitor.page.locator(".log li").all_inner_texts()
+    assert lines
+    assert all("no-funds" in line for line in lines)
     await visitor.open(f"{busy.origin}/_sandbox/requests/{request_of(busy, 'payout-lost')}")
     await visitor.press("Show account data")
     await shows(visitor, "Account data is shown")
@@ -128,6 +142,23 @@ async def test_the_overview_is_live_and_can_be_paused(sandbox: Sandbox, api: Api
     await shows(visitor, "/v1/payment/intents")
     await visitor.press("Reset")
     await shows(visitor, "Nothing has happened yet")
+
+
+async def test_two_thousand_entries_cost_few_looks(sandbox: Sandbox, api: Api, visit: Visit) -> None:
+    api.payout(reference="first")
+    visitor = await visit(width=1440)
+    await look(visitor, sandbox)
+    looks: list[str] = []
+    visitor.page.on("request", lambda asked: looks.append(asked.url) if "/api/" not in asked.url else None)
+    began = await visitor.measure("performance.now()")
+    for _ in range(100):
+        for _ in range(20):
+            api.get("/payouts")
+        await visitor.measure("0")  # the page answers meanwhile
+    api.payout(reference="last")
+    await shows(visitor, "last")
+    seconds = (await visitor.measure("performance.now()") - began) / 1000
+    assert 1 <= len(looks) <= 2 * seconds + 2
 
 
 async def test_a_fresh_board_keeps_the_focus_where_it_was(sandbox: Sandbox, api: Api, visit: Visit) -> None:
@@ -187,20 +218,18 @@ async def test_a_request_is_copied_as_code_and_sent_again(busy: Sandbox, visit: 
     assert len(busy.books.payouts(reference="lost")) == 1
 
 
-@pytest.mark.parametrize(("button", "status"), [("Complete", "completed"), ("Fail", "failed")])
-async def test_a_payout_is_ended_by_a_button(
-    sandbox: Sandbox, api: Api, visit: Visit, button: str, status: str
-) -> None:
-    api.payout(reference="r-1")
+async def test_payouts_are_ended_by_buttons(sandbox: Sandbox, api: Api, visit: Visit) -> None:
     visitor = await visit(width=1440)
-    await look(visitor, sandbox, "payouts")
-    await visitor.press("Hang")
-    await hears(visitor, "Done.")
-    sandbox.advance(100)
-    assert sandbox.books.payouts()[0].status == "processing"
-    await visitor.press(button)
-    await visitor.page.get_by_role("region", name=status).get_by_text("r-1").wait_for()
-    assert sandbox.books.payouts()[0].status == status
+    for button, status in (("Complete", "completed"), ("Fail", "failed")):
+        api.payout(reference=f"to-{status}")
+        await look(visitor, sandbox, "payouts")
+        await visitor.press("Hang")
+        await hears(visitor, "Done.")
+        sandbox.advance(100)
+        assert sandbox.books.payouts()[-1].status == "processing"
+        await visitor.press(button)
+        await visitor.page.get_by_role("region", name=status).get_by_text(f"to-{status}").wait_for()
+        assert sandbox.books.payouts()[-1].status == status
 
 
 async def test_a_payment_is_declined_paid_and_refunded_by_buttons(
@@ -224,14 +253,25 @@ async def test_a_payment_is_declined_paid_and_refunded_by_buttons(
     assert "/checkout/" in visitor.page.url
 
 
-@pytest.mark.parametrize(("button", "status"), [("Approve", "completed"), ("Decline", "failed")])
-async def test_the_phone_answers(sandbox: Sandbox, api: Api, visit: Visit, button: str, status: str) -> None:
-    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:approve_on_phone"}})
+async def test_the_phone_answers(sandbox: Sandbox, api: Api, visit: Visit) -> None:
     visitor = await visit()
-    await look(visitor, sandbox, "phone")
-    await visitor.press(button)
-    await shows(visitor, "No messages")
-    assert sandbox.books.payments()[0].status == status
+    for button, status in (("Approve", "completed"), ("Decline", "failed")):
+        api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:approve_on_phone"}})
+        await look(visitor, sandbox, "phone")
+        await visitor.press(button)
+        await shows(visitor, "No messages")
+        assert sandbox.books.payments()[-1].status == status
+
+
+async def test_a_payment_leads_to_its_payers_phone(sandbox: Sandbox, api: Api, visit: Visit) -> None:
+    visitor = await visit()
+    for path, name in (("payments", "Payer's phone"), ("phone", "Open this phone")):
+        api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:approve_on_phone"}})
+        await look(visitor, sandbox, path)
+        await visitor.press(name)
+        await visitor.press("Approve")
+        await visitor.page.get_by_role("heading", level=1, name="Nothing to confirm").wait_for()
+        assert sandbox.books.payments()[-1].status == "completed"
 
 
 async def test_a_fault_is_added_by_words_and_removed(sandbox: Sandbox, api: Api, visit: Visit) -> None:

@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import attrs
 
-if TYPE_CHECKING:
-    from playwright.async_api import Browser, Page, Route
+from tests.browser.tabs import PATIENCE, Tabs
 
-SHOP = "http://127.0.0.1:9/thanks?order=7"
-"""A merchant's page; answered by the visitor's own browser."""
+if TYPE_CHECKING:
+    from playwright.async_api import ConsoleMessage, Page, Request
+
+SHOP = "http://shop.test/thanks?order=7"
+"""A merchant's page; the browser knows where on this machine it is (`conftest`)."""
+
+HOSTS = ("127.0.0.1", "shop.test")
 
 OUTPUT = Path(__file__).parents[2] / "test-output" / "browser"
-PATIENCE = 30_000
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, slots=False)  # without slots: playwright notes its listeners in their object
 class Visitor:
     """A payer. `strayed` holds requests off this machine, `errors` what the console complained of."""
 
     page: Page
+    others: Visitors = attrs.field(repr=False)
     java_script: bool = True
+    alone: bool = False
     strayed: list[str] = attrs.field(factory=list)
     errors: list[str] = attrs.field(factory=list)
+
+    def asked(self, request: Request) -> None:
+        address = urlsplit(request.url)
+        if address.scheme in ("http", "https", "ws", "wss") and address.hostname not in HOSTS:
+            self.strayed.append(request.url)
+
+    def heard(self, said: ConsoleMessage) -> None:
+        if said.type == "error":
+            self.errors.append(said.text)
+
+    def failed(self, error: Exception) -> None:
+        self.errors.append(str(error))
 
     async def open(self, address: str) -> None:
         await self.page.goto(address)
@@ -64,7 +79,13 @@ class Visitor:
 
     async def elsewhere(self) -> Visitor:
         """Another tab of the same browser."""
-        return await _watch(await self.page.context.new_page(), self.java_script)
+        size = self.page.viewport_size or {}
+        return await self.others.arrive(java_script=self.java_script, alone=self.alone, **size)
+
+    async def looks(self, scheme: str, width: int, height: int = 900) -> None:
+        """From here on as somebody with this colour scheme and window."""
+        await self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # "light" or "dark"
+        await self.page.set_viewport_size({"width": width, "height": height})
 
     async def measure(self, script: str) -> Any:
         return await self.page.evaluate(script)
@@ -75,35 +96,45 @@ class Visitor:
         await self.page.screenshot(path=OUTPUT / f"{name}.png", full_page=True)
 
 
-async def _watch(page: Page, java_script: bool) -> Visitor:
-    visitor = Visitor(page, java_script)
+@attrs.define(eq=False)
+class Visitors:
+    """Who comes during one test."""
 
-    async def pass_on(route: Route) -> None:
-        address = urlsplit(route.request.url)
-        if address.netloc == urlsplit(SHOP).netloc:
-            html = "<!doctype html><html lang=en><title>Shop</title><h1>Thanks</h1>"
-            await route.fulfill(content_type="text/html", body=html)
-        elif address.hostname == "127.0.0.1":
-            await route.continue_()
-        else:
-            visitor.strayed.append(route.request.url)
-            await route.abort()
+    tabs: Tabs
+    all: list[Visitor] = attrs.field(factory=list)
 
-    await page.route("**/*", pass_on)
-    page.on("console", lambda said: visitor.errors.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: visitor.errors.append(str(error)))
-    return visitor
+    async def arrive(
+        self,
+        *,
+        width: int = 390,
+        height: int = 844,
+        java_script: bool = True,
+        scheme: str = "light",
+        alone: bool = False,
+    ) -> Visitor:
+        """A visitor; `alone` gives him a browser profile that ends with him."""
+        page = (
+            await (await self.tabs.profile(java_script)).new_page()
+            if alone
+            else await self.tabs.take(java_script)
+        )
+        visitor = Visitor(page, self, java_script, alone)
+        self.all.append(visitor)
+        page.on("request", visitor.asked)
+        page.on("console", visitor.heard)
+        page.on("pageerror", visitor.failed)
+        await visitor.looks(scheme, width, height)
+        return visitor
 
-
-@asynccontextmanager
-async def visiting(
-    browser: Browser, *, width: int = 390, height: int = 844, java_script: bool = True, scheme: str = "light"
-) -> AsyncIterator[Visitor]:
-    """A visitor with a fresh browser profile, until the block ends."""
-    options: dict[str, Any] = {"java_script_enabled": java_script, "color_scheme": scheme}
-    context = await browser.new_context(viewport={"width": width, "height": height}, **options)
-    context.set_default_timeout(PATIENCE)
-    try:
-        yield await _watch(await context.new_page(), java_script)
-    finally:
-        await context.close()
+    async def leave(self) -> None:
+        """All go; none of them may have seen an error on the console, or have asked another host."""
+        for visitor in self.all:
+            visitor.page.remove_listener("request", visitor.asked)
+            visitor.page.remove_listener("console", visitor.heard)
+            visitor.page.remove_listener("pageerror", visitor.failed)
+            if visitor.alone:
+                await visitor.page.context.close()
+            else:
+                await self.tabs.put_back(visitor.page, visitor.java_script)
+        assert [visitor.strayed for visitor in self.all if visitor.strayed] == []
+        assert [visitor.errors for visitor in self.all if visitor.errors] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -12,9 +13,11 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payments_async.sandbox import Profile, Sandbox, VirtualClock
+from payments_async.sandbox import Profile, Sandbox, inspector
 from payments_async.sandbox._control import find_payment
+from payments_async.sandbox._journal import Tried
 from payments_async.sandbox._profiles import PROFILES
+from payments_async.sandbox._scenarios import ACTION_TYPES
 from payments_async.sandbox.inspector._pages import NAV
 from payments_async.sandbox.inspector.assumptions import assumptions
 from tests.sandbox.api import INTENT, PAYOUT, TRIED, Api
@@ -79,35 +82,6 @@ def test_the_first_page_of_an_unused_sandbox_teaches(sandbox: Sandbox) -> None:
         assert f'data-copy="#{name}"' in html
     assert sandbox.api_key in html
     assert "http://sandbox.test/v1" in html
-
-
-def lesson(html: str, name: str) -> str:
-    found = re.search(rf'id="{name}">(.*?)</pre>', html, re.DOTALL)
-    assert found is not None
-    assert "&" not in found[1].replace("&#34;", "").replace("&gt;", "").replace("&#39;", "")
-    return found[1].replace("&#34;", '"').replace("&gt;", ">").replace("&#39;", "'")
-
-
-@pytest.mark.parametrize("name", ["way-async", "way-sync"])
-def test_the_first_programs_run_as_they_are_copied(name: str, tmp_path: Path) -> None:
-    with Sandbox(clock=VirtualClock(speed=1000)) as sandbox:
-        program = tmp_path / "first.py"
-        address = sandbox.origin.removeprefix("http://")
-        html = sandbox.handle("GET", "/_sandbox/", {"Host": address}).body.decode()
-        program.write_text(lesson(html, name))
-        done = subprocess.run(
-            [sys.executable, program], capture_output=True, text=True, timeout=50, cwd=Path.cwd(), check=False
-        )
-        assert (done.stderr, done.stdout.split()[1]) == ("", "completed")
-        assert len(sandbox.books.payouts()) == 1
-
-
-def test_the_first_command_is_a_request_that_pays(sandbox: Sandbox) -> None:
-    command = lesson(page(sandbox), "way-curl")
-    headers = dict(re.findall(r'-H "([^:]+): ([^"]+)"', command))
-    found = re.search(r"-d '(.*)'", command, re.DOTALL)
-    assert found is not None
-    assert sandbox.handle("POST", "/v1/payouts", headers, found[1].encode()).status == 201
 
 
 # --- with something to show ---------------------------------------------------------------------
@@ -219,6 +193,57 @@ def test_the_phone_shows_codes_and_approvals_of_open_payments(sandbox: Sandbox, 
     assert code[0] in theirs
 
 
+@pytest.mark.parametrize("kind", ACTION_TYPES)
+def test_an_attempt_leads_to_where_its_payer_acts(sandbox: Sandbox, api: Api, kind: str) -> None:
+    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": f"action:{kind}"}})
+    shown = page(sandbox, "payments")
+    found = re.search(r'href="(/actions/[^"]+)">([^<]+)<', shown)
+    assert (found is None) == (kind == "none")
+    if found is not None:
+        assert found[2] in ("Payer&#39;s phone", "Payer&#39;s bank", "Card provider")
+        assert sandbox.handle("GET", found[1]).status == 200
+    on_phone = kind in ("approve_on_phone", "collect_otp", "scan_qr_code")
+    assert (">Open this phone<" in page(sandbox, "phone")) == on_phone
+
+
+def test_the_phone_shows_the_code_of_an_intent_of_the_api(sandbox: Sandbox, api: Api) -> None:
+    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:collect_otp"}})
+    shown = page(sandbox, "phone")
+    code, phone = re.search(r"\d{6}(?=</strong>)", shown), re.search(r"/actions/[^\"]+/phone", shown)
+    assert code is not None
+    assert phone is not None
+    assert code[0] in sandbox.handle("GET", phone[0]).body.decode()
+    assert f"payments?id={sandbox.books.payments()[0].id}" in shown
+
+
+def test_one_record_can_be_shown_alone(sandbox: Sandbox, api: Api) -> None:
+    for number in range(2):
+        api.payout(reference=f"r-{number}")
+        api.post("/payment/intents", INTENT)
+    payout, payment = sandbox.books.payouts()[0], sandbox.books.payments()[0]
+    shown = text_of(page(sandbox, f"payouts?id={payout.id}"))
+    assert "One of 2. Show all payouts" in shown
+    assert "r-0" in shown
+    assert "r-1" not in shown
+    html = page(sandbox, f"payments?id={payment.id}")
+    assert html.count("<article") == 1
+    assert payment.id in html
+    assert "no payout" in text_of(page(sandbox, "payouts?id=po_1", 404))
+    assert "no payment" in text_of(page(sandbox, "payments?id=pi_1", 404))
+
+
+def test_payouts_of_all_keys_are_shown_newest_first(sandbox: Sandbox, api: Api) -> None:
+    other = Api(sandbox, sandbox.new_key())
+    for number in range(4):
+        (api, other)[number % 2].payout(reference=f"r-{number}")
+        sandbox.advance(1)
+    sandbox.advance(10)
+    shown = text_of(page(sandbox, "payouts"))
+    assert [shown.index(f"r-{number}") for number in (3, 2, 1, 0)] == sorted(
+        shown.index(f"r-{number}") for number in range(4)
+    )
+
+
 def test_faults_show_what_remains(sandbox: Sandbox, api: Api) -> None:
     sandbox.on("payouts.create", reference="r-1").respond("http:503", times=3)
     api.payout(reference="r-1")
@@ -234,6 +259,15 @@ def test_webhooks_show_their_tries_and_on_request_what_they_say(sandbox: Sandbox
     opened = page(sandbox, "webhooks?open=wh_00000001")
     assert "secret" not in opened
     assert "22990000000" not in opened
+    assert '"event": "payout.created"' in text_of(opened)
+
+
+def test_a_webhook_that_is_opened_is_shown_however_old(sandbox: Sandbox, api: Api) -> None:
+    for number in range(40):
+        api.payout(reference=f"r-{number}", webhook_url="http://127.0.0.1:9/hook")
+    assert "wh_00000001" not in page(sandbox, "webhooks")
+    opened = page(sandbox, "webhooks?open=wh_00000001")
+    assert 'id="wh_00000001"' in opened
     assert '"event": "payout.created"' in text_of(opened)
 
 
@@ -254,6 +288,41 @@ def test_the_advisor_shows_each_finding_with_its_requests(sandbox: Sandbox, api:
     assert "without an idempotency key" in html
     for request in sandbox.requests:
         assert f"/_sandbox/requests/{request.request_id}" in html
+
+
+def test_the_advisor_tells_a_mistake_once_with_every_case_and_its_webhooks(
+    sandbox: Sandbox, api: Api
+) -> None:
+    for number in range(9):
+        payout = api.payout(reference=f"r-{number}", idempotency_key=f"key-{number:05d}").data["id"]
+        event = Tried(sandbox.clock.now(), f"wh_{number}", payout, "payout.completed", 204, None)
+        sandbox.journal.add(event)
+    sandbox.advance(61)
+    api.get("/utils/status/payment/method/m/BJ")
+    html = page(sandbox, "advisor")
+    assert html.count("Deliveries are not signed") == 1
+    assert "9 times" in html
+    assert "and 3 more like these" in html
+    assert "/_sandbox/webhooks?open=wh_0#wh_0" in html
+
+
+def test_pages_stay_as_they_were_when_their_files_change(tmp_path: Path) -> None:
+    root = Path(inspector.__file__).parents[2]
+    shutil.copytree(root, tmp_path / root.name, ignore=shutil.ignore_patterns("__pycache__"))
+    code = (
+        "import pathlib; from payments_async.sandbox import Sandbox, inspector; sandbox = Sandbox()\n"
+        "read = lambda path: sandbox.handle('GET', '/_sandbox/' + path).status\n"
+        "assert read('') == 200\n"
+        "home = pathlib.Path(inspector.__file__).parent\n"
+        "assert home.is_relative_to(pathlib.Path.cwd()), home\n"
+        "files = [*home.glob('templates/*'), *home.glob('assets/*')]\n"
+        "[file.write_text('{{ of.another.version }}') for file in files]\n"
+        "print(len(files), {read(path) for path in ('', 'payouts', 'limits', 'assets/inspector.js')})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert done.stdout.split(maxsplit=1)[1] == "{200}\n"
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))

@@ -7,7 +7,7 @@ fractions as `Decimal`.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from pprint import pformat
 from urllib.parse import parse_qsl
@@ -18,7 +18,8 @@ from .._journal import Exchange
 from .._json import JsonObject, decode, encode
 from .._masking import HIDDEN, mask
 from .._operations import PREFIX, find_operation
-from .._values import LoggedRequest, Refused
+from .._schemas import CHECKOUT, INTENT, PAYOUT
+from .._values import Refused
 
 _QUERY = {
     "per_page": "page_size",
@@ -26,9 +27,25 @@ _QUERY = {
     "created_at[lte]": "created_on_or_before",
 }
 _SENT_ALONG = ("x-idempotency-key", "x-sandbox-scenario", "content-type")
-_CREATIONS = frozenset({"checkouts.create", "payment_intents.create", "payouts.create"})
-_LISTS = frozenset({"payment_intents.list", "payouts.list"})
+_CREATIONS: Mapping[str, Collection[str]] = {
+    "checkouts.create": CHECKOUT,
+    "payment_intents.create": INTENT,
+    "payouts.create": PAYOUT,
+}
+"""The members that each creation has arguments for."""
+
+_FILTERS = ("status", "customer_id", "cursor", *_QUERY)
+_LISTS: Mapping[str, Collection[str]] = {
+    "payment_intents.list": (*_FILTERS, "channel"),
+    "payouts.list": (*_FILTERS, "method", "currency"),
+}
+"""The query names that each list has arguments for."""
+
+_UNREADABLE = frozenset({400, 422})
+"""What the service could not take, the SDK's own calls refuse before anything is sent."""
+
 _WIDTH = 96
+_OTHER_BODY = "# Its body was no JSON object, which the SDK does not send; curl does.\n"
 _NOTE = "# Account data is masked; ?reveal=1 gives it as it is.\n"
 
 
@@ -72,16 +89,17 @@ def curl_code(exchange: Exchange, origin: str) -> str:
 def sdk_code(exchange: Exchange, origin: str, kind: str) -> str:
     """The request as a call of the SDK; the key is read from `PAYMENTS_API_KEY`."""
     call = _call(exchange)
+    note = "" if _body(exchange) is not None else _OTHER_BODY
     base_url = f'"{origin}{PREFIX}"'
     exact = "from decimal import Decimal\n\n" if "Decimal(" in call else ""
     if kind == "sync":
         return (
-            f"{exact}from payments_sync import Payments\n\n"
+            f"{note}{exact}from payments_sync import Payments\n\n"
             f"with Payments(base_url={base_url}) as client:  # the key: PAYMENTS_API_KEY\n"
             f"    found = {_indented(call, 4)}\n    print(found)\n"
         )
     return (
-        "import asyncio\n" + (exact or "\n") + "from payments_async import AsyncPayments\n\n\n"
+        note + "import asyncio\n" + (exact or "\n") + "from payments_async import AsyncPayments\n\n\n"
         "async def main() -> None:\n"
         f"    async with AsyncPayments(base_url={base_url}) as client:  # the key: PAYMENTS_API_KEY\n"
         f"        found = await {_indented(call, 8)}\n        print(found)\n\n\n"
@@ -98,13 +116,14 @@ def _call(exchange: Exchange) -> str:
     if found is None:
         return _generic(exchange, path, filters)
     operation, values = found
+    named, known = (_body(exchange) or {}, _CREATIONS) if operation.creates else (filters, _LISTS)
+    if log.status in _UNREADABLE or not set(named) <= set(known.get(operation.name, named)):
+        return _generic(exchange, path, filters)
     if operation.name in _CREATIONS:
         return _written(f"client.{operation.name}", _creation(exchange))
     if operation.name in _LISTS:
-        named = {_QUERY.get(name, name): value for name, value in filters.items()}
-        if all(name.isidentifier() for name in named):
-            return _written(f"client.{operation.name}", named | _page_size(named))
-        return _generic(exchange, path, filters)
+        renamed: JsonObject = {_QUERY.get(name, name): value for name, value in filters.items()}
+        return _written(f"client.{operation.name}", renamed | _page_size(renamed))
     return f"client.{operation.name}({', '.join(repr(value) for value in values.values())})"
 
 
@@ -115,32 +134,37 @@ def _page_size(named: Mapping[str, object]) -> JsonObject:
 
 def _creation(exchange: Exchange) -> JsonObject:
     """Keyword arguments: the body's members, with the idempotency key of the request."""
-    arguments = _body(exchange)
+    arguments = _body(exchange) or {}
     if isinstance(arguments.get("amount"), Decimal):
         arguments["amount"] = str(arguments["amount"])
-    known = {name: value for name, value in arguments.items() if name.isidentifier()}
-    if exchange.log.idempotency_key is not None:
-        known["idempotency_key"] = exchange.log.idempotency_key
-    return known
+    return arguments | _key(exchange)
+
+
+def _key(exchange: Exchange) -> JsonObject:
+    key = exchange.log.idempotency_key
+    return {} if key is None else {"idempotency_key": key}
 
 
 def _generic(exchange: Exchange, path: str, filters: Mapping[str, str]) -> str:
     arguments: JsonObject = {}
     if filters:
         arguments["params"] = dict(filters)
-    if exchange.body:
-        arguments["json"] = _body(exchange)
-    log: LoggedRequest = exchange.log
+    if body := _body(exchange):
+        arguments["json"] = body
+    log = exchange.log
+    if log.method != "GET":
+        arguments |= _key(exchange)
     head = f"client.request({log.method!r}, {path.removeprefix(PREFIX)!r}"
     return _written(head, arguments, opened=True)
 
 
-def _body(exchange: Exchange) -> JsonObject:
+def _body(exchange: Exchange) -> JsonObject | None:
+    """The body's members; None when it is no JSON object."""
     try:
         value = decode(exchange.body or b"{}")
     except Refused:
-        return {}
-    return value if isinstance(value, dict) else {}
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _written(function: str, arguments: Mapping[str, object], *, opened: bool = False) -> str:

@@ -33,11 +33,12 @@ _WEBHOOKS = 30
 _ATTEMPTS = 6
 _STEPS = ("processing", "action_required", "completed", "failed", "expired")
 _ON_PHONE = ("approve_on_phone", "collect_otp", "scan_qr_code")
+_BANK = "Payer's bank"
 _PLACES = {
     **dict.fromkeys(_ON_PHONE, ("phone", "Payer's phone")),
-    **dict.fromkeys(
-        ("redirect_to_url", "embed_iframe", "display_payment_instructions"), ("bank", "Payer's bank")
-    ),
+    "redirect_to_url": ("bank", _BANK),
+    "embed_iframe": ("frame", _BANK),
+    "display_payment_instructions": ("bank", _BANK),
     "complete_with_sdk": ("provider", "Card provider"),
 }
 """Where the payer acts, and what the link there says."""
