@@ -10,7 +10,7 @@ CAMPAIGNS = (
     ("pacing", "60"),
     ("pacing", "600"),
     ("waits", "10000"),
-    ("webhooks", "1000000"),
+    ("sandbox_promises", "1000000"),
     ("kills", "20000", "50"),
     ("deletions", "2000", "10"),
     ("two_ledgers", "2000", "10"),
