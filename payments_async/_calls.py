@@ -8,13 +8,14 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 import attrs
 
 from . import _codec, _gaps, _idempotency, _operations, _rules, _validation
+from ._auth import Key
 from ._operations import Limit, Operation
 from .errors import InvalidRequest, UnprocessableError
 from .models._record import masked
@@ -95,18 +96,12 @@ def writing(
     priority: Priority = "interactive",
 ) -> Call:
     """A write that was prepared. Raises InvalidRequest for unusable options."""
+    path, headers, limit = prepared.path, prepared.headers, limit or operation.limit
+    if not options:
+        return Call(operation, path, limit, headers, record, prepared, priority=priority)
     if faults := _number_problems(options):
         raise InvalidRequest(faults, operation=operation.name)
-    return Call(
-        operation,
-        prepared.path,
-        limit or operation.limit,
-        prepared.headers,
-        record,
-        prepared,
-        priority=priority,
-        **sending(options),
-    )
+    return Call(operation, path, limit, headers, record, prepared, priority=priority, **sending(options))
 
 
 def with_params(
@@ -134,15 +129,21 @@ WRITE_OPTIONS = READ_OPTIONS | {"idempotency_key", "extra_body"}
 PREPARE_OPTIONS = WRITE_OPTIONS - SEND_OPTIONS
 
 
-def split(arguments: Mapping[str, Any], options: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split(
+    arguments: Mapping[str, Any], options: frozenset[str]
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Keyword arguments as (a request's own, options)."""
+    if options.isdisjoint(arguments):
+        return arguments, {}
     own = {name: value for name, value in arguments.items() if name not in options}
     return own, {name: value for name, value in arguments.items() if name in options}
 
 
-def refuse_unknown(arguments: Mapping[str, Any], known: Iterable[str], method: str) -> None:
+def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: str) -> None:
     """Raise TypeError for a keyword argument that the method does not take, with the nearest it does."""
-    for name in arguments.keys() - set(known):
+    if known.issuperset(arguments):
+        return
+    for name in arguments.keys() - known:
         near = difflib.get_close_matches(name, sorted(known), 1)
         told = f"{method}() got an unexpected keyword argument {name!r}"
         raise TypeError(f"{told}; did you mean {near[0]!r}?" if near else told)
@@ -153,47 +154,50 @@ def sending(options: Mapping[str, Any]) -> Any:
     return {name: options.get(name) for name in SEND_OPTIONS}
 
 
-@attrs.frozen
-class Origin:
-    """What a prepared request is bound to, and when it was made."""
-
-    base_url: str
-    environment: str
-    key_fingerprint: str
-    now: datetime
-
-
 def prepare(
     operation: Operation[Any],
     request: Params | Mapping[str, Any] | None,
     options: Mapping[str, Any],
-    origin: Origin,
+    *,
+    base_url: str,
+    key: Key,
+    now: datetime,
     make_key: _idempotency.KeyMaker,
     path: str | None = None,
 ) -> PreparedRequest:
-    """The exact bytes and key of a write. Raises InvalidRequest with every fault at once; nothing is sent."""
-    errors = _validation.check(request, now=origin.now) if isinstance(request, Params) else {}
-    key = options.get("idempotency_key")
-    if key is not None and (problem := _idempotency.problem(key)):
-        errors["idempotency_key"] = [problem]
-    extra = options.get("extra_body")
-    if extra is not None and (problem := _rules.json_object(extra)):
-        errors["extra_body"] = [problem]
-    errors |= _option_problems(options)
+    """The exact bytes and idempotency key of a write, bound to an address and a secret key.
+
+    Raises InvalidRequest with every fault at once; nothing is sent.
+    """
+    errors = _validation.check(request, now=now) if isinstance(request, Params) else {}
+    if options:
+        errors |= _write_problems(options)
     if errors:
         raise InvalidRequest(errors, operation=operation.name)
+    extra, query = options.get("extra_body"), options.get("extra_query")
+    path = path or operation.path
     return PreparedRequest(
         operation=operation.name,
-        path=_operations.path_with(path or operation.path, options.get("extra_query") or {}),
+        path=_operations.path_with(path, query) if query else path,
         body=_bytes(operation, request, extra),
-        idempotency_key=key or make_key(),
-        created_at=origin.now,
-        base_url=origin.base_url,
-        environment=origin.environment,
-        key_fingerprint=origin.key_fingerprint,
+        idempotency_key=options.get("idempotency_key") or make_key(),
+        created_at=now,
+        base_url=base_url,
+        environment=key.environment,
+        key_fingerprint=key.fingerprint,
         reference=_reference(operation, request, extra),
         headers=dict(options.get("extra_headers") or {}),
     )
+
+
+def _write_problems(options: Mapping[str, Any]) -> Errors:
+    errors: Errors = {}
+    key, extra = options.get("idempotency_key"), options.get("extra_body")
+    if key is not None and (problem := _idempotency.problem(key)):
+        errors["idempotency_key"] = [problem]
+    if extra is not None and (problem := _rules.json_object(extra)):
+        errors["extra_body"] = [problem]
+    return errors | _option_problems(options)
 
 
 def _reference(

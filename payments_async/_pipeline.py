@@ -17,7 +17,7 @@ from . import _gaps
 from . import _narration as narrate
 from ._answers import Reading, read_answer, read_failure
 from ._auth import Key
-from ._calls import Call, Origin, prepare
+from ._calls import Call, prepare
 from ._flights import make_flight
 from ._gate import Gate, GateTimeout
 from ._idempotency import KeyMaker, UsedKeys
@@ -73,9 +73,16 @@ class Pipeline:
         path: str | None = None,
     ) -> PreparedRequest:
         """A write's bytes and key. Raises InvalidRequest, also for a key used with another body (gap R)."""
-        key = self.settings.key()
-        origin = Origin(self.settings.base_url, key.environment, key.fingerprint, self.runtime.now())
-        prepared = prepare(operation, request, options, origin, self.make_key, path)
+        prepared = prepare(
+            operation,
+            request,
+            options,
+            base_url=self.settings.base_url,
+            key=self.settings.key(),
+            now=self.runtime.now(),
+            make_key=self.make_key,
+            path=path,
+        )
         if options.get("idempotency_key"):
             return self._with_known_key(prepared)
         return prepared

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -16,12 +16,21 @@ from ..models import Page
 from ..params import Params, PreparedRequest
 
 R = TypeVar("R")
+Sending = Coroutine[Any, Any, R]
+"""A call to be awaited at once: no coroutine of our own stands between it and the caller's."""
 
 _MANDATORY: Mapping[type, Mapping[str, None]] = {
     cls: {field.name: None for field in attrs.fields(cls) if field.default is attrs.NOTHING}
     for cls in _validation.RULES
 }
 """Each request's fields without a default, as None: a missing one is a fault, told with the others."""
+_PREPARED: Mapping[type, frozenset[str]] = {
+    cls: _calls.PREPARE_OPTIONS.union(table) for cls, table in _validation.RULES.items()
+}
+_CREATED: Mapping[type, frozenset[str]] = {
+    cls: _calls.WRITE_OPTIONS.union(table) for cls, table in _validation.RULES.items()
+}
+"""The arguments that preparing, and creating, each request takes."""
 
 
 @attrs.frozen(eq=False)
@@ -39,47 +48,37 @@ class Channel:
         for name in arguments.keys() & _calls.SEND_OPTIONS:
             told = f"{method}() got an unexpected keyword argument {name!r}: it belongs to the sending"
             raise TypeError(told)
-        _calls.refuse_unknown(arguments, {*_validation.RULES[cls], *_calls.PREPARE_OPTIONS}, method)
-        return self._prepare(operation, cls, arguments)
-
-    def _prepare(
-        self, operation: Operation[Any], cls: type[Params], arguments: Mapping[str, Any]
-    ) -> PreparedRequest:
+        _calls.refuse_unknown(arguments, _PREPARED[cls], method)
         fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
         return self.pipeline.prepare(operation, cls(**{**_MANDATORY[cls], **fields}), options)
 
-    async def create(self, operation: Operation[R], cls: type[Params], arguments: Mapping[str, Any]) -> R:
-        """Prepare and send."""
-        _calls.refuse_unknown(arguments, {*_validation.RULES[cls], *_calls.WRITE_OPTIONS}, operation.name)
-        prepared = self._prepare(operation, cls, arguments)
-        call = _calls.writing(prepared, arguments, operation=operation)
-        record: R = await self.pipeline.run(call)
-        return record
+    def create(self, operation: Operation[R], cls: type[Params], arguments: Mapping[str, Any]) -> Sending[R]:
+        """Prepare at once; send when awaited."""
+        _calls.refuse_unknown(arguments, _CREATED[cls], operation.name)
+        fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
+        prepared = self.pipeline.prepare(operation, cls(**{**_MANDATORY[cls], **fields}), options)
+        return self.pipeline.run(_calls.writing(prepared, options, operation=operation))
 
-    async def read(
+    def read(
         self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str] | None = None
-    ) -> R:
+    ) -> Sending[R]:
         """One GET of one record."""
-        record: R = await self.pipeline.run(_calls.reading(operation, options, ids))
-        return record
+        return self.pipeline.run(_calls.reading(operation, options, ids))
 
-    async def post(self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str]) -> R:
+    def post(self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str]) -> Sending[R]:
         """A POST without fields about one record."""
         _calls.refuse_unknown(options, _calls.READ_OPTIONS, operation.name)
         if faults := id_problems(ids):
             raise InvalidRequest(faults, operation=operation.name)
         prepared = self.pipeline.prepare(operation, None, options, operation.path.format(**ids))
         record = ids[operation.record] if operation.record else None
-        result: R = await self.pipeline.run(
-            _calls.writing(prepared, options, operation=operation, record=record)
-        )
-        return result
+        return self.pipeline.run(_calls.writing(prepared, options, operation=operation, record=record))
 
     async def list(
         self, operation: Operation[R], names: Mapping[str, str], arguments: Mapping[str, Any]
     ) -> Page[R]:
         """One page."""
-        _calls.refuse_unknown(arguments, {*names, *_calls.READ_OPTIONS}, operation.name)
+        _calls.refuse_unknown(arguments, _calls.READ_OPTIONS.union(names), operation.name)
         filters, options = _calls.split(arguments, _calls.READ_OPTIONS)
         query, errors = _calls.filters(names, filters)
         call = _calls.reading(operation, options, query=query, errors=errors)
@@ -91,7 +90,7 @@ class Channel:
     ) -> AsyncIterator[R]:
         """All items, page after page. Its errors name the resource's `iterate`."""
         operation = attrs.evolve(operation, name=operation.name.replace("list", "iterate"))
-        _calls.refuse_unknown(arguments, {*names, *_calls.READ_OPTIONS, "max_items"}, operation.name)
+        _calls.refuse_unknown(arguments, _calls.READ_OPTIONS.union(names, ("max_items",)), operation.name)
         filters = {name: value for name, value in arguments.items() if name != "max_items"}
         left = arguments.get("max_items")
         if left is not None and not _calls.count(left):

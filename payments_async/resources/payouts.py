@@ -99,7 +99,7 @@ class AsyncPayouts(Resource):
             InvalidRequest: a fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        _calls.refuse_unknown(search, Search.__annotations__, _FIND.name)
+        _calls.refuse_unknown(search, frozenset(Search.__annotations__), _FIND.name)
         most, arguments = search.pop("max_pages", 100), {**search}
         faults = {} if _calls.count(most) and most else {"max_pages": ["must be a whole number, 1 or more"]}
         if not isinstance(reference, str) or not reference:

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from payments_async import _calls, _gaps, _operations
+from payments_async._auth import Key
 from payments_async._idempotency import KeyMaker
+from payments_async._wire import Secret
 from payments_async.errors import InvalidRequest
 from payments_async.params import PayoutRequest
 from tests.support.jumping import JumpingRuntime
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ORIGIN = _calls.Origin("https://x.test/v1", "sandbox", "0123456789abcdef", NOW)
+KEY = Key("sandbox", "0123456789abcdef", Secret("Bearer"))
 REQUEST = PayoutRequest(amount="10.10", currency="XOF", method="m", instrument={"type": "t"}, reference="r-1")
 SYNC = _operations.PAYOUTS_SYNC
 CREATE = _operations.PAYOUTS_CREATE
@@ -22,7 +24,10 @@ CREATE = _operations.PAYOUTS_CREATE
 
 def prepared(request: Any = REQUEST, operation: Any = CREATE, **options: Any) -> Any:
     """A prepared write."""
-    return _calls.prepare(operation, request, options, ORIGIN, KeyMaker(JumpingRuntime()))
+    make_key = KeyMaker(JumpingRuntime())
+    return _calls.prepare(
+        operation, request, options, base_url="https://x.test/v1", key=KEY, now=NOW, make_key=make_key
+    )
 
 
 def test_a_write_is_fixed_whole() -> None:
@@ -103,7 +108,7 @@ def test_options_are_told_from_fields_and_unknown_ones_refused() -> None:
     assert (own, options) == ({"amount": 5, "colour": 1}, {"timeout": 3})
     _calls.refuse_unknown(options, _calls.SEND_OPTIONS, "payouts.create")
     with pytest.raises(TypeError, match=r"payouts.create\(\) got .* 'colour'; did you mean 'color'\?"):
-        _calls.refuse_unknown(own, {"amount", "color"}, "payouts.create")
+        _calls.refuse_unknown(own, frozenset({"amount", "color"}), "payouts.create")
 
 
 @pytest.mark.parametrize(
