@@ -33,10 +33,30 @@ class Unwritable(Exception):
     """A request that cannot be JSON; the text says why, without quoting it."""
 
 
+class Asked(msgspec.Struct, gc=False):
+    """What a request says that its answer repeats; an Ellipsis where it says nothing."""
+
+    amount: Any = ...
+    currency: Any = ...
+    reference: Any = ...
+
+
+_asked = msgspec.json.Decoder(Asked, float_hook=Decimal).decode
+
+
 def parse(body: bytes) -> Any:
     """The JSON value in `body`, numbers exact. Raises Unreadable: not JSON, too deep, a senseless number."""
+    return _read(_parse, body)
+
+
+def asked(request: bytes) -> Asked:
+    """What a request's bytes say, of what an answer repeats. Raises Unreadable."""
+    return _read(_asked, request)  # type: ignore[no-any-return] # `_read` is for any reader
+
+
+def _read(reader: Callable[[bytes], Any], body: bytes) -> Any:
     try:
-        return _parse(body)
+        return reader(body)
     except (ValueError, ArithmeticError, RecursionError) as error:
         problem = f"not JSON that can be read ({type(error).__name__})"
     raise Unreadable(problem)
@@ -101,19 +121,25 @@ def encode_json(value: Any) -> bytes:
     raise Unwritable(problem)
 
 
+_PLAIN = frozenset({str, Decimal, int, bool, type(None)})
+"""What is written as it is."""
+
+
 def _unstructure_factory(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any], dict[str, Any]]:
     """Writes the set fields of a request class: no loop, no look-up, nothing for the fields left out."""
     lines = ["def unstructure(o):", "  d = {}"]
     for field in attrs.fields(cls):
         lines += [f"  v = o.{field.name}", "  if v is not None:"]
         lines += [f"    d[{field.name!r}] = v if v.__class__ in plain else nested(v)"]
-    scope: dict[str, Any] = {"plain": frozenset({str, Decimal, int, bool}), "nested": _nested(converter)}
+    scope: dict[str, Any] = {"plain": _PLAIN, "nested": _nested(converter)}
     exec("\n".join([*lines, "  return d"]), scope)  # noqa: S102 - source made above from our own field names
     return scope["unstructure"]  # type: ignore[no-any-return] # it comes from exec
 
 
 def _nested(converter: cattrs.Converter) -> Callable[[Any], Any]:
     def nested(value: Any) -> Any:
+        if value.__class__ is dict and _PLAIN.issuperset(map(type, value.values())):
+            return value
         if isinstance(value, params.Params):
             return converter.get_unstructure_hook(type(value))(value)
         if isinstance(value, Mapping):
