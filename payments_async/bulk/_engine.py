@@ -15,12 +15,13 @@ from ..errors import PaymentsError
 from ._ages import age
 from ._closing import Stop, StopRules, Tally, allows_any, stop_reason
 from ._doubts import Doubt
+from ._no_entry import FATAL, is_shut_out, why
 from ._outcomes import Recorder
 from ._records import Claim, LedgerRow, Resend
 from ._resolver import Resolver
 from ._rules import Action, at_start
 from ._sending import Sender, same_bytes
-from ._service import FATAL, Service, is_shut_out
+from ._service import Service
 from ._states import RowState
 from ._stopping import Stopping
 from ._totals import EXACT
@@ -87,7 +88,10 @@ class Engine:
         try:
             await self._service.greet()
         except PaymentsError as error:
-            self._stopping.halt(str(error), Stop.NO_ENTRY if is_shut_out(error) else Stop.PASSING)
+            if is_shut_out(error):
+                self._stopping.halt(why(error), Stop.NO_ENTRY)
+            else:
+                self._stopping.halt(str(error))
 
     def _begin_drain(self) -> None:
         self._cutting = self._service.runtime.call_later(self._pace.drain, self._cut)
@@ -204,7 +208,7 @@ class Engine:
         try:
             looked = await self._resolver.look()
         except FATAL as error:
-            self._stopping.halt(str(error), Stop.NO_ENTRY)
+            self._stopping.halt(why(error), Stop.NO_ENTRY)
             return
         async with aclosing(looked) as claims:
 

@@ -13,8 +13,9 @@ from ..errors import PaymentsError
 from ._ages import Moment, walk_start
 from ._closing import Stop
 from ._mirror import Bits, Mirror
+from ._no_entry import FATAL, why
 from ._records import Awaited, LedgerRow
-from ._service import FATAL, Service, day_of
+from ._service import Service, day_of
 from ._states import RowState
 from ._stopping import Stopping
 from ._walk import Walk
@@ -102,7 +103,7 @@ class Follower:
             try:
                 page = await walk.page(seconds)
             except FATAL as error:
-                self._stopping.halt(str(error), Stop.NO_ENTRY)
+                self._stopping.halt(why(error), Stop.NO_ENTRY)
             except PASSING as error:
                 self._trouble, failures = f"; the latest reading failed ({error})", failures + 1
                 await self._stopping.rest(min(self._rhythm.breather(failures), seconds), deep=False)

@@ -16,6 +16,7 @@ from ._attempts import RULINGS, Kind, Step, after_attempt, attempt_verdict, kind
 from ._closing import Stop
 from ._doubts import Doubt
 from ._identifiers import body_hash
+from ._no_entry import why_of
 from ._outcomes import Recorder
 from ._records import LedgerRow, Outcome, Resend
 from ._replies import Posted
@@ -32,10 +33,6 @@ _MARGIN: Final = 30.0
 """Seconds before the end of an intent's life in which no post is begun."""
 _OUTAGE: Final = 30.0
 """Seconds, more or less, between the posts of a row while the service fails as a whole."""
-_HALTS: Final = {
-    Step.HALT_CREDENTIALS: "the service refused the key or this address",
-    Step.HALT_ADDRESS: "something else than the service answered: check the base URL",
-}
 
 
 def same_bytes(row: LedgerRow) -> bool:
@@ -147,7 +144,7 @@ class Sender:
         elif step is Step.HOLD:
             self._stopping.drain(f"the service cannot be reached ({posted.code})")
         else:
-            self._stopping.halt(f"{_HALTS[step]} ({posted.code})", Stop.NO_ENTRY)
+            self._stopping.halt(why_of(posted.code), Stop.NO_ENTRY)
 
     async def _give_up(self, row: LedgerRow, doubt: Doubt, posted: Posted | None = None) -> None:
         """Leave the row to the list."""

@@ -12,16 +12,7 @@ from .._calls import refuses_page_size
 from .._runtime import Runtime
 from ..arguments import PayoutPreparation
 from ..client import AsyncPayments
-from ..errors import (
-    APIConnectionError,
-    APIStatusError,
-    AuthenticationError,
-    ConfigurationError,
-    NotFoundError,
-    PaymentsError,
-    PermissionDeniedError,
-    UnprocessableError,
-)
+from ..errors import ConfigurationError, PaymentsError, UnprocessableError
 from ..models import Page, Payout
 from ..params import Instrument, PreparedRequest
 from ._ages import Moment
@@ -36,16 +27,6 @@ _PATTERN: Final[PayoutPreparation] = {
     "instrument": Instrument.phone("+10000000000", "BJ"),
 }
 """What is never sent: the request that is prepared of it lends all but its body and key to each row's."""
-FATAL: Final = (AuthenticationError, PermissionDeniedError, NotFoundError, ConfigurationError)
-"""Answers to a reading after which no other request of this client can do better."""
-
-
-def is_shut_out(error: PaymentsError) -> bool:
-    """Whether the key was refused, or this is not the service: a name that TLS does not prove, a redirect."""
-    if isinstance(error, APIConnectionError):
-        return error.kind == "tls"
-    status = error.status if isinstance(error, APIStatusError) else None
-    return isinstance(error, FATAL) or (status is not None and 300 <= status < 400)
 
 
 class Service:

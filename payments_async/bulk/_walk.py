@@ -8,7 +8,8 @@ from typing import Final
 
 from ..errors import PaymentsError, SearchIncomplete
 from ..models import Payout
-from ._service import FATAL, Service
+from ._no_entry import FATAL
+from ._service import Service
 
 _PAGE: Final = 100
 Filters = Mapping[str, str | date]

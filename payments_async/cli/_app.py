@@ -11,7 +11,7 @@ from cyclopts import App, CycloptsError
 from .._version import __version__
 from ..errors import PaymentsError
 from ._exit import Ended, Exit, exit_of
-from ._show import write_nowhere
+from ._show import Paper, write_nowhere
 from .demo import demo
 from .payouts import payouts
 from .sandbox import sandbox
@@ -22,7 +22,7 @@ COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, payouts, sandbox, webhoo
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 refused, 2 usage, 3 outcome unknown, 75 stopped and resumable, "
-    "130 interrupted by Ctrl-C."
+    "130 interrupted by Ctrl-C, 141 the reader of the output left."
 )
 
 
@@ -36,6 +36,8 @@ def make_app() -> App:
         help_format="markdown",
         result_action="return_value",
         suppress_keyboard_interrupt=False,
+        console=Paper(),
+        error_console=Paper(stderr=True),
     )
     for command in COMMANDS:
         app.command(command)
@@ -59,8 +61,8 @@ def run(argv: Sequence[str]) -> int:
             raise
         return _told(str(missing), Exit.USAGE)
     except BrokenPipeError:
-        write_nowhere()
-        return Exit.REFUSED
+        _leave_nothing_to_write()
+        return Exit.READER_LEFT
     except OSError as failure:
         _write_what_can_be_written()
         return _told(failure.strerror or str(failure), Exit.REFUSED)
@@ -70,7 +72,10 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _told(text: str, code: Exit) -> Exit:
-    print(f"payments: {text}", file=sys.stderr)
+    try:
+        print(f"payments: {text}", file=sys.stderr)
+    except BrokenPipeError:  # nobody reads it; the exit code tells
+        write_nowhere(sys.stderr)
     return code
 
 
@@ -79,6 +84,14 @@ def _write_anything() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def _leave_nothing_to_write() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            write_nowhere(stream)
 
 
 def _write_what_can_be_written() -> None:

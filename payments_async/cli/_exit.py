@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 from ..bulk.errors import BulkError
-from ..errors import ConfigurationError, PaymentsError
+from ..errors import AuthenticationError, ConfigurationError, PaymentsError, PermissionDeniedError
 
 
 class Exit(IntEnum):
@@ -22,6 +23,8 @@ class Exit(IntEnum):
     """Stopped; the same command goes on where it stopped."""
     INTERRUPTED = 130
     """Ctrl-C, the shell's own number for it."""
+    READER_LEFT = 141
+    """Whoever read the output has left, as `head` does: the shell's own number for that (SIGPIPE)."""
 
 
 class Ended(Exception):
@@ -33,8 +36,11 @@ class Ended(Exception):
         self.code = code
 
 
+_TO_MEND: Final = (ConfigurationError, BulkError, AuthenticationError, PermissionDeniedError)
+
+
 def exit_of(error: PaymentsError) -> Exit:
     """The exit code for an error that ends a command."""
     if error.effect == "unknown":
         return Exit.OUTCOME_UNKNOWN
-    return Exit.USAGE if isinstance(error, ConfigurationError | BulkError) else Exit.REFUSED
+    return Exit.USAGE if isinstance(error, _TO_MEND) else Exit.REFUSED

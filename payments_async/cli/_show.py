@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, TextIO
 
 from cyclopts import Parameter
 from rich.console import Console, RenderableType
@@ -23,6 +23,14 @@ Json = Annotated[bool, Parameter(negative="", show_default=False)]
 
 INDENT = 11
 """Columns that a step's name takes."""
+
+
+class Paper(Console):
+    """A console that says when its reader has left, where Rich's own ends the process with 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise it."""
+        raise BrokenPipeError
 
 
 class Show(Protocol):
@@ -45,7 +53,7 @@ class Terminal:
     """For people: colours and a live bar on a terminal, plain lines anywhere else."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(highlight=False)
+        self._console = console or Paper(highlight=False)
 
     def heading(self, title: str, note: str = "") -> None:
         """A line that stands out, after an empty one."""
@@ -124,10 +132,14 @@ def show_for(*, as_json: bool) -> Show:
     return JsonLines() if as_json else Terminal()
 
 
-def write_nowhere() -> None:
+def write_nowhere(stream: TextIO | None = None) -> None:
     """Whoever read our output has left, as `head` does: what is still buffered must not fail at exit."""
-    with suppress(io.UnsupportedOperation):  # a stdout without a file has nothing to fail
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(io.UnsupportedOperation):  # a stream without a file has nothing to fail
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, (stream or sys.stdout).fileno())
+        finally:
+            os.close(nowhere)
 
 
 def _quarters(total: int, tell: Callable[[int], None]) -> Callable[[], None]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from payments_async.bulk._closing import Stop, Tally, exit_code, resumable
-from payments_async.bulk._service import is_shut_out
+from payments_async.bulk._no_entry import is_shut_out, why
 from payments_async.bulk._states import RowState
 from payments_async.errors import (
     APIConnectionError,
@@ -43,6 +43,31 @@ def _answered(kind: type[APIStatusError], status: int) -> APIStatusError:
 )
 def test_a_refused_key_and_a_wrong_address_shut_a_run_out(error: PaymentsError, shut_out: bool) -> None:
     assert is_shut_out(error) is shut_out
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (_answered(AuthenticationError, 401), "refused the API key (HTTP 401): use a valid key of the same"),
+        (_answered(PermissionDeniedError, 403), "this machine's address (HTTP 403): put that address on"),
+        (
+            _answered(NotFoundError, 404),
+            "something else than the service answered (HTTP 404): check",
+        ),
+        (
+            _answered(APIStatusError, 302),
+            "something else than the service answered (HTTP 302): check",
+        ),
+        (APIConnectionError("told", kind="tls"), "something else than the service answered (tls): check the"),
+        (ConfigurationError("the key was replaced"), "the key was replaced"),
+    ],
+)
+def test_what_keeps_a_run_out_is_one_sentence_that_says_what_mends_it(
+    error: PaymentsError, told: str
+) -> None:
+    assert told in why(error)
+    assert why(error).count("HTTP") <= 1
+    assert not why(error).endswith(".")
 
 
 @pytest.mark.parametrize(

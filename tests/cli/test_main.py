@@ -75,7 +75,7 @@ def test_an_error_is_one_line_and_its_effect_decides_the_exit_code(
 
 
 def test_exit_codes_are_those_the_help_promises() -> None:
-    assert [int(code) for code in Exit] == [0, 1, 2, 3, 75, 130]
+    assert [int(code) for code in Exit] == [0, 1, 2, 3, 75, 130, 141]
 
 
 def test_ctrl_c_exits_as_shells_expect(
@@ -99,14 +99,14 @@ def test_a_reader_that_leaves_ends_the_command_quietly() -> None:
     command.stdout.close()
     assert command.stderr.read() == ""
     command.stderr.close()
-    assert command.wait() == Exit.REFUSED
+    assert command.wait() == Exit.READER_LEFT
 
 
 def test_a_stdout_without_a_file_may_break_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given(monkeypatch, BrokenPipeError())
-    assert main(["work"]) == Exit.REFUSED
+    assert main(["work"]) == Exit.READER_LEFT
     assert capsys.readouterr().err == ""
 
 

@@ -6,6 +6,7 @@ import io
 import json
 from decimal import Decimal
 
+import attrs
 import pytest
 from rich.console import Console
 
@@ -136,11 +137,26 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     assert "1 payout failed for good" in told(75, "the time was over", failed=1, created=2)
     assert told(75, "SIGTERM", new=3).startswith("Stopped: SIGTERM. The same `run` command goes on")
     assert "With that limit raised" in told(75, "as many as --max-rows allows", new=3)
-    refused = told(2, "the service refused the key or this address (HTTP 401)", new=3, in_flight=2)
+    refused = told(2, "the service refused the key", new=3, in_flight=2)
     assert "2 rows under way" in refused
-    assert "Until the key, its allowlist or the base URL is mended" in refused
+    assert refused.endswith(
+        "With that mended, the same command goes on where it stopped; nothing is paid twice."
+    )
     unclear = advice.after_run(figures(created=1), 1, None, "l", clean=False)
     assert "do not agree" in " ".join(unclear)
+
+
+@pytest.mark.parametrize(("awaited", "told"), [(1, "1 payout is"), (2000, "2,000 payouts are"), (0, None)])
+def test_who_has_created_payouts_is_told_that_they_have_not_arrived(awaited: int, told: str | None) -> None:
+    some = attrs.evolve(figures(created=2500), ended=Ended(2500 - awaited, 0, awaited))
+    said = advice.after_run(some, 0, None, "june.csv.ledger")
+    if told is None:
+        assert said == []
+    else:
+        (sentence,) = said
+        assert sentence.startswith(f"{told} created, and not final yet: each may still fail.")
+        assert "`--wait-final 2h`" in sentence
+        assert "`payments payouts reconcile june.csv.ledger`" in sentence
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -352,8 +352,15 @@ def test_a_key_that_is_refused_stops_the_run_and_leaves_every_row_new(
     done = here("run", "june.csv")
     end = done.step("finished")
     assert (done.code, end["new"], end["resumable"]) == (Exit.USAGE, 4, "after_change")
-    assert "payments: Stopped: " in done.err
-    assert "401" in done.err
+    assert done.err == (
+        "payments: Stopped: the service refused the API key (HTTP 401): use a valid key of the same project. "
+        "With that mended, the same command goes on where it stopped; nothing is paid twice.\n"
+    )
+    assert here("run", "june.csv").err == done.err  # and so it says again
+    here("reconcile", "june.csv.ledger").assert_one_message(
+        Exit.USAGE,
+        "refused the API key (HTTP 401): use a valid key of the same project; then run",
+    )
 
 
 def test_without_the_bulk_extra_it_says_what_to_install(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:

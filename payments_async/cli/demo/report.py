@@ -68,13 +68,13 @@ def tell_leg(figures: Figures, show: Show) -> None:
     for one in figures.disturbances:
         times = {1: "once"}.get(one.booked, f"{one.booked} times")
         answers = " → ".join(one.tries) + " replayed" * one.replayed
-        told = f"{one.reference}  {FAULTS[one.fault]:<14}  {answers:<20}  paid {times}"
+        told = f"{one.reference}  {FAULTS[one.fault]:<14}  {answers:<20}  created {times}"
         show.step("Fault", told, good=one.booked == 1, **attrs.asdict(one))
     if figures.problems:
         for problem in figures.problems:
             show.step("Books", problem, good=False, problem=problem)
         return
-    told = f"{figures.booked:,} references, each paid once; {figures.booked_sum:,} {CURRENCY} to the cent"
+    told = f"{figures.booked:,} references, one payout each; {figures.booked_sum:,} {CURRENCY} to the cent"
     show.step("Books", told)
 
 

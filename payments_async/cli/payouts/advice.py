@@ -9,10 +9,7 @@ from .figures import Figures
 
 _GOES_ON = "The same `run` command goes on where it stopped; nothing is paid twice."
 _LIMITED = "With that limit raised, the same command goes on where it stopped; nothing is paid twice."
-_MENDED = (
-    "Until the key, its allowlist or the base URL is mended, every run ends like this; then the same command "
-    "goes on where it stopped, and nothing is paid twice."
-)
+_MENDED = "With that mended, the same command goes on where it stopped; nothing is paid twice."
 _MEND = (
     "Mend the rejected rows in the file and run it with --accept-edits; where the service would take them as "
     "they are now, make them new with"
@@ -46,7 +43,7 @@ def after_run(
     elif code == 1:
         parts = [refused(figures.counts, ledger), _failed(failed, ledger), _disagreeing(clean, ledger)]
     else:
-        parts = [_failed(failed, ledger)]
+        parts = [_failed(failed, ledger), _open(figures, ledger)]
     return [part for part in parts if part]
 
 
@@ -95,6 +92,18 @@ def _failed(rows: int, ledger: str) -> str:
     again = command("retry-failed", ledger)
     told = f"{counted(rows, 'payout')} failed for good"
     return f"{told}: `{again}` makes their rows new, and the next run pays them."
+
+
+def _open(figures: Figures, ledger: str) -> str:
+    """Created is not arrived: whoever stops here may believe it is."""
+    awaited = figures.ended.awaited if figures.ended else 0
+    if not awaited:
+        return ""
+    told = "1 payout is created, and" if awaited == 1 else f"{awaited:,} payouts are created, and"
+    return (
+        f"{told} not final yet: each may still fail. The same `run` command with `--wait-final 2h` follows "
+        f"them to their end; `{command('reconcile', ledger)}` looks once."
+    )
 
 
 def _disagreeing(clean: bool | None, ledger: str) -> str:

@@ -15,12 +15,13 @@ from rich.console import Console
 
 from ..._runtime import SYSTEM
 from ...bulk import BatchReport, OutcomesUnrecorded, Progress
+from ...bulk._no_entry import is_shut_out, why
 from ...bulk.errors import BulkError
 from ...bulk.ledger_errors import LedgerBroken, LedgerDamaged, LedgerFull, LedgerGone, LedgerReadOnly
 from ...client import AsyncPayments
-from ...errors import PaymentsError
+from ...errors import APIConnectionError, APIStatusError, PaymentsError
 from .._exit import Ended, Exit, exit_of
-from .._show import JsonLines, Show, Terminal, write_nowhere
+from .._show import JsonLines, Paper, Show, Terminal, write_nowhere
 from . import beside
 from .board import Board
 from .failures import facts, told
@@ -54,23 +55,24 @@ def perform(
 ) -> Exit:
     """Do the work on an event loop of its own, uvloop's when it is installed.
 
-    `lines`: JSON lines not only when asked for, but wherever there is no terminal.
+    `lines`: JSON lines not only when asked for, but wherever there is no terminal; a reader of theirs that
+    leaves stops the work in order.
 
     Raises Ended, and PaymentsError for what ends it with a message of its own.
     """
     _require_extra()
-    console = Console(highlight=False)
+    console = Paper(highlight=False)
     as_json = as_json or (lines and not console.is_terminal)
     show: Show = JsonLines() if as_json else Terminal(console)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_stopped_in_order(work, console, show, as_json=as_json))
+        return runner.run(_stopped_in_order(work, console, show, as_json=as_json, lines=lines))
 
 
 async def _stopped_in_order(
-    work: Callable[[Stage], Awaitable[Exit]], console: Console, show: Show, *, as_json: bool
+    work: Callable[[Stage], Awaitable[Exit]], console: Console, show: Show, *, as_json: bool, lines: bool
 ) -> Exit:
     with listening() as interrupts:
-        show = _watched(interrupts) if as_json else show
+        show = _watched(interrupts) if as_json and lines else show
         try:
             return await work(Stage(console, show, as_json, interrupts))
         except asyncio.CancelledError:
@@ -95,7 +97,12 @@ def _watched(interrupts: Interrupts) -> JsonLines:
 
 def _refused(error: Ended | PaymentsError, show: Show, *, as_json: bool) -> Ended | PaymentsError:
     """What ends the command, told to programs too; an operator's words for what the library says."""
-    ends = Ended(told(error), Exit.USAGE) if isinstance(error, BulkError) else error
+    if isinstance(error, BulkError):
+        ends: Ended | PaymentsError = Ended(told(error), Exit.USAGE)
+    elif isinstance(error, APIStatusError | APIConnectionError) and is_shut_out(error):
+        ends = Ended(f"{why(error)}; then run the same command again", Exit.USAGE)
+    else:
+        ends = error
     text, code = (ends.text, ends.code) if isinstance(ends, Ended) else (str(ends), exit_of(ends))
     if as_json:
         cause = error.__cause__ or error if isinstance(error, Ended) else error

@@ -1,0 +1,88 @@
+"""A reader that leaves before the end, as `head` does: what only tells ends quietly with 141."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from payments_async.cli import main
+from payments_async.cli._exit import Exit
+from payments_async.sandbox import Sandbox, SandboxLimits
+from tests.support.payout_command import Here, environment_of, payouts_file
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Here]:
+    """The command at a sandbox, where a batch of two rows was paid."""
+    monkeypatch.chdir(tmp_path)
+    with Sandbox(limits=SandboxLimits.off()) as sandbox:
+        for name, value in environment_of(sandbox).items():
+            monkeypatch.setenv(name, value)
+        here = Here(sandbox, tmp_path, capsys)
+        payouts_file(tmp_path, 2)
+        assert here("run", "june.csv").code == Exit.DONE
+        yield here
+
+
+@contextmanager
+def left(monkeypatch: pytest.MonkeyPatch, *streams: str) -> Iterator[None]:
+    """While inside, nobody reads these streams any more."""
+    opened = []
+    with monkeypatch.context() as patched:
+        for stream in streams:
+            end, start = os.pipe()
+            os.close(end)
+            opened.append(os.fdopen(start, "w", buffering=1 if stream == "stderr" else -1))
+            patched.setattr(sys, stream, opened[-1])
+        yield
+    for file in opened:
+        file.close()  # fails when something is left to write
+
+
+LOOKING = [
+    ["payouts", "status", "june.csv.ledger"],
+    ["payouts", "check", "june.csv.ledger"],
+    ["payouts", "export", "june.csv.ledger", "out.csv", "--overwrite"],
+    ["payouts", "retry-failed", "june.csv.ledger", "--dry-run"],
+    ["payouts", "run", "--help"],
+    ["--version"],
+]
+
+
+@pytest.mark.parametrize("argv", [*LOOKING, *([*argv, "--json"] for argv in LOOKING[:4])], ids=" ".join)
+def test_what_only_tells_ends_with_141_and_says_no_more(
+    here: Here, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], argv: list[str]
+) -> None:
+    capsys.readouterr()
+    with left(monkeypatch, "stdout"):
+        assert main(argv) == Exit.READER_LEFT
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("argv", [LOOKING[0], ["payouts", "status", "not-there"], ["payouts", "nope"]])
+def test_nor_is_a_stderr_missed_that_nobody_reads(
+    here: Here, monkeypatch: pytest.MonkeyPatch, argv: list[str]
+) -> None:
+    with left(monkeypatch, "stdout", "stderr"):
+        assert main(argv) in (Exit.READER_LEFT, Exit.USAGE)
+
+
+def test_an_export_is_whole_though_nobody_hears_of_it(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    with left(monkeypatch, "stdout"):
+        main(["payouts", "export", "june.csv.ledger", "out.csv"])
+    assert len((here.folder / "out.csv").read_text().splitlines()) == 3
+
+
+def test_a_shell_sees_what_it_sees_of_any_other_command(here: Here) -> None:
+    status = f"{sys.executable} -m payments_async.cli payouts status june.csv.ledger"
+    line = f"{status} 2>&1 | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("141\n", "")
