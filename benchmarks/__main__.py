@@ -50,11 +50,18 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     return chosen
 
 
+def keep(reached: Reached) -> None:
+    """Keep a suite's figures, and renew what is made of figures; those of other suites stay."""
+    everything = {**results.read(), reached.name: reached}
+    ordered = [everything[name] for name in SUITES if name in everything]
+    results.write(ordered)
+    report.renew(ordered)
+
+
 def main() -> int:
     """0, or 1 when a suite could not be run."""
     chosen, peers, failed = arguments(), Peers(), list[str]()
     print(told(machine()), f"Load {load():.1f}.", "" if peers.present else f"\n{MISSING}", "\n")
-    kept = {} if chosen.quick else results.read()
     done: dict[str, Reached] = {}
     for name in chosen.suites:
         try:
@@ -65,12 +72,9 @@ def main() -> int:
             continue
         heading = f"### {name} ({done[name].seconds:.0f} s, load {done[name].load})"
         print(f"{heading}\n\n{done[name].question}\n\n{table(done[name].figures)}\n", flush=True)
-    everything = {**kept, **done}
-    ordered = [everything[name] for name in SUITES if name in everything]
+        if not chosen.quick:
+            keep(done[name])
     print(f"### Targets\n\n{results.judged(list(done.values()))}\n")
-    if not chosen.quick:
-        results.write(ordered)
-        report.renew(ordered)
     if failed:
         print(f"could not be run: {', '.join(failed)}")
     return 1 if failed else 0

@@ -31,7 +31,7 @@ def bars(title: str, figures: Sequence[Figure]) -> str:
 
 def _bar(place: int, figure: Figure, scale: float) -> str:
     name = figure.label or figure.what
-    top, kind = TOP + place * LINE, "ours" if name.startswith("payments-sdk") else "theirs"
+    top, kind = TOP + place * LINE, "ours" if "payments" in name.lower() else "theirs"
     middle, end = top + 9, NAMES + max(figure.median * scale, 1.0)
     low, high = NAMES + figure.low * scale, NAMES + figure.high * scale
     unit, after = "" if figure.unit == "×" else f" {figure.unit}", max(end, high) + 6

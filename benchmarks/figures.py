@@ -54,14 +54,14 @@ class Figure:
     def goal(self) -> str:
         """The target as text."""
         if self.at_most is not None:
-            return f"≤ {number(self.at_most)} {self.unit}"
-        return "" if self.at_least is None else f"≥ {number(self.at_least)} {self.unit}"
+            return f"≤ {number(self.at_most)} {self.unit}".strip()
+        return "" if self.at_least is None else f"≥ {number(self.at_least)} {self.unit}".strip()
 
     def row(self) -> str:
         """A line of the table `HEADER` opens."""
         told = {True: "met", False: "**missed**", None: ""}[self.met]
         span = "" if self.low == self.high else f"{number(self.low)} to {number(self.high)}"
-        reached = f"{number(self.median)} {self.unit}"
+        reached = f"{number(self.median)} {self.unit}".strip()
         what = f"{self.what} ({self.note})" if self.note else self.what
         return f"| {self.target or ''} | {what} | {reached} | {span} | {self.goal} | {told} |"
 
@@ -84,7 +84,10 @@ def table(figures: Iterable[Figure]) -> str:
 
 
 def number(value: float) -> str:
-    """Three significant digits, thousands grouped."""
-    if value == 0 or abs(value) >= 100:
+    """As many digits as a reader can use, thousands grouped."""
+    size = abs(value)
+    if size >= 100 or value == 0:
         return f"{value:,.0f}"
-    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 0.1 else f"{value:.2g}"

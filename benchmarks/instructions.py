@@ -21,9 +21,9 @@ from benchmarks.counting import COMMAND, counts
 from benchmarks.worker import ROOT
 
 KEPT = Path(__file__).with_name("instructions.json")
-TOLERANCE = {"blocking_create": 0.10}
+TOLERANCE = {"blocking_create": 0.06}
 """By which part a path may grow: two threads meet at slightly different moments each time."""
-ORDINARY = 0.05
+ORDINARY = 0.03
 Counts = dict[str, int]
 
 

@@ -38,6 +38,15 @@ HIGHLIGHTS = (
 """What README.md shows: the first figure of a suite whose text has these words, and what to call it."""
 
 
+TITLES = {
+    "blocking_rate_1": "Blocking calls a second, one thread, over requests.Session (1.00)",
+    "blocking_rate_32": "Blocking calls a second, 32 threads, over requests.Session (1.00)",
+    "start_import": "CPU of an import, over import aiohttp (1.00)",
+    "memory_in_flight": "Memory of a call under way, KiB",
+}
+"""Of charts whose suite names none."""
+
+
 def pages(suites: Sequence[Reached], files: Sequence[Path] = PAGES) -> dict[Path, str]:
     """Each page that exists, as it should be."""
     parts = made(suites)
@@ -87,10 +96,14 @@ def _value(figure: Figure) -> str:
 def images(suites: Sequence[Reached]) -> dict[Path, str]:
     """Each chart's file."""
     return {
-        IMAGES / f"{each.name}_{chart}.svg": bars(each.charts.get(chart, each.question), figures)
+        IMAGES / f"{each.name}_{chart}.svg": bars(_title(each, chart), figures)
         for each in suites
         for chart, figures in charted(each.figures).items()
     }
+
+
+def _title(reached: Reached, chart: str) -> str:
+    return reached.charts.get(chart) or TITLES.get(f"{reached.name}_{chart}", reached.name)
 
 
 def written(suites: Sequence[Reached]) -> dict[Path, str]:
