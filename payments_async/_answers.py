@@ -212,17 +212,11 @@ def _echoes(operation: Operation[Any]) -> bool:
 
 def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
     """Whether a record is another one than was asked for, where it says."""
-    asked = _codec.parse(prepared.body)
-    amount = getattr(value.payment if isinstance(value, Checkout) else value, "amount", None)
-    answered: dict[str, Any] = {}
-    if isinstance(amount, Amount):
-        answered = {"amount": amount.value, "currency": amount.currency}
-    if isinstance(value, Payout):
-        answered["reference"] = value.reference
+    asked = _codec.asked(prepared.body)
     differences = {
-        name: (str(asked[name]), str(found))
-        for name, found in answered.items()
-        if found is not None and name in asked and not _same(asked[name], found)
+        name: (str(wanted), str(found))
+        for name, found in _repeated(value)
+        if found is not None and (wanted := getattr(asked, name)) is not ... and not _same(wanted, found)
     }
     if not differences:
         return None
@@ -235,8 +229,17 @@ def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
     )
 
 
+def _repeated(value: Any) -> list[tuple[str, Any]]:
+    """What a created record says of what its request said."""
+    amount = getattr(value.payment if isinstance(value, Checkout) else value, "amount", None)
+    told = [("amount", amount.value), ("currency", amount.currency)] if isinstance(amount, Amount) else []
+    return [*told, ("reference", value.reference)] if isinstance(value, Payout) else told
+
+
 def _same(asked: Any, found: Any) -> bool:
     """Equal, for numbers also when equal as IEEE doubles: services round."""
+    if found == asked:
+        return True
     if isinstance(found, Decimal) and isinstance(asked, int | Decimal):
-        return found == asked or float(found) == float(Decimal(asked)) < math.inf
-    return bool(asked == found)
+        return float(found) == float(Decimal(asked)) < math.inf
+    return False

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import msgspec
 
 from ._structure import Hook, bare, integer, number, rate, twin
-from .models import ExchangeRate, Pagination, Record
+from .models import ExchangeRate, Pagination, PaymentAttempt, Record
 
 if typing.TYPE_CHECKING:
     import cattrs
@@ -35,8 +35,7 @@ class Form(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 @cache
 def form_of(cls: Any) -> type[Form]:
     """The form of a record class. What is not typed here is checked by the form's hook."""
-    hints = typing.get_type_hints(cls)
-    fields = [(name, _wire_type(bare(hints[name])), None) for name in _names(cls)]
+    fields = [(name, _wire_type(hint), None) for name, hint in _fields(cls).items()]
     made: type[Any] = msgspec.defstruct(f"{cls.__name__}Form", fields, bases=(Form,))
     _RECORDS[made] = cls
     return made
@@ -46,8 +45,17 @@ _RECORDS: dict[type[Form], type[Record]] = {}
 """Whose form it is."""
 
 
-def _names(cls: type[Record]) -> list[str]:
-    return [field.name for field in attrs.fields(cls) if not field.name.startswith("_")]
+_RATES_OF_BOTH_FORMS: Final = (PaymentAttempt,)
+"""Records whose exchange rate comes as an object and as a number; the others' is an object (Resources)."""
+
+
+def _fields(cls: type[Record]) -> dict[str, Any]:
+    """A record class's fields and their types, without `None`."""
+    hints = typing.get_type_hints(cls)
+    kinds = {f.name: bare(hints[f.name]) for f in attrs.fields(cls) if not f.name.startswith("_")}
+    if cls not in _RATES_OF_BOTH_FORMS and "exchange_rate" in kinds:
+        kinds["exchange_rate"] = ExchangeRate
+    return kinds
 
 
 def _is_record(hint: Any) -> bool:
@@ -82,12 +90,12 @@ def is_form(cls: Any) -> bool:
 def hook_factory(form: Any, converter: cattrs.BaseConverter) -> Hook:
     """The structure hook from a form to its record, compiled when it is first wanted."""
     cls = _RECORDS[form]
-    hints = typing.get_type_hints(cls)
-    scope: dict[str, Any] = {"new": object.__new__, "T": twin(cls, _names(cls)), "C": cls, "UTC": UTC}
+    kinds = _fields(cls)
+    scope: dict[str, Any] = {"new": object.__new__, "T": twin(cls, list(kinds)), "C": cls, "UTC": UTC}
     scope.update(iso=datetime.fromisoformat, Decimal=Decimal, number=number, integer=integer, rate=rate)
     lines = ["def fill(o, _=None):", "  r = new(T)"]
-    for name in _names(cls):
-        lines += _field_lines(name, bare(hints[name]), scope, converter)
+    for name, hint in kinds.items():
+        lines += _field_lines(name, hint, scope, converter)
     lines += ["  r._extra = None", "  r._response = None", "  r.__class__ = C", "  return r"]
     exec("\n".join(lines), scope)  # noqa: S102 - source made above from our own field names
     return scope["fill"]  # type: ignore[no-any-return] # it comes from exec

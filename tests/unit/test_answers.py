@@ -12,7 +12,7 @@ from payments_async import errors
 from payments_async._answers import Reading, read_answer, read_failure
 from payments_async._calls import Call
 from payments_async._wire import FailureKind, TransportFailure
-from tests.support.pure_calls import CREATING, HARMLESS, NOW, PAYOUT, READ, REQUERY
+from tests.support.pure_calls import CREATING, HARMLESS, NOW, PAYOUT, READ, REQUERY, write
 from tests.support.scripted import answer
 
 CALLS = {**CREATING, **HARMLESS}
@@ -210,3 +210,12 @@ def test_a_checkout_without_its_payment_is_taken_as_it_is() -> None:
 def test_a_read_is_not_compared_with_anything() -> None:
     found = reading_of(READ, 200, {"data": {**PAID, "amount": {"value": 11, "currency": "EUR"}}})
     assert found.value.amount.value == Decimal(11)
+
+
+def test_only_what_the_request_says_is_compared() -> None:
+    quiet = write(PAYOUT.operation, body=b'{"amount":10.1,"currency":"XOF"}', reference=None)
+    assert reading_of(quiet, 201, {"data": PAID}).error is None
+    nothing = write(PAYOUT.operation, body=b'{"amount":10.1,"reference":null}', reference=None)
+    error = reading_of(nothing, 201, {"data": PAID}).error
+    assert isinstance(error, errors.ResponseMismatch)
+    assert error.differences == {"reference": ("None", "r-1")}
