@@ -43,6 +43,7 @@ TITLES = {
     "blocking_rate_32": "Blocking calls a second, 32 threads, over requests.Session (1.00)",
     "start_import": "CPU of an import, over import aiohttp (1.00)",
     "memory_in_flight": "Memory of a call under way, KiB",
+    "growth_cpu": "CPU of a call by how many are under way, µs",
 }
 """Of charts whose suite names none."""
 
