@@ -110,7 +110,7 @@ def charted(found: Rounds) -> Iterator[Figure]:
 
 def run(peers: Peers, *, quick: bool) -> list[Figure]:
     """1, 64 and 256 in flight; those of the peers that are far behind only with 64."""
-    times, scale = (2, 0.25) if quick else (7, 1.0)
+    times, scale = (2, 0.25) if quick else (5, 1.0)
     figures: list[Figure] = []
     with contenders(peers) as workers:
         near: dict[str, Any] = {
