@@ -20,7 +20,7 @@ Around it:
     ledger and what it stands on                             what is known, on the disk before it counts
     _engine _window _sending _outcomes _resolver             rows to the service, and what became of them
     _walk _mirror _later _follow _reconciling _retrying _refused    the service's list into the ledger
-    _audit _certificate _report _export                      what may be said at the end
+    _audit _certificate _report _export _fates                    what may be said at the end
 
 Safety rests on one fact of the interface: a payout's `reference` is unique within the project, and a
 duplicate returns 409 (`docs/interface.md`, Endpoints, POST /payouts). A row's reference never changes, so
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._certificate import Certificate as Certificate
     from ._differences import InputDifference as InputDifference
     from ._export import ExportReport as ExportReport
+    from ._fates import RowFate as RowFate
     from ._import_report import ImportReport as ImportReport
     from ._outcomes import OutcomesUnrecorded as OutcomesUnrecorded
     from ._records import CheckReport as CheckReport
@@ -62,6 +63,7 @@ _HOMES = {
     "_certificate": ("Certificate",),
     "_differences": ("InputDifference",),
     "_export": ("ExportReport",),
+    "_fates": ("RowFate",),
     "_import_report": ("ImportReport",),
     "_outcomes": ("OutcomesUnrecorded",),
     "_records": ("CheckReport",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import aclosing
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +13,7 @@ import attrs
 
 from . import _export_rows
 from ._export_forms import NESTED, Form, form_of
+from ._fates import RowFate, chosen
 from ._loading import same_file, stat_of
 from ._records import LedgerRow
 from ._states import RowState
@@ -25,6 +26,7 @@ from .sources import open_source
 _PAGE: Final = 4000
 _MOST_NAMES: Final = 200
 """Metadata names that get columns of their own; more of them share one column."""
+Wanted = Callable[[LedgerRow], bool]
 _COMPANIONS: Final = ("", ".lock", ".status.json", ".ballast", "-wal", "-shm", "-journal")
 
 
@@ -41,14 +43,14 @@ class ExportReport:
 async def export(
     ledger: Ledger,
     path: str | os.PathLike[str],
-    states: Collection[RowState] | None,
+    states: Collection[RowState | RowFate] | None,
     *,
     accounts: bool,
     overwrite: bool,
 ) -> ExportReport:
     """Write rows to a file. Raises BulkError, LedgerError, ImportError or OSError; then no file appears."""
     target = Path(path)
-    kind, wanted = form_of(target), None if states is None else frozenset(map(RowState, states))
+    kind, wanted = form_of(target), _any if states is None else chosen(states)
     _refuse_own_files(ledger, target)
     if not overwrite:
         _refuse_earlier(target)
@@ -65,7 +67,7 @@ async def export(
     return ExportReport(str(target), rows, by_currency(sums.totals))
 
 
-async def _written(ledger: Ledger, form: Form, wanted: frozenset[RowState] | None, *, accounts: bool) -> Sums:
+async def _written(ledger: Ledger, form: Form, wanted: Wanted, *, accounts: bool) -> Sums:
     sums = Sums()
     async with aclosing(_pages(ledger, wanted)) as pages:
         async for page in pages:
@@ -75,10 +77,10 @@ async def _written(ledger: Ledger, form: Form, wanted: frozenset[RowState] | Non
     return sums
 
 
-async def _pages(ledger: Ledger, wanted: frozenset[RowState] | None) -> AsyncGenerator[list[LedgerRow], None]:
+async def _pages(ledger: Ledger, wanted: Wanted) -> AsyncGenerator[list[LedgerRow], None]:
     page: list[LedgerRow] = []
     async for row in ledger.rows():
-        if wanted is None or row.state in wanted:
+        if wanted(row):
             page.append(row)
         if len(page) == _PAGE:
             yield page
@@ -87,7 +89,11 @@ async def _pages(ledger: Ledger, wanted: frozenset[RowState] | None) -> AsyncGen
         yield page
 
 
-async def _names(ledger: Ledger, wanted: frozenset[RowState] | None) -> set[str] | None:
+def _any(_: LedgerRow) -> bool:
+    return True
+
+
+async def _names(ledger: Ledger, wanted: Wanted) -> set[str] | None:
     """The metadata names of the rows; None when they are too many for columns."""
     found: set[str] = set()
     async with aclosing(_pages(ledger, wanted)) as pages:

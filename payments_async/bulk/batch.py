@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ._arguments import LoadOptions, ReadingOptions
     from ._certificate import Certificate
     from ._export import ExportReport
+    from ._fates import RowFate
     from ._import_report import ImportReport
     from ._loading import Input
     from ._records import CheckReport
@@ -241,7 +242,7 @@ class PayoutBatch:
         self,
         path: str | os.PathLike[str],
         *,
-        states: Collection[RowState] | None = None,
+        states: Collection[RowState | RowFate] | None = None,
         accounts: bool = False,
         overwrite: bool = False,
     ) -> ExportReport:
@@ -250,7 +251,7 @@ class PayoutBatch:
         Args:
             path: ends in .csv, .json, .jsonl or .parquet. Amounts are exact text; what a spreadsheet would
                 take for a formula has an apostrophe in front.
-            states: only rows in these; None for all.
+            states: only rows in these (`RowFate.FAILED`: payouts that failed); None for all.
             accounts: with the instruments' and customers' data, which are masked otherwise.
             overwrite: replace a file that is there; it is refused otherwise, as it may be an earlier result.
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from payments_async.bulk import Progress as Progress
     from payments_async.bulk import ReadingOptions as ReadingOptions
     from payments_async.bulk import RetryReport as RetryReport
+    from payments_async.bulk import RowFate as RowFate
     from payments_async.bulk import RowState as RowState
     from payments_async.bulk import SourceErrors as SourceErrors
     from payments_async.bulk import SourceUnreadable as SourceUnreadable
@@ -59,6 +60,7 @@ _HOME = {
     "Progress": "payments_async.bulk",
     "ReadingOptions": "payments_async.bulk",
     "RetryReport": "payments_async.bulk",
+    "RowFate": "payments_async.bulk",
     "RowState": "payments_async.bulk",
     "SourceErrors": "payments_async.bulk",
     "SourceUnreadable": "payments_async.bulk",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from payments_async.bulk._arguments import LoadOptions, ReadingOptions
     from payments_async.bulk._certificate import Certificate
     from payments_async.bulk._export import ExportReport
+    from payments_async.bulk._fates import RowFate
     from payments_async.bulk._import_report import ImportReport
     from payments_async.bulk._loading import Input
     from payments_async.bulk._records import CheckReport
@@ -218,7 +219,7 @@ class PayoutBatch:
         self,
         path: str | os.PathLike[str],
         *,
-        states: Collection[RowState] | None = None,
+        states: Collection[RowState | RowFate] | None = None,
         accounts: bool = False,
         overwrite: bool = False,
     ) -> ExportReport:
@@ -227,7 +228,7 @@ class PayoutBatch:
         Args:
             path: ends in .csv, .json, .jsonl or .parquet. Amounts are exact text; what a spreadsheet would
                 take for a formula has an apostrophe in front.
-            states: only rows in these; None for all.
+            states: only rows in these (`RowFate.FAILED`: payouts that failed); None for all.
             accounts: with the instruments' and customers' data, which are masked otherwise.
             overwrite: replace a file that is there; it is refused otherwise, as it may be an earlier result.
 

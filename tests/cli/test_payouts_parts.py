@@ -127,7 +127,9 @@ def test_each_exit_code_says_what_to_do_next() -> None:
         return " ".join(advice.after_run(figures(**counts), code, stopped, "a b.ledger", failed=failed))
 
     assert told(0, created=5) == ""
-    assert "1 payout failed for good: `payments payouts retry-failed 'a b.ledger'`" in told(0, failed=1)
+    failed = told(0, failed=1)
+    assert failed.startswith("1 payout failed for good: `payments payouts export 'a b.ledger' failed.csv")
+    assert "`payments payouts retry-failed 'a b.ledger'` makes their rows new" in failed
     assert "--state rejected --state conflict" in told(1, rejected=2, conflict=1)
     assert "2 rows rejected and 1 row in conflict" in told(1, rejected=2, conflict=1)
     assert "names the payout" in told(1, conflict=1)

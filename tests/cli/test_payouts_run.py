@@ -179,6 +179,10 @@ def test_payouts_that_fail_later_are_followed_and_paid_anew(here: Here) -> None:
     done = here("run", "june.csv", "--wait-final", "30s")
     assert (done.code, done.step("finished")["failed"], done.step("finished")["awaited"]) == (1, 1, 0)
     assert "payments payouts retry-failed june.csv.ledger" in done.err
+    assert "`payments payouts export june.csv.ledger failed.csv --state failed` lists them" in done.err
+    for state, rows in (("failed", 1), ("completed", 2), ("pending", 0), ("unknown", 0), ("in-doubt", 0)):
+        exported = here("export", "june.csv.ledger", f"{state}.csv", "--state", state, "--json")
+        assert (exported.code, exported.step("exported")["rows"]) == (Exit.DONE, rows)
     dry = here("retry-failed", "june.csv.ledger", "--dry-run", "--json")
     assert (dry.step("retry")["rows"], dry.step("retry")["totals"]) == ([2], {"XOF": "2.07"})
     assert here("status", "june.csv.ledger", "--json").step("batch")["new"] == 0

@@ -99,6 +99,7 @@ def blocking() -> None:
 
 def progressed(progress: bulk.Progress) -> None:
     assert_type(progress.counts.get(bulk.RowState.CREATED), int | None)
+    assert_type(bulk.RowFate("FAILED"), bulk.RowFate)
 
 
 async def batch_asynchronous(client: AsyncPayments) -> None:

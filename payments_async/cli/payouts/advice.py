@@ -91,7 +91,8 @@ def _failed(rows: int, ledger: str) -> str:
         return ""
     again = command("retry-failed", ledger)
     told = f"{counted(rows, 'payout')} failed for good"
-    return f"{told}: `{again}` makes their rows new, and the next run pays them."
+    which = f"`{command('export', ledger, 'failed.csv')} --state failed` lists them"
+    return f"{told}: {which}, `{again}` makes their rows new, and the next run pays them."
 
 
 def _open(figures: Figures, ledger: str) -> str:

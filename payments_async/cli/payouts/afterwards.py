@@ -46,7 +46,8 @@ def export(
     out
         The file to write.
     state
-        Only rows in this state; repeat it for more.
+        Only rows in this state; repeat it for more. Of created rows: `completed` (arrived), `failed` and
+        `pending` (not final yet); `unknown` is in flight or in doubt.
     accounts
         With the recipients' names and account numbers, which are masked otherwise.
     overwrite

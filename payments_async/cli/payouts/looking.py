@@ -9,7 +9,7 @@ from typing import Any
 from rich.padding import Padding
 
 from ..._runtime import SYSTEM
-from ...bulk import PayoutBatch, RowState
+from ...bulk import PayoutBatch, RowFate, RowState
 from ...bulk.ledger_errors import LedgerDamaged, LedgerLocked
 from .._exit import Ended, Exit
 from . import advice, beside
@@ -99,11 +99,16 @@ async def check(ledger: str, stage: Stage) -> Exit:
     raise Ended(f"{ledger}: not as it was written; {LedgerDamaged.way_out}", Exit.REFUSED)
 
 
+def _stored(name: str) -> RowState | RowFate:
+    word = name.upper().replace("-", "_")
+    return RowFate(word) if word in [*RowFate] else RowState(word)
+
+
 async def export(
     ledger: str, path: str, states: Sequence[str] | None, stage: Stage, *, accounts: bool, overwrite: bool
 ) -> Exit:
     """Write the rows and what became of each. Raises Ended or BulkError; then no file appears."""
-    wanted = None if states is None else {RowState(state.upper().replace("-", "_")) for state in states}
+    wanted = None if states is None else {_stored(state) for state in states}
     async with PayoutBatch.open(ledger) as batch:
         try:
             with waiting("Writing the rows", stage):

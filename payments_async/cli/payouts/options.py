@@ -17,6 +17,7 @@ _SHARE: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)(%?)")
 _LONGEST: Final = 30 * 86400
 
 StateName = Literal["new", "in-flight", "created", "rejected", "conflict", "in-doubt", "cancelled"]
+FateName = Literal["completed", "failed", "pending", "unknown"]
 
 
 def seconds_of(text: str) -> float:
@@ -89,4 +90,4 @@ Totals = Annotated[list[str] | None, Parameter(metavar='"CUR AMOUNT"', negative=
 RowNumbers = Annotated[
     list[Annotated[int, Parameter(validator=Number(gte=1))]] | None, Parameter(name="--row", negative="")
 ]
-States = Annotated[list[StateName] | None, Parameter(name="--state", negative="")]
+States = Annotated[list[StateName | FateName] | None, Parameter(name="--state", negative="")]
