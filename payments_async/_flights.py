@@ -1,12 +1,17 @@
-"""A call as the request that goes out: address, headers, body, time. Pure (Conventions; Authentication)."""
+"""A call as the request that goes out, and whether it may: address, headers, body, time. Pure.
+
+(Conventions; Authentication; Limits, Idempotency.)
+"""
 
 from __future__ import annotations
 
+from . import _gaps
 from ._auth import Key
 from ._calls import Call
 from ._idempotency import HEADER
 from ._settings import Settings
 from ._wire import Flight
+from .params import PreparedRequest
 
 
 def make_flight(call: Call, settings: Settings, key: Key, deadline: float | None, now: float) -> Flight:
@@ -34,3 +39,27 @@ def _headers(call: Call, settings: Settings, key: Key) -> dict[str, str]:
         return headers
     theirs = {name.lower() for name in call.headers}
     return {**{name: value for name, value in headers.items() if name.lower() not in theirs}, **call.headers}
+
+
+def foreign(prepared: PreparedRequest, base_url: str, key: Key) -> str | None:
+    """Why a request does not belong where it would go; None when it does."""
+    if prepared.base_url != base_url:
+        return f"this request was prepared for {prepared.base_url}; this client talks to another address"
+    if prepared.environment != key.environment:
+        return f"this request was prepared for {prepared.environment}, the key is a {key.environment} key"
+    return None
+
+
+def unprotected(prepared: PreparedRequest, age: float, *, same_key: bool) -> str | None:
+    """Why a request, that many seconds old, may happen twice if it is sent now; None when it cannot."""
+    if not same_key:
+        return (
+            "this request was prepared under another secret key; if that key was rotated within its "
+            "project, send it with rotated_key=True"
+        )
+    if prepared.reference is None and age >= _gaps.KEY_TRUSTED_FOR:
+        return (
+            "this request was prepared over 23 hours ago, and its key may protect it no longer: "
+            "prepare it anew if it was never sent, else look for its record"
+        )
+    return None

@@ -67,10 +67,13 @@ class Journey:
         self._add(reading.verdict, reading.reason, reading.status, sent_at, ended)
 
     def _add(self, verdict: Verdict, reason: str, status: int | None, sent: float, ended: float) -> None:
-        waited, number = sent - self.resumed, len(self.attempts) + 1
-        self.attempts.append(Attempt(number, verdict, reason, status, waited, ended - sent))
+        attempts = self.attempts
+        attempts.append(
+            Attempt(len(attempts) + 1, verdict, reason, status, sent - self.resumed, ended - sent)
+        )
         self.resumed = ended
-        self.doubtful += verdict == "in_doubt"
+        if verdict == "in_doubt":
+            self.doubtful += 1
 
     @property
     def unknown(self) -> bool:

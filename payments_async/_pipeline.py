@@ -13,12 +13,11 @@ from typing import Any
 
 import attrs
 
-from . import _gaps
 from . import _narration as narrate
 from ._answers import Reading, read_answer, read_failure
 from ._auth import Key
 from ._calls import Call, prepare
-from ._flights import make_flight
+from ._flights import foreign, make_flight, unprotected
 from ._gate import Gate, GateTimeout
 from ._idempotency import KeyMaker, UsedKeys
 from ._journey import Journey
@@ -56,7 +55,7 @@ class Pipeline:
         while True:
             key = self._key(journey, key)
             state = self.keys.of(key)
-            held = await self._enter(state, journey)
+            held = self._walk_in(state, journey) or await self._enter(state, journey)
             reading = await self._attempt(key, state, held, journey)
             if reading.error is None:
                 state.budget.earn()
@@ -98,7 +97,7 @@ class Pipeline:
 
     def refuse_foreign(self, prepared: PreparedRequest) -> None:
         """Raise ConfigurationError for a request that was prepared for another address or environment."""
-        if problem := self._mismatched(prepared, self.settings.key()):
+        if problem := foreign(prepared, self.settings.base_url, self.settings.key()):
             raise ConfigurationError(problem, operation=prepared.operation)
 
     def refuse_unprotected(self, prepared: PreparedRequest, *, rotated_key: bool) -> None:
@@ -108,18 +107,8 @@ class Pipeline:
         key's time. A payout's reference protects it for ever (Endpoints, POST /payouts).
         """
         self.refuse_foreign(prepared)
-        problem = None
-        if not rotated_key and not self.made_it(prepared):
-            problem = (
-                "this request was prepared under another secret key; if that key was rotated within its "
-                "project, send it with rotated_key=True"
-            )
-        elif prepared.reference is None and self.age(prepared) >= _gaps.KEY_TRUSTED_FOR:
-            problem = (
-                "this request was prepared over 23 hours ago, and its key may protect it no longer: "
-                "prepare it anew if it was never sent, else look for its record"
-            )
-        if problem:
+        same_key = rotated_key or self.made_it(prepared)
+        if problem := unprotected(prepared, self.age(prepared), same_key=same_key):
             raise ConfigurationError(problem, operation=prepared.operation)
 
     def made_it(self, prepared: PreparedRequest) -> bool:
@@ -143,16 +132,18 @@ class Pipeline:
         if last is not None and journey.unknown:
             return last
         key, prepared = self.settings.key(), journey.call.prepared
-        if prepared is not None and (problem := self._mismatched(prepared, key)):
+        if prepared is not None and (problem := foreign(prepared, self.settings.base_url, key)):
             raise journey.conclusion(ConfigurationError(problem))
         return key
 
-    def _mismatched(self, prepared: PreparedRequest, key: Key) -> str | None:
-        if prepared.base_url != self.settings.base_url:
-            return f"this request was prepared for {prepared.base_url}; this client talks to another address"
-        if prepared.environment != key.environment:
-            return f"this request was prepared for {prepared.environment}, the key is a {key.environment} key"
-        return None
+    def _walk_in(self, state: KeyState, journey: Journey) -> Held:
+        """The way of nearly every call: one gate, open, and no deadline to look at. Empty when it is not."""
+        call, now = journey.call, self.runtime.monotonic()
+        gates = state.limiter.gates(call.limit, call.record, now)
+        if len(gates) > 1 or journey.deadline is not None:
+            return []
+        grant = gates[0].try_enter(now)
+        return [(gates[0], grant)] if grant else []
 
     async def _enter(self, state: KeyState, journey: Journey) -> Held:
         """Pass the gates of the call's limits, narrow ones first; nothing passes once the deadline has."""
@@ -202,11 +193,13 @@ class Pipeline:
 
     async def _attempt(self, key: Key, state: KeyState, held: Held, journey: Journey) -> Reading:
         """One flight, and its verdict."""
-        call, monotonic = journey.call, self.runtime.monotonic
+        call, monotonic, emitter = journey.call, self.runtime.monotonic, self.settings.emitter
+        told = emitter.enabled  # of its beginning and of its end, or of neither
         started = monotonic()
         flight = make_flight(call, self.settings, key, journey.deadline, started)
         try:
-            narrate.sent(self.settings.emitter, journey)
+            if told:
+                narrate.sent(emitter, journey)
             reading = read_answer(call, await self.transport.send(flight), self.runtime.now)
         except TransportFailure as failure:
             reading = read_failure(call, failure, sent=flight.sent)
@@ -228,7 +221,8 @@ class Pipeline:
         else:
             answered = reading.status is not None
             self._leave(held, ended, answered=answered, sent=answered or flight.sent)
-        narrate.ended(self.settings.emitter, journey)
+        if told:
+            narrate.ended(emitter, journey)
         return reading
 
     def _leave(self, held: Held, now: float, *, answered: bool, sent: bool) -> None:
