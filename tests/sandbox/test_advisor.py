@@ -97,6 +97,15 @@ def test_a_post_that_was_refused_may_be_sent_anew(api: Api, sandbox: Sandbox) ->
     assert findings(sandbox) == []
 
 
+def test_a_repeat_that_only_its_reference_stopped_is_found(api: Api, sandbox: Sandbox) -> None:
+    api.payout(reference="r-1", scenario="lost_response")
+    sandbox.advance(3600)
+    assert api.payout(reference="r-1").status == 409
+    (finding,) = findings(sandbox)
+    assert (finding.rule, finding.subject, finding.requests) == ("post_without_key", "r-1", requests(sandbox))
+    assert "Only the payout's reference" in finding.why
+
+
 def test_two_projects_do_not_repeat_each_other(api: Api, stranger: Api, sandbox: Sandbox) -> None:
     api.payout()
     stranger.payout()
@@ -329,6 +338,13 @@ def test_a_webhook_that_was_believed_is_found(api: Api, sandbox: Sandbox) -> Non
     api.post("/payment/intents", INTENT)
     (finding,) = findings(sandbox)
     assert (finding.rule, finding.subject, finding.severity) == ("webhook_trusted", payout, "money")
+    assert finding.webhooks == ("wh_1",)
+    told(sandbox, payout, "payout.failed")
+    sandbox.advance(60)
+    api.post("/payment/intents", INTENT | {"entity_id": "order-2"})
+    (finding,) = findings(sandbox)
+    assert finding.title.startswith("payout.completed and payout.failed were accepted")
+    assert finding.webhooks == ("wh_1", "wh_1")
 
 
 @pytest.mark.parametrize("read", ["list", "sync"])

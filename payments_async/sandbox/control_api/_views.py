@@ -146,6 +146,8 @@ def attempt_view(attempt: Attempt, *, reveal: bool) -> JsonObject:
 def plan_words(record: Payout | Attempt) -> str:
     """How a record will end, in words of the vocabulary."""
     outcome, timing = record.plan.outcome, record.plan.timing
+    if outcome.kind == "hang":
+        return outcome.kind
     argument = outcome.code or outcome.action or (str(outcome.count) if outcome.count else "")
     when = {"after": f"after={timing.seconds:g}s", "reads": f"reads={timing.reads}", "manual": "manual"}
     return (

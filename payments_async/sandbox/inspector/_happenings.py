@@ -84,7 +84,8 @@ def _request(seq: int, exchange: Exchange, caused: _Caused) -> Happening:
 def _add(happening: Happening, item: Item) -> None:
     if isinstance(item, Change):
         happening.changes.append(item)
-    elif isinstance(item, Delivery):
+    else:
+        assert isinstance(item, Delivery)  # requests and tries are happenings of their own
         happening.deliveries.append(item)
 
 

@@ -24,7 +24,7 @@ _ALL: tuple[type, ...] = (Exchange, Change, Delivery, Tried)
 KINDS: Mapping[str, tuple[type, ...]] = {
     "": _ALL,
     "requests": _ALL,
-    "refused": _ALL,
+    "wrong": _ALL,
     "changes": (Change,),
     "webhooks": (Delivery, Tried),
 }
@@ -65,15 +65,15 @@ def lines(entries: Iterable[Entry], names: Names, limits: SandboxLimits, show: s
     found = happenings(chosen, names.root)
     if show == "requests":
         found = [one for one in found if one.exchange]
-    if show == "refused":
-        found = [one for one in found if one.exchange and _is_refused(one.exchange.log)]
+    if show == "wrong":
+        found = [one for one in found if one.exchange and _went_wrong(one.exchange.log)]
     if show == "webhooks":
         tried = {(one.tries[0].record_id, one.tries[0].event) for one in found if one.tries}
         found = [one for one in found if one.tries or _name_of(one.deliveries[0]) not in tried]
     return [_line(one, names, limits) for one in found]
 
 
-def _is_refused(log: LoggedRequest) -> bool:
+def _went_wrong(log: LoggedRequest) -> bool:
     return log.status == 0 or log.status >= 400 or log.fault is not None
 
 
@@ -119,7 +119,6 @@ def _record(happening: Happening, names: Names) -> Card:
     about = happening.root
     own = [change for change in happening.changes if change.id == about]
     last = (own or happening.changes)[-1]
-    parts = _moves(happening.changes, without_end=last.id)
     return {
         "kind": "record",
         "seq": happening.seq,
@@ -129,7 +128,7 @@ def _record(happening: Happening, names: Names) -> Card:
         "href": record_page(about),
         "named": None,
         "marks": [],
-        "parts": [*_due(happening.deliveries), *parts],
+        "parts": [*_moves(happening.changes, own=about), *_due(happening.deliveries)],
         "told": None,
         "end": last.after,
         "tone": tone(last.after),
@@ -173,21 +172,19 @@ def _webhook(happening: Happening, names: Names) -> Card:
     }
 
 
-def _moves(changes: Iterable[Change], without_end: str = "") -> list[str]:
-    """Each record's way through its states, as in `attempt processing → completed`."""
-    ways: dict[str, list[Change]] = {}
+def _moves(changes: Iterable[Change], own: str = "") -> list[str]:
+    """Each record's way through its states, as in `attempt processing → completed`; `own` first."""
+    ways: dict[str, list[Change]] = {own: []} if own else {}
     for change in changes:
         ways.setdefault(change.id, []).append(change)
-    told = []
-    for record_id, way in ways.items():
-        states = [state for state in (way[0].before, *(one.after for one in way)) if state]
-        if record_id == without_end:
-            states[-1] = ""  # the line ends with it
-        words = " → ".join(states).strip() or "new"
-        told.append(
-            words if record_id == without_end and way[0].kind != "attempt" else f"{way[0].kind} {words}"
-        )
-    return told
+    return [_way(way, named=record_id != own) for record_id, way in ways.items() if way]
+
+
+def _way(way: list[Change], *, named: bool) -> str:
+    if named and way[0].before is None:
+        return " ".join([way[0].kind, " → ".join(one.after for one in way)])
+    states = " → ".join([way[0].before or "new", *(one.after for one in way)])
+    return f"{way[0].kind} {states}" if named else states
 
 
 def _due(deliveries: Iterable[Delivery]) -> list[str]:

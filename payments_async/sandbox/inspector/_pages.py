@@ -14,7 +14,7 @@ from .._journal import Entry, Exchange
 from .._operations import INTERFACE_VERSION, NAMES, PREFIX
 from .._scenarios import WORDS
 from .._values import LoggedRequest
-from ..control_api import _records, _requests, _time
+from ..control_api import _records, _time
 from ..control_api._views import body_view, exchange_view, rule_view
 from ..webhooks._letters import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from . import _boards
@@ -124,10 +124,10 @@ def _overview(look: Look) -> Context:
 
 
 def _request(look: Look, request_id: str) -> Context:
-    exchange = _requests.find(look.sandbox, request_id)
+    entries, exchange = _with_it(look.sandbox.entries(), request_id)
     reveal = look.query.get("reveal") == "1"
     with look.sandbox.present() as world:
-        line = lines(_with_it(look.sandbox.entries(), request_id), Names(world), world.limits, "requests")
+        line = lines(entries, Names(world), world.limits, "requests")
     same = [one for one in look.sandbox.requests if _same_group(one, exchange.log)][-_SAME:]
     bodies = [exchange.body, exchange.answer.body if exchange.answer else None]
     hides = any(body_view(body, reveal=True) != body_view(body, reveal=False) for body in bodies)
@@ -135,12 +135,12 @@ def _request(look: Look, request_id: str) -> Context:
     return {"request": shown, "line": line[0], "same": same, "reveal": reveal, "hides": hides}
 
 
-def _with_it(entries: list[Entry], request_id: str) -> list[Entry]:
-    """A request's entry after those of what it caused."""
+def _with_it(entries: list[Entry], request_id: str) -> tuple[list[Entry], Exchange]:
+    """A request after what it caused, and itself as of now: the journal lets bodies go at any time."""
     for place in range(len(entries) - 1, -1, -1):
         item = entries[place].item
         if isinstance(item, Exchange) and item.log.request_id == request_id:
-            return entries[max(0, place - item.told) : place + 1]
+            return entries[max(0, place - item.told) : place + 1], attrs.evolve(item)
     raise LookupError(f"no request {request_id!r} in the journal")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from .._instants import stamp
@@ -30,24 +31,27 @@ _CLASSES = {0: "bad", 2: "ok", 3: "wait", 4: "wait", 5: "bad"}
 def environment() -> Environment:
     """The templates; `ModuleNotFoundError`, saying what to install, without the `sandbox` extra."""
     try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from jinja2 import DictLoader, Environment, StrictUndefined
     except ModuleNotFoundError as missing:
         told = "the inspector needs Jinja2: pip install 'payments-sdk[sandbox]'"
         raise ModuleNotFoundError(told) from missing
     made = Environment(
-        loader=PackageLoader(__package__),
+        loader=DictLoader(_sources()),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        auto_reload=False,
     )
     made.filters.update(
         clock=clock, moment=moment, pretty=pretty, tone=tone, http_tone=http_tone, plain=plain
     )
-    for name in made.list_templates():
-        made.get_template(name)  # now: files that an upgrade changes later would not fit the running code
     return made
+
+
+def _sources() -> dict[str, str]:
+    """Every template as it is now: files that an upgrade changes later would not fit the running code."""
+    folder = files(__package__).joinpath("templates")
+    return {file.name: file.read_text("utf-8") for file in folder.iterdir()}
 
 
 def render(template: str, context: Mapping[str, object]) -> str:
