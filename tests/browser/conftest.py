@@ -1,4 +1,4 @@
-"""A browser of the session's own (each xdist worker its own), and visitors with nothing in common.
+"""A browser of the session's own (each xdist worker its own), whose tabs visitors use one after another.
 
 The browser is Debian's chromium, at `CHROMIUM` or on the path; playwright drives it and downloads none.
 Without one these tests are skipped, and fail where `CI` is `true`: what CI has not looked at is not known to
@@ -10,14 +10,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
+from aiohttp import web
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from tests.browser.visitor import Visitor, visiting
+from payments_async.sandbox._server import listen
+from tests.browser.tabs import Tabs
+from tests.browser.visitor import Visitor, Visitors
 from tests.sandbox.api import Api
 
 if TYPE_CHECKING:
@@ -49,10 +52,36 @@ async def browser() -> AsyncIterator[Browser]:
     """One browser for all tests of a worker."""
     path = find_chromium()
     playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
-    async with playwright.async_playwright() as driver:
-        launched = await driver.chromium.launch(executable_path=path, args=ARGUMENTS)
+    async with playwright.async_playwright() as driver, merchant() as port:
+        hosts = f"MAP shop.test:80 127.0.0.1:{port}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+        arguments = [*ARGUMENTS, f"--host-resolver-rules={hosts}"]
+        launched = await driver.chromium.launch(executable_path=path, args=arguments)
         yield launched
         await launched.close()
+
+
+@pytest.fixture(scope="session")
+def tabs(browser: Browser) -> Tabs:
+    """Its tabs."""
+    return Tabs(browser)
+
+
+@asynccontextmanager
+async def merchant() -> AsyncIterator[int]:
+    """Answers for `SHOP`; gives the port."""
+
+    async def thank(_: web.BaseRequest) -> web.Response:
+        html = "<!doctype html><html lang=en><link rel=icon href=data:,><title>Shop</title><h1>Thanks</h1>"
+        return web.Response(text=html, content_type="text/html")
+
+    runner = web.ServerRunner(web.Server(thank), shutdown_timeout=0.1)
+    await runner.setup()
+    listener = listen(None)
+    try:
+        await web.SockSite(runner, listener).start()
+        yield listener.getsockname()[1]
+    finally:
+        await runner.cleanup()
 
 
 @pytest.fixture
@@ -69,20 +98,11 @@ def api(sandbox: Sandbox) -> Api:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def visit(browser: Browser) -> AsyncIterator[Callable[..., Awaitable[Visitor]]]:
-    """Makes visitors, each with a browser profile of its own: `await visit(width=320, java_script=False)`.
+async def visit(tabs: Tabs) -> AsyncIterator[Callable[..., Awaitable[Visitor]]]:
+    """Makes visitors: `await visit(width=320, java_script=False)`.
 
     At the end none of them may have seen an error on the console, or have asked another host for anything.
     """
-    visitors: list[Visitor] = []
-    async with AsyncExitStack() as stack:
-
-        async def arrive(**options: Any) -> Visitor:
-            visitor = await stack.enter_async_context(visiting(browser, **options))
-            visitors.append(visitor)
-            return visitor
-
-        yield arrive
-    for visitor in visitors:
-        assert visitor.strayed == []
-        assert visitor.errors == []
+    visitors = Visitors(tabs)
+    yield visitors.arrive
+    await visitors.leave()

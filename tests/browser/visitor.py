@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from tests.browser.tabs import PATIENCE, Tabs
+from tests.browser.tabs import Tabs
 
 if TYPE_CHECKING:
     from playwright.async_api import ConsoleMessage, Page, Request
@@ -60,7 +60,7 @@ class Visitor:
 
     async def sees(self, heading: str) -> None:
         """Wait for the page with this heading; its title says the same."""
-        await self.page.get_by_role("heading", level=1, name=heading).wait_for(timeout=PATIENCE)
+        await self.page.get_by_role("heading", level=1, name=heading, exact=True).wait_for()
         assert heading in await self.page.title()
 
     async def pays(
@@ -70,6 +70,10 @@ class Visitor:
         if country is not None:
             await self.choose(country)
         await self.choose(method)
+        await self.confirms(phone)
+
+    async def confirms(self, phone: str) -> None:
+        """Type what the method needs, and pay."""
         await self.sees("Check and pay")
         for label, typed in (("Phone number", phone), ("Name on the account", "Ada Lovelace")):
             field = self.page.get_by_label(label)
@@ -79,8 +83,7 @@ class Visitor:
 
     async def elsewhere(self) -> Visitor:
         """Another tab of the same browser."""
-        size = self.page.viewport_size or {}
-        return await self.others.arrive(java_script=self.java_script, alone=self.alone, **size)
+        return await self.others.arrive(java_script=self.java_script, alone=self.alone)
 
     async def looks(self, scheme: str, width: int, height: int = 900) -> None:
         """From here on as somebody with this colour scheme and window."""
@@ -136,5 +139,5 @@ class Visitors:
                 await visitor.page.context.close()
             else:
                 await self.tabs.put_back(visitor.page, visitor.java_script)
-        assert [visitor.strayed for visitor in self.all if visitor.strayed] == []
-        assert [visitor.errors for visitor in self.all if visitor.errors] == []
+        assert not (strayed := [address for visitor in self.all for address in visitor.strayed]), strayed
+        assert not (errors := [error for visitor in self.all for error in visitor.errors]), errors

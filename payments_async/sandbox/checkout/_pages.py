@@ -27,6 +27,9 @@ from ._typed import Problem
 from ._visit import Visit
 from ._words import Words, already_paid, left_words, under_way_instead, words_for
 
+LOOK_AGAIN = 3
+"""Seconds after which a page that waits looks again where no script follows what happens."""
+
 _HEADINGS: Mapping[str, str] = {
     "country": "Where do you pay from?",
     "method": "How would you like to pay?",
@@ -115,7 +118,7 @@ def action_page(visit: Visit, problems: Sequence[Problem]) -> Answer:
         **_common(visit, str(action["heading"])),
         "action": action,
         "problems": problems,
-        "refresh": action["refresh"],
+        "refresh": LOOK_AGAIN if action["refresh"] else None,
     }
     return _page(visit, "action.html", context)
 
@@ -125,7 +128,7 @@ def _state_page(visit: Visit, words: Words, state: str | None = None) -> Answer:
         **_common(visit, words.heading),
         "words": words,
         "state": state or visit.state,
-        "refresh": visit.state in MOVING,
+        "refresh": LOOK_AGAIN if visit.state in MOVING else None,
         "rerouted": visit.state in ("waiting", "paid") and was_rerouted(visit.payment),
         "retry": _retry(visit),
         "onward": words.tone == "good" and visit.request.path.endswith("/payment"),
@@ -157,7 +160,7 @@ def _common(visit: Visit, heading: str) -> dict[str, object]:
         "paid_at": moment(payment.completed_at) if payment.completed_at is not None else None,
         "method_label": used.label if used else None,
         "instead": under_way_instead(visit, visit.query.get("method")),
-        "refresh": False,
+        "refresh": None,
         "problems": (),
     }
 
