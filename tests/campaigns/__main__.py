@@ -1,11 +1,17 @@
-"""All of them at full size; the exit code is 1 when one of them found a breach."""
+"""All of them at full size, or those that are named; the exit code is 1 when one of them found a breach.
+
+`python -m tests.campaigns [NAME ...]`: a name stands for every size of that campaign.
+"""
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 
 CAMPAIGNS = (
+    ("simulation",),
+    ("code_simulation",),
     ("hostile", "100000"),
     ("pacing", "60"),
     ("pacing", "600"),
@@ -18,8 +24,24 @@ CAMPAIGNS = (
     ("asking", "1000"),
 )
 
-failed = False
-for name, *size in CAMPAIGNS:
-    print(f"\n{name} {' '.join(size)}", flush=True)
-    failed |= subprocess.run([sys.executable, "-m", f"tests.campaigns.{name}", *size]).returncode != 0
-sys.exit(failed)
+
+def main() -> int:
+    """1 when one of them found a breach."""
+    parser = argparse.ArgumentParser("python -m tests.campaigns", description="The long randomised tests.")
+    names = sorted({name for name, *_ in CAMPAIGNS})
+    parser.add_argument("names", nargs="*", help=f"all unless given: {', '.join(names)}")
+    wanted = parser.parse_args().names
+    if unknown := sorted({*wanted} - {*names}):
+        parser.error(f"there is no campaign {', '.join(unknown)}; there are: {', '.join(names)}")
+    failed = False
+    for name, *size in CAMPAIGNS:
+        if wanted and name not in wanted:
+            continue
+        print(f"\n{name} {' '.join(size)}".rstrip(), flush=True)
+        done = subprocess.run([sys.executable, "-m", f"tests.campaigns.{name}", *size])
+        failed |= done.returncode != 0
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The long campaigns: each name is a program, and one that does not exist is refused."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.campaigns import __main__ as campaigns
+from tests.campaigns import simulation
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The programs that are started; those of `kills` find a breach."""
+    programs = list[list[str]]()
+
+    def run(command: list[str]) -> Any:
+        programs.append(command[2:])
+        return SimpleNamespace(returncode=int("tests.campaigns.kills" in command))
+
+    monkeypatch.setattr("subprocess.run", run)
+    return programs
+
+
+def test_every_campaign_is_a_program() -> None:
+    for name, *_ in campaigns.CAMPAIGNS:
+        assert find_spec(f"tests.campaigns.{name}"), name
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"), [([], 1), (["simulation", "code_simulation"], 0), (["pacing"], 0), (["kills"], 1)]
+)
+def test_those_that_are_named_are_run_and_a_breach_is_told(
+    started: list[list[str]], monkeypatch: pytest.MonkeyPatch, asked: list[str], code: int
+) -> None:
+    monkeypatch.setattr("sys.argv", ["campaigns", *asked])
+    assert campaigns.main() == code
+    named = {program.removeprefix("tests.campaigns.") for program, *_ in started}
+    assert named == ({*asked} or {name for name, *_ in campaigns.CAMPAIGNS})
+
+
+def test_a_name_that_is_none_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["campaigns", "kils"])
+    with pytest.raises(SystemExit, match="2"):
+        campaigns.main()
+    assert "there is no campaign kils; there are: asking" in capsys.readouterr().err
+
+
+def test_the_simulations_are_followed_by_their_ablation_unless_something_else_is_asked(
+    started: list[list[str]],
+) -> None:
+    assert simulation.run(simulation.MODULE, [], "100") == 0
+    assert simulation.run(simulation.MODULE, ["7"], "100") == 0
+    assert started == [
+        ["tests.simulation", "100"],
+        ["tests.simulation", "--ablate"],
+        ["tests.simulation", "7"],
+    ]
