@@ -1,7 +1,7 @@
 """`python -m benchmarks.report`: writes results.json out, into tables between markers and into charts.
 
 A part `<!-- bench:NAME -->` … `<!-- /bench -->` of a page is made, never typed: NAME is a suite, `targets`,
-`highlights` or `machine`. `--check` only says what is not as the results have it.
+`highlights` or `peers`. `--check` only says what is not as the results have it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from benchmarks import results
 from benchmarks.charts import bars, charted
 from benchmarks.figures import Figure, number, table
 from benchmarks.machine import told
+from benchmarks.peers import pin
 from benchmarks.results import Reached
 from benchmarks.worker import ROOT
 
@@ -38,6 +39,8 @@ HIGHLIGHTS = (
 """What README.md shows: the first figure of a suite whose text has these words, and what to call it."""
 
 
+NAMED = ("aiohttp", "httpx", "requests", "urllib3", "stripe", "openai", "aiolimiter")
+"""The peers whose versions are told."""
 TITLES = {
     "blocking_rate_1": "Blocking calls a second, one thread, over requests.Session (1.00)",
     "blocking_rate_32": "Blocking calls a second, 32 threads, over requests.Session (1.00)",
@@ -70,7 +73,7 @@ def made(suites: Sequence[Reached]) -> dict[str, str]:
     parts = {each.name: f"{table(each.figures)}\n\n{_circumstances(each)}" for each in suites}
     parts["targets"] = results.judged(suites)
     parts["highlights"] = highlights(suites)
-    parts["machine"] = told(suites[-1].machine) if suites else ""
+    parts["peers"] = f"Peers: {', '.join(f'{name} {pin(name)}' for name in NAMED)}."
     return parts
 
 
