@@ -35,13 +35,14 @@ def run(name: str, peers: Peers, *, quick: bool) -> Reached:
         PROFILES.mkdir(exist_ok=True)
         profile.write_text(suite.profile(), encoding="utf-8")
     titles = getattr(suite, "CHARTS", {})
-    return Reached(name, suite.QUESTION, figures, round(took, 1), round(load(), 1), machine(), titles)
+    return Reached(name, suite.QUESTION, figures, round(took, 1), round(load(), 1), machine(), quick, titles)
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
     """What is wanted."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller sizes; nothing is kept")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller sizes; not kept")
+    parser.add_argument("--keep", action="store_true", help="keep a quick run's figures, too")
     parser.add_argument("--only", help="suites by name, with commas between: " + ",".join(SUITES))
     chosen = parser.parse_args(given)
     chosen.suites = chosen.only.split(",") if chosen.only else list(SUITES)
@@ -72,7 +73,7 @@ def main() -> int:
             continue
         heading = f"### {name} ({done[name].seconds:.0f} s, load {done[name].load})"
         print(f"{heading}\n\n{done[name].question}\n\n{table(done[name].figures)}\n", flush=True)
-        if not chosen.quick:
+        if chosen.keep or not chosen.quick:
             keep(done[name])
     print(f"### Targets\n\n{results.judged(list(done.values()))}\n")
     if failed:

@@ -78,7 +78,8 @@ def made(suites: Sequence[Reached]) -> dict[str, str]:
 
 
 def _circumstances(reached: Reached) -> str:
-    return f"{told(reached.machine)} It took {reached.seconds:.0f} s; load {reached.load} at its end."
+    kind = "A quick run" if reached.quick else "A full run"
+    return f"{kind}, {told(reached.machine)} It took {reached.seconds:.0f} s; load {reached.load} at its end."
 
 
 def highlights(suites: Sequence[Reached]) -> str:

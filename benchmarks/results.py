@@ -26,6 +26,8 @@ class Reached:
     load: float
     """The machine's load at its end."""
     machine: dict[str, Any]
+    quick: bool = False
+    """Fewer rounds and smaller sizes than a full run's."""
     charts: dict[str, str] = field(default_factory=dict)
     """The title of each chart."""
 

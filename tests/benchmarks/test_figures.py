@@ -51,7 +51,9 @@ def reached(*figures: Figure, name: str = "call_cost") -> Reached:
         "cores": 2,
         "libraries": {"aiohttp": "3.14.5"},
     }
-    return Reached(name, "What does it cost?", list(figures), 12.0, 1.5, about, {"cpu": "CPU <over> aiohttp"})
+    return Reached(
+        name, "What does it cost?", list(figures), 12.0, 1.5, about, False, {"cpu": "CPU <over> aiohttp"}
+    )
 
 
 def test_results_come_back_as_they_were_kept(tmp_path: Path) -> None:
