@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,8 +40,11 @@ def _serve(listener: socket.socket, answer: bytes, core: int | None) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: _Answering(answer), sock=listener)
-        await server.serve_forever()
+        async with server:
+            while os.getppid() == parent:  # whoever is killed cannot end its server
+                await asyncio.sleep(1.0)
 
+    parent = os.getppid()
     hold(core)
     try:
         import uvloop
