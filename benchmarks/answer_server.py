@@ -41,7 +41,7 @@ def _serve(listener: socket.socket, answer: bytes, core: int | None) -> None:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: _Answering(answer), sock=listener)
         async with server:
-            while os.getppid() == parent:  # whoever is killed cannot end its server
+            while os.getppid() == parent:  # noqa: ASYNC110 # a killed parent sets no event
                 await asyncio.sleep(1.0)
 
     parent = os.getppid()
