@@ -63,10 +63,20 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
   const { call, body, copy, copyUrl } = button.dataset;
-  if (call) run(button, async () => outcome(call, await ask(call, body)));
+  if (call && isSure(button)) run(button, async () => outcome(call, await ask(call, body)));
   if (copy) run(button, () => put(document.querySelector(copy).textContent));
   if (copyUrl) run(button, async () => put((await ask(`GET ${copyUrl}`)).code));
 });
+
+// What cannot be undone is done when it is pressed a second time, within a few seconds.
+function isSure(button) {
+  const { sure } = button.dataset;
+  if (!sure || button.textContent === sure) return true;
+  const label = button.textContent;
+  button.textContent = sure;
+  setTimeout(() => { button.textContent = label; }, 4000);
+  return false;
+}
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
