@@ -207,7 +207,7 @@ def test_a_port_that_was_asked_for_is_used_or_refused(
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
         assert main(["webhooks", "listen", "--port", str(taken)]) == Exit.USAGE
-        assert f"port {taken} cannot be had" in capsys.readouterr().err
+        assert capsys.readouterr().err.endswith(f"port {taken} cannot be had: Address already in use\n")
     meanwhile(lambda url: None if f":{taken}/" in url else pytest.fail(url))
     assert main(["webhooks", "listen", "--port", str(taken)]) == Exit.DONE
 
@@ -369,10 +369,13 @@ def test_resending_without_a_sandbox_or_a_name_says_so(
     assert main(["webhooks", "resend", "wh_1"]) == Exit.REFUSED
     assert main(["webhooks", "resend", "../x"]) == Exit.USAGE
     assert main(["webhooks", "resend", "wh_1", "--sandbox", "nowhere"]) == Exit.USAGE
-    first, second, third = capsys.readouterr().err.splitlines()
+    monkeypatch.setenv("PAYMENTS_BASE_URL", "nowhere")
+    assert main(["webhooks", "resend", "wh_1"]) == Exit.USAGE
+    first, second, third, fourth = capsys.readouterr().err.splitlines()
     assert "no sandbox answers" in first
     assert "wh_00000001" in second
     assert "--sandbox must be an address" in third
+    assert fourth.endswith(f"PAYMENTS_BASE_URL must be an address such as {resending.USUAL}")
 
 
 def test_another_kind_of_server_is_not_taken_for_a_sandbox(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,8 +14,8 @@ from payments_async.sandbox import OBSERVED, Sandbox, SandboxLimits
 from tests.fidelity.served import served
 
 WAIVED = {
-    "unsupported_method": "To a method that an address does not have it answers 404, not 405: an operation "
-    "of the interface is a method with a path, and what is not there is a 404.",
+    "unsupported_method": "It wants a 405 for a method that an address does not have. The interface's errors "
+    "know 404 for what is not there, and no 405: an operation is a method with a path.",
 }
 """Checks left out, and why."""
 

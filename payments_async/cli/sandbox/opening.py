@@ -66,7 +66,8 @@ def _started(wishes: Wishes, usual: int | None) -> Sandbox:
     except OSError as refused:
         sandbox.stop()  # leaves the state
         if wishes.port is not None:
-            raise ConfigurationError(f"port {wishes.port} cannot be had: {refused.strerror}") from refused
+            told = str(refused.strerror).partition(" (while")[0]  # Python adds the address
+            raise ConfigurationError(f"port {wishes.port} cannot be had: {told}") from refused
         sandbox = _made(wishes, None)
         sandbox.start()
     return sandbox

@@ -48,7 +48,8 @@ def _opened(port: int | None, take: Take, *, only_listens: bool) -> Receiver:
         return Receiver(USUAL_PORT if port is None else port, take, only_listens=only_listens)
     except OSError as refused:
         if port is not None:
-            raise ConfigurationError(f"port {port} cannot be had: {refused.strerror}") from refused
+            told = str(refused.strerror).partition(" (while")[0]  # Python adds the address
+            raise ConfigurationError(f"port {port} cannot be had: {told}") from refused
     return Receiver(0, take, only_listens=only_listens)
 
 

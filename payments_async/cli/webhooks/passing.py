@@ -27,9 +27,9 @@ class Place:
     path: str = attrs.field(repr=False)
 
 
-def read_place(url: str, what: str) -> Place:
-    """The parts of an address; ConfigurationError when it is none of the form http://host/path."""
-    wrong = f"{what} must be an address such as http://127.0.0.1:8000/webhooks"
+def read_place(url: str, what: str, example: str = "http://127.0.0.1:8000/webhooks") -> Place:
+    """The parts of an address; ConfigurationError, with an example, when it is not http://host/path."""
+    wrong = f"{what} must be an address such as {example}"
     if not url.isascii() or not url.isprintable() or " " in url:
         raise ConfigurationError(wrong)
     try:

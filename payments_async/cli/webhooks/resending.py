@@ -23,9 +23,9 @@ def resend(webhook_id: str, sandbox: str | None, *, as_json: bool) -> Exit:
         raise ConfigurationError("a delivery is named as the sandbox names it, such as wh_00000001")
     base = sandbox or os.environ.get("PAYMENTS_BASE_URL") or USUAL
     parts = urlsplit(base)
-    place = read_place(
-        f"{parts.scheme}://{parts.netloc}/_sandbox/api/webhooks/{webhook_id}/resend", "--sandbox"
-    )
+    named = "--sandbox" if sandbox else "PAYMENTS_BASE_URL"
+    path = f"/_sandbox/api/webhooks/{webhook_id}/resend"
+    place = read_place(f"{parts.scheme}://{parts.netloc}{path}", named, USUAL)
     try:
         status, body = post(place, b"{}", {"Content-Type": "application/json"})
     except OSError as failure:
