@@ -31,6 +31,7 @@ OURS = {
     "payments_sync": "import payments_sync",
     "records and errors": "from payments_async import Instrument, OutcomeUnknown, Payout",
     "AsyncPayments": "from payments_async import AsyncPayments",
+    "Payments": "from payments_sync import Payments",
     "AsyncPayments, a client made": f"from payments_async import AsyncPayments; {CLIENT}",
 }
 PEERS = ("requests", "httpx", "stripe", "openai")
