@@ -62,7 +62,10 @@ def serving() -> Iterator[Sandbox]:
 def ask_everything(api: Api) -> None:
     """One request of each kind, with what is awkward to write down."""
     quoted = 'it\'s "quoted" – ünïcödé $HOME `x`'
-    payout = {"customer": {"email": "ada@example.test"}, "metadata": {"n": [1.5, None, True], "t": quoted}}
+    payout: dict[str, Any] = {
+        "customer": {"email": "ada@example.test"},
+        "metadata": {"n": [1.5, None, True], "t": quoted},
+    }
     made = api.payout(reference="r-1", idempotency_key="key-00001", description=quoted, **payout).data["id"]
     api.payout(reference="r-2", amount=10.25, instrument=BANK, currency="NGN", method="bank_transfer_ng")
     api.post("/payment/intents", {**TRIED, "amount": 0.5, "currency": "USD"}, idempotency_key="key-00002")

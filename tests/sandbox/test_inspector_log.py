@@ -46,6 +46,11 @@ def test_a_request_stands_with_what_it_caused(sandbox: Sandbox, api: Api) -> Non
     ]
 
 
+def test_a_path_is_shown_as_it_is_meant(sandbox: Sandbox, api: Api) -> None:
+    api.get("/payouts?created_at%5Bgte%5D=2026-01-01T00%3A00%3A00Z&note=%3Cb%3E")
+    assert log(sandbox) == ["GET /v1/payouts?created_at[gte]=2026-01-01T00:00:00Z&note=%3Cb%3E 200"]
+
+
 def test_what_came_about_by_itself_stands_by_record_and_moment(sandbox: Sandbox, api: Api) -> None:
     api.payout(reference="r-1", webhook_url="http://127.0.0.1:9/hook")
     api.payout(reference="r-2")

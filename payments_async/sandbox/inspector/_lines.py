@@ -20,6 +20,7 @@ from ._reasons import reason
 
 Card = dict[str, object]
 
+_SIGNS = (("%5B", "["), ("%5D", "]"), ("%3A", ":"))
 _ALL: tuple[type, ...] = (Exchange, Change, Delivery, Tried)
 KINDS: Mapping[str, tuple[type, ...]] = {
     "": _ALL,
@@ -103,7 +104,7 @@ def _request(happening: Happening, exchange: Exchange, names: Names, limits: San
         "seq": happening.seq,
         "at": happening.at,
         "verb": log.method,
-        "what": mask(log.path),
+        "what": _readable(str(mask(log.path))),
         "href": f"{PREFIX}requests/{log.request_id}",
         "named": seen_of(exchange).thing,
         "marks": marks,
@@ -112,6 +113,13 @@ def _request(happening: Happening, exchange: Exchange, names: Names, limits: San
         "end": str(log.status or "no answer"),
         "tone": http_tone(log.status),
     }
+
+
+def _readable(path: str) -> str:
+    """A path with the signs of our own query names in place of their escapes."""
+    for escaped, sign in _SIGNS:
+        path = path.replace(escaped, sign)
+    return path
 
 
 def _record(happening: Happening, names: Names) -> Card:
