@@ -12,7 +12,7 @@ QUESTION = (
     "What does it cost to make typed records, exact decimals and unknown fields kept, of an answer's bytes, "
     "against `json.loads` of the same bytes?"
 )
-SIZES = {"one": ("one payout", 5_000), "page": ("a page of 100 payouts", 60)}
+SIZES = {"one": ("one payout", 5_000), "page": ("a page of 100 payouts", 150)}
 
 
 def run(peers: Peers, *, quick: bool) -> list[Figure]:
