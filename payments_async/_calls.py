@@ -16,6 +16,7 @@ import attrs
 
 from . import _codec, _gaps, _idempotency, _operations, _rules, _validation
 from ._auth import Key
+from ._making import Value, maker
 from ._operations import Limit, Operation
 from .errors import InvalidRequest, UnprocessableError
 from .models._record import masked
@@ -45,7 +46,7 @@ _OURS = frozenset(
 
 
 @attrs.frozen(eq=False)
-class Call:
+class Call(Value):
     """One call, ready to go."""
 
     operation: Operation[Any]
@@ -58,6 +59,10 @@ class Call:
     deadline: float | None = None
     max_retries: int | None = None
     priority: Priority = "interactive"
+
+
+_call = maker(Call)
+_prepared = maker(PreparedRequest)
 
 
 def reading(
@@ -76,7 +81,7 @@ def reading(
     path = _operations.path_with(
         operation.path.format(**(ids or {})), {**(query or {}), **(options.get("extra_query") or {})}
     )
-    return Call(
+    return _call(
         operation,
         path,
         operation.limit,
@@ -98,10 +103,10 @@ def writing(
     """A write that was prepared. Raises InvalidRequest for unusable options."""
     path, headers, limit = prepared.path, prepared.headers, limit or operation.limit
     if not options:
-        return Call(operation, path, limit, headers, record, prepared, priority=priority)
+        return _call(operation, path, limit, headers, record, prepared, priority=priority)
     if faults := _number_problems(options):
         raise InvalidRequest(faults, operation=operation.name)
-    return Call(operation, path, limit, headers, record, prepared, priority=priority, **sending(options))
+    return _call(operation, path, limit, headers, record, prepared, priority=priority, **sending(options))
 
 
 def with_params(
@@ -176,7 +181,7 @@ def prepare(
         raise InvalidRequest(errors, operation=operation.name)
     extra, query = options.get("extra_body"), options.get("extra_query")
     path = path or operation.path
-    return PreparedRequest(
+    return _prepared(
         operation=operation.name,
         path=_operations.path_with(path, query) if query else path,
         body=_bytes(operation, request, extra),

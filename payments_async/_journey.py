@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from . import _gaps
 from ._answers import Reading
 from ._calls import Call
+from ._making import maker
 from .errors import (
     APIConnectionError,
     ConflictError,
@@ -33,6 +34,9 @@ _STEPS: Mapping[str, str] = {
     "too_large": "check that the base URL is the service's, or ask for less",
 }
 """What to do about each kind of failure."""
+
+
+_attempt = maker(Attempt)
 
 
 class Journey:
@@ -69,7 +73,7 @@ class Journey:
     def _add(self, verdict: Verdict, reason: str, status: int | None, sent: float, ended: float) -> None:
         attempts = self.attempts
         attempts.append(
-            Attempt(len(attempts) + 1, verdict, reason, status, sent - self.resumed, ended - sent)
+            _attempt(len(attempts) + 1, verdict, reason, status, sent - self.resumed, ended - sent)
         )
         self.resumed = ended
         if verdict == "in_doubt":

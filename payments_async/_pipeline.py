@@ -23,6 +23,7 @@ from ._idempotency import KeyMaker, UsedKeys
 from ._journey import Journey
 from ._keys import Keys, KeyState
 from ._limits import LimitClass, LimitSnapshot
+from ._making import maker
 from ._operations import Operation
 from ._retry import JITTER, backoff, pause
 from ._runtime import Runtime
@@ -34,6 +35,7 @@ from .params import Params, PreparedRequest
 
 Held = list[tuple[Gate, int]]
 """The gates an attempt has passed, with the grant of each."""
+_info = maker(ResponseInfo)
 
 
 @attrs.define(eq=False)
@@ -282,12 +284,12 @@ class Pipeline:
         prepared = journey.call.prepared
         key = prepared.idempotency_key if prepared else None
         assert reading.status is not None
-        info = ResponseInfo(reading.status, reading.headers, tuple(journey.attempts), key, reading.message)
+        info = _info(reading.status, reading.headers, tuple(journey.attempts), key, reading.message)
         value = reading.value
         if isinstance(value, Record):
             object.__setattr__(value, "_response", info)
         elif isinstance(value, Page):
             object.__setattr__(value, "response", info)
-        if prepared is not None and info.replayed:
+        if prepared is not None and self.settings.emitter.enabled and info.replayed:
             narrate.replayed(self.settings.emitter, journey)
         return value

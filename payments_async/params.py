@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import attrs
 
+from ._making import Value
 from .models._record import masked
 
 Money = Decimal | int | str
@@ -37,7 +38,7 @@ def decimal_if_readable(value: Any) -> Any:
     return value
 
 
-class Params:
+class Params(Value):
     """A request object. Its repr masks personal and account data."""
 
     __slots__ = ()
@@ -208,7 +209,7 @@ class PayoutRequest(Params):
 
 
 @attrs.frozen
-class PreparedRequest:
+class PreparedRequest(Value):
     """A write, ready to be sent, now or by another process: the exact bytes and their idempotency key.
 
     Sending it again within 24 hours is one and the same request to the service (Limits, Idempotency).

@@ -7,12 +7,14 @@ from typing import Literal
 
 import attrs
 
+from .._making import Value
+
 Verdict = Literal["not_sent", "not_executed", "executed", "in_doubt"]
 """What one attempt can have done: nothing left · refused · carried out · nobody can tell."""
 
 
 @attrs.frozen
-class Attempt:
+class Attempt(Value):
     """One try at sending a request."""
 
     number: int
@@ -39,7 +41,7 @@ class RateLimit:
 
 
 @attrs.frozen(eq=False)
-class ResponseInfo:
+class ResponseInfo(Value):
     """The answer a record came with."""
 
     status: int

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import attrs
 
 from .. import _calls, _gaps, _rules, _validation
+from .._making import maker
 from .._operations import Operation, id_problems
 from .._pipeline import Pipeline
 from .._waiting import Waiting
@@ -31,6 +32,12 @@ _CREATED: Mapping[type, frozenset[str]] = {
     cls: _calls.WRITE_OPTIONS.union(table) for cls, table in _validation.RULES.items()
 }
 """The arguments that preparing, and creating, each request takes."""
+_MAKERS: dict[type, Callable[..., Params]] = {}
+
+
+def _request(cls: type[Params], fields: Mapping[str, Any]) -> Params:
+    make = _MAKERS.get(cls) or _MAKERS.setdefault(cls, maker(cls))
+    return make(**{**_MANDATORY[cls], **fields})
 
 
 @attrs.frozen(eq=False)
@@ -50,13 +57,13 @@ class Channel:
             raise TypeError(told)
         _calls.refuse_unknown(arguments, _PREPARED[cls], method)
         fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
-        return self.pipeline.prepare(operation, cls(**{**_MANDATORY[cls], **fields}), options)
+        return self.pipeline.prepare(operation, _request(cls, fields), options)
 
     def create(self, operation: Operation[R], cls: type[Params], arguments: Mapping[str, Any]) -> Sending[R]:
         """Prepare at once; send when awaited."""
         _calls.refuse_unknown(arguments, _CREATED[cls], operation.name)
         fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
-        prepared = self.pipeline.prepare(operation, cls(**{**_MANDATORY[cls], **fields}), options)
+        prepared = self.pipeline.prepare(operation, _request(cls, fields), options)
         return self.pipeline.run(_calls.writing(prepared, options, operation=operation))
 
     def read(

@@ -1,0 +1,110 @@
+"""What a maker makes is what the constructor makes: same parameters, same values, frozen."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import weakref
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async._calls import Call
+from payments_async._making import maker
+from payments_async._validation import RULES
+from payments_async.models import Attempt, ResponseInfo
+from payments_async.params import Instrument, PayoutRequest, PreparedRequest
+
+MADE: list[type[Any]] = [Call, PreparedRequest, Attempt, ResponseInfo, *RULES]
+"""The classes that calls make with a maker, and everything that is like them."""
+
+CLASSES = pytest.mark.parametrize("cls", MADE, ids=lambda cls: cls.__name__)
+
+
+def values(cls: type[Any], *, needed: bool = False) -> dict[str, Any]:
+    """A value for each parameter, or for each that has no default."""
+    fields = [field for field in attrs.fields(cls) if not needed or field.default is attrs.NOTHING]
+    return {field.alias: {"n": str(number)} for number, field in enumerate(fields)}
+
+
+def fields_of(made: Any) -> dict[str, Any]:
+    return {field.name: getattr(made, field.name) for field in attrs.fields(type(made))}
+
+
+@CLASSES
+def test_every_class_that_is_made_often_has_a_maker_of_its_own(cls: type[Any]) -> None:
+    assert maker(cls) is not cls
+    made = list(inspect.signature(maker(cls)).parameters.values())
+    own = list(inspect.signature(cls).parameters.values())
+    assert [(one.name, one.kind) for one in made] == [(one.name, one.kind) for one in own]
+
+
+@CLASSES
+@pytest.mark.parametrize("needed", [True, False])
+def test_the_object_is_the_constructors(cls: type[Any], needed: bool) -> None:
+    given = values(cls, needed=needed)
+    made, constructed = maker(cls)(**given), cls(**given)
+    assert type(made) is cls
+    assert fields_of(made) == fields_of(constructed)
+    assert repr(made) == repr(constructed)
+
+
+@CLASSES
+def test_the_object_is_frozen(cls: type[Any]) -> None:
+    made = maker(cls)(**values(cls))
+    name = attrs.fields(cls)[0].name
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        setattr(made, name, None)
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        delattr(made, name)
+    with pytest.raises(AttributeError):
+        object.__setattr__(made, "another", 1)
+    assert weakref.ref(made)() is made
+
+
+@CLASSES
+def test_the_object_can_be_copied_and_stored(cls: type[Any]) -> None:
+    made = maker(cls)(**values(cls))
+    for twin in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert type(twin) is cls
+        assert fields_of(twin) == fields_of(made)
+
+
+@CLASSES
+def test_wrong_arguments_are_refused_as_ever(cls: type[Any]) -> None:
+    make: Callable[..., Any] = maker(cls)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        make(**values(cls), colour=1)
+    if needed := values(cls, needed=True):
+        needed.popitem()
+        with pytest.raises(TypeError, match="missing 1 required"):
+            make(**needed)
+
+
+def test_equal_values_stay_equal_and_hash_alike() -> None:
+    attempt = (1, "executed", "201", 201, 0.0, 0.5)
+    assert maker(Attempt)(*attempt) == Attempt(*attempt)  # type: ignore[arg-type] # plain tuples have no literals
+    assert hash(maker(Attempt)(*attempt)) == hash(Attempt(*attempt))  # type: ignore[arg-type] # as above
+
+
+def test_converters_and_factories_are_used() -> None:
+    instrument = Instrument.phone("+229", "BJ")
+    made = maker(PayoutRequest)(amount="5.0", currency="XOF", method="m", instrument=instrument)
+    assert (str(made.amount), type(made.amount)) == ("5.0", Decimal)
+    stored = ("payouts.create", "/payouts", b"{}", "key-0001", datetime(2026, 1, 1, tzinfo=UTC))
+    one, other = (maker(PreparedRequest)(*stored, "https://x.test/v1", "sandbox", "f") for _ in range(2))
+    assert one.headers == {} == other.headers
+    assert one.headers is not other.headers
+
+
+def test_a_class_without_a_twin_keeps_its_constructor() -> None:
+    @attrs.frozen
+    class Odd:
+        number: int
+
+    assert maker(Odd) is Odd
