@@ -28,6 +28,10 @@ CORES = {"one core": CLIENT_CORE, "two cores": None}
 GOALS = {("one core", 1): 5.0, ("one core", 32): 7.0, ("two cores", 1): 2.4, ("two cores", 32): 6.5}
 Round = dict[str, dict[str, float]]
 """What each contender told of one round."""
+CHARTS = {
+    "rate_1": "Blocking calls a second from one thread, over requests (1.00)",
+    "rate_32": "Blocking calls a second from 32 threads, over requests (1.00)",
+}
 
 
 @contextmanager

@@ -20,6 +20,7 @@ QUESTION = (
 )
 SIZES = (1, 16, 64, 256, 1_000)
 CALLS = 6_000
+CHARTS = {"cpu": "CPU of a call by how many are under way, µs"}
 
 
 def rounds(worker: Worker, times: int, scale: float) -> list[dict[int, float]]:

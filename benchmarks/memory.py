@@ -21,6 +21,7 @@ MANY = 1_000
 ROWS = int(os.environ.get("PAYMENTS_BENCH_ROWS", "200000"))
 OURS, BY_HAND = "payments-sdk", "aiohttp by hand"
 MODULES = {OURS: ("memory_ours", "flying"), BY_HAND: ("memory_aiohttp",)}
+CHARTS = {"in_flight": "KiB of a call under way, 1,000 at a time"}
 
 
 def told(name: str, *, traced: bool) -> float:

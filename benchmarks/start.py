@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -74,6 +75,8 @@ sys.meta_path.insert(0, Watch())
 """
 COUNTED = "\nassert 'aiohttp' in sys.modules\nsys.exit(min(Watch.seen, 99))\n"
 
+CHARTS = {"import": "CPU of an import over that of aiohttp (1.00)"}
+
 
 class Fresh:
     """Processes that begin as those of an installed package do: what they import was compiled before."""
@@ -94,6 +97,13 @@ class Fresh:
         command = [str(python), "-c", code, *arguments]
         _, status, usage = os.wait4(os.posix_spawn(command[0], command, self._environ), 0)
         return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+
+    def imported(self, code: str) -> dict[str, int]:
+        """Microseconds that each module took to import, without those it imports."""
+        command = [sys.executable, "-X", "importtime", "-c", code]
+        ended = subprocess.run(command, env=self._environ, stderr=subprocess.PIPE, text=True, check=True)
+        rows = [line.partition(":")[2].split("|") for line in ended.stderr.splitlines() if "|" in line]
+        return {name.strip(): int(took) for took, _, name in rows if took.strip().isdigit()}
 
 
 @contextmanager
@@ -165,6 +175,20 @@ def run(peers: Peers, *, quick: bool) -> list[Figure]:
     with on_one_core(), tempfile.TemporaryDirectory() as cache:
         fresh = Fresh(cache)
         return [*imports(fresh, peers, times), *first_answers(fresh, times), second_clients(times)]
+
+
+def profile() -> str:
+    """Where a first client's time goes, beside aiohttp's: modules by what they take themselves, at their best."""
+    with on_one_core(), tempfile.TemporaryDirectory() as cache:
+        fresh = Fresh(cache)
+        rounds = [fresh.imported(OURS["AsyncPayments, a client made"]) for _ in range(8)][1:]
+        shared = fresh.imported(AIOHTTP)
+    took = {
+        name: statistics.median(each[name] for each in rounds) for name in rounds[0] if name not in shared
+    }
+    slowest = sorted(took.items(), key=lambda item: -item[1])
+    told = f"{sum(took.values()) / 1e3:.1f} ms in {len(took)} modules that aiohttp does not import\n\n"
+    return told + "".join(f"{microseconds:9,.0f} µs  {name}\n" for name, microseconds in slowest[:40])
 
 
 if __name__ == "__main__":
