@@ -117,6 +117,19 @@ def test_each_choice_shows_its_kind(api: Api, sandbox: Sandbox) -> None:
     assert log(sandbox, "?show=nonsense") == log(sandbox)
 
 
+def test_a_choice_looks_past_whatever_else_happened(api: Api, sandbox: Sandbox) -> None:
+    api.payout(reference="r-1", webhook_url="http://127.0.0.1:9/hook")
+    api.payout(reference="r-1")
+    for number in range(1_000):
+        api.get(f"/payouts?n={number}")
+    assert log(sandbox, "?show=changes") == ["payout r-1 new → pending pending"]
+    assert log(sandbox, "?show=webhooks") == ["webhook payout.created r-1 due"]
+    assert len(log(sandbox, "?show=wrong")) == 1
+    assert len(log(sandbox, "?show=requests")) == len(log(sandbox)) == 80
+    assert log(sandbox, "?find=already&show=requests") == log(sandbox, "?show=wrong")
+    assert "The newest 80 lines" in sandbox.handle("GET", "/_sandbox/").body.decode()
+
+
 def test_a_record_that_is_gone_goes_by_its_id(api: Api, sandbox: Sandbox) -> None:
     api.payout(reference="r-1")
     sandbox.journal.add(Tried(1.0, "wh_1", "po_gone", "payout.created", 204, None))

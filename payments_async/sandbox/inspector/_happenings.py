@@ -6,7 +6,7 @@ and moment, and a webhook is one happening however often it was tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -111,10 +111,23 @@ def _try(seq: int, tried: Tried, webhooks: dict[str, Happening], found: list[Hap
     webhook.tries.append(tried)
 
 
-def holding(needle: str, entries: Iterable[Entry], names: Callable[[str], str]) -> list[Entry]:
-    """The entries in which `needle` stands: in addresses, ids, keys, events, bodies, or a record's name."""
-    low, raw = needle.lower(), needle.encode()
-    return [entry for entry in entries if _holds(entry.item, low, raw, names)]
+def newest(entries: Sequence[Entry], wanted: Callable[[Item], bool], most: int) -> list[Entry]:
+    """The newest `most` entries that are wanted, oldest first, each request with what came with it."""
+    found: list[Entry] = []
+    place = len(entries) - 1
+    while place >= 0 and len(found) < most:
+        item, start = entries[place].item, place
+        if wanted(item):
+            start = max(0, place - (item.told if isinstance(item, Exchange) else 0))
+            found.extend(reversed(entries[start : place + 1]))
+        place = start - 1
+    found.reverse()
+    return found
+
+
+def holds(item: Item, needle: str, names: Callable[[str], str]) -> bool:
+    """Whether `needle` stands in it: in an address, id, key, event, body, status, or a record's name."""
+    return _holds(item, needle.lower(), needle.encode(), names)
 
 
 def _holds(item: Item, low: str, raw: bytes, names: Callable[[str], str]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from .._console import PREFIX
-from .._journal import Entry, Exchange, Tried
+from .._journal import Entry, Exchange, Item, Tried
 from .._limits import SandboxLimits
 from .._masking import mask
 from .._values import Change, Delivery, LoggedRequest
@@ -59,15 +59,20 @@ class Names:
         return f"{self.root(record_id)} {self.name(record_id)}"
 
 
+def shows(item: Item, show: str) -> bool:
+    """Whether a choice of the log is about it."""
+    if show in ("requests", "wrong"):
+        return isinstance(item, Exchange) and (show == "requests" or _went_wrong(item.log))
+    return isinstance(item, KINDS.get(show, _ALL))
+
+
 def lines(entries: Iterable[Entry], names: Names, limits: SandboxLimits, show: str = "") -> list[Card]:
     """The log's lines of a kind, newest first."""
     looked_at = KINDS.get(show, _ALL)
     chosen = [entry for entry in entries if isinstance(entry.item, looked_at)]
     found = happenings(chosen, names.root)
-    if show == "requests":
-        found = [one for one in found if one.exchange]
-    if show == "wrong":
-        found = [one for one in found if one.exchange and _went_wrong(one.exchange.log)]
+    if show in ("requests", "wrong"):
+        found = [one for one in found if one.exchange and shows(one.exchange, show)]
     if show == "webhooks":
         tried = {(one.tries[0].record_id, one.tries[0].event) for one in found if one.tries}
         found = [one for one in found if one.tries or _name_of(one.deliveries[0]) not in tried]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from .._control import find_payment
-from .._journal import Entry, Exchange
+from .._journal import Entry, Exchange, Item
 from .._operations import INTERFACE_VERSION, NAMES, PREFIX
 from .._scenarios import WORDS
 from .._values import LoggedRequest
@@ -18,8 +18,8 @@ from ..control_api import _records, _time
 from ..control_api._views import body_view, exchange_view, rule_view
 from ..webhooks._letters import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from . import _boards
-from ._happenings import holding
-from ._lines import KINDS, Names, lines
+from ._happenings import holds, newest
+from ._lines import KINDS, Names, lines, shows
 from .advisor import HEADINGS, Finding, advise
 from .assumptions import assumptions
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 Context = dict[str, object]
 
 _ROWS = 80
-_ENTRIES_OF_A_ROW = 10
-"""Entries looked at for each line of the log: a request has a few with it, a filter passes over many."""
+_ENTRIES = _ROWS * 10
+"""Entries that the log's lines are made of: a request has a few with it."""
 
 _LONGEST = 200
 _PAYMENTS = 15
@@ -101,16 +101,15 @@ def _overview(look: Look) -> Context:
     sandbox = look.sandbox
     with sandbox.present() as world:
         names = Names(world)
-        entries = sandbox.entries(0, None if show or find else _ROWS * _ENTRIES_OF_A_ROW)
-        if find:
-            entries = holding(find, entries, names.words)
-        rows = lines(entries[-_ROWS * _ENTRIES_OF_A_ROW :], names, world.limits, show)
+        entries = sandbox.entries(0, None if show or find else _ENTRIES)
+        chosen = newest(entries, lambda item: shows(item, show) and _has(item, find, names), _ENTRIES)
+        rows = lines(chosen, names, world.limits, show)
         payouts = sum(len(tenant.payouts) for tenant in world.tenants.values())
         payments = sum(len(tenant.payments) for tenant in world.tenants.values())
         last, first = sandbox.journal.last, sandbox.journal.first
     return {
         "rows": rows[:_ROWS],
-        "more": len(rows) > _ROWS or bool(entries and not find and entries[0].seq > first),
+        "more": len(rows) > _ROWS or bool(entries and entries[0].seq > first),
         "show": show if show in KINDS else "",
         "shows": tuple(KINDS),
         "find": find,
@@ -121,6 +120,10 @@ def _overview(look: Look) -> Context:
         "rules": len(sandbox.unused_rules),
         "api_key": sandbox.api_key,
     }
+
+
+def _has(item: Item, find: str, names: Names) -> bool:
+    return not find or holds(item, find, names.words)
 
 
 def _request(look: Look, request_id: str) -> Context:
