@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import attrs
 import pytest
 
-from payments_async.sandbox import Sandbox
+from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox.checkout import _pages
 from payments_async.sandbox.checkout._catalogue import METHODS
 from tests.browser.visitor import SHOP, Visitor
@@ -267,6 +268,72 @@ async def test_a_line_that_breaks_while_waiting_is_not_shown_as_an_end(
     payer.errors.clear()
 
 
+async def test_a_page_follows_across_a_restart_of_the_sandbox(tmp_path: Path, visit: Visit) -> None:
+    settings: dict[str, Any] = {"state": tmp_path / "state.db", "clock": VirtualClock.frozen()}
+    with Sandbox(**settings) as sandbox:
+        port = urlsplit(sandbox.origin).port
+        made = Api(sandbox, sandbox.api_key).checkout(metadata={"sandbox_scenario": "hang"}).data["checkout"]
+        payer = await visit(alone=True)
+        await begins(payer, Sale(sandbox, made["id"], made["url"]), BALANCE)
+        await payer.sees("Your payment is on its way")
+    async with payer.page.expect_event("requestfailed", lambda asked: asked.url.endswith("/events")):
+        pass
+    await payer.sees("Your payment is on its way")
+    with Sandbox(**settings, port=port) as sandbox:
+        sandbox.settle(sandbox.books.payments()[-1].attempts[-1], "complete")
+        await payer.sees("Payment complete")
+        assert sandbox.books.collected("XOF") == 50
+        await payer.open("about:blank")
+    assert [error for error in payer.errors if "ERR_" not in error] == []
+    payer.errors.clear()
+
+
+async def test_a_session_that_is_gone_is_said_to_be(
+    sandbox: Sandbox, sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell("hang"), await visit()
+    await begins(payer, sale, BALANCE)
+    await payer.sees("Your payment is on its way")
+    sale.sandbox.reset()
+    await payer.sees("No such checkout")
+    assert [error for error in payer.errors if "404" not in error] == []
+    payer.errors.clear()
+
+
+async def test_a_hidden_tab_holds_no_connection_and_is_told_when_it_is_seen_again(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell("hang"), await visit()
+    await begins(payer, sale, BALANCE)
+    await payer.sees("Your payment is on its way")
+    turn = """(hidden) => {
+        Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'));
+    }"""
+    async with payer.page.expect_event("requestfailed", lambda asked: asked.url.endswith("/events")):
+        await payer.page.evaluate(turn, True)
+    sale.sandbox.settle(sale.attempts[-1], "complete")
+    await payer.sees("Your payment is on its way")
+    await payer.page.evaluate(turn, False)
+    await payer.sees("Payment complete")
+
+
+async def test_what_is_pressed_is_not_taken_away_under_the_finger(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell(), await visit()
+    await begins(payer, sale, "Mobile money")
+    await payer.sees("Approve on your phone")
+    await payer.page.get_by_role("button", name="Cancel this payment").hover()
+    await payer.page.mouse.down()
+    async with payer.page.expect_response(re.compile("/payment$")):
+        sale.sandbox.settle(sale.attempts[-1], "complete")
+    await payer.sees("Approve on your phone")
+    await payer.page.mouse.up()
+    await payer.sees("Already paid")
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
+
+
 async def test_of_two_tabs_one_pays(sell: Callable[..., Sale], visit: Visit) -> None:
     sale, first = sell(), await visit(java_script=False)
     second = await first.elsewhere()
@@ -304,18 +371,24 @@ async def test_of_two_tabs_that_press_at_once_one_pays(sell: Callable[..., Sale]
     assert (sale.paid, len(sale.attempts)) == (50, 1)
 
 
-async def test_every_tab_follows_what_happens_in_one(sell: Callable[..., Sale], visit: Visit) -> None:
+async def test_every_tab_and_the_phone_follow_what_happens_in_one(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
     sale, first = sell(), await visit()
-    second = await first.elsewhere()
+    second, phone = await first.elsewhere(), await first.elsewhere()
+    await phone.open(f"{sale.url}/phone")
+    await phone.page.get_by_role("heading", name="Nothing to confirm").wait_for()
     await second.open(sale.choosing(BALANCE))
     await second.sees("Check and pay")
     await first.open(sale.choosing("Mobile money"))
     await first.page.get_by_label("Phone number").fill("+229 90 00 00 42")
     await first.press("Pay ")
     await second.sees("Approve on your phone")
-    await use_other_device(first, "phone", "Approve")
+    await phone.page.get_by_role("heading", name="Confirm this payment").wait_for()
+    await phone.press("Approve")
     for tab in (first, second):
         await tab.sees("Payment complete")
+    await phone.page.get_by_role("heading", name="Nothing to confirm").wait_for()
     assert (sale.paid, len(sale.attempts)) == (50, 1)
 
 
@@ -347,7 +420,8 @@ async def test_a_form_that_is_on_its_way_is_not_sent_again(sell: Callable[..., S
     await payer.page.route("**/checkout/*", hold)
     button = payer.page.get_by_role("button", name=re.compile("^Pay "))
     pause = "await new Promise((done) => setTimeout(done, 100));"
-    await button.evaluate(f"async (button) => {{ button.click(); {pause} button.click(); {pause} }}")
+    clicks = f"button.click(); {pause} button.click(); {pause} return button.ariaDisabled;"
+    assert await button.evaluate(f"async (button) => {{ {clicks} }}") == "true"
     answered.set()
     await payer.sees("Payment complete")
     assert (len(sent), sale.paid) == (1, 50)
@@ -441,7 +515,7 @@ async def test_who_has_paid_is_taken_back_unless_he_stays(sell: Callable[..., Sa
         await payer.sees("Payment complete")
         if stays:
             await payer.press("Stay here")
-        await payer.page.clock.fast_forward(11_000)
+        await payer.page.clock.run_for(11_000)
         if not stays:
             await payer.page.wait_for_url(SHOP)
         assert payer.page.url == SHOP or stays

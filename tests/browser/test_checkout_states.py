@@ -15,6 +15,7 @@ import pytest
 from payments_async.sandbox import Sandbox
 from tests.browser.visitor import SHOP, Visitor
 from tests.sandbox.api import Api
+from tests.sandbox.test_attempt_pages import Payer as Returning
 from tests.sandbox.test_hosted_page import BALANCE, METHODS, Payer
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -32,6 +33,13 @@ BRIGHT: dict[str, Any] = {
     "currency": "USD",
     "description": "A description that goes on " * 8,
     "appearance": {"brand": "Les Frères Lumière & Compagnie du Sud", "color": "#ffe600", "lang": "fr"},
+}
+ARABIC: dict[str, Any] = {
+    **ADA,
+    "amount": 1234.567,
+    "currency": "KWD",
+    "description": "مقعدان من كوتونو إلى باراكو، 14 مارس",
+    "appearance": {"brand": "متجر الأمل", "color": "#1d4ed8", "lang": "ar"},
 }
 DARK: dict[str, Any] = {
     **ADA,
@@ -96,6 +104,8 @@ class State:
     scenario: str | None = None
     body: Mapping[str, Any] = ADA
     press: str | None = None
+    choose: str | None = None
+    """The label of what is chosen with the keyboard."""
 
 
 def pay_with(method: str) -> str:
@@ -106,12 +116,15 @@ STATES: Mapping[str, State] = {
     "country": State("Where do you pay from?"),
     "country-missing": State("Where do you pay from?", "?asked=country"),
     "method": State("How would you like to pay?", "?country=BJ"),
+    "method-chosen": State("How would you like to pay?", "?country=BJ", choose="Mobile money, by code"),
+    "method-arabic": State("How would you like to pay?", "?country=BJ", body=ARABIC),
     "method-health": State("How would you like to pay?", "?country=BJ", of_mixed_health),
     "method-bright": State("How would you like to pay?", "?country=BJ", body=BRIGHT),
     "pay": State("Check and pay", pay_with("sandbox_mobile")),
     "pay-wrong": State("Check and pay", pay_with("sandbox_mobile"), press="Pay "),
     "pay-unhealthy": State("Check and pay", pay_with("sandbox_bank"), of_mixed_health),
     "pay-bright": State("Check and pay", pay_with(BALANCE), body=BRIGHT),
+    "pay-sending": State("Check and pay", pay_with(BALANCE)),
     "pay-dark": State("Check and pay", pay_with(BALANCE), body=DARK),
     "waiting": State("Your payment is on its way", "/payment", paid, "hang"),
     "rerouted": State("Your payment is on its way", "/payment", wait(5), "failover:2 after=5s"),
@@ -124,6 +137,8 @@ STATES: Mapping[str, State] = {
     "expired": State("This checkout has expired", "", lambda payer: payer.api.sandbox.advance(3600)),
     "expired-in-doubt": State("This checkout has expired", "/payment", wait(3600), "hang"),
     "redirect": State("Continue at your bank", "/payment", ask("redirect_to_url")),
+    "instead": State("Continue at your bank", f"/payment?method={BALANCE}", ask("redirect_to_url")),
+    "paid-arabic": State("Payment complete", "/payment", paid, body=ARABIC),
     "iframe": State("Confirm with your bank", "/payment", ask("embed_iframe")),
     "code": State("Enter the code we sent", "/payment", ask("collect_otp")),
     "code-wrong": State("Enter the code we sent", "/payment", ask("collect_otp"), press="Confirm"),
@@ -136,12 +151,16 @@ STATES: Mapping[str, State] = {
     "phone-approve": State("Confirm this payment", "/phone", ask("approve_on_phone")),
     "phone-code": State("New message", "/phone", ask("collect_otp")),
     "phone-idle": State("Nothing to confirm", "/phone"),
+    "nothing": State("No such checkout", "/nowhere"),
     "provider": State("Pay by card", "/provider", ask("complete_with_sdk")),
 }
 
 SMALL_TARGETS = """() => [...document.querySelectorAll(
     'main button, main .button, main .quiet, main .option, main input:not([type=radio]):not([type=hidden])'
 )].filter((it) => it.getBoundingClientRect().height < 44).map((it) => it.outerHTML)"""
+SPLIT = """() => [...document.querySelectorAll('.amount')].filter(
+    (it) => it.clientHeight > 1.5 * parseFloat(getComputedStyle(it).fontSize)
+).map((it) => it.textContent)"""
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -171,7 +190,32 @@ async def test_a_state_can_be_read_by_everybody(
     if state.press:
         await visitor.press(state.press)
         await visitor.page.locator(".problems:focus").wait_for()
-    assert await visitor.page.locator("h1").first.inner_text() == state.heading
+    if name == "pay-sending":
+        await visitor.measure("addEventListener('submit', (event) => event.preventDefault())")
+        await visitor.press("Pay ")
+        await visitor.page.locator("button[aria-disabled]").wait_for()
+    if name == "nothing":
+        visitor.errors.clear()  # of a 404
+    if state.choose:
+        await visitor.page.get_by_label(state.choose).focus()
+        await visitor.page.keyboard.press("Space")
+    await looks_good(visitor, name, state.heading)
+
+
+async def test_an_attempts_own_pages_can_be_read_by_everybody(
+    api: Api, sandbox: Sandbox, visit: Callable[..., Awaitable[Visitor]]
+) -> None:
+    payer, visitor = Returning(api, "redirect_to_url", **ADA), await visit()
+    await visitor.open(f"{sandbox.origin}/actions/{payer.attempt['id']}/payment")
+    await looks_good(visitor, "own-waits", "Not confirmed yet")
+    payer.answer("bank")
+    await visitor.page.reload()
+    await looks_good(visitor, "own-paid", "Payment complete")
+
+
+async def looks_good(visitor: Visitor, name: str, heading: str) -> None:
+    """Axe finds nothing, everything fits a small window and a finger; keeps a picture in each scheme."""
+    assert await visitor.page.locator("h1").first.inner_text() == heading
     await visitor.page.locator("[data-mount] a").wait_for(state="detached")
     for scheme, device, width, height in VIEWS:
         await visitor.looks(scheme, width, height)
@@ -180,3 +224,4 @@ async def test_a_state_can_be_read_by_everybody(
     await visitor.looks("light", 320, 640)
     assert await visitor.measure(OVERFLOW) <= 0
     assert await visitor.measure(SMALL_TARGETS) == []
+    assert await visitor.measure(SPLIT) == []

@@ -319,7 +319,7 @@ def test_the_look_of_the_session_shows(api: Api) -> None:
     assert "--accent:#ffee00;--on-accent:#000000" in page
     assert '<html lang="fr-FR">' in page
     assert '<body lang="en"' in page
-    assert '<span class="brand" lang="fr-FR">école</span>' in page
+    assert '<bdi lang="fr-FR">école</bdi>' in page
     assert ">É</span>" in page
     assert "Powered by" in page
     plain = visit(api, appearance={"display_platform_badge": False, "lang": "<x>", "brand": "  "}).look()

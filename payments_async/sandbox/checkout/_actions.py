@@ -94,7 +94,7 @@ def _instructions(visit: Visit) -> dict[str, object]:
 def _sdk(_: Visit) -> dict[str, object]:
     return {
         "heading": "Enter your card",
-        "lead": "The card form is the provider's own. We never see the number.",
+        "lead": "The card form is the provider’s own. We never see the number.",
     }
 
 

@@ -34,7 +34,7 @@ class Place:
 
 PLACES: Mapping[str, Place] = {
     "bank": Place("Simulated bank", ("redirect_to_url", "display_payment_instructions")),
-    "frame": Place("Simulated bank window", ("embed_iframe",), framed=True),
+    "frame": Place("Simulated bank", ("embed_iframe",), framed=True),
     "phone": Place("Simulated phone", ("approve_on_phone", "collect_otp", "scan_qr_code"), returns=False),
     "provider": Place("Simulated card provider", ("complete_with_sdk",)),
 }
@@ -58,6 +58,7 @@ def show(visit: Visit) -> Answer:
         "code": one_time_code(visit.session, visit.attempt) if asked == "collect_otp" else None,
         "token": visit.session.form_token,
         "framed": place.framed or abroad,
+        "follows": part == "phone" and visit.page is None,  # it lies beside the page that pays
     }
     frames = "*" if abroad else "'self'" if place.framed else "'none'"
     return page(render("simulated.html", context), visit.look, frames=frames)

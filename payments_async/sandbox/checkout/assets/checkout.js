@@ -82,17 +82,25 @@ const mount = async (container) => {
 
 const goOn = (link) => {
   const said = document.createElement("p");
+  const text = document.createElement("span");
   const stay = document.createElement("button");
+  let left = ONWARD;
+  const tell = () => { text.textContent = `You are taken back in ${left} ${left === 1 ? "second" : "seconds"}.`; };
   said.className = "onward";
-  said.append(`You are taken back in ${ONWARD} seconds. `);
+  tell();
   stay.type = "button";
   stay.className = "quiet";
   stay.textContent = "Stay here";
-  said.append(stay);
+  said.append(text, stay);
   link.after(said);
-  const timer = setTimeout(() => link.isConnected && location.assign(link.href), ONWARD * 1000);
+  const timer = setInterval(() => {
+    left -= 1;
+    if (left > 0) return tell();
+    clearInterval(timer);
+    if (link.isConnected) location.assign(link.href);
+  }, 1000);
   stay.addEventListener("click", () => {
-    clearTimeout(timer);
+    clearInterval(timer);
     said.remove();
     link.focus();
   });
