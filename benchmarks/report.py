@@ -31,7 +31,12 @@ HIGHLIGHTS = (
     ),
     ("call_cost", "over stripe on aiohttp, 64 in flight", "… stripe's async client = 1"),
     ("call_cost", "over openai on aiohttp, 64 in flight", "… openai's async client = 1"),
-    ("blocking", "requests", "blocking calls a second, `requests.Session` = 1"),
+    (
+        "blocking",
+        "a second over requests.Session, 1 thread,",
+        "blocking calls a second, one thread, requests = 1",
+    ),
+    ("blocking", "a second over requests.Session, 32 threads,", "… 32 threads (more is better)"),
     ("decode", "reading a page of 100 payouts", "reading a page of 100 payouts, `json.loads` of it = 1"),
     ("limiter", "share of 60,000", "of 60,000 a minute that a saturated process uses, no 429"),
     ("bulk", "the engine, CPU a row", "CPU of a bulk row, ledger on FULL sync, network aside"),
