@@ -69,12 +69,20 @@ document.addEventListener("click", (event) => {
 });
 
 // What cannot be undone is done when it is pressed a second time, within a few seconds.
+const asked = new WeakMap();
 function isSure(button) {
   const { sure } = button.dataset;
-  if (!sure || button.textContent === sure) return true;
+  const back = asked.get(button);
+  if (back) back();
+  if (!sure || back) return true;
   const label = button.textContent;
+  const timer = setTimeout(() => asked.get(button)(), 4000);
+  asked.set(button, () => {
+    clearTimeout(timer);
+    asked.delete(button);
+    button.textContent = label;
+  });
   button.textContent = sure;
-  setTimeout(() => { button.textContent = label; }, 4000);
   return false;
 }
 
