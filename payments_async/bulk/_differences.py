@@ -21,6 +21,7 @@ _PARTS: Final = ("instrument", "customer", "metadata")
 _CORRECTABLE: Final = frozenset({RowState.NEW, RowState.REJECTED})
 _HARMLESS: Final = re.compile(r"(?=.*\d)[A-Za-z0-9_./#-]{1,40}", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)
+_HIDDEN: Final = "***"
 _MOST_DIGITS: Final = 6
 """More digits than this may be somebody's phone or account number."""
 
@@ -49,11 +50,13 @@ class InputDifference:
         return self.what == "changed" and self.state in _CORRECTABLE and "reference" not in self.fields
 
     def __str__(self) -> str:
-        """`row 3 (line 4, key a-3): changed amount, REJECTED`."""
-        line = "" if self.line is None else f"line {self.line}, "
+        """`row 3 (line 4, key a-3): changed amount, REJECTED`; a key that is hidden is left out."""
+        line = [] if self.line is None else [f"line {self.line}"]
+        key = [] if self.row_key == _HIDDEN else [f"key {self.row_key}"]
+        place = f" ({', '.join([*line, *key])})" if line or key else ""
         fields = f" {' '.join(self.fields)}" if self.fields else ""
         state = "" if self.state is None else f", {self.state}"
-        return f"row {self.number} ({line}key {self.row_key}): {self.what}{fields}{state}"
+        return f"row {self.number}{place}: {self.what}{fields}{state}"
 
 
 def added(row: Row, state: RowState | None) -> InputDifference:
@@ -76,7 +79,7 @@ def shown_key(row_key: str, number: int) -> str:
     """A row key fit for a message: an identifier is shown, what may be a name or an account is not."""
     digits = sum(letter.isdigit() for letter in row_key)
     identifier = digits <= _MOST_DIGITS and _HARMLESS.fullmatch(row_key)
-    return row_key if identifier or row_key == str(number) else "***"
+    return row_key if identifier or row_key == str(number) else _HIDDEN
 
 
 def differing_fields(stored: LedgerRow, new: NewRow) -> tuple[str, ...]:

@@ -6,14 +6,12 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Executable, Select, and_, func, or_, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import ColumnElement, Executable, Select, func, select
 
 from . import _check, _opening, _store
 from ._ages import Moment
 from ._commit import Standing
 from ._handle import Handle, open_handle
-from ._learning import UNFAILED, UNSUCCESSFUL
 from ._records import Awaited, Binding, CheckReport, Ends, Header, LedgerRow, Totals
 from ._schema import ENDED, ENTRIES, FOLLOWED, RETRIED, ROWS
 from ._states import RowState
@@ -22,12 +20,6 @@ from .ledger_errors import LedgerDamaged, LedgerGone, LedgerMissing
 
 _PAGE = 500
 _ORDER = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
-_STATUS = ROWS.c.service_status
-_FAILED = and_(
-    ENDED,
-    _STATUS.not_in(UNFAILED),
-    or_(ROWS.c.failure_code.is_not(None), _STATUS.in_(UNSUCCESSFUL)),
-)
 
 
 class LedgerReader:
@@ -193,7 +185,7 @@ class LedgerReader:
 
     async def failed(self) -> AsyncIterator[LedgerRow]:
         """CREATED rows whose payouts are over and did not arrive, as far as the ledger knows."""
-        async for row in self._pages(_FAILED):
+        async for row in self._pages(_store.FAILED):
             yield row
 
     async def numbered(self, numbers: Iterable[int]) -> dict[int, LedgerRow]:
@@ -212,8 +204,10 @@ class LedgerReader:
     async def ends(self) -> Ends:
         """How the payouts of CREATED rows have ended, as far as the ledger knows."""
         counts = select(ROWS.c.service_status, func.count()).where(ENDED)
-        finals = await self._handle.transact(lambda db: _all(db, counts.group_by(ROWS.c.service_status)))
-        failed, *_ = await self._first(select(func.count()).where(_FAILED))
+        finals = await self._handle.transact(
+            lambda db: _store.found(db, counts.group_by(ROWS.c.service_status))
+        )
+        failed, *_ = await self._first(select(func.count()).where(_store.FAILED))
         return Ends({str(status): rows for status, rows in finals}, failed)
 
     async def latest_generation(self) -> int:
@@ -222,7 +216,7 @@ class LedgerReader:
         return found or 0
 
     async def _first(self, statement: Executable) -> Sequence[Any]:
-        return (await self._handle.transact(lambda db: _all(db, statement)))[0]
+        return (await self._handle.transact(lambda db: _store.found(db, statement)))[0]
 
     async def _pages(self, *conditions: ColumnElement[bool]) -> AsyncIterator[LedgerRow]:
         last, more = -1, True
@@ -245,7 +239,3 @@ class LedgerReader:
         except LedgerDamaged as error:
             report = CheckReport(0, 0, "", error.findings)  # so damaged that it could not be read through
         return report.with_finding(self.gone)  # a deleted file can be read, and checked, to the last
-
-
-async def _all(db: AsyncConnection, statement: Executable) -> list[Sequence[Any]]:
-    return list(await db.execute(statement))

@@ -7,18 +7,26 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Executable, Select, and_, bindparam, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ._ages import Moment
 from ._chain import row_digest
+from ._learning import UNFAILED, UNSUCCESSFUL
 from ._records import LedgerRow
-from ._schema import ENTRIES, ROWS
+from ._schema import ENDED, ENTRIES, ROWS
 from ._sqlite import Many, execute_many
 from ._states import Known, RowState, rank
 from ._totals import as_text
 
 _READ: Final = select(ROWS)
+_STATUS: Final = ROWS.c.service_status
+FAILED: Final = and_(
+    ENDED,
+    _STATUS.not_in(UNFAILED),
+    or_(ROWS.c.failure_code.is_not(None), _STATUS.in_(UNSUCCESSFUL)),
+)
+"""CREATED rows whose payouts are over and did not arrive: `_learning.has_failed` of a table row."""
 
 
 class Stored(NamedTuple):
@@ -119,6 +127,11 @@ _UNCLAIMED: Final = (
     reading(ROWS.c.state == RowState.NEW).limit(bindparam("most")).with_for_update(skip_locked=True)
 )
 _NUMBERED: Final = reading(ROWS.c.number.in_(bindparam("numbers", expanding=True))).with_for_update()
+
+
+async def found(db: AsyncConnection, statement: Executable) -> list[Sequence[Any]]:
+    """All that a statement finds, for figures."""
+    return list(await db.execute(statement))
 
 
 async def unclaimed(db: AsyncConnection, limit: int) -> list[Stored]:

@@ -295,6 +295,11 @@ def test_a_difference_reads_as_a_sentence() -> None:
     assert str(InputDifference(3, None, "a1", "added")) == "row 3 (key a1): added"
 
 
+def test_a_key_that_may_be_somebodys_is_left_out_of_the_sentence() -> None:
+    assert str(InputDifference(3, 4, "***", "changed", ("amount",))) == "row 3 (line 4): changed amount"
+    assert str(InputDifference(3, None, "***", "added")) == "row 3: added"
+
+
 async def test_edits_that_break_off_in_their_middle_change_nothing(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
