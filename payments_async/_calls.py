@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Any, Literal
@@ -24,25 +23,6 @@ from .params import Params, PreparedRequest
 
 Priority = Literal["interactive", "bulk"]
 Errors = dict[str, list[str]]
-
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
-_OURS = frozenset(
-    {
-        "accept-encoding",
-        "authorization",
-        "connection",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "expect",
-        "host",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "x-idempotency-key",
-    }
-)
 
 
 @attrs.frozen(eq=False)
@@ -209,9 +189,13 @@ def _reference(
     operation: Operation[Any], request: Params | Mapping[str, Any] | None, extra: Mapping[str, Any] | None
 ) -> str | None:
     """A payout's reference as its bytes have it, whichever argument it came by."""
-    if (operation.method, operation.path) != ("POST", "/payouts"):
+    if operation.path != "/payouts" or operation.method != "POST":
         return None
-    own = request.get("reference") if isinstance(request, Mapping) else getattr(request, "reference", None)
+    own = (
+        getattr(request, "reference", None)
+        if isinstance(request, Params)
+        else (request or {}).get("reference")
+    )
     reference = (extra or {}).get("reference", own)
     return reference if isinstance(reference, str) else None
 
@@ -231,29 +215,11 @@ def _bytes(
 def _option_problems(options: Mapping[str, Any]) -> Errors:
     errors = _number_problems(options)
     headers, query = options.get("extra_headers"), options.get("extra_query")
-    if headers is not None and (problem := _headers_problem(headers)):
+    if headers is not None and (problem := _rules.headers(headers)):
         errors["extra_headers"] = [problem]
     if query is not None and (problem := _rules.query(query)):
         errors["extra_query"] = [problem]
     return errors
-
-
-def _headers_problem(headers: object) -> str | None:
-    if not isinstance(headers, Mapping):
-        return f"must be a mapping, not {_rules.kind(headers)}"
-    return next((p for name, value in headers.items() if (p := _header_problem(name, value))), None)
-
-
-def _header_problem(name: object, value: object) -> str | None:
-    if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
-        return "has a name that is not a header's"
-    if name.lower() in _OURS:
-        return f"cannot set {name}: the client does"
-    if not isinstance(value, str) or not all(
-        " " <= character <= "~" or character == "\t" for character in value
-    ):
-        return f"{name} must be printable ASCII text on one line"
-    return None
 
 
 def _number_problems(options: Mapping[str, Any]) -> Errors:

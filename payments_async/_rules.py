@@ -22,6 +22,25 @@ _STATEMENT = re.compile(r"[\w\s.,-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _COLOR = re.compile(r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})")
 _MAX_DEPTH = 32
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_OURS = frozenset(
+    {
+        "accept-encoding",
+        "authorization",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "x-idempotency-key",
+    }
+)
+"""Headers that only the client may set."""
 
 
 def kind(value: object) -> str:
@@ -200,6 +219,25 @@ def query(value: Any) -> str | None:
     if any(isinstance(item, Mapping | list | tuple) for item in items):
         return "holds a nested value, which a query cannot carry"
     return json_problem(value)
+
+
+def headers(value: Any) -> str | None:
+    """A mapping of header names to values, none of them the client's own."""
+    if not isinstance(value, Mapping):
+        return f"must be a mapping, not {kind(value)}"
+    return next((p for name, text in value.items() if (p := _header_problem(name, text))), None)
+
+
+def _header_problem(name: object, value: object) -> str | None:
+    if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+        return "has a name that is not a header's"
+    if name.lower() in _OURS:
+        return f"cannot set {name}: the client does"
+    if not isinstance(value, str) or not all(
+        " " <= character <= "~" or character == "\t" for character in value
+    ):
+        return f"{name} must be printable ASCII text on one line"
+    return None
 
 
 def not_both(country_code: object, phone: object) -> str | None:

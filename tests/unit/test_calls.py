@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -45,6 +46,15 @@ def test_a_write_is_fixed_whole() -> None:
         NOW,
     )
     assert made.idempotency_key.endswith("-1")
+
+
+@pytest.mark.parametrize("request_", [REQUEST, {"reference": "r-1"}, MappingProxyType({"reference": "r-1"})])
+def test_a_payouts_reference_is_known_whichever_way_it_came(request_: Any) -> None:
+    assert prepared(request_).reference == "r-1"
+    assert prepared(request_, extra_body={"reference": "r-2"}).reference == "r-2"
+    assert prepared(request_, extra_body={"reference": 7}).reference is None
+    assert prepared(request_, _operations.INTENTS_CREATE).reference is None
+    assert prepared(None, _operations.bare("POST", "/payouts")).reference is None
 
 
 def test_a_callers_key_is_taken_as_it_is() -> None:

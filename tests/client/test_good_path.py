@@ -1,0 +1,85 @@
+"""What a call that goes well does without: it is awaited by nobody but its caller, and leaves nothing behind.
+
+The async client alone: the blocking one hands its calls to a loop of its own.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from payments_async import AsyncPayments, Payout
+from payments_async._wire import Answer, Flight
+from tests.support.bodies import PAYOUT
+
+ARGUMENTS: dict[str, Any] = {
+    "amount": "10.10",
+    "currency": "XOF",
+    "method": "mtn_bj",
+    "instrument": {"type": "phone", "phone_number": "+22990000000", "country": "BJ"},
+}
+BODY = json.dumps(
+    {"message": "ok", "data": {**PAYOUT, "amount": None, "reference": None}}, default=str
+).encode()
+
+
+class AtOnce:
+    """A transport that answers without waiting."""
+
+    async def send(self, flight: Flight) -> Answer:
+        flight.sent = True
+        return Answer(201, {}, BODY)
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.fixture
+def client() -> AsyncPayments:
+    return AsyncPayments("sk_sandbox_good_path", base_url="http://127.0.0.1:9/v1", transport=AtOnce())
+
+
+def driven(call: Coroutine[Any, Any, Any]) -> Any:
+    """The call's result, without an event loop; it fails if the call waits for anything."""
+    try:
+        call.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it waits for something")
+
+
+@contextmanager
+def no_collecting() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("options", [{}, {"deadline": 5.0}, {"timeout": 3.0, "max_retries": 0}])
+def test_a_call_needs_no_task_no_timer_and_no_future(client: AsyncPayments, options: dict[str, Any]) -> None:
+    """There is no event loop here that could make one."""
+    payout = driven(client.payouts.create(**ARGUMENTS, **options))
+    assert isinstance(payout, Payout)
+    assert payout.response is not None
+    assert [attempt.verdict for attempt in payout.response.attempts] == ["executed"]
+
+
+def test_a_call_leaves_no_cycle_for_the_collector(client: AsyncPayments) -> None:
+    driven(client.payouts.create(**ARGUMENTS))
+    with no_collecting():
+        for _ in range(50):
+            driven(client.payouts.create(**ARGUMENTS))
+        assert gc.collect() < 50, "a cycle in every call"  # threads of other tests may have left a few
+
+
+def test_the_answer_to_a_prepared_request_needs_no_loop_either(client: AsyncPayments) -> None:
+    prepared = client.payouts.prepare(**ARGUMENTS)
+    assert driven(client.send(prepared)).response.idempotency_key == prepared.idempotency_key
