@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from payments_async.sandbox import Sandbox
+from payments_async.testing import SkippingRuntime
 from tests.support.shop import shop_beside
 
 
@@ -43,14 +44,16 @@ class Visit:
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    """A sandbox at the machine's time, which is the shop's."""
+    """A sandbox, whose time is the shop's."""
     with Sandbox() as sandbox:
         yield sandbox
 
 
 @pytest_asyncio.fixture
 async def visit(sandbox: Sandbox) -> AsyncIterator[Visit]:
-    async with shop_beside(sandbox) as (shop, address), aiohttp.ClientSession() as http:
+    runtime = SkippingRuntime(sandbox)  # the receiver rests for no time
+    beside = shop_beside(sandbox, runtime, runtime.transport())
+    async with beside as (shop, address), aiohttp.ClientSession() as http:
         yield Visit(sandbox, shop, address, http)
 
 

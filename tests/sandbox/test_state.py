@@ -396,7 +396,7 @@ def told_by(sandbox: Sandbox) -> object:
 acts = st.lists(st.sampled_from(sorted(ACTS)), max_size=30)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(before=acts, during=acts)
 def test_a_state_is_that_of_one_moment_whatever_happens_while_it_is_written(
     before: list[str], during: list[str]

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from payments_async import AsyncPayments
 from payments_async._runtime import Runtime
+from payments_async._wire import Transport
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox._server import listen
 
@@ -32,11 +33,13 @@ def load_shop() -> Any:
 
 
 @asynccontextmanager
-async def shop_beside(sandbox: Sandbox, runtime: Runtime | None = None) -> AsyncIterator[tuple[Any, str]]:
+async def shop_beside(
+    sandbox: Sandbox, runtime: Runtime | None = None, transport: Transport | None = None
+) -> AsyncIterator[tuple[Any, str]]:
     """The serving shop and its address; its payments are those of `sandbox`."""
     socket = listen(None)
     address = f"http://127.0.0.1:{socket.getsockname()[1]}"
-    client = AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, runtime=runtime)
+    client = AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, runtime=runtime, transport=transport)
     shop = load_shop().Shop(client, address=address, secret=SECRET)
     runner = web.AppRunner(shop.app(), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
