@@ -11,7 +11,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
@@ -19,8 +19,9 @@ from aiohttp import web
 
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox._server import listen
+from tests.browser.sales import Sale
 from tests.browser.tabs import Tabs
-from tests.browser.visitor import Visitor, Visitors
+from tests.browser.visitor import SHOP, Visitor, Visitors
 from tests.sandbox.api import Api
 
 if TYPE_CHECKING:
@@ -106,3 +107,16 @@ async def visit(tabs: Tabs) -> AsyncIterator[Callable[..., Awaitable[Visitor]]]:
     visitors = Visitors(tabs)
     yield visitors.arrive
     await visitors.leave()
+
+
+@pytest.fixture
+def sell(sandbox: Sandbox, api: Api) -> Callable[..., Sale]:
+    """`sell(scenario)` makes a session over 50 XOF."""
+
+    def make(scenario: str | None = None, **fields: Any) -> Sale:
+        extra = {"metadata": {"sandbox_scenario": scenario}} if scenario else {}
+        body = {"appearance": {"brand": "Ada"}, "return_url": SHOP, **extra, **fields}
+        made = api.checkout(**body).data["checkout"]
+        return Sale(sandbox, made["id"], made["url"])
+
+    return make

@@ -1,0 +1,194 @@
+"""A payer's page follows what happens to the payment elsewhere, whatever becomes of the line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from payments_async.sandbox import Sandbox, VirtualClock
+from payments_async.sandbox.checkout import _pages
+from tests.browser.sales import BALANCE, Sale, begins
+from tests.browser.visitor import SHOP, Visitor
+from tests.sandbox.api import Api
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+Visit = Callable[..., Awaitable[Visitor]]
+
+
+async def test_without_javascript_a_waiting_page_looks_again_by_itself(
+    sell: Callable[..., Sale], visit: Visit, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_pages, "LOOK_AGAIN", 1)
+    sale, payer = sell("complete after=5s"), await visit(java_script=False)
+    await begins(payer, sale, BALANCE)
+    await payer.sees("Your payment is on its way")
+    sandbox.advance(5)
+    await payer.sees("Payment complete")
+
+
+async def test_a_page_that_waits_shows_what_comes_of_it_and_says_it_aloud(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell("failover:1 after=5s"), await visit()
+    await begins(payer, sale, BALANCE)
+    await payer.sees("Your payment is on its way")
+    assert await payer.page.locator(".live").inner_text() == ""
+    sale.sandbox.advance(5)
+    await payer.page.get_by_text("You pay only once.").wait_for()
+    assert await payer.page.locator(".live").inner_text() == "Your payment is on its way"
+    sale.sandbox.advance(5)
+    await payer.sees("Payment complete")
+    assert await payer.page.locator(".live").inner_text() == "Payment complete"
+    assert await payer.measure("document.activeElement.tagName") == "H1"
+    assert sale.paid == 50
+
+
+async def test_every_tab_and_the_phone_follow_what_happens_in_one(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, first = sell(), await visit()
+    second, phone = await first.elsewhere(), await first.elsewhere()
+    await phone.open(f"{sale.url}/phone")
+    await phone.page.get_by_role("heading", name="Nothing to confirm").wait_for()
+    await second.open(sale.choosing(BALANCE))
+    await second.sees("Check and pay")
+    await first.open(sale.choosing("Mobile money"))
+    await first.page.get_by_label("Phone number").fill("+229 90 00 00 42")
+    await first.press("Pay ")
+    await second.sees("Approve on your phone")
+    await phone.page.get_by_role("heading", name="Confirm this payment").wait_for()
+    await phone.press("Approve")
+    for tab in (first, second):
+        await tab.sees("Payment complete")
+    await phone.page.get_by_role("heading", name="Nothing to confirm").wait_for()
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
+
+
+async def test_a_session_that_expires_while_the_payer_hesitates_takes_nothing(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, follows, looks_once = sell(), await visit(), await visit(java_script=False)
+    for payer in (follows, looks_once):
+        await payer.open(sale.choosing(BALANCE))
+        await payer.sees("Check and pay")
+    sale.sandbox.advance(3600)
+    await looks_once.press("Pay ")
+    for payer in (follows, looks_once):
+        await payer.sees("This checkout has expired")
+    assert (sale.paid, sale.attempts) == (0, [])
+
+
+async def test_a_payment_that_takes_too_long_is_unknown_and_never_failed(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell("hang"), await visit()
+    await begins(payer, sale, BALANCE)
+    await payer.sees("Your payment is on its way")
+    sale.sandbox.advance(90)
+    await payer.sees("We do not know the outcome yet")
+    assert "fail" not in await payer.page.content()
+    assert await payer.page.get_by_role("button").count() == 0
+    await payer.open(sale.url)
+    await payer.sees("We do not know the outcome yet")
+
+
+async def test_a_line_that_breaks_while_waiting_is_not_shown_as_an_end(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell("complete after=5s"), await visit(alone=True)
+    await begins(payer, sale, BALANCE)
+    await payer.sees("Your payment is on its way")
+    await payer.page.context.set_offline(True)
+    sale.sandbox.advance(5)
+    await payer.page.wait_for_event("requestfailed")
+    await payer.sees("Your payment is on its way")
+    await payer.page.context.set_offline(False)
+    await payer.sees("Payment complete")
+    assert [error for error in payer.errors if "ERR_INTERNET_DISCONNECTED" not in error] == []
+    payer.errors.clear()
+
+
+async def test_a_page_follows_across_a_restart_of_the_sandbox(tmp_path: Path, visit: Visit) -> None:
+    settings: dict[str, Any] = {"state": tmp_path / "state.db", "clock": VirtualClock.frozen()}
+    with Sandbox(**settings) as sandbox:
+        port = urlsplit(sandbox.origin).port
+        made = Api(sandbox, sandbox.api_key).checkout(metadata={"sandbox_scenario": "hang"}).data["checkout"]
+        payer = await visit(alone=True)
+        await begins(payer, Sale(sandbox, made["id"], made["url"]), BALANCE)
+        await payer.sees("Your payment is on its way")
+    async with payer.page.expect_event("requestfailed", lambda asked: asked.url.endswith("/events")):
+        pass
+    await payer.sees("Your payment is on its way")
+    with Sandbox(**settings, port=port) as sandbox:
+        sandbox.settle(sandbox.books.payments()[-1].attempts[-1], "complete")
+        await payer.sees("Payment complete")
+        assert sandbox.books.collected("XOF") == 50
+        await payer.open("about:blank")
+    assert [error for error in payer.errors if "ERR_" not in error] == []
+    payer.errors.clear()
+
+
+async def test_a_session_that_is_gone_is_said_to_be(
+    sandbox: Sandbox, sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell("hang"), await visit()
+    await begins(payer, sale, BALANCE)
+    await payer.sees("Your payment is on its way")
+    sale.sandbox.reset()
+    await payer.sees("No such checkout")
+    assert [error for error in payer.errors if "404" not in error] == []
+    payer.errors.clear()
+
+
+async def test_a_hidden_tab_holds_no_connection_and_is_told_when_it_is_seen_again(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell("hang"), await visit()
+    await begins(payer, sale, BALANCE)
+    await payer.sees("Your payment is on its way")
+    turn = """(hidden) => {
+        Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'));
+    }"""
+    async with payer.page.expect_event("requestfailed", lambda asked: asked.url.endswith("/events")):
+        await payer.page.evaluate(turn, True)
+    sale.sandbox.settle(sale.attempts[-1], "complete")
+    await payer.sees("Your payment is on its way")
+    await payer.page.evaluate(turn, False)
+    await payer.sees("Payment complete")
+
+
+async def test_what_is_pressed_is_not_taken_away_under_the_finger(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell(), await visit()
+    await begins(payer, sale, "Mobile money")
+    await payer.sees("Approve on your phone")
+    await payer.page.get_by_role("button", name="Cancel this payment").hover()
+    await payer.page.mouse.down()
+    async with payer.page.expect_response(re.compile("/payment$")):
+        sale.sandbox.settle(sale.attempts[-1], "complete")
+    await payer.sees("Approve on your phone")
+    await payer.page.mouse.up()
+    await payer.sees("Already paid")
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
+
+
+async def test_who_has_paid_is_taken_back_unless_he_stays(sell: Callable[..., Sale], visit: Visit) -> None:
+    payer = await visit(alone=True)
+    await payer.page.clock.install()
+    for stays in (True, False):
+        await begins(payer, sell(), BALANCE)
+        await payer.sees("Payment complete")
+        if stays:
+            await payer.press("Stay here")
+        await payer.page.clock.run_for(11_000)
+        if not stays:
+            await payer.page.wait_for_url(SHOP)
+        assert payer.page.url == SHOP or stays

@@ -1,0 +1,99 @@
+"""From two tabs, by a double click or by going back, a payer pays once, in a real browser."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.browser.sales import BALANCE, PAID, Sale, begins
+from tests.browser.visitor import Visitor
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+Visit = Callable[..., Awaitable[Visitor]]
+
+
+async def test_of_two_tabs_one_pays(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, first = sell(), await visit(java_script=False)
+    second = await first.elsewhere()
+    for tab in (first, second):
+        await tab.open(sale.choosing(BALANCE))
+    await first.press("Pay ")
+    await first.sees("Payment complete")
+    await second.press("Pay ")
+    await second.sees("Already paid")
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
+
+
+async def test_of_two_tabs_that_press_at_once_one_pays(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, first = sell(), await visit()
+    second = await first.elsewhere()
+    arrived, together = 0, asyncio.Event()
+
+    async def hold(route: Any) -> None:
+        nonlocal arrived
+        if route.request.method == "POST":
+            arrived += 1
+            if arrived == 2:
+                together.set()
+            await together.wait()
+        await route.fallback()
+
+    for tab in (first, second):
+        await tab.page.route("**/checkout/*", hold)
+        await tab.open(sale.choosing(BALANCE))
+        await tab.sees("Check and pay")
+    await asyncio.gather(first.press("Pay "), second.press("Pay "))
+    headings = [tab.page.get_by_role("heading", name=re.compile(PAID)) for tab in (first, second)]
+    seen = sorted([await heading.inner_text() for heading in headings])
+    assert (arrived, seen) == (2, ["Already paid", "Payment complete"])
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
+
+
+@pytest.mark.parametrize(("java_script", "seen"), [(True, "Payment complete"), (False, "")])
+async def test_a_double_click_pays_once(
+    sell: Callable[..., Sale], visit: Visit, java_script: bool, seen: str
+) -> None:
+    sale, payer = sell(), await visit(java_script=java_script)
+    await payer.open(sale.choosing(BALANCE))
+    await payer.page.get_by_role("button", name=re.compile("^Pay ")).dblclick()
+    heading = payer.page.get_by_role("heading", level=1, name=re.compile(PAID))
+    await heading.wait_for()
+    assert seen in await heading.inner_text()
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
+
+
+async def test_a_form_that_is_on_its_way_is_not_sent_again(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, payer = sell(), await visit()
+    await payer.open(sale.choosing(BALANCE))
+    sent: list[str] = []
+    answered = asyncio.Event()
+
+    async def hold(route: Any) -> None:
+        if route.request.method == "POST":
+            sent.append(route.request.url)
+            await answered.wait()
+        await route.fallback()
+
+    await payer.page.route("**/checkout/*", hold)
+    button = payer.page.get_by_role("button", name=re.compile("^Pay "))
+    pause = "await new Promise((done) => setTimeout(done, 100));"
+    clicks = f"button.click(); {pause} button.click(); {pause} return button.ariaDisabled;"
+    assert await button.evaluate(f"async (button) => {{ {clicks} }}") == "true"
+    answered.set()
+    await payer.sees("Payment complete")
+    assert (len(sent), sale.paid) == (1, 50)
+
+
+async def test_going_back_after_paying_finds_it_paid(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, payer = sell(), await visit()
+    await begins(payer, sale, BALANCE)
+    await payer.sees("Payment complete")
+    await payer.page.go_back()
+    await payer.sees("Already paid")
+    assert await payer.page.get_by_role("button").count() == 0
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
