@@ -17,18 +17,21 @@ _MOST = 1_000
 _PLACES = ("", "/payment", "/phone", "/bank", "/provider")
 
 
-def heaviest() -> tuple[int, int, str]:
-    """How many pages there are, and the bytes and the path of the heaviest with all that it loads."""
+def heaviest(each: int = 40) -> tuple[int, int, str]:
+    """How many pages there are, and the bytes and the path of the heaviest with all that it loads.
+
+    `each` is how often everything has happened.
+    """
     sandbox = Sandbox(clock=VirtualClock.frozen())
-    weights = {path: _weight(sandbox, html) for path, html in _pages(sandbox, _lived(sandbox))}
+    weights = {path: _weight(sandbox, html) for path, html in _pages(sandbox, _lived(sandbox, each))}
     path = max(weights, key=weights.__getitem__)
     return len(weights), weights[path], path
 
 
-def _lived(sandbox: Sandbox) -> list[str]:
+def _lived(sandbox: Sandbox, each: int) -> list[str]:
     """Everything happens; gives the addresses to begin at."""
     begin = ["/_sandbox/"]
-    for number in range(40):
+    for number in range(each):
         _post(sandbox, "payouts", _PAYOUT | {"reference": f"r-{number}"})
         _post(sandbox, "payouts", _PAYOUT | {"description": "no name", "amount": number // 2 + 1})
         _post(sandbox, "payouts", {"reference": "wrong"})
@@ -38,7 +41,7 @@ def _lived(sandbox: Sandbox) -> list[str]:
         "hang",
         *(f"action:{name}" for name in ACTION_TYPES),
     ):
-        for _ in range(3):
+        for _ in range(min(each, 3)):
             made = _post(sandbox, "payment/checkouts", _PAYMENT)["data"]
             begin += [f"/checkout/{made['checkout']['id']}{place}" for place in _PLACES]
             begin.append(f"/checkout/{made['checkout']['id']}?country=BJ")
