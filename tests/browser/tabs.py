@@ -35,7 +35,6 @@ class Tabs:
             return
         await page.unroute_all(behavior="ignoreErrors")
         await page.goto("about:blank")
-        await page.emulate_media(reduced_motion="null")
         await page.context.clear_permissions()
         assert not (kept := await page.context.cookies()), kept
         self._idle[java_script].append(page)

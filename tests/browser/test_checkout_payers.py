@@ -150,7 +150,6 @@ async def test_nothing_moves_for_who_asks_for_less_motion(sell: Callable[..., Sa
     sale, payer = sell("hang"), await visit()
     await begins(payer, sale, BALANCE)
     await payer.sees("Your payment is on its way")
-    await payer.page.wait_for_load_state()
     moving = "getComputedStyle(document.querySelector('.arc')).animationName"
     assert await payer.measure(moving) == "turn"
     await payer.page.emulate_media(reduced_motion="reduce")

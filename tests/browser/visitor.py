@@ -129,6 +129,7 @@ class Visitors:
         page.on("console", visitor.heard)
         page.on("pageerror", visitor.failed)
         await visitor.looks(scheme, width, height)
+        await page.emulate_media(reduced_motion="no-preference")
         return visitor
 
     async def leave(self) -> None:
