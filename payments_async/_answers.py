@@ -27,7 +27,7 @@ from .models._response import is_replayed
 from .params import PreparedRequest
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Reading:
     """The verdict on one attempt, and what follows from it."""
 

@@ -6,6 +6,7 @@ Refusals never repeat the text they refuse: it may be a secret.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -57,9 +58,13 @@ def check_head(flight: Flight) -> None:
         ValueError: a method or header name that is not a token, a value with a control character, or a
             header that is the transport's to set.
     """
-    if _FORBIDDEN.search("\t".join(flight.headers.values())):
+    if not "".join(flight.headers.values()).isprintable() and _holds_control(flight.headers):
         raise ValueError("a header's value holds a control character")
     _check_names(flight.method, tuple(flight.headers))
+
+
+def _holds_control(headers: Mapping[str, str]) -> bool:
+    return _FORBIDDEN.search("".join(headers.values())) is not None
 
 
 @lru_cache(maxsize=64)

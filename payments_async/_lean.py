@@ -15,11 +15,10 @@ from asyncio import selector_events
 from functools import cache, lru_cache
 from typing import Final
 
-from aiohttp import ClientRequest, ClientSession, ClientTimeout, StreamReader, TCPConnector
+from aiohttp import ClientRequest, ClientSession, ClientTimeout, TCPConnector
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import BaseConnector, Connection
-from aiohttp.http import RawResponseMessage
 from yarl import URL
 
 from payments_async._plain import Plain, abort, check_fresh, is_replaced, read_answer
@@ -57,7 +56,9 @@ class Lean:
             check_fresh(protocol)
             assert protocol is not None
             _write(protocol, serialize(url, flight), flight)
-            message, content = await _head(protocol)
+            message, content = await protocol.read()
+            while 100 <= message.code < 200 and message.code != 101:  # merely informational
+                message, content = await protocol.read()
             answer = await read_answer(message.code, message.headers, content, limit)
         except BaseException:
             abort(connection)
@@ -70,14 +71,11 @@ class Lean:
 def serialize(url: URL, flight: Flight) -> bytes:
     """The bytes aiohttp would write: Host first, then the flight's headers, then the length."""
     body = flight.body
-    lines = [f"{flight.method} {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"]
-    lines += [f"{name}: {value}\r\n" for name, value in flight.headers.items()]
-    if body is not None:
-        lines.append(f"Content-Length: {len(body)}\r\n")
-    elif flight.method not in _BODILESS:
-        lines.append("Content-Length: 0\r\n")
-    lines.append("\r\n")
-    head = "".join(lines).encode()
+    lines = [f"{flight.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
+    lines += map(": ".join, flight.headers.items())
+    if body is not None or flight.method not in _BODILESS:
+        lines.append(f"Content-Length: {len(body or b'')}")
+    head = "\r\n".join([*lines, "\r\n"]).encode()
     return head + body if body else head
 
 
@@ -94,14 +92,6 @@ def _write(protocol: ResponseHandler, message: bytes, flight: Flight) -> None:
     transport.write(message)
     if protocol.writing_paused:
         protocol.force_close()
-
-
-async def _head(protocol: ResponseHandler) -> tuple[RawResponseMessage, StreamReader]:
-    """The first answer that is not merely informational, and its body to come."""
-    while True:
-        message, content = await protocol.read()
-        if message.code == 101 or not 100 <= message.code < 200:
-            return message, content
 
 
 class _Destination(ClientRequest):

@@ -140,24 +140,31 @@ async def read_answer(
     declared = headers.get(_CONTENT_LENGTH)
     if declared is not None and int(declared) > limit:
         raise TransportFailure("too_large", "the answer is declared longer than the limit")
-    body = await _read(content, limit)
+    if content.is_eof():  # it came with its head, as most do
+        body = _within(content.read_nowait(), limit)
+    else:
+        body = await _read(content, limit)
     if _CONTENT_ENCODING in headers:
         body = inflate(body, ", ".join(headers.getall(_CONTENT_ENCODING)), limit)
     return Answer(status, headers, body)
 
 
 async def _read(content: StreamReader, limit: int) -> bytes:
-    """The whole body. Most come in one piece, which is then not copied."""
+    """The whole body, as it comes. Most come in one piece, which is then not copied."""
     pieces: list[bytes] = []
     room = limit
     while True:
-        piece = await content.readany()
-        room -= len(piece)
-        if room < 0:
-            raise TransportFailure("too_large", "the answer is longer than the limit")
+        piece = _within(await content.readany(), room)
         if content.at_eof():
             return b"".join([*pieces, piece]) if pieces else piece
+        room -= len(piece)
         pieces.append(piece)
+
+
+def _within(piece: bytes, room: int) -> bytes:
+    if len(piece) > room:
+        raise TransportFailure("too_large", "the answer is longer than the limit")
+    return piece
 
 
 def check_fresh(protocol: ResponseHandler | None) -> None:

@@ -18,14 +18,13 @@ from typing import Final
 from weakref import WeakSet, finalize
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector, ThreadedResolver
-from yarl import URL
 
 from payments_async._head import address, check_head, check_proxy
 from payments_async._lean import Lean, lean_supported
 from payments_async._plain import Plain
 from payments_async._runtime import Runtime
 from payments_async._transport_failures import describe
-from payments_async._watchdog import Verdict, Watch, Watchdog
+from payments_async._watchdog import Verdict, Watchdog
 from payments_async._wire import Answer, FailureKind, Flight, TransportFailure
 
 MAX_BODY: Final = 8 * 1024 * 1024
@@ -136,7 +135,12 @@ class AiohttpTransport:
         watch = home.watchdog.watch(flight.timeout)
         outcome: Answer | BaseException
         try:
-            outcome = await self._exchange(home, url, flight, watch)
+            await home.slots.acquire()
+            try:
+                watch.kind = "timeout"
+                outcome = await self._style.exchange(home.session, url, flight, self._max_body)
+            finally:
+                home.slots.release()
         except BaseException as exc:
             outcome = exc
         verdict = watch.stop()
@@ -147,12 +151,6 @@ class AiohttpTransport:
             raise outcome
         finally:
             del outcome  # an exception in its own traceback's frame would keep both alive
-
-    async def _exchange(self, home: _Home, url: URL, flight: Flight, watch: Watch) -> Answer:
-        """Wait for the turn to use a connection, and use it."""
-        async with home.slots:
-            watch.kind = "timeout"
-            return await self._style.exchange(home.session, url, flight, self._max_body)
 
     async def aclose(self) -> None:
         """Close every connection of the running loop; attempts under way fail, later ones reopen."""

@@ -40,7 +40,7 @@ class Flight:
     sent: bool = False
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Answer:
     """What the service said. Header names compare without case."""
 
