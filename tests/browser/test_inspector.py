@@ -162,6 +162,24 @@ async def test_two_thousand_entries_cost_few_looks(sandbox: Sandbox, api: Api, v
     assert 1 <= len(looks) <= 2 * seconds + 2
 
 
+async def test_a_tab_in_the_background_holds_no_connection(sandbox: Sandbox, api: Api, visit: Visit) -> None:
+    api.payout(reference="first")
+    visitor = await visit(width=1440)
+    await look(visitor, sandbox)
+    turn = (
+        "hidden => { Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });"
+        " document.dispatchEvent(new Event('visibilitychange', { bubbles: true })); }"
+    )
+    async with visitor.page.expect_event("requestfailed", lambda asked: "/stream?" in asked.url):
+        await visitor.page.evaluate(turn, True)
+    api.payout(reference="meanwhile")
+    assert await visitor.page.get_by_text("meanwhile").count() == 0
+    await visitor.page.evaluate(turn, False)
+    await shows(visitor, "meanwhile")
+    api.payout(reference="later")
+    await shows(visitor, "later")
+
+
 async def test_a_fresh_board_keeps_the_focus_where_it_was(sandbox: Sandbox, api: Api, visit: Visit) -> None:
     api.payout(reference="held", metadata={"sandbox_scenario": "manual"})
     visitor = await visit(width=1440)

@@ -186,12 +186,21 @@ function show(state, text) {
   live.lastElementChild.textContent = text;
 }
 
-const stream = new EventSource(`${API}stream?pulse=1&after=${document.body.dataset.last}`);
-stream.addEventListener("open", () => { show(paused ? "paused" : "on", paused ? "paused" : "live"); soon(); });
-stream.addEventListener("pulse", soon);
-stream.addEventListener("error", () => show("lost", "reconnecting"));
-addEventListener("visibilitychange", soon);
-addEventListener("pagehide", () => stream.close());
+// Only a tab that is looked at listens: a browser has six connections to a server, and each stream holds one.
+let stream = null, seen = document.body.dataset.last;
+function listen() {
+  stream?.close();
+  stream = null;
+  if (document.hidden) return;
+  stream = new EventSource(`${API}stream?pulse=1&after=${seen}`);
+  stream.addEventListener("open", () => { show(paused ? "paused" : "on", paused ? "paused" : "live"); soon(); });
+  stream.addEventListener("pulse", (event) => { seen = event.lastEventId; soon(); });
+  stream.addEventListener("error", () => show("lost", "reconnecting"));
+}
+listen();
+addEventListener("visibilitychange", listen);
+addEventListener("pageshow", (event) => { if (event.persisted) listen(); });
+addEventListener("pagehide", () => stream?.close());
 
 const pause = document.getElementById("pause");
 pause?.addEventListener("click", () => {
