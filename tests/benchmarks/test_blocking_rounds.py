@@ -10,9 +10,11 @@ from benchmarks.contenders.blocking_rounds import WARM, Call, _told, measured
 
 
 def test_latencies_of_all_threads_are_one_series() -> None:
-    told = _told([[0.001] * 50, [0.002] * 49 + [0.5]], elapsed=2.0, cpu=0.2)
+    told = _told(
+        [[(0.001, 0.3)] + [(0.001, 0.01)] * 49, [(0.002, 0.02)] * 49 + [(0.5, 0.0)]], elapsed=2.0, cpu=0.2
+    )
     assert (told["calls"], told["rate"], told["cpu"]) == (100, 50.0, 0.002)
-    assert (told["p50"], told["p99"]) == (0.002, 0.5)
+    assert (told["p50"], told["p99"], told["p99_cpu"]) == (0.002, 0.5, 0.3)
 
 
 def test_each_thread_has_a_call_of_its_own_and_warms_up_uncounted() -> None:
