@@ -353,6 +353,9 @@ def test_no_page_grows_without_bound(sandbox: Sandbox, api: Api) -> None:
         api.sync(sandbox.books.payouts()[-1].id)
         api.payout(description=str(number))
         api.payout(description=str(number))  # a finding each
+    for _ in range(80):  # lines as long as they come
+        api.payout(reference="r" * 191, method="", instrument={"type": "phone"}, metadata=[], description=7)
+        api.get(f"/nowhere/{'p' * 900}")
     for number in range(12):
         api.payout(reference="same", idempotency_key=f"key-{number:05d}")
         _, payment = find_payment(sandbox._core.world, sandbox.books.payments()[-1].id)
@@ -363,6 +366,19 @@ def test_no_page_grows_without_bound(sandbox: Sandbox, api: Api) -> None:
     for path in [name for name, _ in NAV]:
         html = page(sandbox, path)
         assert len(html.encode()) + assets < MOST, (path, len(html), assets)
+
+
+def test_a_long_body_is_shown_from_its_beginning_with_a_way_to_all_of_it(sandbox: Sandbox, api: Api) -> None:
+    for number in range(100):
+        api.payout(reference=f"r-{number}")
+    headers = {"Authorization": f"Bearer {api.key}", "X-Long": "h" * 8_000}
+    sandbox.handle("GET", f"/v1/payouts?per_page=100&q={'q' * 8_000}", headers)
+    request = sandbox.requests[-1].request_id
+    html = page(sandbox, f"requests/{request}?reveal=1")
+    assert len(html.encode()) < MOST / 2
+    assert "The first 8,000 of" in html
+    assert f"/_sandbox/api/requests/{request}?reveal=1" in html
+    assert "The first 8,000 of" not in page(sandbox, f"requests/{sandbox.requests[0].request_id}")
 
 
 def test_a_sandbox_without_the_extra_says_what_to_install(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Context = dict[str, object]
 
-_ROWS = 80
+_ROWS = 60
 _ENTRIES = _ROWS * 10
 """Entries that the log's lines are made of: a request has a few with it."""
 
