@@ -21,7 +21,7 @@ from .errors import (
     PaymentsError,
     ResponseMismatch,
 )
-from .models import Attempt, Verdict
+from .models import Attempt
 
 _STEPS: Mapping[str, str] = {
     "pool": "raise max_connections, or try again later",
@@ -68,13 +68,9 @@ class Journey:
 
     def note(self, reading: Reading, sent_at: float, ended: float) -> None:
         """An attempt ended."""
-        self._add(reading.verdict, reading.reason, reading.status, sent_at, ended)
-
-    def _add(self, verdict: Verdict, reason: str, status: int | None, sent: float, ended: float) -> None:
-        attempts = self.attempts
-        attempts.append(
-            _attempt(len(attempts) + 1, verdict, reason, status, sent - self.resumed, ended - sent)
-        )
+        attempts, verdict, waited = self.attempts, reading.verdict, sent_at - self.resumed
+        number, took = len(attempts) + 1, ended - sent_at
+        attempts.append(_attempt(number, verdict, reading.reason, reading.status, waited, took))
         self.resumed = ended
         if verdict == "in_doubt":
             self.doubtful += 1
@@ -86,7 +82,7 @@ class Journey:
 
     def cut_short(self, reason: str, *, sent: bool, sent_at: float, ended: float) -> None:
         """The attempt under way was given up."""
-        self._add("in_doubt" if sent else "not_sent", reason, None, sent_at, ended)
+        self.note(Reading("in_doubt" if sent else "not_sent", reason), sent_at, ended)
 
     def conclusion(self, error: PaymentsError) -> PaymentsError:
         """The error that tells the truth about the whole call, given the last attempt's."""
