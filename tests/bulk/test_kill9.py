@@ -18,7 +18,7 @@ FAULTS = ("lost_response", "reset", "http:503", "cut_body", "lost_request", "bad
 
 
 def test_kill_9_at_any_moment_pays_no_row_twice_and_loses_none(tmp_path: Path) -> None:
-    report = kills.run(tmp_path, 500, 2, words=FAULTS, halting=0.0, window=(0.02, 0.25), relentless=False)
+    report = kills.run(tmp_path, 250, 2, words=FAULTS, halting=0.0, window=(0.02, 0.12), relentless=False)
     assert report.problems == []
     assert report.kills >= 2
     assert report.faults.total() > 0
@@ -26,13 +26,13 @@ def test_kill_9_at_any_moment_pays_no_row_twice_and_loses_none(tmp_path: Path) -
 
 
 def test_a_ledger_that_is_deleted_costs_no_row_a_second_payout(tmp_path: Path) -> None:
-    report = deletions.run(tmp_path, 300, 1, words=FAULTS[:-1], times=1)
+    report = deletions.run(tmp_path, 120, 1, words=FAULTS[:-1], times=1)
     assert report.problems == []
     assert report.deletions.total() == 2
     assert report.creations >= 2 * report.rows  # all of them once more, after the last deletion
 
 
 def test_two_ledgers_of_one_batch_at_once_pay_it_once(tmp_path: Path) -> None:
-    report = two_ledgers.run(tmp_path, 500, 1, words=FAULTS[:-1], kills=1)
+    report = two_ledgers.run(tmp_path, 200, 1, words=FAULTS[:-1], kills=1)
     assert report.problems == []
     assert report.creations >= 2 * report.rows

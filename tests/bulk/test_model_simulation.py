@@ -18,12 +18,26 @@ def new_loop(seed: object = 0) -> SimulatedLoop:
 
 
 def test_no_schedule_pays_twice_loses_a_row_or_tells_a_lie_and_all_that_can_happen_does() -> None:
-    campaign = run_campaign(range(700))
+    campaign = run_campaign(range(400))
     assert campaign.breaches == {}
     assert campaign.rare == {}
 
 
-SELDOM = {"key_names_body": 650, "absence_needs_whole_walk": 300, "absence_needs_settled_list": 200}
+SELDOM = {
+    "key_names_body": 700,
+    "absence_needs_whole_walk": 320,
+    "absence_needs_settled_list": 210,
+    "rotated_key_is_proven": 200,
+    "reference_names_generation": 130,
+    "cancel_only_unsent": 120,
+    "body_free_reference": 90,
+    "body_is_compared": 80,
+    "same_place": 70,
+    "same_bytes": 70,
+    "fresh_intent": 60,
+    "corrections_wait_for_verdict": 60,
+    "wrong_address_halts": 50,
+}
 """Up to here none of the seeds shows it; `python -m tests.simulation --ablate` plays these as well."""
 
 
@@ -43,8 +57,8 @@ def test_the_lack_of_any_one_safeguard_shows(safeguard: str) -> None:
     ],
 )
 def test_the_great_mistakes_break_many_schedules(safeguard: str, at_least: float) -> None:
-    broken = len(list(breaches_without(safeguard, range(200))))
-    assert broken / 200 >= at_least
+    broken = len(list(breaches_without(safeguard, range(120))))
+    assert broken / 120 >= at_least
 
 
 def test_all_safeguards_are_on_by_default() -> None:

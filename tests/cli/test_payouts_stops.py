@@ -25,7 +25,7 @@ from tests.support.payout_command import (
     until,
 )
 
-ROWS = 600
+ROWS = 300
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def begun(here: Here, *options: str) -> subprocess.Popen[str]:
 
 
 def test_sigterm_drains_kill_9_kills_and_the_same_command_pays_each_row_once(here: Here) -> None:
-    here.sandbox.on("payouts.create").respond("slow:0.1s", times=ROWS)
+    here.sandbox.on("payouts.create").respond("slow:0.2s", times=ROWS)
     with begun(here, "--concurrency", "8") as first:
         until(first, created=1)
         looked = here("status", "june.csv.ledger", "--json")
@@ -81,7 +81,7 @@ def test_sigterm_drains_kill_9_kills_and_the_same_command_pays_each_row_once(her
 
 
 def test_a_reader_that_leaves_stops_the_run_in_order(here: Here) -> None:
-    here.sandbox.on("payouts.create").respond("slow:0.1s", times=ROWS)
+    here.sandbox.on("payouts.create").respond("slow:0.2s", times=ROWS)
     with begun(here, "--concurrency", "4") as run:
         until(run, created=1)
         assert run.stdout is not None
