@@ -61,7 +61,12 @@ _GAPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("required",),
     ),
     ("N", "phone in a checkout restriction", "restriction.phone {number, country}", ()),
-    ("O", "required request fields", "amount, currency; payouts also method, instrument", ("required",)),
+    (
+        "O",
+        "required request fields, and further rules for them",
+        "amount, currency; payouts also method, instrument; lengths only",
+        ("required", "bad_addresses", "fine_amounts"),
+    ),
     ("P", "inside of a 422's errors", "a list of texts by dotted field", ("errors",)),
     (
         "Q",
