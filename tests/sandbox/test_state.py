@@ -308,7 +308,10 @@ def test_every_kind_of_record_comes_back(file: Path) -> None:
     first.on("checkouts.create").outcome("failover:2 after=30s", times=1)
     outcomes = ["complete", "fail:DECLINED", *(f"action:{kind}" for kind in ACTION_TYPES)]
     restriction = {"phone": {"number": "+233200000001", "country": "GH"}}
-    bodies = [{"restriction": restriction}, *({"appearance": {"color": "#112233"}} for _ in outcomes[1:])]
+    bodies: list[dict[str, Any]] = [
+        {"restriction": restriction},
+        *({"appearance": {"color": "#112233"}} for _ in outcomes[1:]),
+    ]
     for outcome, more in zip(outcomes, bodies, strict=True):
         body = {"amount": 5, "currency": "GHS", "webhook_url": "http://shop.test:9/hook", **more}
         made = json.loads(post(first, "/payment/checkouts", body).body)["data"]
