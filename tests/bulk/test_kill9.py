@@ -18,7 +18,7 @@ FAULTS = ("lost_response", "reset", "http:503", "cut_body", "lost_request", "bad
 
 
 def test_kill_9_at_any_moment_pays_no_row_twice_and_loses_none(tmp_path: Path) -> None:
-    report = kills.run(tmp_path, 250, 2, words=FAULTS, halting=0.0, window=(0.02, 0.12), relentless=False)
+    report = kills.run(tmp_path, 500, 2, words=FAULTS, halting=0.0, window=(0.02, 0.25), relentless=False)
     assert report.problems == []
     assert report.kills >= 2
     assert report.faults.total() > 0
