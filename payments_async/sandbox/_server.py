@@ -13,6 +13,7 @@ import struct
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from contextlib import suppress
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -162,9 +163,10 @@ def _unreadable() -> web.Response:
 
 async def _stream(request: web.BaseRequest, answer: Stream) -> web.StreamResponse:
     response = web.StreamResponse(headers=answer.headers)
-    await response.prepare(request)
-    async for chunk in answer.chunks:  # most are endless: until the caller leaves or the server stops
-        await response.write(chunk)
+    with suppress(ConnectionResetError):  # a caller who leaves at once is no error
+        await response.prepare(request)
+        async for chunk in answer.chunks:  # most are endless: until the caller leaves or the server stops
+            await response.write(chunk)
     return response
 
 

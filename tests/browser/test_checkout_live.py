@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -178,6 +179,51 @@ async def test_what_is_pressed_is_not_taken_away_under_the_finger(
     await payer.page.mouse.up()
     await payer.sees("Already paid")
     assert (sale.paid, len(sale.attempts)) == (50, 1)
+
+
+PRESS_AND_LOOK = """async (button) => {
+    const asked = window.fetch;
+    const looked = new Promise((done) => {
+        window.fetch = async (...what) => { const answer = await asked(...what); done(); return answer; };
+    });
+    button.click();
+    await looked;
+    await new Promise((done) => setTimeout(done, 100));
+    return document.querySelector('h1').textContent;
+}"""
+
+
+async def test_a_page_whose_form_is_on_its_way_stays_until_that_is_answered(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell(), await visit()
+    await begins(payer, sale, "Mobile money")
+    await payer.sees("Approve on your phone")
+    sent, answered = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Any) -> None:
+        if route.request.method == "POST":
+            sent.set()
+            await answered.wait()
+        await route.fallback()
+
+    await payer.page.route("**/checkout/*", hold)
+    cancel = payer.page.get_by_role("button", name="Cancel this payment")
+    pressed = asyncio.ensure_future(cancel.evaluate(PRESS_AND_LOOK))
+    await sent.wait()
+    sale.sandbox.settle(sale.attempts[-1], "complete")
+    assert await pressed == "Approve on your phone"
+    answered.set()
+    await payer.sees("Already paid")
+
+
+async def test_a_page_that_the_browser_kept_is_asked_for_anew(
+    sell: Callable[..., Sale], visit: Visit
+) -> None:
+    sale, payer = sell(), await visit()
+    await payer.open(sale.url)
+    async with payer.page.expect_navigation():
+        await payer.measure("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
 
 
 async def test_who_has_paid_is_taken_back_unless_he_stays(sell: Callable[..., Sale], visit: Visit) -> None:

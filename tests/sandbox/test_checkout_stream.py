@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 import pytest_asyncio
+from aiohttp import web
 
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox.checkout import _stream
@@ -144,6 +145,18 @@ async def test_who_leaves_is_forgotten(
         assert sandbox.journal._wakers
     await left
     assert not sandbox.journal._wakers
+
+
+async def test_who_leaves_before_the_first_word_is_no_error_in_the_log(
+    sandbox: Sandbox, payer: Payer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def left(*_: object) -> None:
+        raise aiohttp.ClientConnectionResetError
+
+    monkeypatch.setattr(web.StreamResponse, "write", left)
+    async with following(sandbox, payer.path()) as tab:
+        assert await tab.told() == ""
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])

@@ -656,6 +656,15 @@ def test_a_form_sent_twice_has_one_effect(api: Api, scenario: str | None) -> Non
     assert payer.payment["active_attempt"]["status"] == status
 
 
+def test_a_retry_sent_twice_has_one_effect(api: Api) -> None:
+    payer = visit(api, "fail:NO immediate")
+    payer.pay()
+    form = payer.form_for()
+    for _ in range(2):
+        assert payer.send(**form).headers["Location"] == payer.path("/payment")
+    assert payer.attempts == 2
+
+
 def test_of_two_tabs_one_pays(api: Api) -> None:
     payer = visit(api)
     tabs = [payer.form_for(method) for method in (BALANCE, "sandbox_bank")]
