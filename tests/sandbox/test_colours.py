@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async.sandbox._colours import contrast, full, text_on, visible_on
@@ -23,11 +23,13 @@ def test_the_ratio_of_black_and_white_is_21() -> None:
     assert contrast("#777777", "#777777") == 1
 
 
+@settings(deadline=None)
 @given(COLOURS)
 def test_text_can_be_read_on_every_colour(colour: str) -> None:
     assert contrast(text_on(colour), colour) >= 4.5
 
 
+@settings(deadline=None)
 @given(COLOURS, st.sampled_from(["#ffffff", "#161b22"]))
 def test_every_colour_is_made_to_stand_out(colour: str, ground: str) -> None:
     shade = visible_on(ground, colour)

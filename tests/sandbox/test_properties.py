@@ -16,6 +16,7 @@ from tests.sandbox.api import Api
 STEPS = st.integers(0, 400).map(lambda tenths: tenths / 4)
 
 
+@settings(deadline=None)
 @given(st.lists(STEPS, max_size=60), st.integers(1, 5), st.sampled_from(["aligned", "sliding"]))
 def test_no_window_ever_admits_more_than_its_limit(gaps: list[float], limit: int, window: Any) -> None:
     meter = Meter(SandboxLimits(writes=limit, window=window))
@@ -34,6 +35,7 @@ def test_no_window_ever_admits_more_than_its_limit(gaps: list[float], limit: int
         assert all(sum(start <= moment < start + 60 for moment in admitted) <= limit for start in admitted)
 
 
+@settings(deadline=None)
 @given(st.lists(STEPS, max_size=30), st.sampled_from(["aligned", "sliding"]))
 def test_waiting_as_long_as_it_says_is_always_enough(gaps: list[float], window: Any) -> None:
     meter = Meter(SandboxLimits(writes=2, window=window))
@@ -50,7 +52,7 @@ def test_waiting_as_long_as_it_says_is_always_enough(gaps: list[float], window: 
     st.decimals("1", "1e20", allow_nan=False, allow_infinity=False, places=None),
     st.sampled_from(["XOF", "USD", "KWD"]),
 )
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_an_amount_comes_back_equal(amount: Decimal, currency: str) -> None:
     sandbox = Sandbox()
     api = Api(sandbox, sandbox.api_key)

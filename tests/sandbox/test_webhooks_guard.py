@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Sandbox
@@ -155,6 +155,7 @@ def test_the_host_header_names_what_was_asked_for() -> None:
     assert [read_target(url).authority for url in urls] == ["a.test", "a.test:81", "[::1]", "[::1]:80"]
 
 
+@settings(deadline=None)
 @given(st.ip_addresses())
 def test_no_public_address_passes(address: Any) -> None:
     host = f"[{address}]" if address.version == 6 else str(address)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Delivery, Webhook, WebhookTry
@@ -210,6 +210,7 @@ WORDS = st.lists(
 DUE = st.tuples(st.floats(0, 50), st.sampled_from("abc"), st.sampled_from(["po_1", "po_2"]), WORDS)
 
 
+@settings(deadline=None)
 @given(st.lists(DUE, max_size=8), st.lists(st.booleans(), min_size=1), st.integers(1, 3))
 def test_whatever_the_words_each_is_tried_until_it_is_taken_and_no_more_than_five_times(
     told: list[tuple[float, str, str, list[HookWord]]], taken: list[bool], room: int
@@ -240,6 +241,7 @@ def test_whatever_the_words_each_is_tried_until_it_is_taken_and_no_more_than_fiv
             assert webhook.tries[-1].is_success or len(webhook.tries) == 5
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1e9), st.integers(0, 10))
 def test_a_next_try_is_never_before_the_last_one(first_at: float, tried: int) -> None:
     later = next_try(first_at, tried)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async.webhooks._hint import Hint, read_hint
@@ -67,12 +67,14 @@ def test_a_body_that_says_nothing_is_no_error(body: bytes) -> None:
     assert hint("payout", body) == Hint()
 
 
+@settings(deadline=None)
 @given(JSON, st.sampled_from(["payout", "payment", "checkout"]))
 def test_no_body_raises(body: Any, kind: Kind) -> None:
     found = hint(kind, {"event": body, "payout": body, "payment": body})
     assert found.record_id is None or 1 <= len(found.record_id) <= 128
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=64))
 def test_no_bytes_raise(body: bytes) -> None:
     read_hint("payment", {}, body)

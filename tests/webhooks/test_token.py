@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async import ConfigurationError
@@ -29,6 +29,7 @@ def signer(*secrets: str | bytes) -> Signer:
     return Signer(Sealed(list(secrets)))
 
 
+@settings(deadline=None)
 @given(CLAIMS)
 def test_what_was_said_comes_back_until_it_expires(claims: Claims) -> None:
     token = mint(signer(NEW), claims)
@@ -37,6 +38,7 @@ def test_what_was_said_comes_back_until_it_expires(claims: Claims) -> None:
     assert len(token) <= LONGEST_TOKEN
 
 
+@settings(deadline=None)
 @given(CLAIMS, st.data())
 def test_a_change_of_any_bit_is_refused(claims: Claims, data: st.DataObject) -> None:
     token = mint(signer(NEW), claims)
@@ -47,6 +49,7 @@ def test_a_change_of_any_bit_is_refused(claims: Claims, data: st.DataObject) -> 
     assert read(signer(NEW), changed, 0) is None
 
 
+@settings(deadline=None)
 @given(CLAIMS, st.data())
 def test_a_change_of_any_character_is_refused(claims: Claims, data: st.DataObject) -> None:
     token = mint(signer(NEW), claims)
@@ -55,6 +58,7 @@ def test_a_change_of_any_character_is_refused(claims: Claims, data: st.DataObjec
     assert read(signer(NEW), token[:place] + other + token[place + 1 :], 0) is None
 
 
+@settings(deadline=None)
 @given(CLAIMS, st.data())
 def test_a_part_or_a_longer_one_is_refused(claims: Claims, data: st.DataObject) -> None:
     token = mint(signer(NEW), claims)
@@ -65,6 +69,7 @@ def test_a_part_or_a_longer_one_is_refused(claims: Claims, data: st.DataObject) 
     assert read(signer(NEW), token + added, 0) is None
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200) | st.text("ABCabc012-_", max_size=200))
 def test_any_other_text_is_refused(text: str) -> None:
     assert read(signer(NEW, OLD), text, 0) is None
