@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 import pytest_asyncio
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from tests.support.desks import Desk
 
 pytest_plugins = ["pytester", "tests.canary_plugin", "tests.facts_plugin"]
+
+# a busy machine is no finding: what takes too long altogether, pytest's timeout ends
+hypothesis.settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("patient")
 
 KEY = CANARY_KEY
 BASE_URL = "http://127.0.0.1:9/v1"

@@ -17,7 +17,7 @@ from tests.browser.sales import BALANCE, Sale, begins
 from tests.browser.visitor import SHOP, Visitor
 from tests.sandbox.api import Api
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.browser, pytest.mark.no_cover, pytest.mark.asyncio(loop_scope="session")]
 
 Visit = Callable[..., Awaitable[Visitor]]
 

@@ -12,7 +12,7 @@ import pytest
 from tests.browser.sales import BALANCE, PAID, Sale, begins
 from tests.browser.visitor import Visitor
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.browser, pytest.mark.no_cover, pytest.mark.asyncio(loop_scope="session")]
 
 Visit = Callable[..., Awaitable[Visitor]]
 

@@ -18,7 +18,7 @@ from tests.sandbox.api import Api
 from tests.sandbox.test_attempt_pages import Payer as Returning
 from tests.sandbox.test_hosted_page import BALANCE, METHODS, Payer
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.browser, pytest.mark.no_cover, pytest.mark.asyncio(loop_scope="session")]
 
 ADA: dict[str, Any] = {
     "amount": 24_500,

@@ -15,7 +15,7 @@ from payments_async.sandbox.inspector._pages import NAV
 from tests.browser.visitor import Visitor
 from tests.sandbox.api import INTENT, TRIED, Api
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.browser, pytest.mark.no_cover, pytest.mark.asyncio(loop_scope="session")]
 
 Visit = Callable[..., Awaitable[Visitor]]
 

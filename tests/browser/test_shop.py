@@ -15,7 +15,7 @@ from payments_async.sandbox import Sandbox, VirtualClock
 from tests.browser.visitor import Visitor
 from tests.support.shop import shop_beside
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.browser, pytest.mark.no_cover, pytest.mark.asyncio(loop_scope="session")]
 
 Served = tuple[Any, str]
 VisitBy = Callable[..., Awaitable[Visitor]]

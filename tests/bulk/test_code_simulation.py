@@ -12,6 +12,9 @@ from tests.simulation.real.campaign import first_breach_without, run_part
 from tests.simulation.real.loosened import without
 from tests.simulation.real.play import play_schedule
 
+# many times as slow when it is traced; others cover the same
+pytestmark = pytest.mark.no_cover
+
 
 @pytest.mark.parametrize("first", range(0, 15, 5))
 def test_no_schedule_of_the_real_code_pays_twice_loses_a_row_or_tells_a_lie(first: int) -> None:

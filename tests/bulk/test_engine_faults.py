@@ -11,6 +11,9 @@ from payments_async.bulk import PayoutBatch, RowState
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import assert_true, in_process, items, over_socket, spread_faults, steady_ledgers
 
+# many times as slow when it is traced; others cover the same
+pytestmark = pytest.mark.no_cover
+
 KINDS = (
     *("http:500", "http:502", "http:503", "http:504", "http:408", "http:409", "http:422", "http:400"),
     *("429:1", "reset", "lost_request", "lost_response", "cut_body", "bad_json", "wrong_type", "empty"),

@@ -12,7 +12,8 @@ import pytest
 
 from tests.campaigns import deletions, kills, two_ledgers
 
-pytestmark = pytest.mark.timeout(240)  # a dozen processes are started, and the machine may be busy
+# a dozen processes are started, and the machine may be busy
+pytestmark = [pytest.mark.timeout(240), pytest.mark.no_cover]
 FAULTS = ("lost_response", "reset", "http:503", "cut_body", "lost_request", "bad_json", "empty", "http:422")
 """Those that cost a run next to no time."""
 

@@ -12,6 +12,9 @@ from tests.simulation.campaign import SEEDS, breaches_without, run_campaign, saf
 from tests.simulation.loop import Deadlock, SimulatedLoop
 from tests.simulation.schedule import run_schedule
 
+# many times as slow when it is traced; others cover the same
+pytestmark = pytest.mark.no_cover
+
 
 def new_loop(seed: object = 0) -> SimulatedLoop:
     return SimulatedLoop(seed)  # type: ignore[abstract] # typeshed wants sockets, signals and processes

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.campaigns.hostile import Campaign
 from tests.support.forms import Connect
+
+# many times as slow when it is traced; others cover the same
+pytestmark = pytest.mark.no_cover
 
 CASES = {"async": 3000, "sync": 300}
 WHAT_MUST_COME_UP = (

@@ -15,6 +15,9 @@ from payments_async.sandbox import Sandbox
 from payments_async.testing import SkippingRuntime
 from tests.support.shop import shop_beside
 
+# many times as slow when it is traced; others cover the same
+pytestmark = pytest.mark.no_cover
+
 
 @attrs.frozen
 class Visit:

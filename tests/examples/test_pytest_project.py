@@ -8,6 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+# many times as slow when it is traced; others cover the same
+pytestmark = pytest.mark.no_cover
+
 PROJECT = Path(__file__).parents[2] / "examples" / "pytest_project"
 BY_NAME = ("-p", "payments_async.testing._plugin", "-p", "pytest_asyncio.plugin")
 """Only the plugins that the project uses: to load all that are installed here takes seconds."""

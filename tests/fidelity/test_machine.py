@@ -6,6 +6,7 @@ from collections import Counter
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -14,6 +15,9 @@ from payments_async.sandbox import Change, Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES, Payment
 from payments_async.sandbox._values import LoggedRequest, Request
 from tests.sandbox.api import Api
+
+# many times as slow when it is traced; others cover the same
+pytestmark = pytest.mark.no_cover
 
 FAULTS = st.sampled_from(
     [None, "lost_response", "lost_request", "http:503", "cut_body", "429", "empty", "hang", "slow:9"]

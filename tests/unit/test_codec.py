@@ -39,6 +39,7 @@ def written_amount(amount: Any) -> str:
     return found[1]
 
 
+@pytest.mark.no_cover
 @given(MONEY)
 @settings(deadline=None, max_examples=300)
 def test_money_of_any_exponent_reaches_the_wire_as_a_number_and_comes_back_equal(amount: Decimal) -> None:
@@ -100,6 +101,7 @@ def sparse(body: bodies.Json) -> st.SearchStrategy[bodies.Json]:
     return st.fixed_dictionaries({}, optional={name: member(value) for name, value in body.items()})
 
 
+@pytest.mark.no_cover
 @given(
     case=st.sampled_from(
         [
@@ -124,6 +126,7 @@ def test_any_record_survives_its_own_json(
     assert list(differences(body, record)) == []
 
 
+@pytest.mark.no_cover
 @given(UNKNOWN)
 @settings(deadline=None, max_examples=200)
 def test_unknown_fields_are_kept_as_they_came(unknown: bodies.Json) -> None:

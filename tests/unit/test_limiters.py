@@ -82,6 +82,7 @@ def test_a_snapshot_has_every_class_of_the_key() -> None:
 # --- Records come and go -------------------------------------------------------------------------------
 
 
+@pytest.mark.no_cover
 def test_many_records_do_not_stay() -> None:
     limiter = KeyLimiter()
     for number in range(30_000):
@@ -248,6 +249,7 @@ def fill(limiters: Limiters) -> None:
         limiters.join("filler", str(number))
 
 
+@pytest.mark.no_cover
 def test_keys_that_nobody_uses_any_more_disappear() -> None:
     limiters = Limiters(lambda: 0.0)
     for number in range(10_000):

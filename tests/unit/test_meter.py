@@ -316,6 +316,7 @@ requests = st.tuples(
 )
 
 
+@pytest.mark.no_cover
 @given(limit=st.integers(1, 6), capacity=st.integers(1, 6), schedule=st.lists(requests, max_size=120))
 @settings(max_examples=300, deadline=None)
 def test_no_minute_at_the_service_ever_holds_more_than_the_limit(

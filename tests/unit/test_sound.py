@@ -127,6 +127,7 @@ def made(cls: type[Params]) -> st.SearchStrategy[Any]:
     return st.builds(cls, **{name: _field(name, rule) for name, rule in validation.RULES[cls].items()})
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("cls", validation.RULES, ids=lambda cls: cls.__name__)
 @given(data=st.data())
 @settings(deadline=None, max_examples=60)
