@@ -128,10 +128,10 @@ def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: 
     """Raise TypeError for a keyword argument that the method does not take, with the nearest it does."""
     if known.issuperset(arguments):
         return
-    for name in arguments.keys() - known:
-        near = difflib.get_close_matches(name, sorted(known), 1)
-        told = f"{method}() got an unexpected keyword argument {name!r}"
-        raise TypeError(f"{told}; did you mean {near[0]!r}?" if near else told)
+    name = min(arguments.keys() - known)
+    near = difflib.get_close_matches(name, sorted(known), 1)
+    told = f"{method}() got an unexpected keyword argument {name!r}"
+    raise TypeError(f"{told}; did you mean {near[0]!r}?" if near else told)
 
 
 def sending(options: Mapping[str, Any]) -> Any:
