@@ -145,5 +145,5 @@ class Journal:
 
     def _wake(self) -> None:
         wakers, self._wakers = self._wakers, {}
-        for wake in wakers.values():
+        for wake in list(wakers.values()):  # a copy: another thread may be about to wait
             wake()
