@@ -29,7 +29,7 @@ def once(part: str, rows: int) -> dict[str, float]:
 
 
 def run(peers: Peers, *, quick: bool) -> list[Figure]:
-    """The engine alone and with the client."""
+    """The engine alone and with the client; and what more rows change."""
     rows, rounds, figures = (20_000, 1, []) if quick else (100_000, 3, list[Figure]())
     for part, name in (("engine", "the engine"), ("client", "engine and client")):
         found = [once(part, rows) for _ in range(rounds)]
@@ -40,7 +40,24 @@ def run(peers: Peers, *, quick: bool) -> list[Figure]:
         figures.append(Figure.of(speeds, what, "rows/s", note=note, **judged))
         figures.append(Figure.of([each["cpu"] for each in found], f"{name}, CPU a row", "µs"))
         figures.append(Figure.of([each["height"] for each in found], f"{name}, most memory in all", "MiB"))
+        if part == "engine":
+            figures += growth(found, rows)
     return figures
+
+
+def growth(many: list[dict[str, float]], rows: int) -> list[Figure]:
+    """Memory and CPU a row of the engine's rounds beside as many rounds of a tenth of the rows."""
+    fewer = rows // 10
+    few = [once("engine", fewer) for _ in many]
+    pairs = list(zip(many, few, strict=True))
+    heights = [more["height"] - less["height"] for more, less in pairs]
+    costs = [more["cpu"] / less["cpu"] for more, less in pairs]
+    span = f"{rows:,} rows over {fewer:,}"
+    note = "a million: see bulk_million"
+    return [
+        Figure.of(heights, f"memory of {span}", "MiB", target="P8", at_most=16.0, note=note),
+        Figure.of(costs, f"CPU a row, {span}", target="P9", at_most=1.2),
+    ]
 
 
 if __name__ == "__main__":
