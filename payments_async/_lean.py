@@ -11,7 +11,6 @@ aiohttp sees no headers this way, so no exception of its own can show any.
 from __future__ import annotations
 
 import inspect
-from asyncio import selector_events
 from functools import cache, lru_cache
 from typing import Final
 
@@ -21,16 +20,8 @@ from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import BaseConnector, Connection
 from yarl import URL
 
-from payments_async._plain import Plain, abort, check_fresh, is_replaced, read_answer
+from payments_async._plain import BODILESS, Plain, abort, check_fresh, is_replaced, read_answer, receive_less
 from payments_async._wire import Answer, Flight
-
-_BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""Methods for which no body needs no `Content-Length: 0`."""
-
-_RECEIVE: Final = 64 * 1024
-"""asyncio allocates a read's buffer at full size; its 256 KiB cost each answer a system call for memory."""
-
-_STOCK: Final = getattr(selector_events, "_SelectorSocketTransport", None)
 
 
 class Lean:
@@ -73,7 +64,7 @@ def serialize(url: URL, flight: Flight) -> bytes:
     body = flight.body
     lines = [f"{flight.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
     lines += map(": ".join, flight.headers.items())
-    if body is not None or flight.method not in _BODILESS:
+    if body is not None or flight.method not in BODILESS:
         lines.append(f"Content-Length: {len(body or b'')}")
     head = "\r\n".join([*lines, "\r\n"]).encode()
     return head + body if body else head
@@ -86,8 +77,7 @@ def _write(protocol: ResponseHandler, message: bytes, flight: Flight) -> None:
     )
     transport = protocol.transport
     assert transport is not None
-    if type(transport) is _STOCK:
-        transport.max_size = _RECEIVE  # type: ignore[attr-defined] # the stock transport's own, undeclared
+    receive_less(transport)
     flight.sent = True
     transport.write(message)
     if protocol.writing_paused:

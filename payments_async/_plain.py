@@ -1,14 +1,18 @@
 """Requests by aiohttp's public interface: works with any aiohttp, and through a proxy. Slower than `_lean`.
 
-Marking `flight.sent`: aiohttp announces that a connection was made or taken from the pool before it writes to
-it, so the mark is set then. It is never late; it may be early by a few instructions, in which case an attempt
-that sent nothing is reported as one in doubt.
+Marking `flight.sent`: aiohttp hands a request the connection it is to be written to, and the request marks
+its flight then, before anything else. The mark is never late; it may be early by a few instructions, in which
+case an attempt that sent nothing is reported as one in doubt. An aiohttp that hands over something else may
+not call the request at all: with one like that every flight is marked before aiohttp sees it.
 """
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Final
+import inspect
+from asyncio import BaseTransport, selector_events
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any, Final
 
 from aiohttp import (
     ClientConnectionResetError,
@@ -20,32 +24,38 @@ from aiohttp import (
     DummyCookieJar,
     StreamReader,
     TCPConnector,
-    TraceConfig,
 )
-from aiohttp.client_middlewares import ClientHandlerType
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
-from multidict import CIMultiDictProxy, istr
+from aiohttp.typedefs import LooseHeaders
+from multidict import CIMultiDict, CIMultiDictProxy, istr
 from yarl import URL
 
 from payments_async._inflate import inflate
 from payments_async._wire import Answer, Flight, TransportFailure
 
-_OURS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-"""Headers that aiohttp would add by itself: what goes out is what the flight says."""
+_AUTOMATIC: Final = ("Accept", "Accept-Encoding", "User-Agent")
+"""Headers that aiohttp adds by itself where they are missing, besides the type of a body."""
+
+BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""Methods for which no body is said by saying nothing."""
 
 _CONTENT_ENCODING: Final = istr("Content-Encoding")
 _CONTENT_LENGTH: Final = istr("Content-Length")
+_HOST: Final = istr("Host")
+_RECEIVE: Final = 64 * 1024
+"""asyncio allocates a read's buffer at full size; its 256 KiB cost each answer a system call for memory."""
+
+_STOCK: Final = getattr(selector_events, "_SelectorSocketTransport", None)
+_TO_BE_SENT: Final[ContextVar[list[Flight]]] = ContextVar("_TO_BE_SENT")
+"""The running task's flight, until it is sent: how a request, which aiohttp makes, learns whose it is."""
 
 
 class Plain:
     """Opens sessions and flies over them, optionally through an HTTP proxy (`proxy` is its address)."""
 
     def __init__(self, proxy: str | None) -> None:
-        self._proxy = proxy
-        self._trace = TraceConfig()
-        self._trace.on_connection_create_end.append(_mark)
-        self._trace.on_connection_reuseconn.append(_mark)
+        self._proxy = None if proxy is None else URL(proxy)
 
     def session(self, connector: TCPConnector, timeout: ClientTimeout) -> ClientSession:
         """A session of the running loop, which owns the connector.
@@ -57,32 +67,35 @@ class Plain:
             timeout=timeout,
             request_class=PlainRequest,
             response_class=AbortingResponse,
-            trace_configs=[self._trace],
             cookie_jar=DummyCookieJar(),
             auto_decompress=False,
-            skip_auto_headers=_OURS,
             raise_for_status=False,
             trust_env=False,
         )
 
     async def exchange(self, session: ClientSession, url: URL, flight: Flight, limit: int) -> Answer:
         """Send the flight and read its answer of at most `limit` bytes."""
-        if is_replaced():
+        if is_replaced() or not _MARKED:
             flight.sent = True  # whoever answers in aiohttp's place does not say when
+        headers = flight.headers
+        token = _TO_BE_SENT.set([flight])
         try:
             response = await session.request(
                 flight.method,
                 url,
                 data=flight.body,
-                headers=flight.headers,
+                headers=CIMultiDict(zip(_stored(tuple(headers)), headers.values(), strict=True)),
+                skip_auto_headers=_unwanted(
+                    tuple(headers), flight.body is None and flight.method in BODILESS
+                ),
                 allow_redirects=False,
                 proxy=self._proxy,
-                trace_request_ctx=flight,
-                middlewares=(_Once(),),
             )
         except ClientConnectorError:
             flight.sent = False
             raise
+        finally:
+            _TO_BE_SENT.reset(token)
         try:
             return await read_answer(response.status, response.headers, response.content, limit)
         except BaseException:
@@ -90,12 +103,40 @@ class Plain:
             raise
 
 
+@lru_cache(maxsize=64)
+def _stored(names: tuple[str, ...]) -> tuple[istr, ...]:
+    """The names as aiohttp keeps them, without making each anew for each request."""
+    return tuple(map(istr, names))
+
+
+@lru_cache(maxsize=64)
+def _unwanted(names: tuple[str, ...], bodiless: bool) -> tuple[str, ...] | None:
+    """What aiohttp is kept from adding: what goes out is what the flight says. Asking for it takes time."""
+    present = {name.lower() for name in names}
+    automatic = _AUTOMATIC if bodiless else (*_AUTOMATIC, "Content-Type")
+    missing = tuple(name for name in automatic if name.lower() not in present)
+    return missing or None
+
+
 class PlainRequest(ClientRequest):
-    """aiohttp's request, which looks at its connection before using it."""
+    """aiohttp's request, which looks at its connection before using it, and is written once."""
+
+    def __init__(self, method: str, url: URL, **options: Any) -> None:
+        """aiohttp repeats a GET whose pooled connection was dead, out of our sight. Not with us."""
+        if not _TO_BE_SENT.get():
+            raise ClientConnectionResetError("aiohttp would have sent it again")
+        super().__init__(method, url, **options)
+
+    def update_headers(self, headers: LooseHeaders | None) -> None:
+        """Host first, then what the session got, which is the flight's."""
+        self.headers = CIMultiDict(((_HOST, self.url.host_port_subcomponent or ""),))
+        self.headers.extend(headers or ())
 
     async def send(self, conn: Connection) -> ClientResponse:
-        """Write the request; called by the session when it has a connection."""
+        """Mark the flight and write the request; called by the session when it has a connection."""
+        _TO_BE_SENT.get().pop().sent = True
         check_fresh(conn.protocol)
+        receive_less(conn.transport)
         return await super().send(conn)
 
 
@@ -107,24 +148,6 @@ class AbortingResponse(ClientResponse):
         if self.connection is not None:
             abort(self.connection)
         super().close()
-
-
-class _Once:
-    """Middleware of one attempt: aiohttp repeats a GET whose pooled connection was dead, out of our sight."""
-
-    def __init__(self) -> None:
-        self._used = False
-
-    async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-        if self._used:
-            raise ClientConnectionResetError("aiohttp would have sent it again")
-        self._used = True
-        return await handler(request)
-
-
-async def _mark(_session: ClientSession, context: SimpleNamespace, _params: object) -> None:
-    flight: Flight = context.trace_request_ctx
-    flight.sent = True
 
 
 async def read_answer(
@@ -188,6 +211,12 @@ def abort(connection: Connection) -> None:
         transport.abort()
 
 
+def receive_less(transport: BaseTransport | None) -> None:
+    """Have the stock loop read this connection into a smaller buffer."""
+    if type(transport) is _STOCK:
+        transport.max_size = _RECEIVE  # type: ignore[union-attr] # the stock transport's own, undeclared
+
+
 def is_replaced() -> bool:
     """Whether something stands in for aiohttp's client, as aioresponses and recorders of traffic do."""
     return ClientSession._request is not _REQUEST
@@ -201,3 +230,6 @@ _REQUEST: Final = (
     ClientSession._request if _source(ClientSession._request) == _source(ClientSession.close) else None
 )
 """aiohttp's own, or None when this module was first imported while something stood in for it."""
+
+_MARKED: Final = list(inspect.signature(ClientRequest.send).parameters) == ["self", "conn"]
+"""Whether this aiohttp hands its requests the connection, as far as can be seen."""

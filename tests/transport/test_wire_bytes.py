@@ -6,10 +6,10 @@ import asyncio
 import socket
 
 import pytest
-from aiohttp import ThreadedResolver
+from aiohttp import ClientRequest, ThreadedResolver
 from aiohttp.abc import ResolveResult
 
-from payments_async import _transport
+from payments_async import _plain, _transport
 from payments_async._lean import Lean
 from payments_async._plain import Plain
 from payments_async._runtime import SYSTEM
@@ -212,3 +212,18 @@ async def test_the_mark_is_set_only_when_a_connection_is_there(
     monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
     await transport.send(request)
     assert (marks, request.sent) == ([False], True)
+
+
+async def test_an_aiohttp_that_may_not_ask_the_request_to_mark_is_told_nothing_is_known(
+    server: RawServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_transport, "lean_supported", lambda: False)
+    monkeypatch.setattr(_plain, "_MARKED", False)
+    monkeypatch.setattr(_plain.PlainRequest, "send", ClientRequest.send)
+    server.scripts["/none"] = [Step.CLOSE]
+    transport, unanswered = AiohttpTransport(runtime=SYSTEM), flight(server.url("/none"))
+    refused = flight("http://127.0.0.1:1/")
+    for request in (unanswered, refused):
+        with pytest.raises(TransportFailure):
+            await transport.send(request)
+    assert (unanswered.sent, refused.sent) == (True, False)
