@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 import attrs
 
 from . import _gaps
+from ._likeness import Alike
 from .errors import ConfigurationError
 
 LimitClass = Literal["write", "read", "diagnostic", "refund_availability"]
@@ -28,8 +29,8 @@ def _check_rate(_: object, attribute: attrs.Attribute[int], value: object) -> No
         raise ConfigurationError(f"RateLimits.{attribute.name} must be a whole number from 1, not {value!r}")
 
 
-@attrs.frozen
-class RateLimits:
+@attrs.frozen(eq=False, repr=False)
+class RateLimits(Alike):
     """Requests a minute for one secret key; whole numbers from 1, else `ConfigurationError`.
 
     The defaults are the service's (`docs/interface.md`, Rate limits; refund availability: gap Z).
@@ -99,8 +100,8 @@ def _ratio(fraction: object) -> Fraction:
     return Fraction(fraction).limit_denominator(1_000_000)  # 0.7 means 7/10, not the double below it
 
 
-@attrs.frozen
-class LimitSnapshot:
+@attrs.frozen(eq=False, repr=False)
+class LimitSnapshot(Alike):
     """One class of `limits_snapshot()` at one moment (`docs/interface.md`, Rate limits)."""
 
     limit: int

@@ -76,7 +76,7 @@ def is_nothing(value: Any) -> bool:
     return value is None or bool(value == "")
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Text:
     """A string of at most so many characters."""
 
@@ -97,7 +97,7 @@ def _compiled(form: str) -> re.Pattern[str]:
     return re.compile(form)
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Matching:
     """A string of a given form."""
 
@@ -245,7 +245,7 @@ def not_both(country_code: object, phone: object) -> str | None:
     return "takes a country_code or a phone, not both" if country_code and phone else None
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Nested:
     """A nested object: of its params class, whose own rules apply, or a mapping passed on as it is."""
 

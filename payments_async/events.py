@@ -13,6 +13,7 @@ from contextlib import suppress
 
 import attrs
 
+from ._likeness import Alike
 from .errors import Effect
 from .models._response import Verdict
 
@@ -22,8 +23,8 @@ LONG = 10.0
 """Seconds: a gate closed for so long is worth a warning."""
 
 
-@attrs.frozen
-class Event:
+@attrs.frozen(eq=False, repr=False)
+class Event(Alike):
     """Something that happened in a call."""
 
     operation: str
@@ -32,7 +33,7 @@ class Event:
     """The try it belongs to, 1 for the first."""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class RequestSent(Event):
     """A request is about to go out."""
 
@@ -40,7 +41,7 @@ class RequestSent(Event):
     idempotency_key: str | None
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class AttemptEnded(Event):
     """An answer came, or the try failed."""
 
@@ -51,7 +52,7 @@ class AttemptEnded(Event):
     """Seconds."""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Throttled(Event):
     """The call waited for its turn under the rate limit."""
 
@@ -59,14 +60,14 @@ class Throttled(Event):
     """Seconds."""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class GateClosed(Event):
     """A 429 closed the limit's gate."""
 
     seconds: float
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class RetryScheduled(Event):
     """Another try follows."""
 
@@ -75,14 +76,14 @@ class RetryScheduled(Event):
     reason: str
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Replayed(Event):
     """The service answered from its idempotency store: nothing was done twice."""
 
     idempotency_key: str | None
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class CallCancelled(Event):
     """The caller gave the call up; for a write that was sent, the effect is unknown."""
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import attrs
 
+from ._likeness import Alike
 from ._making import Value
 from .models._record import masked
 
@@ -38,7 +39,7 @@ def decimal_if_readable(value: Any) -> Any:
     return value
 
 
-class Params(Value):
+class Params(Value, Alike):
     """A request object. Its repr masks personal and account data."""
 
     __slots__ = ()
@@ -55,7 +56,7 @@ class Params(Value):
         return f"{field.name}={(field.repr if callable(field.repr) else repr)(value)}"
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(eq=False, repr=False)
 class CustomerInput(Params):
     """A customer as sent (Endpoints, Shared request objects)."""
 
@@ -70,7 +71,7 @@ class CustomerInput(Params):
     """Two-letter country code."""
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(eq=False, repr=False)
 class PhoneInput(Params):
     """A phone number and its country (gaps M and N)."""
 
@@ -79,7 +80,7 @@ class PhoneInput(Params):
     """Two-letter country code."""
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(eq=False, repr=False)
 class Instrument(Params):
     """Where a payout goes. Use `Instrument.phone`, `.bank_account` or `.crypto_address` (gap L)."""
 
@@ -126,7 +127,7 @@ class Instrument(Params):
         return cls("crypto_address", address=address, network=network, memo_tag=memo_tag)
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(eq=False, repr=False)
 class AttemptInput(Params):
     """A first attempt to start with a payment intent (gap M)."""
 
@@ -137,7 +138,7 @@ class AttemptInput(Params):
     currency: str | None = None
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(eq=False, repr=False)
 class CheckoutRestriction(Params):
     """Locks a session to one country or to one phone number, never both (gap N)."""
 
@@ -146,7 +147,7 @@ class CheckoutRestriction(Params):
     phone: PhoneInput | Pairs | None = attrs.field(default=None, repr=masked)
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(eq=False, repr=False)
 class AppearanceInput(Params):
     """Overrides of the project's checkout appearance for one session."""
 
@@ -157,7 +158,7 @@ class AppearanceInput(Params):
     icon_url: str | None = None
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@attrs.frozen(eq=False, repr=False, kw_only=True)
 class PaymentFields(Params):
     """Fields that both payment-creating operations take (Endpoints, Shared body fields)."""
 
@@ -175,7 +176,7 @@ class PaymentFields(Params):
     metadata: Pairs | None = attrs.field(default=None, repr=masked)
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@attrs.frozen(eq=False, repr=False, kw_only=True)
 class CheckoutRequest(PaymentFields):
     """The body of POST /payment/checkouts."""
 
@@ -184,14 +185,14 @@ class CheckoutRequest(PaymentFields):
     appearance: AppearanceInput | Pairs | None = None
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@attrs.frozen(eq=False, repr=False, kw_only=True)
 class PaymentIntentRequest(PaymentFields):
     """The body of POST /payment/intents."""
 
     attempt: AttemptInput | Pairs | None = attrs.field(default=None, repr=masked)
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@attrs.frozen(eq=False, repr=False, kw_only=True)
 class PayoutRequest(Params):
     """The body of POST /payouts."""
 
@@ -208,8 +209,8 @@ class PayoutRequest(Params):
     gateway_options: Pairs | None = attrs.field(default=None, repr=masked)
 
 
-@attrs.frozen
-class PreparedRequest(Value):
+@attrs.frozen(eq=False, repr=False)
+class PreparedRequest(Value, Alike):
     """A write, ready to be sent, now or by another process: the exact bytes and their idempotency key.
 
     Sending it again within 24 hours is one and the same request to the service (Limits, Idempotency).

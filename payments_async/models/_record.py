@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from .._likeness import Alike
 from ._response import ResponseInfo
 
 
@@ -23,8 +24,8 @@ def _some(extra: dict[str, Any] | None) -> dict[str, Any] | None:
     return extra or None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
-class Record:
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
+class Record(Alike):
     """A frozen record. Missing and null fields are both None; fields we do not know are in `extra`."""
 
     _extra: dict[str, Any] | None = attrs.field(

@@ -7,14 +7,15 @@ from typing import Literal
 
 import attrs
 
+from .._likeness import Alike
 from .._making import Value
 
 Verdict = Literal["not_sent", "not_executed", "executed", "in_doubt"]
 """What one attempt can have done: nothing left · refused · carried out · nobody can tell."""
 
 
-@attrs.frozen
-class Attempt(Value):
+@attrs.frozen(eq=False, repr=False)
+class Attempt(Value, Alike):
     """One try at sending a request."""
 
     number: int
@@ -30,8 +31,8 @@ class Attempt(Value):
     """Seconds from sending to the answer or the failure."""
 
 
-@attrs.frozen
-class RateLimit:
+@attrs.frozen(eq=False, repr=False)
+class RateLimit(Alike):
     """The limit as the service reported it (Errors, 429)."""
 
     limit: int | None = None

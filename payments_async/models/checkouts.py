@@ -12,7 +12,7 @@ from .common import Country
 from .payments import PaymentIntent
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Color(Record):
     """One colour of the page, written two ways."""
 
@@ -20,7 +20,7 @@ class Color(Record):
     rgb: str | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class AppearanceColors(Record):
     """The page's colours."""
 
@@ -28,7 +28,7 @@ class AppearanceColors(Record):
     contrast: Color | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Appearance(Record):
     """How the hosted page looks."""
 
@@ -43,7 +43,7 @@ class Appearance(Record):
     lang: str | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class SessionRestriction(Record):
     """The country or phone number that the session is locked to."""
 
@@ -51,7 +51,7 @@ class SessionRestriction(Record):
     phone: str | None = attrs.field(default=None, repr=masked)
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class CheckoutSession(Record):
     """The hosted page (Resources, Checkout session)."""
 
@@ -64,7 +64,7 @@ class CheckoutSession(Record):
     created_at: datetime | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Checkout(Record):
     """A checkout session with its payment. Send the payer to `checkout.url`; read back before you ship."""
 

@@ -12,7 +12,7 @@ from ._record import Record, masked
 from .statuses import MethodHealth
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Amount(Record):
     """An amount of money in major units: `Decimal("50")` is 50.00 (Resources, Amount)."""
 
@@ -25,7 +25,7 @@ class Amount(Record):
     """ISO 4217 code."""
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Method(Record):
     """A payment or payout method (Resources, Method). A bare code becomes `Method(value=code)`."""
 
@@ -38,7 +38,7 @@ class Method(Record):
     requires_phone: bool | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class ExchangeRate(Record):
     """The object form of an exchange rate (Resources, Exchange rate)."""
 
@@ -50,7 +50,7 @@ class ExchangeRate(Record):
     """The rate as people read it."""
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Country(Record):
     """A country (Resources, Country). A bare code becomes `Country(code=code)`."""
 
@@ -60,7 +60,7 @@ class Country(Record):
     flag: str | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Customer(Record):
     """A customer as the service returns it (Resources, Customer). The repr shows the id alone."""
 
@@ -71,7 +71,7 @@ class Customer(Record):
     avatar_url: str | None = attrs.field(default=None, repr=masked)
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class GatewayTransaction(Record):
     """The processor's side of a payment or payout (Resources, Gateway transaction)."""
 
@@ -81,14 +81,14 @@ class GatewayTransaction(Record):
     status: str | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Gateway(Record):
     """Holds the gateway transaction (Resources, Gateway transaction)."""
 
     transaction: GatewayTransaction | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class FailureCode(Record):
     """Why something failed, as a code (Resources, Failure). Codes are open strings; the repr masks texts."""
 
@@ -98,7 +98,7 @@ class FailureCode(Record):
     message: str | None = attrs.field(default=None, repr=masked)
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Failure(Record):
     """Why an attempt or payout failed (Resources, Failure)."""
 
@@ -106,7 +106,7 @@ class Failure(Record):
     message: str | None = attrs.field(default=None, repr=masked)
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class MethodStatus(Record):
     """Recent health of a payment method in a country, `data` and `meta` in one (Resources, Method status)."""
 
@@ -129,7 +129,7 @@ class MethodStatus(Record):
         return self.status in MethodHealth.USABLE
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Inspection(Record):
     """What the gateway itself says of an attempt or payout (live operation; gap U)."""
 

@@ -7,13 +7,14 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
+from .._likeness import Alike
 from ._record import Record, masked
 from ._response import ResponseInfo
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Pagination(Record):
     """Where a page stands in its list."""
 
@@ -28,8 +29,8 @@ class Pagination(Record):
     has_pages: bool | None = None
 
 
-@attrs.frozen(weakref_slot=False)
-class Unread:
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
+class Unread(Alike):
     """An item of a page that could not be read as its record: one odd field of one record, say."""
 
     index: int
@@ -42,8 +43,8 @@ class Unread:
     """The item as it came, any JSON; it may hold account data."""
 
 
-@attrs.frozen(weakref_slot=False)
-class Page(Generic[T_co]):
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
+class Page(Alike, Generic[T_co]):
     """One page of a list, newest first. Iterate it, take its `len`, or go on with `next_cursor`.
 
     An item that cannot be read fails neither the page nor a walk over pages: it is in `unread` instead.

@@ -19,7 +19,7 @@ _COLLECTED = frozenset({PaymentIntentStatus.COMPLETED, PaymentIntentStatus.PARTI
 _ATTEMPT_UNSUCCESSFUL = PaymentAttemptStatus.FINAL - {PaymentAttemptStatus.COMPLETED}
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class NextAction(Record):
     """What the payer has to do next (Resources, Next action). The repr masks what may tell the payer."""
 
@@ -45,7 +45,7 @@ class NextAction(Record):
     container_id: str | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Failover(Record):
     """Whether an attempt replaced one on another gateway (Resources, Failover)."""
 
@@ -54,7 +54,7 @@ class Failover(Record):
     """Any JSON (gap AA)."""
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class PaymentAttempt(Record):
     """One try at collecting a payment with one method (Resources, Payment attempt)."""
 
@@ -91,7 +91,7 @@ class PaymentAttempt(Record):
         return self.completed_at is not None or self.status == PaymentAttemptStatus.COMPLETED
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class RefundsSummary(Record):
     """Refunds of a payment in sum (Resources, Payment intent, `refunds_summary`)."""
 
@@ -101,7 +101,7 @@ class RefundsSummary(Record):
     has_pending_refund: bool | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class MethodFilter(Record):
     """Codes allowed and denied."""
 
@@ -109,7 +109,7 @@ class MethodFilter(Record):
     deny: tuple[str, ...] | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Restriction(Record):
     """Which methods a payment may use (Resources, Payment intent, `restriction`; list form)."""
 
@@ -117,7 +117,7 @@ class Restriction(Record):
     payment_method_categories: MethodFilter | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class PaymentIntent(Record):
     """A payment to collect (Resources, Payment intent). Which fields are set depends on the form."""
 
@@ -156,7 +156,7 @@ class PaymentIntent(Record):
         return self.completed_at is not None or self.status in _COLLECTED
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class RefundAvailability(Record):
     """What a payment can still be refunded for (Resources, Refund availability)."""
 
@@ -172,7 +172,7 @@ class RefundAvailability(Record):
     unavailable_reason: str | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class RequeryState(Record):
     """Statuses before or after a requery (gap T)."""
 
@@ -180,7 +180,7 @@ class RequeryState(Record):
     attempt_status: str | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class RequeryAttempts(Record):
     """How many attempts a requery looked at (gap T)."""
 
@@ -188,7 +188,7 @@ class RequeryAttempts(Record):
     requeried: int | None = None
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Requery(Record):
     """What asking the gateways again changed (live operation; gap T)."""
 

@@ -15,7 +15,7 @@ from .statuses import PayoutStatus
 _UNSUCCESSFUL = PayoutStatus.FINAL - {PayoutStatus.COMPLETED}
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class PayoutInstrument(Record):
     """Where a payout went, as the service returns it. The repr masks whose account it is."""
 
@@ -33,7 +33,7 @@ class PayoutInstrument(Record):
     memo_tag: str | None = attrs.field(default=None, repr=masked)
 
 
-@attrs.frozen(weakref_slot=False, repr=False)
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Payout(Record):
     """Money sent to an instrument. A create response is usually not final yet (States, fact 1)."""
 
