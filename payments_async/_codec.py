@@ -87,12 +87,15 @@ def well_formed(body: bytes, cls: Any, *, page: bool) -> Any:
 def _reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
     read = _forms.envelope(cls, page=page)
     fill: Callable[..., Any] = _CONVERTER.get_structure_hook(_forms.form_of(cls))
-    stands: Callable[..., Any] = _CONVERTER.get_structure_hook(_forms.form_of(Pagination))
 
     def one(body: bytes) -> Any:
         found = read(body)
         found.data = fill(found.data)
         return found
+
+    if not page:
+        return one
+    stands: Callable[..., Any] = _CONVERTER.get_structure_hook(_forms.form_of(Pagination))
 
     def many(body: bytes) -> Any:
         found = read(body)
@@ -101,7 +104,7 @@ def _reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
             found.pagination = stands(found.pagination)
         return found
 
-    return many if page else one
+    return many
 
 
 def encode(request: params.Params, extra: Mapping[str, Any] | None = None) -> bytes:

@@ -18,7 +18,7 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from ._structure import Hook, bare, integer, number, rate, twin
+from ._structure import Hook, bare, hints_of, integer, number, rate, twin
 from .models import ExchangeRate, Pagination, PaymentAttempt, Record
 
 if typing.TYPE_CHECKING:
@@ -51,7 +51,7 @@ _RATES_OF_BOTH_FORMS: Final = (PaymentAttempt,)
 
 def _fields(cls: type[Record]) -> dict[str, Any]:
     """A record class's fields and their types, without `None`."""
-    hints = typing.get_type_hints(cls)
+    hints = hints_of(cls)
     kinds = {f.name: bare(hints[f.name]) for f in attrs.fields(cls) if not f.name.startswith("_")}
     if cls not in _RATES_OF_BOTH_FORMS and "exchange_rate" in kinds:
         kinds["exchange_rate"] = ExchangeRate

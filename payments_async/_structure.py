@@ -8,11 +8,13 @@ practice (gap AC) is taken, anything else is a `WrongType`.
 
 from __future__ import annotations
 
+import sys
 import types
 import typing
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import attrs
@@ -23,6 +25,9 @@ if typing.TYPE_CHECKING:
     import cattrs
 
 Hook = Callable[..., Any]
+
+_OURS = f"{__package__}.models."
+"""Where our own record classes are."""
 
 
 class WrongType(Exception):
@@ -102,7 +107,7 @@ def record(value: Any, where: str, cls: type[Any]) -> Any:
 
 def hook_factory(cls: type[Record], converter: cattrs.BaseConverter) -> Hook:
     """The structure hook of one record class, compiled when it is first wanted."""
-    hints = typing.get_type_hints(cls)
+    hints = hints_of(cls)
     fields = [field.name for field in attrs.fields(cls) if not field.name.startswith("_")]
     scope: dict[str, Any] = {
         "C": cls,
@@ -126,6 +131,21 @@ def hook_factory(cls: type[Record], converter: cattrs.BaseConverter) -> Hook:
     scope["new"] = object.__new__
     exec("\n".join(lines), scope)  # noqa: S102 - source made above from our own field names
     return scope["structure"]  # type: ignore[no-any-return] # it comes from exec
+
+
+@cache
+def hints_of(cls: Any) -> dict[str, Any]:
+    """The types of a record's own fields. Ours are written in few words: each is evaluated once a module."""
+    if cls.__bases__ != (Record,) or not cls.__module__.startswith(_OURS):
+        return typing.get_type_hints(cls)
+    fields = [field for field in attrs.fields(cls) if not field.name.startswith("_")]
+    return {field.name: _evaluated(field.type, cls.__module__) for field in fields}
+
+
+@cache
+def _evaluated(text: Any, module: str) -> Any:
+    written = types.SimpleNamespace(__annotations__={"field": text})
+    return typing.get_type_hints(written, vars(sys.modules[module]))["field"]
 
 
 def twin(cls: type[Record], fields: list[str]) -> type[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async import _codec, models
+from payments_async import _codec, _structure, models
 from payments_async._codec import Unreadable
 from payments_async.models import Country, ExchangeRate, Method, PaymentAttempt, Payout, Record
 
@@ -140,3 +140,19 @@ def test_a_structured_record_is_the_class_itself_and_frozen() -> None:
     assert found == Payout(id="po_1")
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         found.id = "po_2"  # type: ignore[misc] # that is the point
+
+
+@attrs.frozen(weakref_slot=False, repr=False)
+class Extended(Payout):
+    """A record class of a user's own."""
+
+    weight: Decimal | None = None
+
+
+@pytest.mark.parametrize("cls", [*RECORDS, Extended])
+def test_a_fields_type_is_what_its_annotation_says(cls: type[Record]) -> None:
+    written = typing.get_type_hints(cls)
+    read = _structure.hints_of(cls)
+    assert {name: read[name] for name in read if not name.startswith("_")} == {
+        name: hint for name, hint in written.items() if not name.startswith("_")
+    }
