@@ -1,4 +1,7 @@
-"""Tells what happens to a call: makes an event when somebody listens, and nothing otherwise."""
+"""Tells what happens to a call: makes an event when somebody listens, and nothing otherwise.
+
+What happens to every call (`sent`, `ended`, `replayed`) is told where the pipeline saw that somebody does.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,15 @@ def _key(journey: Journey) -> str | None:
 
 def sent(emitter: Emitter, journey: Journey) -> None:
     """A request is about to go out."""
-    if emitter.enabled:
-        operation, number = journey.call.operation, len(journey.attempts) + 1
-        emitter.emit(events.RequestSent(operation.name, number, operation.method, _key(journey)))
+    operation, number = journey.call.operation, len(journey.attempts) + 1
+    emitter.emit(events.RequestSent(operation.name, number, operation.method, _key(journey)))
 
 
 def ended(emitter: Emitter, journey: Journey) -> None:
     """The last attempt has ended."""
-    if emitter.enabled:
-        name, last = journey.call.operation.name, journey.attempts[-1]
-        told = (last.verdict, last.reason, last.status, last.elapsed)
-        emitter.emit(events.AttemptEnded(name, last.number, *told))
+    name, last = journey.call.operation.name, journey.attempts[-1]
+    told = (last.verdict, last.reason, last.status, last.elapsed)
+    emitter.emit(events.AttemptEnded(name, last.number, *told))
 
 
 def throttled(emitter: Emitter, journey: Journey, waited: float) -> None:
@@ -48,9 +49,8 @@ def retrying(emitter: Emitter, journey: Journey, delay: float, reason: str) -> N
 
 def replayed(emitter: Emitter, journey: Journey) -> None:
     """The answer came from the service's idempotency store."""
-    if emitter.enabled:
-        name, number = journey.call.operation.name, len(journey.attempts)
-        emitter.emit(events.Replayed(name, number, _key(journey)))
+    name, number = journey.call.operation.name, len(journey.attempts)
+    emitter.emit(events.Replayed(name, number, _key(journey)))
 
 
 def cancelled(emitter: Emitter, journey: Journey) -> None:

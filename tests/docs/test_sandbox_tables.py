@@ -14,6 +14,7 @@ from payments_async.sandbox._profiles import PROFILES
 from payments_async.sandbox._scenarios import _HOOKS
 from payments_async.sandbox.checkout._catalogue import METHODS
 from payments_async.sandbox.checkout._simulated import PLACES
+from payments_async.sandbox.checkout._stream import EVENTS
 from payments_async.sandbox.checkout._words import _WORDS
 from payments_async.sandbox.webhooks._letters import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from payments_async.sandbox.webhooks._schedule import OFFSETS
@@ -71,7 +72,7 @@ def test_the_tables_of_the_checkout_are_those_of_its_methods_and_states() -> Non
     states = {name for cell in first_cells(text) for name in re.findall(r"`(\w+)`", cell)}
     assert states == {"open", *_WORDS, "action"}
     for part in re.findall(r"/checkout/\{id\}/(\w+)", text):
-        assert part in PLACES, part
+        assert part in {*PLACES, EVENTS.strip("/")}, part
 
 
 def test_the_table_of_webhook_words_is_the_vocabulary_with_its_magic_numbers() -> None:

@@ -13,6 +13,7 @@ import pytest
 from payments_async._runtime import SYSTEM
 from payments_async._transports import LateTransport, default_transport
 from payments_async._wire import Answer, Flight, TransportFailure
+from payments_async.errors import ConfigurationError
 
 WATCH = """
 import asyncio, sys
@@ -152,3 +153,10 @@ async def test_once_imported_a_client_has_its_transport_at_once() -> None:
     from payments_async._transport import AiohttpTransport
 
     assert isinstance(default_transport(SYSTEM, 10.0, 4, None, None), AiohttpTransport)
+
+
+def test_a_proxy_is_looked_at_when_the_client_is_made() -> None:
+    assert default_transport(SYSTEM, 1.0, 1, "http://proxy.test:3128", None)
+    with pytest.raises(ConfigurationError, match="absolute") as refused:
+        default_transport(SYSTEM, 1.0, 1, "proxy with user:secret", None)
+    assert "secret" not in str(refused.value)
