@@ -133,13 +133,15 @@ def hook_factory(cls: type[Record], converter: cattrs.BaseConverter) -> Hook:
     return scope["structure"]  # type: ignore[no-any-return] # it comes from exec
 
 
-@cache
-def hints_of(cls: Any) -> dict[str, Any]:
-    """The types of a record's own fields. Ours are written in few words: each is evaluated once a module."""
+def _hints(cls: Any) -> dict[str, Any]:
+    """The types of a record's fields. Ours are written in few words: each is evaluated once a module."""
     if cls.__bases__ != (Record,) or not cls.__module__.startswith(_OURS):
         return typing.get_type_hints(cls)
     fields = [field for field in attrs.fields(cls) if not field.name.startswith("_")]
     return {field.name: _evaluated(field.type, cls.__module__) for field in fields}
+
+
+hints_of: Callable[[Any], dict[str, Any]] = cache(_hints)
 
 
 @cache
