@@ -27,7 +27,7 @@ from .models._response import is_replayed
 from .params import PreparedRequest
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Reading:
     """The verdict on one attempt, and what follows from it."""
 

@@ -15,7 +15,7 @@ from ._retry import Budget
 _BUDGETS: WeakKeyDictionary[KeyLimiter, Budget] = WeakKeyDictionary()
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class KeyState:
     """The state of one key."""
 

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import attrs
 
 from . import models
+from ._likeness import Alike
 from .errors import InvalidRequest
 
 R_co = TypeVar("R_co", covariant=True)
@@ -31,8 +32,8 @@ _DOTS = re.compile(r"/\.{1,2}(?:/|$)|%2[eEfF]|%5[cC]|%0|%1|%7[fF]")
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 
 
-@attrs.frozen
-class Operation(Generic[R_co]):
+@attrs.frozen(eq=False, repr=False)
+class Operation(Alike, Generic[R_co]):
     """One endpoint (Endpoints, Summary)."""
 
     name: str

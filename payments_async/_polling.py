@@ -10,6 +10,7 @@ from typing import Literal, Self
 import attrs
 
 from . import _operations, _rules
+from ._likeness import Alike
 from .errors import InvalidRequest
 
 FLOOR = 5.0
@@ -37,8 +38,8 @@ def interval(unchanged: int, pages: int, chance: float) -> float:
     return max(min(grown, CEILING), pages * PER_PAGE) * (1.0 + 0.2 * chance)
 
 
-@attrs.frozen
-class Target:
+@attrs.frozen(eq=False, repr=False)
+class Target(Alike):
     """What a wait is for; as JSON, the token with which another process goes on."""
 
     kind: Kind

@@ -50,7 +50,7 @@ def _request_of(given: OutcomeUnknown | PreparedRequest) -> PreparedRequest:
     )
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class Resolver:
     """Finds things out with one client's pipeline."""
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import attrs
 
 from . import _auth, _calls
+from ._likeness import Alike
 from ._limits import RateLimits
 from ._version import __version__
 from ._wire import Secret
@@ -26,8 +27,8 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 """The methods of the objects a client can be given (`_wire.Transport`, `_runtime.Runtime`)."""
 
 
-@attrs.frozen(kw_only=True)
-class Settings:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Settings(Alike):
     """What every call of a client goes by."""
 
     base_url: str

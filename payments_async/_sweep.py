@@ -26,7 +26,7 @@ PASSING = (APIConnectionError, DeadlineExceeded, LimitReached, RateLimitedError,
 """Failures of a reading that the next one may not have."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Watch:
     """One caller waiting for one record."""
 

@@ -27,7 +27,7 @@ from .models import Checkout, PaymentAttempt, PaymentIntent, Payout, Record
 R = TypeVar("R")
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class _Sweeps:
     """The sweeps of one event loop."""
 
@@ -35,7 +35,7 @@ class _Sweeps:
     intents: Sweep
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class _Wait:
     """One wait: what for, and until when."""
 

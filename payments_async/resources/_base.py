@@ -40,7 +40,7 @@ def _request(cls: type[Params], fields: Mapping[str, Any]) -> Params:
     return make(**{**_MANDATORY[cls], **fields})
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class Channel:
     """A client's way to the service, as its resources use it."""
 

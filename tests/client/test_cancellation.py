@@ -16,6 +16,7 @@ from payments_async import AsyncPayments, OutcomeUnknown, RateLimits, events
 from payments_async.sandbox import Sandbox
 from tests.conftest import BASE_URL, KEY
 from tests.support.motion import PAYOUT, Played, payout_answer, play, refusal
+from tests.support.patience import timeout_once_asked
 from tests.support.rawserver import RawServer, Step
 from tests.support.scripted import lost
 
@@ -189,7 +190,7 @@ async def test_a_timeout_around_a_call_keeps_the_outcome_as_its_cause(
 ) -> None:
     server.scripts["/v1/payouts"] = [Step.HANG]
     with pytest.raises(TimeoutError) as caught:
-        async with asyncio.timeout(0.04):
+        async with timeout_once_asked(server):
             await client.payouts.create(**PAYOUT)
     assert caught.value.__cause__ is not None
     assert outcome(caught.value.__cause__) is not None

@@ -70,6 +70,8 @@ class RawServer:
         self._tls = tls
         self._unread = unread
         self._writers: set[asyncio.StreamWriter] = set()
+        self._accepted: list[asyncio.StreamWriter] = []
+        self._tasks: set[asyncio.Task[None]] = set()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
@@ -115,12 +117,30 @@ class RawServer:
         listener = socket.create_server(("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
         self._loop.set_exception_handler(lambda loop, context: None)  # broken connections are the point
-        server = await asyncio.start_server(self._connection, sock=listener, ssl=context)
+        server = await asyncio.start_server(self._accept, sock=listener, ssl=context)
         self._ready.set()
         await self._stop.wait()
         server.close()
-        for writer in list(self._writers):
-            writer.close()
+        await self._end()
+
+    async def _end(self) -> None:
+        """Leave no connection behind, whether it has sent anything yet or does not read what it is sent."""
+        await asyncio.sleep(0)  # who was accepted a moment ago: asyncio closes only what it has begun with
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in others:
+                task.cancel()
+            await asyncio.wait(others)
+        for writer in self._accepted:
+            writer.transport.abort()
+        for _ in range(3):  # under TLS one end follows the other
+            await asyncio.sleep(0)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Known from its first moment: a task that is cancelled before it begins could not close it."""
+        self._accepted.append(writer)
+        task = asyncio.ensure_future(self._connection(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+
+import pytest
 
 from payments_async._transport import AiohttpTransport
-from payments_async._wire import Flight
+from payments_async._wire import Flight, TransportFailure
+from tests.support.patience import PATIENCE
 
 KEY = "Bearer sk_sandbox_canary_8c1f"
 """Must not be seen anywhere but on the wire."""
@@ -22,6 +26,19 @@ def flight(url: str, method: str = "POST", *, body: bytes | None = b"{}", timeou
 def get(url: str, *, timeout: float = 10) -> Flight:
     """One attempt at reading."""
     return flight(url, "GET", body=None, timeout=timeout)
+
+
+async def cut_short(
+    transport: AiohttpTransport, url: str, arrived: Callable[[Flight], object] = lambda flight: flight.sent
+) -> tuple[Flight, pytest.ExceptionInfo[TransportFailure]]:
+    """An attempt that fails within a short time, and how; with more time if nothing `arrived` within it."""
+    for seconds in PATIENCE:
+        request = flight(url, timeout=seconds)
+        with pytest.raises(TransportFailure) as caught:
+            await transport.send(request)
+        if arrived(request):
+            return request, caught
+    raise AssertionError("nothing was sent")
 
 
 async def idle_connections_lost(transport: AiohttpTransport) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from payments_async._transport import AiohttpTransport
 from payments_async._wire import TransportFailure
+from tests.support.patience import timeout_once_asked
 from tests.support.rawserver import RawServer, Step
 from tests.transport.flights import flight, get
 
@@ -56,7 +57,7 @@ async def test_the_cancellation_that_leaves_has_no_past(
 async def test_an_outer_timeout_is_not_swallowed(server: RawServer, transport: AiohttpTransport) -> None:
     server.scripts["/slow"] = [Step.HANG]
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.05):
+        async with timeout_once_asked(server):
             await transport.send(flight(server.url("/slow"), timeout=10))
 
 
