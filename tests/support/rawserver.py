@@ -120,12 +120,13 @@ class RawServer:
         server = await asyncio.start_server(self._accept, sock=listener, ssl=context)
         self._ready.set()
         await self._stop.wait()
+        self._loop.remove_reader(listener)
+        await asyncio.sleep(0)  # a closed server drops, unclosed, what it accepted a moment before
         server.close()
         await self._end()
 
     async def _end(self) -> None:
         """Leave no connection behind, whether it has sent anything yet or does not read what it is sent."""
-        await asyncio.sleep(0)  # who was accepted a moment ago: asyncio closes only what it has begun with
         while others := asyncio.all_tasks() - {asyncio.current_task()}:
             for task in others:
                 task.cancel()

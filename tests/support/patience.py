@@ -1,0 +1,27 @@
+"""Deadlines that have to pass after something was sent, however busy the machine is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from tests.support.rawserver import RawServer
+
+PATIENCE: Final = (0.05, 0.2, 0.8, 3.2, 12.8)
+"""Seconds to try with, one after the other: the next only where nothing was sent within the last."""
+
+
+@asynccontextmanager
+async def timeout_once_asked(server: RawServer) -> AsyncIterator[None]:
+    """`asyncio.timeout` that is up as soon as the server has read a request."""
+
+    async def end() -> None:
+        await asyncio.to_thread(server.arrivals.get, timeout=20)
+        deadline.reschedule(asyncio.get_running_loop().time())
+
+    async with asyncio.timeout(None) as deadline:
+        asked = asyncio.ensure_future(end())
+        yield
+    await asked
