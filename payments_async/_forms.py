@@ -19,7 +19,7 @@ import attrs
 import msgspec
 
 from ._structure import Hook, bare, hints_of, integer, number, rate, twin
-from .models import ExchangeRate, Pagination, PaymentAttempt, Record
+from .models import ExchangeRate, Pagination, Record
 
 if typing.TYPE_CHECKING:
     import cattrs
@@ -45,15 +45,16 @@ _RECORDS: dict[type[Form], type[Record]] = {}
 """Whose form it is."""
 
 
-_RATES_OF_BOTH_FORMS: Final = (PaymentAttempt,)
-"""Records whose exchange rate comes as an object and as a number; the others' is an object (Resources)."""
+_RATES_OF_BOTH_FORMS: Final = ("PaymentAttempt",)
+"""Records whose exchange rate comes as an object and as a number; the others' is an object (Resources). By
+name: the class need not be loaded."""
 
 
 def _fields(cls: type[Record]) -> dict[str, Any]:
     """A record class's fields and their types, without `None`."""
     hints = hints_of(cls)
     kinds = {f.name: bare(hints[f.name]) for f in attrs.fields(cls) if not f.name.startswith("_")}
-    if cls not in _RATES_OF_BOTH_FORMS and "exchange_rate" in kinds:
+    if cls.__name__ not in _RATES_OF_BOTH_FORMS and "exchange_rate" in kinds:
         kinds["exchange_rate"] = ExchangeRate
     return kinds
 

@@ -6,7 +6,8 @@ To change a path, a method, a limit class or a result type, edit this table and 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import urlencode
 
@@ -32,7 +33,7 @@ _DOTS = re.compile(r"/\.{1,2}(?:/|$)|%2[eEfF]|%5[cC]|%0|%1|%7[fF]")
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 
 
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, slots=False)
 class Operation(Alike, Generic[R_co]):
     """One endpoint (Endpoints, Summary)."""
 
@@ -41,12 +42,18 @@ class Operation(Alike, Generic[R_co]):
     path: str
     """Relative to the base URL, with {placeholders}."""
     limit: Limit
-    result: type[R_co] | None
+    record_class: Callable[[], type[R_co]] | None = attrs.field(eq=False, repr=False)
+    """Gives `result`, which is loaded when it is first needed."""
     shape: Shape = "record"
     creates: bool = False
     """Whether it makes a record, so that an attempt without an answer leaves its outcome unknown."""
     record: str | None = None
     """The placeholder that names the record of a per-record limit."""
+
+    @cached_property
+    def result(self) -> type[R_co] | None:
+        """The record class of an answer."""
+        return self.record_class() if self.record_class else None
 
     @property
     def writes(self) -> bool:
@@ -55,37 +62,48 @@ class Operation(Alike, Generic[R_co]):
 
 
 CHECKOUTS_CREATE = Operation(
-    "checkouts.create", "POST", "/payment/checkouts", "write", models.Checkout, "checkout", creates=True
+    "checkouts.create",
+    "POST",
+    "/payment/checkouts",
+    "write",
+    lambda: models.Checkout,
+    "checkout",
+    creates=True,
 )
 CHECKOUTS_RETRIEVE = Operation(
-    "checkouts.retrieve", "GET", "/payment/checkouts/{checkout_id}", "read", models.Checkout, "checkout"
+    "checkouts.retrieve",
+    "GET",
+    "/payment/checkouts/{checkout_id}",
+    "read",
+    lambda: models.Checkout,
+    "checkout",
 )
 INTENTS_CREATE = Operation(
-    "payment_intents.create", "POST", "/payment/intents", "write", models.PaymentIntent, creates=True
+    "payment_intents.create", "POST", "/payment/intents", "write", lambda: models.PaymentIntent, creates=True
 )
 INTENTS_LIST = Operation(
-    "payment_intents.list", "GET", "/payment/intents", "read", models.PaymentIntent, "page"
+    "payment_intents.list", "GET", "/payment/intents", "read", lambda: models.PaymentIntent, "page"
 )
 INTENTS_RETRIEVE_ATTEMPT = Operation(
     "payment_intents.retrieve_attempt",
     "GET",
     "/payment/intents/{payment_intent_id}/attempts/{attempt_id}",
     "read",
-    models.PaymentAttempt,
+    lambda: models.PaymentAttempt,
 )
 INTENTS_REFUND_AVAILABILITY = Operation(
     "payment_intents.refund_availability",
     "GET",
     "/payment/intents/{payment_intent_id}/refunds/availability",
     "refund_availability",
-    models.RefundAvailability,
+    lambda: models.RefundAvailability,
 )
 INTENTS_REQUERY = Operation(
     "payment_intents.requery",
     "POST",
     "/payment/intents/{payment_intent_id}/requery",
     "diagnostic",
-    models.Requery,
+    lambda: models.Requery,
     record="payment_intent_id",
 )
 INTENTS_INSPECT_ATTEMPT = Operation(
@@ -93,20 +111,25 @@ INTENTS_INSPECT_ATTEMPT = Operation(
     "GET",
     "/payment/intents/{payment_intent_id}/attempts/{attempt_id}/inspect",
     "diagnostic",
-    models.Inspection,
+    lambda: models.Inspection,
     record="attempt_id",
 )
-PAYOUTS_CREATE = Operation("payouts.create", "POST", "/payouts", "write", models.Payout, creates=True)
-PAYOUTS_LIST = Operation("payouts.list", "GET", "/payouts", "read", models.Payout, "page")
+PAYOUTS_CREATE = Operation("payouts.create", "POST", "/payouts", "write", lambda: models.Payout, creates=True)
+PAYOUTS_LIST = Operation("payouts.list", "GET", "/payouts", "read", lambda: models.Payout, "page")
 PAYOUTS_SYNC = Operation(
-    "payouts.sync", "GET", "/payouts/{payout_id}/sync", "diagnostic", models.Payout, record="payout_id"
+    "payouts.sync",
+    "GET",
+    "/payouts/{payout_id}/sync",
+    "diagnostic",
+    lambda: models.Payout,
+    record="payout_id",
 )
 PAYOUTS_INSPECT = Operation(
     "payouts.inspect",
     "GET",
     "/payouts/{payout_id}/inspect",
     "diagnostic",
-    models.Inspection,
+    lambda: models.Inspection,
     record="payout_id",
 )
 METHODS_STATUS = Operation(
@@ -114,7 +137,7 @@ METHODS_STATUS = Operation(
     "GET",
     "/utils/status/payment/method/{method_code}/{country_code}",
     "read",
-    models.MethodStatus,
+    lambda: models.MethodStatus,
     "method_status",
 )
 
@@ -206,7 +229,8 @@ def bare(method: str, path: str, result: type[Any] | None = None) -> Operation[A
     listed, _ = _record_of(method, path)
     creates = method != "GET" and (listed is None or listed.creates)
     limit = default_limit(method, path)
-    return Operation(f"{method} {path}", method, path, limit, result, "raw", creates=creates)
+    record_class = (lambda: result) if result else None
+    return Operation(f"{method} {path}", method, path, limit, record_class, "raw", creates=creates)
 
 
 def default_limit(method: str, path: str) -> Limit:

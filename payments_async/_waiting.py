@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import attrs
 
-from . import _calls, _gaps, _polling
+from . import _calls, _gaps, _polling, models
 from ._operations import (
     CHECKOUTS_RETRIEVE,
     INTENTS_LIST,
@@ -22,7 +22,10 @@ from ._pipeline import Pipeline
 from ._polling import Target
 from ._sweep import PASSING, Sweep, Watch
 from .errors import InvalidRequest, WaitTimeout
-from .models import Checkout, PaymentAttempt, PaymentIntent, Payout, Record
+from .models import Payout, Record
+
+if TYPE_CHECKING:
+    from .models import Checkout, PaymentAttempt, PaymentIntent
 
 R = TypeVar("R")
 
@@ -64,8 +67,8 @@ class Waiting:
     async def checkout(self, checkout: Checkout | str, deadline: float) -> Checkout:
         """The checkout when its payment is final. Raises WaitTimeout."""
         wait = self._wait(_target("checkout", checkout), deadline)
-        ids, just_read = {"checkout_id": wait.target.id}, not isinstance(checkout, Checkout)
-        if not isinstance(checkout, Checkout):
+        ids, just_read = {"checkout_id": wait.target.id}, not isinstance(checkout, models.Checkout)
+        if not isinstance(checkout, models.Checkout):
             checkout = await self._read(wait, CHECKOUTS_RETRIEVE, ids, None)
         unseen = 0
         while (payment := checkout.payment) is None or payment.id is None:
@@ -161,7 +164,7 @@ class Waiting:
 
 
 def _target(kind: Any, given: Payout | Checkout | str) -> Target:
-    cls: type[Payout | Checkout] = Payout if kind == "payout" else Checkout
+    cls: type[Payout | Checkout] = Payout if kind == "payout" else models.Checkout
     if not isinstance(given, cls):
         return Target.read(kind, given)
     created = given.created_at if isinstance(given, Payout) else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ._record import Record
 from ._response import Attempt, RateLimit, ResponseInfo, Verdict
-from .checkouts import Appearance, AppearanceColors, Checkout, CheckoutSession, Color, SessionRestriction
 from .common import (
     Amount,
     Country,
@@ -19,19 +21,6 @@ from .common import (
     MethodStatus,
 )
 from .lists import Page, Pagination, Unread
-from .payments import (
-    Failover,
-    MethodFilter,
-    NextAction,
-    PaymentAttempt,
-    PaymentIntent,
-    RefundAvailability,
-    RefundsSummary,
-    Requery,
-    RequeryAttempts,
-    RequeryState,
-    Restriction,
-)
 from .payouts import Payout, PayoutInstrument
 from .statuses import (
     FailureCategory,
@@ -41,6 +30,29 @@ from .statuses import (
     PaymentIntentStatus,
     PayoutStatus,
 )
+
+if TYPE_CHECKING:
+    from .checkouts import (
+        Appearance,
+        AppearanceColors,
+        Checkout,
+        CheckoutSession,
+        Color,
+        SessionRestriction,
+    )
+    from .payments import (
+        Failover,
+        MethodFilter,
+        NextAction,
+        PaymentAttempt,
+        PaymentIntent,
+        RefundAvailability,
+        RefundsSummary,
+        Requery,
+        RequeryAttempts,
+        RequeryState,
+        Restriction,
+    )
 
 __all__ = [
     "Amount",
@@ -88,3 +100,20 @@ __all__ = [
     "Unread",
     "Verdict",
 ]
+
+_CHECKOUTS = frozenset(
+    {"Appearance", "AppearanceColors", "Checkout", "CheckoutSession", "Color", "SessionRestriction"}
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Records of payments and of their pages, loaded when they are first used: who pays out needs neither."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = import_module(".checkouts" if name in _CHECKOUTS else ".payments", __name__)
+    value = globals()[name] = getattr(home, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from .._operations import CHECKOUTS_CREATE, CHECKOUTS_RETRIEVE
 from ..arguments import CheckoutArguments, CheckoutPreparation, ReadOptions
-from ..models import Checkout
 from ..params import CheckoutRequest, PreparedRequest
 from ._base import Resource
+
+if TYPE_CHECKING:
+    from ..models import Checkout
 
 
 class AsyncCheckouts(Resource):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from .. import _gaps
 from .._operations import (
@@ -21,9 +21,11 @@ from ..arguments import (
     PaymentIntentPreparation,
     ReadOptions,
 )
-from ..models import Inspection, Page, PaymentAttempt, PaymentIntent, RefundAvailability, Requery
 from ..params import PaymentIntentRequest, PreparedRequest
 from ._base import Resource
+
+if TYPE_CHECKING:
+    from ..models import Inspection, Page, PaymentAttempt, PaymentIntent, RefundAvailability, Requery
 
 
 class AsyncPaymentIntents(Resource):

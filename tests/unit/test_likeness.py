@@ -13,7 +13,7 @@ from payments_async._likeness import Alike
 PUBLIC: list[type[Any]] = [
     cls
     for module in (_limits, events, models, params)
-    for cls in vars(module).values()
+    for cls in (getattr(module, name) for name in dir(module))
     if isinstance(cls, type) and issubclass(cls, Alike) and attrs.has(cls)
 ]
 CLASSES = pytest.mark.parametrize("cls", dict.fromkeys(PUBLIC), ids=lambda cls: cls.__name__)
