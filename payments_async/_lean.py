@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import inspect
 from functools import cache, lru_cache
+from types import MemberDescriptorType
 from typing import Final
 
-from aiohttp import ClientRequest, ClientSession, ClientTimeout, TCPConnector
+from aiohttp import ClientRequest, ClientSession, ClientTimeout, StreamReader, TCPConnector
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import BaseConnector, Connection
@@ -22,6 +23,9 @@ from yarl import URL
 
 from payments_async._plain import BODILESS, Plain, abort, check_fresh, is_replaced, read_answer, receive_less
 from payments_async._wire import Answer, Flight
+
+_SMALL: Final = 32 * 1024
+"""Bytes that aiohttp takes in without thinking of a pause."""
 
 
 class Lean:
@@ -50,7 +54,7 @@ class Lean:
             message, content = await protocol.read()
             while 100 <= message.code < 200 and message.code != 101:  # merely informational
                 message, content = await protocol.read()
-            answer = await read_answer(message.code, message.headers, content, limit)
+            answer = await read_answer(message.code, message.headers, content, limit, _at_hand)
         except BaseException:
             abort(connection)
             connection.close()
@@ -82,6 +86,17 @@ def _write(protocol: ResponseHandler, message: bytes, flight: Flight) -> None:
     transport.write(message)
     if protocol.writing_paused:
         protocol.force_close()
+
+
+def _at_hand(content: StreamReader) -> bytes:
+    """A body that came with its head, as it lies there.
+
+    aiohttp's own way to it also resumes the parser, which small answers in one piece have never paused.
+    """
+    if type(content) is not StreamReader or content._buffer_offset or content.exception() is not None:
+        return content.read_nowait()
+    pieces = content._buffer
+    return pieces[0] if len(pieces) == 1 and len(pieces[0]) < _SMALL else content.read_nowait()
 
 
 class _Destination(ClientRequest):
@@ -131,12 +146,16 @@ PROPERTIES: Final[tuple[tuple[type, str], ...]] = (
     (ResponseHandler, "writing_paused"),
 )
 
+MEMBERS: Final[tuple[tuple[type, str], ...]] = ((StreamReader, "_buffer"), (StreamReader, "_buffer_offset"))
+
 
 @cache
 def lean_supported() -> bool:
     """Whether the installed aiohttp has the internals this module was written for."""
-    return all(_parameters(owner, name) == names for owner, name, names in SHAPES) and all(
-        isinstance(getattr(owner, name, None), property) for owner, name in PROPERTIES
+    return (
+        all(_parameters(owner, name) == names for owner, name, names in SHAPES)
+        and all(isinstance(getattr(owner, name, None), property) for owner, name in PROPERTIES)
+        and all(isinstance(getattr(owner, name, None), MemberDescriptorType) for owner, name in MEMBERS)
     )
 
 

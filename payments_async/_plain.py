@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import inspect
 from asyncio import BaseTransport, selector_events
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import lru_cache
+from operator import methodcaller
 from typing import Any, Final
 
 from aiohttp import (
@@ -151,9 +153,13 @@ class AbortingResponse(ClientResponse):
 
 
 async def read_answer(
-    status: int, headers: CIMultiDictProxy[str], content: StreamReader, limit: int
+    status: int,
+    headers: CIMultiDictProxy[str],
+    content: StreamReader,
+    limit: int,
+    at_hand: Callable[[StreamReader], bytes] = methodcaller("read_nowait"),
 ) -> Answer:
-    """Read and decompress a body of at most `limit` bytes.
+    """Read and decompress a body of at most `limit` bytes; `at_hand` gives one that is there as a whole.
 
     Raises:
         TransportFailure: `too_large`, or `protocol` for an answer that is not one.
@@ -164,7 +170,7 @@ async def read_answer(
     if declared is not None and int(declared) > limit:
         raise TransportFailure("too_large", "the answer is declared longer than the limit")
     if content.is_eof():  # it came with its head, as most do
-        body = _within(content.read_nowait(), limit)
+        body = _within(at_hand(content), limit)
     else:
         body = await _read(content, limit)
     if _CONTENT_ENCODING in headers:

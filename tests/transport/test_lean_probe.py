@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from payments_async._lean import PROPERTIES, SHAPES, lean_supported
+from payments_async._lean import MEMBERS, PROPERTIES, SHAPES, lean_supported
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,9 @@ def test_a_method_of_another_shape_is_seen(
     assert not lean_supported()
 
 
-@pytest.mark.parametrize(("owner", "name"), PROPERTIES)
-def test_a_missing_property_is_seen(owner: type, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("owner", "name"), [*PROPERTIES, *MEMBERS])
+def test_a_missing_property_or_member_is_seen(
+    owner: type, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(owner, name, None)
     assert not lean_supported()

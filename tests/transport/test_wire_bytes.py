@@ -174,6 +174,22 @@ async def test_a_redirect_is_an_answer(server: RawServer, transport: AiohttpTran
     assert (answer.status, answer.headers["location"], len(server.requests)) == (307, "/other", 1)
 
 
+@pytest.mark.parametrize("size", [1, 100, 30_000, 40_000, 300_000])
+@pytest.mark.parametrize("pieces", [0, 1, 3])
+async def test_a_body_is_read_whole_however_it_comes_and_the_connection_goes_on(
+    size: int, pieces: int, server: RawServer, transport: AiohttpTransport
+) -> None:
+    text = b"ab" * size
+    head = b"HTTP/1.1 200 OK\r\n"
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(text), text) for _ in range(pieces))
+    chunked = [head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"]
+    sized = [head + b"Content-Length: %d\r\n\r\n" % len(text) + text]
+    server.scripts["/body"] = chunked if pieces else sized
+    for _ in range(3):
+        assert (await transport.send(get(server.url("/body")))).body == text * (pieces or 1)
+    assert server.connections == 1
+
+
 async def test_cookies_are_not_kept(server: RawServer, transport: AiohttpTransport) -> None:
     server.scripts["/cookie"] = [OK.replace(b"\r\n\r\n", b"\r\nSet-Cookie: a=b\r\n\r\n")]
     await transport.send(get(server.url("/cookie")))
