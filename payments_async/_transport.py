@@ -132,7 +132,7 @@ class AiohttpTransport:
         check_head(flight)
         loop = asyncio.get_running_loop()
         home = self._homes.get(loop) or await self._open(loop)
-        watch = home.watchdog.watch(flight.timeout)
+        watch = home.watchdog.watch(flight.timeout, loop)
         outcome: Answer | BaseException
         try:
             await home.slots.acquire()

@@ -58,9 +58,9 @@ class Watchdog:
         self._timer: Timer | None = None
         self._due = math.inf
 
-    def watch(self, seconds: float) -> Watch:
-        """Watch the running task for so long, or until `Watch.stop`."""
-        task = asyncio.current_task()
+    def watch(self, seconds: float, loop: asyncio.AbstractEventLoop | None = None) -> Watch:
+        """Watch the running task for so long, or until `Watch.stop`. Finding the loop is a system call."""
+        task = asyncio.current_task(loop)
         assert task is not None, "a transport is used from a task"
         now = self._runtime.monotonic()
         watch = Watch(task, now + seconds, self._watches)
