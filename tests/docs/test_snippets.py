@@ -73,6 +73,7 @@ def test_the_snippet_does_what_it_says(
         sandbox.on("payouts.create").outcome("complete immediate")
         monkeypatch.setenv("PAYMENTS_API_KEY", sandbox.api_key)
         monkeypatch.setenv("PAYMENTS_BASE_URL", sandbox.base_url)
+        monkeypatch.setenv("WEBHOOK_SECRET", "for the pages alone, and more than 32 bytes")
         monkeypatch.chdir(tmp_path)
         run(snippet)
 
