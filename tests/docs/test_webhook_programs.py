@@ -1,4 +1,4 @@
-"""The two programs of the guide to webhooks, as their reader runs them: from a shell, and behind a real socket."""
+"""The programs of the guide to webhooks, as their reader runs them: from a shell, and behind a socket."""
 
 from __future__ import annotations
 
