@@ -112,6 +112,11 @@ class Rule:
         )
 
     @property
+    def is_over(self) -> bool:
+        """Whether it has done something and will do nothing more; never for one that strikes every time."""
+        return self.used > 0 and self.remaining == 0
+
+    @property
     def remaining(self) -> int | None:
         """How many more requests or records it will still touch; None for all that come."""
         ends = [fault.end for fault in self.scenario.faults]

@@ -18,7 +18,7 @@ class RuleControls:
 
     @property
     def unused_rules(self) -> list[Rule]:
-        """The rules set with `on` that have not been used up."""
+        """The rules set with `on` that have not been used up; one for every time is, once it has struck."""
         with self._lock:
             return [rule for rule in self._core.rules if not rule.is_used_up]
 

@@ -250,6 +250,17 @@ def test_faults_show_what_remains(sandbox: Sandbox, api: Api) -> None:
     assert "http:503*3 reference=r-1 1 2 Remove" in text_of(page(sandbox, "faults"))
 
 
+def test_a_fault_for_every_time_stays_active_after_it_struck(sandbox: Sandbox, api: Api) -> None:
+    sandbox.on("payouts.create").respond("http:503", times=None)
+    api.payout()
+    html = page(sandbox, "faults")
+    assert "http:503 (every time) any 1 every time Remove" in text_of(html)
+    assert 'class="done"' not in html
+    assert "Rules waiting 1" in text_of(page(sandbox))
+    (rule,) = json.loads(sandbox.handle("GET", "/_sandbox/api/rules").body)["rules"]
+    assert (rule["used"], rule["remaining"], rule["used_up"]) == (1, None, False)
+
+
 def test_webhooks_show_their_tries_and_on_request_what_they_say(sandbox: Sandbox, api: Api) -> None:
     api.payout(webhook_url="http://127.0.0.1:9/hook?token=secret")
     sandbox.forge(sandbox.books.payouts()[0].id)

@@ -324,9 +324,19 @@ def test_a_fault_for_every_time_never_ends(api: Api) -> None:
     rule = api.sandbox.on("payouts.create").respond("http:500", times=None)
     assert not rule.is_used_up
     assert {api.payout().status for _ in range(5)} == {500}
-    assert rule.is_used_up
+    assert rule.is_used_up  # it has been met, so that no test waits for it
+    assert (rule.is_over, rule.remaining) == (False, None)
     rule.respond("reset")
     assert api.payout().status == 500
+
+
+def test_a_rule_is_over_only_when_it_will_do_no_more(api: Api) -> None:
+    twice = api.sandbox.on("payouts.create").respond("http:500", times=2)
+    seen = []
+    for _ in range(3):
+        seen.append((twice.is_over, twice.remaining))
+        api.payout()
+    assert seen == [(False, 2), (False, 1), (True, 0)]
 
 
 def test_an_outcome_can_be_for_so_many_records(api: Api) -> None:

@@ -167,7 +167,7 @@ def rule_view(rule: Rule) -> JsonObject:
         "words": scenario_words(rule.scenario),
         "used": rule.used,
         "remaining": rule.remaining,
-        "used_up": rule.is_used_up,
+        "used_up": rule.is_over,
     }
 
 

@@ -117,7 +117,7 @@ def _overview(look: Look) -> Context:
         "is_empty": first > last,
         "payouts": payouts,
         "payments": payments,
-        "rules": len(sandbox.unused_rules),
+        "rules": sum(not rule.is_over for rule in sandbox.rules),
         "api_key": sandbox.api_key,
     }
 
@@ -180,7 +180,7 @@ def _phone(look: Look) -> Context:
 
 
 def _faults(look: Look) -> Context:
-    rules = sorted(look.sandbox.rules, key=lambda rule: rule.is_used_up)[:_RULES]
+    rules = sorted(look.sandbox.rules, key=lambda rule: rule.is_over)[:_RULES]
     more = len(look.sandbox.rules) - len(rules)
     return {"rules": [rule_view(rule) for rule in rules], "more": more, "operations": NAMES, "words": WORDS}
 
