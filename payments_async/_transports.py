@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import sys
 import threading
-from asyncio import _get_running_loop
+from asyncio import AbstractEventLoop, _get_running_loop
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from ._runtime import Runtime
@@ -15,6 +17,14 @@ from ._wire import Answer, Flight, Transport, TransportFailure
 from .errors import ConfigurationError
 
 _DOOR: Final = f"{__package__}._transport"
+
+_IMPORTING: Final = threading.RLock()
+"""Held while the library is imported. A fork waits for it: a child of a half-done import, whose thread it has
+not got, would find Python's own locks on the modules held for ever. Re-entrant: an import may fork."""
+_STATE: Final = threading.RLock()
+"""Held for moments, by whoever looks at who loads and who waits, or changes it; a fork waits for that too."""
+_FORK_PATIENCE: Final = 30.0
+"""Seconds after which a fork waits no longer: whoever forks may be what the import waits for."""
 
 
 def default_transport(
@@ -42,18 +52,49 @@ def default_transport(
             runtime=runtime,
         )
 
-    imported = hasattr(sys.modules.get(_DOOR), "AiohttpTransport")
-    return make() if imported or _get_running_loop() is None else LateTransport(make, runtime)
+    if hasattr(sys.modules.get(_DOOR), "AiohttpTransport"):
+        return make()
+    if _get_running_loop() is not None:
+        return LateTransport(make, runtime)
+    with _IMPORTING:
+        return make()
+
+
+class _Waiter:
+    """A request that waits for the library, on its loop."""
+
+    __slots__ = ("closed", "loop", "outcome", "woken")
+
+    def __init__(self) -> None:
+        self.loop: AbstractEventLoop = asyncio.get_running_loop()
+        self.woken: asyncio.Future[None] = self.loop.create_future()
+        self.outcome: Transport | BaseException | None = None
+        """What came of the import, once that is known."""
+        self.closed = False
+        """Whether its loop's connections were closed meanwhile."""
+
+    def wake(self) -> None:
+        """From any thread. Nobody waits on a loop that was closed."""
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self._look)
+
+    def _look(self) -> None:
+        if not self.woken.done():
+            self.woken.set_result(None)
 
 
 class LateTransport:
-    """A transport whose library is imported with the first request, in a thread, while the loop goes on."""
+    """A transport whose library is imported with the first request, in a thread, while the loop goes on.
+
+    The thread is its own: those of the loop's executor may all be busy.
+    """
 
     def __init__(self, make: Callable[[], Transport], runtime: Runtime) -> None:
         self._make = make
         self._runtime = runtime
-        self._lock = threading.Lock()
         self._transport: Transport | None = None
+        self._thread: threading.Thread | None = None
+        self._waiting: set[_Waiter] = set()
 
     async def send(self, flight: Flight) -> Answer:
         """As any transport; the import counts as a part of the attempt."""
@@ -61,26 +102,80 @@ class LateTransport:
         return await transport.send(flight)
 
     async def aclose(self) -> None:
-        """Close every connection of the running loop, if there ever was one."""
+        """Close every connection of the running loop; what waits there for its first one fails, unsent."""
+        loop = asyncio.get_running_loop()
+        with _STATE:
+            for waiter in self._waiting:
+                if waiter.loop is loop:
+                    waiter.closed = True
+                    waiter.wake()
         if self._transport is not None:
             await self._transport.aclose()
 
     async def _loaded(self, flight: Flight) -> Transport:
-        started = self._runtime.monotonic()
-        loading = asyncio.ensure_future(asyncio.to_thread(self._load))
-        loading.add_done_callback(lambda late: late.cancelled() or late.exception())  # nobody may ask for it
-        await asyncio.wait([loading], timeout=flight.timeout)
-        if not loading.done():
-            raise TransportFailure("connect", "the HTTP library was not loaded in time; nothing was sent")
+        started, waiter = self._runtime.monotonic(), _Waiter()
+        with _STATE:
+            if self._transport is not None:  # since the caller looked
+                return self._transport
+            self._see_to_it_that_it_loads()
+            self._waiting.add(waiter)
+        try:
+            await asyncio.wait([waiter.woken], timeout=flight.timeout)
+        finally:
+            with _STATE:
+                self._waiting.discard(waiter)
         flight.timeout = max(0.0, flight.timeout - (self._runtime.monotonic() - started))
-        return loading.result()
+        return _loaded_for(waiter)
 
-    def _load(self) -> Transport:
-        """In a thread: all who wait get the same one."""
-        with self._lock:
-            if self._transport is None:
-                self._transport = self._make()
-            return self._transport
+    def _see_to_it_that_it_loads(self) -> None:
+        """With `_STATE` held. In a forked child the parent's thread is not alive, and its waiters not ours."""
+        if self._thread is None or not self._thread.is_alive():
+            self._waiting.clear()
+            thread = threading.Thread(target=self._load, name="payments-import")
+            thread.start()
+            self._thread = thread
+
+    def _load(self) -> None:
+        """In the thread: all who wait get the same one."""
+        with _IMPORTING:
+            outcome: Transport | BaseException
+            try:
+                outcome = self._make()
+            except BaseException as failed:
+                outcome = failed
+            with _STATE:
+                self._thread = None
+                if not isinstance(outcome, BaseException):
+                    self._transport = outcome
+                for waiter in self._waiting:
+                    waiter.outcome = outcome
+                    waiter.wake()
+
+
+def _loaded_for(waiter: _Waiter) -> Transport:
+    """What a request gets that has waited."""
+    if waiter.closed:
+        raise TransportFailure("connect", "the connections were closed")
+    if waiter.outcome is None:
+        raise TransportFailure("timeout", "the HTTP library was not loaded in time")
+    if isinstance(waiter.outcome, BaseException):
+        raise waiter.outcome
+    return waiter.outcome
+
+
+def _before_fork() -> None:
+    _IMPORTING.acquire(timeout=_FORK_PATIENCE)
+    _STATE.acquire()
+
+
+def _after_fork() -> None:
+    _STATE.release()
+    with suppress(RuntimeError):  # it was not to be had
+        _IMPORTING.release()
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has no fork
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def _fit(proxy: str) -> bool:
