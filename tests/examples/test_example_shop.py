@@ -36,9 +36,14 @@ class Visit:
         (number,) = self.shop.orders
         return number, checkout
 
-    async def sees(self, number: str) -> str:
-        async with self.http.get(f"{self.address}/orders/{number}") as answer:
+    async def sees(self, number: str, *, back: bool = False) -> str:
+        """The headline of the order's page, as it is opened or as the checkout leads there."""
+        async with self.http.get(f"{self.address}/orders/{number}{'/back' * back}") as answer:
             return (await answer.text()).split("<h1>")[1].split("</h1>")[0]
+
+    def reads(self) -> int:
+        """How often the checkout was read."""
+        return sum(request.operation == "checkouts.retrieve" for request in self.sandbox.requests)
 
     async def hears(self) -> None:
         """Until every webhook that is due was delivered."""
@@ -70,6 +75,7 @@ async def test_an_order_is_paid_once_the_webhook_was_checked(visit: Visit) -> No
     assert await visit.sees(number) == "Not paid yet"
     visit.sandbox.pay(checkout)
     await visit.hears()
+    assert visit.shop.orders[number].paid, "nobody looked at its page meanwhile"
     assert await visit.sees(number) == "Paid"
     assert {webhook.state for webhook in visit.sandbox.webhooks} == {"delivered"}
 
@@ -105,7 +111,51 @@ async def test_a_payment_of_another_amount_does_not_pay_the_order(visit: Visit) 
     visit.shop.orders[number].amount += 1
     visit.sandbox.pay(checkout)
     await visit.hears()
+    assert await visit.sees(number) == "We are checking your payment"
+    assert not visit.shop.orders[number].paid
+
+
+async def test_an_order_whose_webhooks_are_dropped_is_paid_when_its_page_is_looked_at(visit: Visit) -> None:
+    visit.sandbox.on("checkouts.create").webhook("drop")
+    number, checkout = await visit.buys()
     assert await visit.sees(number) == "Not paid yet"
+    visit.sandbox.pay(checkout)
+    assert await visit.sees(number, back=True) == "We are checking your payment", "it looked just now"
+    visit.sandbox.advance(5)
+    assert await visit.sees(number) == "Paid"
+    assert visit.reads() == 2
+
+
+async def test_a_payer_who_comes_back_sees_at_once_what_came_of_it(visit: Visit) -> None:
+    visit.sandbox.on("checkouts.create").webhook("drop")
+    number, checkout = await visit.buys()
+    visit.sandbox.pay(checkout)
+    assert await visit.sees(number, back=True) == "Paid"
+
+
+async def test_a_payer_who_was_declined_is_asked_to_pay_again(visit: Visit) -> None:
+    visit.sandbox.on("checkouts.create").webhook("drop")
+    number, checkout = await visit.buys()
+    visit.sandbox.pay(checkout, outcome="fail:CUSTOMER_DECLINED")
+    assert await visit.sees(number, back=True) == "Not paid yet"
+    visit.sandbox.pay(checkout, outcome="hang")
+    visit.sandbox.advance(5)
+    assert await visit.sees(number) == "We are checking your payment"
+
+
+async def test_however_often_the_page_is_loaded_the_checkout_is_read_every_five_seconds(visit: Visit) -> None:
+    number, _ = await visit.buys()
+    await asyncio.gather(*(visit.sees(number) for _ in range(5)))
+    assert visit.reads() == 1
+    visit.sandbox.advance(5)
+    await asyncio.gather(*(visit.sees(number) for _ in range(5)))
+    assert visit.reads() == 2
+
+
+async def test_a_reading_that_fails_leaves_the_page_as_it_was(visit: Visit) -> None:
+    number, _ = await visit.buys()
+    visit.sandbox.on("checkouts.retrieve").respond("http:404")
+    assert await visit.sees(number, back=True) == "We are checking your payment"
 
 
 async def test_a_service_that_refuses_is_told_as_such(visit: Visit) -> None:

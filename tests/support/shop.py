@@ -36,11 +36,11 @@ def load_shop() -> Any:
 async def shop_beside(
     sandbox: Sandbox, runtime: Runtime | None = None, transport: Transport | None = None
 ) -> AsyncIterator[tuple[Any, str]]:
-    """The serving shop and its address; its payments are those of `sandbox`."""
+    """The serving shop and its address; its payments and its time are those of `sandbox`."""
     socket = listen(None)
     address = f"http://127.0.0.1:{socket.getsockname()[1]}"
     client = AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, runtime=runtime, transport=transport)
-    shop = load_shop().Shop(client, address=address, secret=SECRET)
+    shop = load_shop().Shop(client, address=address, secret=SECRET, clock=sandbox.clock.now)
     runner = web.AppRunner(shop.app(), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
