@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
@@ -14,13 +15,13 @@ from payments_async._runtime import SYSTEM
 from payments_async._transport import AiohttpTransport
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._journal import Entry, Exchange, Tried
-from payments_async.sandbox.inspector.advisor import Finding, advise
+from payments_async.sandbox.inspector.advisor import Finding, advise, watched
 from tests.sandbox.api import INTENT, PAYOUT, TRIED, Api
 from tests.support.jumping import JumpingRuntime
 
 
 def findings(sandbox: Sandbox) -> list[Finding]:
-    found = advise(sandbox.entries())
+    found = advise(sandbox.entries(), sandbox.clock.now())
     for finding in found:
         assert finding.why
         assert finding.mend
@@ -68,7 +69,17 @@ def test_the_same_sold_again_to_the_next_customer_is_no_repeat(api: Api, sandbox
     api.post("/payment/checkouts", INTENT)
     (finding,) = findings(sandbox)
     assert finding.requests == requests(sandbox)[-2:]
-    assert "repeated 2 times" in finding.title
+    assert "sent 2 times without" in finding.title
+
+
+def test_a_program_that_was_started_again_is_told_as_a_run_of_its_own(api: Api, sandbox: Sandbox) -> None:
+    for _ in range(2):
+        for _ in range(2):
+            api.post("/payment/checkouts", {**INTENT, "entity_id": "order-1"})
+            sandbox.advance(1)
+        sandbox.advance(3600)
+    (finding,) = findings(sandbox)
+    assert "sent 4 times in 2 runs without" in finding.title
 
 
 def test_a_try_in_doubt_or_a_named_thing_is_repeated_however_late(api: Api, sandbox: Sandbox) -> None:
@@ -133,6 +144,58 @@ def test_one_named_payout_under_two_keys_is_found(api: Api, sandbox: Sandbox) ->
 def test_two_customers_may_buy_the_same(api: Api, sandbox: Sandbox) -> None:
     api.post("/payment/intents", INTENT, idempotency_key="key-00001")
     api.post("/payment/intents", INTENT, idempotency_key="key-00002")
+    assert findings(sandbox) == []
+
+
+@pytest.mark.parametrize("refused", [{"amount": 0}, {"idempotency_key": "short"}], ids=["422", "428"])
+def test_what_was_definitely_refused_is_not_paid_a_second_time(
+    api: Api, sandbox: Sandbox, refused: dict[str, Any]
+) -> None:
+    key = {"idempotency_key": "key-00001", **refused}
+    assert api.payout(reference="r-1", **key).status in (422, 428)
+    body = {name: value for name, value in refused.items() if name == "amount"}
+    api.payout(reference="r-1", idempotency_key="key-00002", **body)
+    assert findings(sandbox) == []
+
+
+# --- one key for two bodies ---------------------------------------------------------------------
+
+
+def test_one_key_for_two_bodies_is_found(api: Api, sandbox: Sandbox) -> None:
+    api.payout(reference="r-1", idempotency_key="key-00001")
+    assert api.payout(reference="r-2", idempotency_key="key-00001").status == 409
+    assert api.payout(reference="r-2", idempotency_key="key-00002").status == 201  # as it should be
+    (finding,) = findings(sandbox)
+    assert (finding.rule, finding.severity, finding.subject) == ("one_key", "money", "r-1")
+    assert finding.requests == requests(sandbox)[:2]
+    assert "2 bodies under one idempotency key" in finding.title
+
+
+@pytest.mark.parametrize("profile", ["observed", "alternate", "hostile", "strict"])
+def test_a_lost_try_sent_again_with_another_body_is_found(profile: str) -> None:
+    sandbox = Sandbox(clock=VirtualClock.frozen(), profile=profile)
+    api = Api(sandbox, sandbox.api_key)
+    api.post("/payment/intents", INTENT, idempotency_key="key-00001", scenario="lost_response")
+    api.post("/payment/intents", {**INTENT, "amount": 51}, idempotency_key="key-00001")
+    assert "one_key" in rules(sandbox)
+
+
+def test_a_corrected_body_under_the_key_of_a_refusal_is_found_where_it_is_refused(
+    api: Api, sandbox: Sandbox
+) -> None:
+    api.payout(amount=0, idempotency_key="key-00001")
+    assert api.payout(idempotency_key="key-00001").status == 409
+    assert rules(sandbox) == ["one_key"]
+    lenient = Sandbox(clock=VirtualClock.frozen(), profile="alternate")  # keeps no refusals
+    api = Api(lenient, lenient.api_key)
+    api.payout(amount=0, idempotency_key="key-00001")
+    assert api.payout(idempotency_key="key-00001").status < 300
+    assert findings(lenient) == []
+
+
+def test_two_keys_may_use_one_idempotency_key(api: Api, stranger: Api, sandbox: Sandbox) -> None:
+    api.payout(reference="r-1", idempotency_key="key-00001")
+    stranger.payout(reference="r-2", idempotency_key="key-00001")
     assert findings(sandbox) == []
 
 
@@ -345,6 +408,30 @@ def test_a_webhook_that_was_believed_is_found(api: Api, sandbox: Sandbox) -> Non
     (finding,) = findings(sandbox)
     assert finding.title.startswith("payout.completed and payout.failed were accepted")
     assert finding.webhooks == ("wh_1", "wh_1")
+
+
+def test_a_webhook_that_was_believed_is_found_once_time_has_passed(api: Api, sandbox: Sandbox) -> None:
+    payout = api.payout().data["id"]
+    sandbox.advance(5)
+    told(sandbox, payout, "payout.completed")
+    now = sandbox.clock.now()
+    assert (watched(sandbox.entries(), now), rules(sandbox)) == (1, [])
+    shown = sandbox.handle("GET", "/_sandbox/advisor").body.decode()
+    assert "1 accepted webhook being watched: its record has 60 s" in shown
+    sandbox.advance(60)  # and no request comes
+    assert rules(sandbox) == ["webhook_trusted"]
+    assert advise(sandbox.entries()) == []
+    said = json.loads(sandbox.handle("GET", "/_sandbox/api/advice").body)
+    assert ([one["rule"] for one in said["findings"]], said["watched"]) == (["webhook_trusted"], 0)
+    assert "being watched" not in sandbox.handle("GET", "/_sandbox/advisor").body.decode()
+
+
+def test_a_webhook_that_was_read_back_is_no_longer_watched(api: Api, sandbox: Sandbox) -> None:
+    payout = api.payout().data["id"]
+    sandbox.advance(5)
+    told(sandbox, payout, "payout.completed")
+    api.sync(payout)
+    assert watched(sandbox.entries(), sandbox.clock.now()) == 0
 
 
 @pytest.mark.parametrize("read", ["list", "sync"])

@@ -68,9 +68,11 @@ def _reset(sandbox: Sandbox, call: ControlCall) -> object:
 
 
 def _advice(sandbox: Sandbox, call: ControlCall) -> JsonObject:
-    from ..inspector.advisor import advise
+    from ..inspector.advisor import advise, watched
 
-    return {"findings": [attrs.asdict(finding) for finding in advise(sandbox.entries(0))]}
+    entries, now = sandbox.entries(0), sandbox.clock.now()
+    found = [attrs.asdict(finding) for finding in advise(entries, now)]
+    return {"findings": found, "watched": watched(entries, now)}
 
 
 def _assumptions(sandbox: Sandbox, call: ControlCall) -> JsonObject:

@@ -122,15 +122,15 @@ class Scene:
     accepted: Mapping[tuple[str, str], Tried]
     """By record and event: the first try that was answered with success, by whom it may have moved."""
     until: float
-    """The sandbox time of the last entry."""
+    """The sandbox time up to which it is known, of the last entry at least."""
 
 
-def scene_of(entries: Sequence[Entry]) -> Scene:
-    """The scene in a journal; requests that the inspector replayed are left out."""
+def scene_of(entries: Sequence[Entry], now: float = 0.0) -> Scene:
+    """The scene in a journal up to `now`; requests that the inspector replayed are left out."""
     requests: list[Seen] = []
     finals: dict[str, float] = {}
     accepted: dict[tuple[str, str], Tried] = {}
-    until = 0.0
+    until = now
     for entry in entries:
         item = entry.item
         if isinstance(item, Exchange):

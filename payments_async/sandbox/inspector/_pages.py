@@ -20,7 +20,8 @@ from ..webhooks._letters import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from . import _boards
 from ._happenings import holds, newest
 from ._lines import KINDS, Names, lines, shows
-from .advisor import HEADINGS, Finding, advise
+from ._trust_advice import READ_BACK_WITHIN
+from .advisor import HEADINGS, Finding, advise, watched
 from .assumptions import assumptions
 
 if TYPE_CHECKING:
@@ -201,7 +202,13 @@ def _limits(look: Look) -> Context:
 def _advisor(look: Look) -> Context:
     entries = look.sandbox.entries(0, _LOOKED_AT)
     requests = sum(isinstance(entry.item, Exchange) for entry in entries)
-    return {"groups": _groups(advise(entries)), "looked_at": requests}
+    now = look.sandbox.clock.now()
+    return {
+        "groups": _groups(advise(entries, now)),
+        "looked_at": requests,
+        "watched": watched(entries, now),
+        "within": READ_BACK_WITHIN,
+    }
 
 
 def _groups(findings: Sequence[Finding]) -> list[Context]:

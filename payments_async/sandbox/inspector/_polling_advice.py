@@ -26,7 +26,7 @@ def too_fast(scene: Scene) -> Iterator[Finding]:
             yield Finding(
                 "polling_too_fast",
                 "limits",
-                f"{run[0].log.operation} read {len(run)} times, less than 5 s apart",
+                f"{run[0].log.operation} read {len(run)} times, each less than 5 s after the last",
                 "Nothing changes that fast; the readings use up the limit that payments need.",
                 "Limits, Polling",
                 "Read at most every five seconds, with jitter, slower while nothing changes; webhooks are "
@@ -45,8 +45,9 @@ def after_the_end(scene: Scene) -> Iterator[Finding]:
             yield Finding(
                 "polling_after_final",
                 "limits",
-                f"{run[0].log.operation} read {len(later) - 1} times after it was final",
-                "A final status never changes; the readings are wasted, and they never stop.",
+                f"{run[0].log.operation} read {len(later) - 1} times after an answer had shown the end",
+                "A final status never changes; the readings are wasted, and they never stop. The first that "
+                "showed the end is not counted: somebody had to learn of it.",
                 "Limits, Polling",
                 "Stop at a final status: completed_at, failed_at or expired_at is set.",
                 ids(later),

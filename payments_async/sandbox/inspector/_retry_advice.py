@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email.utils import parsedate_to_datetime
 from itertools import pairwise
 
@@ -41,7 +41,7 @@ def repeated_without_key(scene: Scene) -> Iterator[Finding]:
             yield Finding(
                 "post_without_key",
                 "money",
-                f"{_name(tries[0])} repeated {len(tries)} times without an idempotency key",
+                f"{_name(tries[0])} sent {len(tries)} times{_in_runs(tries)} without an idempotency key",
                 _REFERENCE_HELPED if any(seen.was_duplicate for seen in tries) else _NOTHING_HELPS,
                 "Limits, Idempotency",
                 "Make one X-Idempotency-Key for the thing paid for, store it, and send it with every try. "
@@ -51,6 +51,12 @@ def repeated_without_key(scene: Scene) -> Iterator[Finding]:
             )
 
 
+def _in_runs(tries: Sequence[Seen]) -> str:
+    """How many runs of tries these are, where it is more than one: a program that was started again."""
+    count = 1 + sum(apart(earlier, later) >= _AGAIN for earlier, later in pairwise(tries))
+    return f" in {count} runs" if 1 < count < len(tries) else ""
+
+
 def _is_retry(earlier: Seen, later: Seen) -> bool:
     """Whether the same body is the same wish: it is named, or the first was in doubt, or it came soon."""
     return later.thing is not None or earlier.in_doubt or apart(earlier, later) < _AGAIN
@@ -58,23 +64,61 @@ def _is_retry(earlier: Seen, later: Seen) -> bool:
 
 def one_thing_under_two_keys(scene: Scene) -> Iterator[Finding]:
     """One body under several idempotency keys: a retry that the service takes for a second request."""
-    keyed = (seen for seen in scene.requests if seen.creates and seen.log.idempotency_key and seen.body)
-    for same in grouped(keyed, lambda seen: (seen.log.key, seen.log.path, seen.body)).values():
-        keys = {seen.log.idempotency_key for seen in same if not seen.was_refused}
+    taken = {seen for _, others in _reused(scene) for seen in others}
+    # what was definitely refused moved nothing; a taken reference does not say what became of the first try
+    open_ones = (
+        seen for seen in _keyed(scene) if not seen.was_refused or (seen.was_duplicate and seen not in taken)
+    )
+    for same in grouped(open_ones, lambda seen: (seen.log.key, seen.log.path, seen.body)).values():
         # two customers may buy the same; one named thing, or a try in doubt, is a retry with a new key
         suspicious = any(seen.thing for seen in same) or any(seen.in_doubt for seen in same[:-1])
-        first = {seen.log.idempotency_key: seen for seen in reversed(same)}
-        if len(first) > 1 and keys and suspicious:
+        keys = {seen.log.idempotency_key for seen in same}
+        if len(keys) > 1 and suspicious:
             yield Finding(
                 "two_keys",
                 "money",
-                f"{_name(same[0])}: the same body under {len(first)} idempotency keys",
+                f"{_name(same[0])}: the same body under {len(keys)} idempotency keys",
                 "A new key makes a retry a new request: an answer that was lost is paid a second time.",
                 "Limits, Idempotency",
                 "Make the key once, before the first try, from the thing paid for; send it with every try.",
                 ids(same),
                 same[0].thing or same[0].log.path,
             )
+
+
+def one_key_for_two_things(scene: Scene) -> Iterator[Finding]:
+    """One idempotency key with several bodies: the later ones are no requests of their own."""
+    for first, others in _reused(scene):
+        told = [seen for seen in others if seen.log.status == 409 or not _moved_nothing(first)]
+        if told:
+            yield Finding(
+                "one_key",
+                "money",
+                f"{_name(first)}: {1 + len({seen.body for seen in told})} bodies under one idempotency key",
+                "A key stands for one request: another body under it is refused (409) or gets the first "
+                "answer, so what it asks for is not done.",
+                "Limits, Idempotency",
+                "Send the same bytes with every try, and make a new key for each new thing.",
+                ids((first, *told)),
+                first.thing or str(first.log.idempotency_key),
+            )
+
+
+def _keyed(scene: Scene) -> Iterator[Seen]:
+    return (seen for seen in scene.requests if seen.creates and seen.log.idempotency_key and seen.body)
+
+
+def _reused(scene: Scene) -> Iterator[tuple[Seen, list[Seen]]]:
+    """The first request of each idempotency key, with those after it that ask for something else."""
+    for same in grouped(_keyed(scene), lambda seen: (seen.log.key, seen.log.idempotency_key)).values():
+        first = same[0]
+        others = [seen for seen in same if (seen.log.path, seen.body) != (first.log.path, first.body)]
+        if others:
+            yield first, others
+
+
+def _moved_nothing(seen: Seen) -> bool:
+    return seen.was_refused or seen.log.status == 429
 
 
 def before_retry_after(scene: Scene) -> Iterator[Finding]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from .._journal import Tried
 from ._evidence import Finding, Scene, Seen, grouped, ids
 
-_READ_BACK_WITHIN = 60.0
+READ_BACK_WITHIN = 60.0
 """Seconds of sandbox time in which a delivery that was accepted should have been read back."""
 
 _FINAL_EVENTS = ("completed", "failed", "expired", "refunded")
@@ -17,25 +17,40 @@ _BROWSER = ("origin", "sec-fetch-site")
 
 def webhook_not_read_back(scene: Scene) -> Iterator[Finding]:
     """A delivery that was accepted while nobody read the record afterwards."""
-    final = [one for one in scene.accepted.values() if one.event.rpartition(".")[2] in _FINAL_EVENTS]
-    due = [one for one in final if scene.until >= one.at + _READ_BACK_WITHIN]
-    reads = _reads(scene) if due else None
-    for record, told in _by_record(due).items():
-        unread = [
-            one for one in told if reads and not reads(record, min(one.at, scene.finals.get(record, one.at)))
-        ]
-        if unread:
-            yield Finding(
-                "webhook_trusted",
-                "money",
-                f"{_listed(one.event for one in unread)} accepted, and {record} never read back",
-                "Deliveries are not signed: anybody who knows the address can say that a payment was made.",
-                "Events, rule 3",
-                "Take only the id from a delivery and read the record through the API before acting on it.",
-                (),
-                record,
-                tuple(one.webhook_id for one in unread),
-            )
+    due = [one for one in _accepted(scene) if scene.until >= one.at + READ_BACK_WITHIN]
+    for record, unread in _by_record(_unread(scene, due)).items():
+        yield Finding(
+            "webhook_trusted",
+            "money",
+            f"{_listed(one.event for one in unread)} accepted, and {record} never read back",
+            "Deliveries are not signed: anybody who knows the address can say that a payment was made.",
+            "Events, rule 3",
+            "Take only the id from a delivery and read the record through the API before acting on it.",
+            (),
+            record,
+            tuple(one.webhook_id for one in unread),
+        )
+
+
+def watched(scene: Scene) -> int:
+    """How many deliveries were accepted and not read back, while there is still time to."""
+    young = [one for one in _accepted(scene) if scene.until < one.at + READ_BACK_WITHIN]
+    return len(_unread(scene, young))
+
+
+def _accepted(scene: Scene) -> list[Tried]:
+    """The deliveries that tell an end."""
+    return [one for one in scene.accepted.values() if one.event.rpartition(".")[2] in _FINAL_EVENTS]
+
+
+def _unread(scene: Scene, tries: Sequence[Tried]) -> list[Tried]:
+    """Those after whose end nobody has read the record."""
+    if not tries:
+        return []
+    reads = _reads(scene)
+    return [
+        one for one in tries if not reads(one.record_id, min(one.at, scene.finals.get(one.record_id, one.at)))
+    ]
 
 
 def _by_record(tries: Iterable[Tried]) -> dict[str, list[Tried]]:

@@ -13,11 +13,12 @@ from .._journal import Entry
 from . import _polling_advice, _retry_advice, _trust_advice
 from ._evidence import Finding, Scene, scene_of
 
-__all__ = ["HEADINGS", "Finding", "advise"]
+__all__ = ["HEADINGS", "Finding", "advise", "watched"]
 
 HEADINGS: Mapping[str, str] = {
-    "post_without_key": "A POST was repeated without an idempotency key",
+    "post_without_key": "A POST was sent again without an idempotency key",
     "two_keys": "One body was sent under several idempotency keys",
+    "one_key": "One idempotency key was sent with several bodies",
     "early_retry": "A request came again before its Retry-After",
     "parallel_loops": "Tries of one transaction ran side by side",
     "polling_too_fast": "Polling was faster than every five seconds",
@@ -28,11 +29,13 @@ HEADINGS: Mapping[str, str] = {
 }
 """What a rule's findings have in common."""
 
+
 Rule = Callable[[Scene], Iterable[Finding]]
 
 RULES: tuple[Rule, ...] = (
     _retry_advice.repeated_without_key,
     _retry_advice.one_thing_under_two_keys,
+    _retry_advice.one_key_for_two_things,
     _retry_advice.before_retry_after,
     _retry_advice.parallel_loops,
     _polling_advice.too_fast,
@@ -43,8 +46,17 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def advise(entries: Sequence[Entry]) -> list[Finding]:
-    """Every finding of every rule, those that endanger money first."""
-    scene = scene_of(entries)
+def advise(entries: Sequence[Entry], now: float = 0.0) -> list[Finding]:
+    """Every finding of every rule, those that endanger money first.
+
+    `now` is the sandbox's time in seconds since 1970 (`sandbox.clock.now()`): an accepted webhook whose
+    record nobody has read 60 s later is a finding. Without it the newest entry's time counts.
+    """
+    scene = scene_of(entries, now)
     found = [finding for rule in RULES for finding in rule(scene)]
     return sorted(found, key=lambda finding: (finding.severity != "money", finding.requests))
+
+
+def watched(entries: Sequence[Entry], now: float) -> int:
+    """How many accepted webhooks may still be read back in time, so that nothing is said of them yet."""
+    return _trust_advice.watched(scene_of(entries, now))
