@@ -10,11 +10,14 @@ import threading
 from asyncio import AbstractEventLoop, _get_running_loop
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ._runtime import Runtime
 from ._wire import Answer, Flight, Transport, TransportFailure
 from .errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from ._transport import AiohttpTransport
 
 _DOOR: Final = f"{__package__}._transport"
 
@@ -36,15 +39,14 @@ def default_transport(
 ) -> Transport:
     """aiohttp's. It is imported when a first client is made, which takes 0.2 s; on a running loop, later.
 
-    Raises ConfigurationError for a proxy's address that is not one; it is not repeated.
+    Raises ConfigurationError for a proxy's address that is not one, which is not repeated, and, here or with
+    each request, for an aiohttp that cannot be imported.
     """
     if proxy is not None and not _fit(proxy):
         raise ConfigurationError("proxy must be an absolute http(s) address, such as http://proxy.test:3128")
 
     def make() -> Transport:
-        from ._transport import AiohttpTransport
-
-        return AiohttpTransport(
+        return _library()(
             connect_timeout=connect_timeout,
             max_connections=max_connections,
             proxy=proxy,
@@ -58,6 +60,20 @@ def default_transport(
         return LateTransport(make, runtime)
     with _IMPORTING:
         return make()
+
+
+def _library() -> type[AiohttpTransport]:
+    """What is imported late. A broken installation may raise anything."""
+    try:
+        from ._transport import AiohttpTransport
+
+        return AiohttpTransport
+    except Exception as broken:
+        problem = f"{type(broken).__name__}: {broken}"
+    raise ConfigurationError(
+        f"the HTTP library, aiohttp, cannot be imported ({problem}): install this package anew, "
+        "or give the client a transport of your own"
+    )
 
 
 class _Waiter:
@@ -128,7 +144,7 @@ class LateTransport:
         return _loaded_for(waiter)
 
     def _see_to_it_that_it_loads(self) -> None:
-        """With `_STATE` held. In a forked child the parent's thread is not alive, and its waiters not ours."""
+        """With `_STATE` held. In a forked child the parent's thread is dead and its waiters are not ours."""
         if self._thread is None or not self._thread.is_alive():
             self._waiting.clear()
             thread = threading.Thread(target=self._load, name="payments-import")
@@ -159,7 +175,7 @@ def _loaded_for(waiter: _Waiter) -> Transport:
     if waiter.outcome is None:
         raise TransportFailure("timeout", "the HTTP library was not loaded in time")
     if isinstance(waiter.outcome, BaseException):
-        raise waiter.outcome
+        raise waiter.outcome.with_traceback(None)  # it is raised for each who waited
     return waiter.outcome
 
 

@@ -90,7 +90,7 @@ class AsyncPayments:
         Raises:
             ConfigurationError: an option cannot be used; the message says why, never showing the key.
         """
-        api_key = hidden(api_key)
+        api_key, proxy = hidden(api_key), hidden(proxy)
         check_numbers({"connect_timeout": connect_timeout})
         check_parts(ssl_context=ssl_context, transport=transport, runtime=runtime)
         if not _calls.count(max_connections) or not max_connections:

@@ -81,7 +81,7 @@ class Payments:
         Raises:
             ConfigurationError: an option cannot be used; the message says why, never showing the key.
         """
-        api_key = hidden(api_key)
+        api_key, proxy = hidden(api_key), hidden(proxy)
         twin = AsyncPayments(
             api_key,
             base_url=base_url,

@@ -38,7 +38,7 @@ def _plainly(owner: ast.ClassDef, method: Function, twin: str, given: list[str])
 def _assembled(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
     """What is particular to a client: how it is made, closed, and made again with other options."""
     if method.name == "__init__":
-        yield "api_key = hidden(api_key)"
+        yield "api_key, proxy = hidden(api_key), hidden(proxy)"
         yield _call(f"twin = {owner.name}", given)
         yield "self._assemble(twin, Bridge(twin.aclose))"
     elif method.name == "aclose":

@@ -1,4 +1,4 @@
-"""The import of the HTTP library, and what may happen meanwhile: a close, a fork, a busy executor, a failure."""
+"""The import of the HTTP library, and what may come between: a close, a fork, a busy executor, a failure."""
 
 from __future__ import annotations
 
@@ -221,3 +221,45 @@ def test_a_fork_that_waited_long_enough_goes_on(monkeypatch: pytest.MonkeyPatch)
         holder.join()
     assert _transports._IMPORTING.acquire(timeout=1), "nobody holds it"
     _transports._IMPORTING.release()
+
+
+BROKEN = """
+import asyncio, sys, traceback
+from payments_async import AsyncPayments, ConfigurationError
+from payments_sync import Payments
+sys.modules["aiohttp"] = None
+
+def options():  # so that no frame of this program holds the address
+    return dict(base_url="http://127.0.0.1:9/v1", proxy="http://user:" + "NEED" + "LE@proxy.test:1")
+
+def check(error):
+    told = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+    assert "NEEDLE" not in told, told
+    assert "aiohttp, cannot be imported (ModuleNotFoundError: " in str(error), error
+    assert error.effect == "none" and error.__context__ is None
+
+async def on_a_loop(client):
+    for _ in range(2):
+        try:
+            await client.payouts.list()
+        except ConfigurationError as error:
+            check(error)
+        else:
+            raise AssertionError
+
+async def make():
+    await on_a_loop(AsyncPayments("sk_sandbox_0123456789", **options()))
+
+asyncio.run(make())
+for cls in (AsyncPayments, Payments):
+    try:
+        cls("sk_sandbox_0123456789", **options())
+    except ConfigurationError as error:
+        check(error)
+    else:
+        raise AssertionError
+"""
+
+
+def test_a_broken_installation_is_a_configuration_error_that_shows_no_proxy_password() -> None:
+    subprocess.run([sys.executable, "-W", "error", "-c", BROKEN], check=True, timeout=50)
