@@ -225,6 +225,8 @@ async def test_a_request_is_copied_as_code_and_sent_again(busy: Sandbox, visit: 
         copied = await clipboard_with(visitor, held)
         assert busy.api_key not in copied
         assert "22990000000" not in copied
+        assert "press Show account data first" in copied.partition("\n")[0]
+        await hears(visitor, "press “Show account data” first")
     await visitor.press("Show account data")
     await shows(visitor, "Account data is shown")
     await visitor.press("Copy curl")

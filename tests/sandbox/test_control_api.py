@@ -549,7 +549,7 @@ def test_account_data_in_code_is_masked_unless_it_is_asked_for(control: Control,
     masked, code = control.get(path)["code"], control.get(f"{path}&reveal=1")["code"]
     assert [secret for secret in secrets if secret in masked] == []
     assert [secret for secret in secrets if secret not in code] == []
-    assert masked.startswith("# Account data is masked")
+    assert masked.startswith("# This does not run as it is")
     assert "reveal=1" in masked.partition("\n")[0]
     assert "r-1" in masked
     assert "10.25" in masked

@@ -150,6 +150,31 @@ def test_each_request_as_a_command_sends_the_same_again(serving: Sandbox, tmp_pa
     assert asked_again(serving, asked) == [line_of(serving, request) for request in asked]
 
 
+@pytest.mark.parametrize("kind", ["async", "sync", "curl"])
+def test_masked_code_says_first_what_to_press(sandbox: Sandbox, api: Api, kind: str) -> None:
+    api.payout()
+    (one,) = sandbox.requests
+    path = f"/_sandbox/api/requests/{one.request_id}/code?as={kind}"
+    masked = json.loads(sandbox.handle("GET", path).body)
+    assert masked["masked"] is True
+    assert "press Show account data first" in masked["code"].partition("\n")[0]
+    whole = json.loads(sandbox.handle("GET", f"{path}&reveal=1").body)
+    assert whole["masked"] is False
+    assert not whole["code"].startswith("#")
+    assert "in copied code too" in page(sandbox, f"requests/{one.request_id}")
+
+
+@pytest.mark.parametrize("kind", ["async", "sync", "curl"])
+def test_code_with_an_idempotency_key_says_what_it_does(sandbox: Sandbox, api: Api, kind: str) -> None:
+    api.payout(idempotency_key="key-00001")
+    code = code_of(sandbox, sandbox.requests[0].request_id, kind)
+    first, _, rest = code.partition("\n")
+    assert first.startswith("#")
+    assert "brings the first answer again and moves nothing" in first
+    assert "key-00001" in rest
+    assert not set(first) & set("'\"`;&|<>()?*$")  # a shell may not know that it is a comment
+
+
 def test_code_for_others_to_see_has_neither_key_nor_account_data(sandbox: Sandbox, api: Api) -> None:
     ask_everything(api)
     for one in sandbox.requests:

@@ -46,15 +46,28 @@ _UNREADABLE = frozenset({400, 422})
 
 _WIDTH = 96
 _OTHER_BODY = "# Its body was no JSON object, which the SDK does not send; curl does.\n"
-_NOTE = "# Account data is masked; ?reveal=1 gives it as it is.\n"
+# plain words and no quote: some shells read a pasted comment as a command
+_MASKED = (
+    "# This does not run as it is, its account data is masked: press Show account data first, on the page of "
+    "the request, or ask with reveal=1\n"
+)
+_SAME_KEY = (
+    "# The idempotency key is the one of the request: within 24 hours it brings the first answer again and "
+    "moves nothing. Give a new one to pay anew\n"
+)
 
 
-def written(exchange: Exchange, origin: str, kind: str, *, reveal: bool) -> str:
-    """The request as code of a kind (`async`, `sync`, `curl`), its account data masked unless revealed."""
+def written(exchange: Exchange, origin: str, kind: str, *, reveal: bool) -> tuple[str, bool]:
+    """The request as code of a kind (`async`, `sync`, `curl`), and whether account data in it is masked.
+
+    It is unless revealed. Comments in front say that such code does not run, and what its idempotency
+    key does.
+    """
     shown = exchange if reveal else _masked(exchange)
     code = curl_code(shown, origin) if kind == "curl" else sdk_code(shown, origin, kind)
-    is_whole = (shown.log.path, shown.body) == (exchange.log.path, exchange.body)
-    return code if is_whole else _NOTE + code
+    is_masked = (shown.log.path, shown.body) != (exchange.log.path, exchange.body)
+    has_key = exchange.log.method != "GET" and exchange.log.idempotency_key is not None
+    return (_MASKED if is_masked else "") + (_SAME_KEY if has_key else "") + code, is_masked
 
 
 def _masked(exchange: Exchange) -> Exchange:

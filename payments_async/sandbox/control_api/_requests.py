@@ -53,7 +53,8 @@ def code(sandbox: Sandbox, call: ControlCall) -> object:
     kind = one_of("as", call.query.get("as", "async"), ("async", "sync", "curl"))
     if exchange.body is None:
         raise Refusal(410, "The journal has let this request's body go.")
-    return {"code": written(exchange, sandbox.origin, kind, reveal=call.reveals)}
+    text, is_masked = written(exchange, sandbox.origin, kind, reveal=call.reveals)
+    return {"code": text, "masked": is_masked}
 
 
 def replay(sandbox: Sandbox, call: ControlCall) -> object:

@@ -65,7 +65,7 @@ document.addEventListener("click", (event) => {
   const { call, body, copy, copyUrl } = button.dataset;
   if (call && isSure(button)) run(button, async () => outcome(call, await ask(call, body)));
   if (copy) run(button, () => put(document.querySelector(copy).textContent));
-  if (copyUrl) run(button, async () => put((await ask(`GET ${copyUrl}`)).code));
+  if (copyUrl) run(button, () => putCode(copyUrl));
 });
 
 // What cannot be undone is done when it is pressed a second time, within a few seconds.
@@ -130,6 +130,12 @@ function mend(form) {
 async function put(text) {
   await navigator.clipboard.writeText(text);
   return "Copied.";
+}
+
+async function putCode(path) {
+  const { code, masked } = await ask(`GET ${path}`);
+  await put(code);
+  return masked ? "Copied with account data masked, so it does not run: press “Show account data” first." : "Copied.";
 }
 
 // --- staying fresh ------------------------------------------------------------------------------
