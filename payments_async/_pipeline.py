@@ -28,7 +28,7 @@ from ._operations import Operation
 from ._retry import JITTER, backoff, pause
 from ._runtime import Runtime
 from ._settings import Settings
-from ._wire import Transport, TransportFailure
+from ._wire import Flight, Transport, TransportFailure
 from .errors import ConfigurationError, InvalidRequest, LimitReached, PaymentsError, RateLimitedError
 from .models import Page, Record, ResponseInfo
 from .params import Params, PreparedRequest
@@ -197,20 +197,21 @@ class Pipeline:
         """One flight, and its verdict."""
         call, monotonic, emitter = journey.call, self.runtime.monotonic, self.settings.emitter
         told = emitter.enabled  # of its beginning and of its end, or of neither
+        flight: Flight | None = None
         started = monotonic()
-        flight = make_flight(call, self.settings, key, journey.deadline, started)
         try:
+            flight = make_flight(call, self.settings, key, journey.deadline, started)
             if told:
                 narrate.sent(emitter, journey)
             reading = read_answer(call, await self.transport.send(flight), self.runtime.now)
         except TransportFailure as failure:
-            reading = read_failure(call, failure, sent=flight.sent)
+            reading = read_failure(call, failure, sent=_is_sent(flight))
         except BaseException as stopped:
-            ended = monotonic()
-            self._leave(held, ended, answered=False, sent=flight.sent)
+            ended, sent = monotonic(), _is_sent(flight)
+            self._leave(held, ended, answered=False, sent=sent)
             cancelled = isinstance(stopped, CancelledError)
             reason = "cancelled" if cancelled else type(stopped).__name__
-            journey.cut_short(reason, sent=flight.sent, sent_at=started, ended=ended)
+            journey.cut_short(reason, sent=sent, sent_at=started, ended=ended)
             if isinstance(stopped, CancelledError):
                 self._given_up(journey, stopped)
             elif isinstance(stopped, Exception) and journey.unknown:  # nobody foresaw it; the doubt stays
@@ -222,7 +223,7 @@ class Pipeline:
             self._close(state, held, journey, reading, ended)
         else:
             answered = reading.status is not None
-            self._leave(held, ended, answered=answered, sent=answered or flight.sent)
+            self._leave(held, ended, answered=answered, sent=answered or _is_sent(flight))
         if told:
             narrate.ended(emitter, journey)
         return reading
@@ -293,3 +294,8 @@ class Pipeline:
         if prepared is not None and self.settings.emitter.enabled and info.replayed:
             narrate.replayed(self.settings.emitter, journey)
         return value
+
+
+def _is_sent(flight: Flight | None) -> bool:
+    """Whether anything may have left; nothing has of a flight that was never made."""
+    return flight is not None and flight.sent
