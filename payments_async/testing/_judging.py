@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from payments_async.sandbox import Rule, Sandbox
 
-from ._ledger import RULES
+from ._ledger import REMEDIES, RULES, Finding
 from ._skipping import SkippingRuntime
 from ._tenant import SandboxTenant
 
@@ -38,13 +37,10 @@ def service_of(sandbox: SandboxTenant | Sandbox) -> Sandbox:
     return sandbox.service if isinstance(sandbox, SandboxTenant) else sandbox
 
 
-def check_allowed(names: Iterable[str]) -> frozenset[str]:
-    """The rules a test may break; `ValueError` naming what is near for one that there is not."""
-    for name in (allowed := frozenset(names)):
-        if name not in RULES:
-            near = difflib.get_close_matches(name, RULES, n=1, cutoff=0.3) or RULES
-            raise ValueError(f"{MARK}: no rule {name!r} (near: {', '.join(near)})")
-    return allowed
+def not_rules(names: Iterable[str]) -> str | None:
+    """What is wrong with the rules that a test says it breaks: those that are none, and all there are."""
+    unknown = ", ".join(sorted({repr(name) for name in names if name not in RULES}))
+    return f"{MARK}: {unknown} is no rule; the rules are {', '.join(RULES)}" if unknown else None
 
 
 def verdict(sandbox: SandboxTenant, allowed: Collection[str], *, passed: bool) -> str | None:
@@ -52,13 +48,22 @@ def verdict(sandbox: SandboxTenant, allowed: Collection[str], *, passed: bool) -
     wrong = [finding for finding in sandbox.findings() if finding.rule not in allowed]
     parts = []
     if wrong:
-        told = "\n".join(f"  {finding.rule}: {finding.text}" for finding in wrong)
-        parts.append(f"the money ledger does not balance:\n{told}")
-        parts.append(f"A test that does so on purpose says @pytest.mark.{MARK}({wrong[0].rule!r}).")
+        parts.append(_unbalanced(wrong))
     if passed and (unused := sandbox.unused_rules):
         told = "\n".join(f"  {_described(rule)}" for rule in unused)
         parts.append(f"what was arranged with sandbox.on(...) did not happen, or not as often:\n{told}")
     return "\n".join(parts) or None
+
+
+def _unbalanced(wrong: Sequence[Finding]) -> str:
+    """The broken rules, first of all by name for pytest's summary; what each request did, and what to do."""
+    broken = [name for name in RULES if any(finding.rule == name for finding in wrong)]
+    lines = [f"{', '.join(broken)}: the money ledger does not balance"]
+    for name in broken:
+        lines += [f"  {name}: {finding.text}" for finding in wrong if finding.rule == name]
+        lines.append(f"    instead: {REMEDIES[name]}")
+    named = ", ".join(map(repr, broken))
+    return "\n".join([*lines, f"A test that does so on purpose says @pytest.mark.{MARK}({named})."])
 
 
 def _described(rule: Rule) -> str:

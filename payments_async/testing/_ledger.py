@@ -166,3 +166,13 @@ RULES: Final = {
     "collected_twice": _collected_twice,
 }
 """Each rule by the name under which a test may allow it."""
+
+REMEDIES: Final = {
+    "paid_again": "give each payout a reference of its own, and call client.resolve(error) after an"
+    " OutcomeUnknown, before anything is sent anew",
+    "key_reused": "use an idempotency key for one request; without one, the client makes its own",
+    "posted_without_key": "send the repeat under the first one's X-Idempotency-Key, as the clients here do",
+    "reference_refused": "a reference that is taken has its payout: client.payouts.find(reference)",
+    "collected_twice": "keep the order's first payment, and read it back before you make another",
+}
+"""What a program does instead, rule by rule."""

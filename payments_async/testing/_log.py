@@ -7,12 +7,18 @@ from urllib.parse import unquote
 
 from payments_async.sandbox import LoggedRequest
 from payments_async.sandbox._journal import Entry, Exchange
+from payments_async.sandbox._json import decode_object
 from payments_async.sandbox._masking import hide, mask
+from payments_async.sandbox._values import Refused
+
+from ._asks import CREATIONS
 
 LINES = 25
 """How many requests are told at most."""
 
 _WIDTH = 100
+_SHORT = 40
+"""Characters of a reference and of an amount that are told."""
 
 
 def request_log(entries: Sequence[Entry], tenants: Collection[str]) -> str:
@@ -30,8 +36,23 @@ def request_log(entries: Sequence[Entry], tenants: Collection[str]) -> str:
 
 def _line(exchange: Exchange, start: float) -> str:
     log = exchange.log
-    parts = [f"{log.at - start:+9.3f} s", f"{log.status or '---'}", f"{log.method} {_short(log.path)}"]
-    return "  ".join([*parts, *_notes(log)])
+    parts = [f"{log.at - start:+9.3f} s", log.request_id, f"{log.status or '---'}"]
+    return "  ".join([*parts, f"{log.method} {_short(log.path)}", *_asked(exchange), *_notes(log)])
+
+
+def _asked(exchange: Exchange) -> Iterator[str]:
+    """What tells one creation from another: its reference and its amount."""
+    if exchange.log.operation not in CREATIONS or exchange.body is None:
+        return
+    try:
+        body = decode_object(exchange.body)
+    except Refused:
+        return
+    reference, amount, currency = (body.get(name) for name in ("reference", "amount", "currency"))
+    if isinstance(reference, str):
+        yield f"reference {str(mask(reference))[:_SHORT]!r}"
+    if amount is not None and not isinstance(amount, list | dict):
+        yield f"{amount} {currency}"[:_SHORT]
 
 
 def _short(path: str) -> str:

@@ -38,7 +38,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show a failing test's own lines and its own requests, and note that it failed."""
     tenant = item.stash.get(_TENANT, None)
-    if tenant is None or call.excinfo is None:
+    if tenant is None or call.excinfo is None or _is_told_without_frames(call.excinfo.value):
         report = yield
     else:
         from ._hiding import own_frames_hidden
@@ -50,6 +50,11 @@ def pytest_runtest_makereport(
         if tenant is not None and (told := tenant.request_log()):
             report.sections.append(("payments sandbox: requests", told))
     return report
+
+
+def _is_told_without_frames(error: BaseException) -> bool:
+    """Whether pytest shows no traceback anyhow: with all frames hidden it would remark upon that."""
+    return isinstance(error, pytest.fail.Exception) and not error.pytrace
 
 
 @pytest.fixture(scope="session")
@@ -73,11 +78,13 @@ def sandbox(request: pytest.FixtureRequest, payments_sandbox: Sandbox) -> Iterat
 
     At the end of the test its money ledger must balance, and its fault rules must have been used up.
     """
-    from ._judging import MARK, check_allowed, verdict
+    from ._judging import MARK, not_rules, verdict
     from ._tenant import SandboxTenant
 
     marks = request.node.iter_markers(MARK)
-    allowed = check_allowed(name for mark in marks for name in mark.args)
+    allowed = frozenset(name for mark in marks for name in mark.args)
+    if (unknown := not_rules(allowed)) is not None:
+        pytest.fail(unknown, pytrace=False)
     tenant = request.node.stash[_TENANT] = SandboxTenant(payments_sandbox)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PAYMENTS_BASE_URL", tenant.base_url)

@@ -12,12 +12,15 @@ import pytest
 import payments_async.client  # noqa: F401 - with those below, so that each project need not import them anew
 import payments_sync.client  # noqa: F401
 from payments_async.testing import _judging, _plugin  # noqa: F401
+from payments_async.testing._ledger import REMEDIES, RULES
 
 HEAD = """
 import asyncio, os
 from decimal import Decimal
 import pytest
-from payments_async import AsyncPayments, Instrument, OutcomeUnknown, WaitTimeout
+from contextlib import nullcontext
+from payments_async import AsyncPayments, Instrument, OutcomeUnknown, PaymentsError, WaitTimeout
+from payments_sync import Payments
 PAYOUT = dict(
     amount="10.10", currency="GHS", method="mobile_money", instrument=Instrument.phone("+233200000001", "GH")
 )
@@ -36,12 +39,13 @@ def _nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester) -> Run:
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a project of one module, in this process."""
 
     def run(tests: str, *options: str, mode: str = "strict", conftest: str = "") -> pytest.RunResult:
         pytester.makeini(f"[pytest]\nasyncio_mode = {mode}\nasyncio_default_fixture_loop_scope = function\n")
         pytester.makeconftest(conftest)
+        monkeypatch.setenv("COLUMNS", "300")  # a summary line is cut to the width of the terminal
         pytester.makepyfile(HEAD + tests)
         return pytester.runpytest_inprocess(*OWN, *ASYNCIO, *options)
 
@@ -171,12 +175,40 @@ def test_a_double_payment_fails_the_test_and_shows_its_requests(run: Run) -> Non
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(
         [
-            "the money ledger does not balance:",
-            "  paid_again: *reference 'b'* pays anew what *reference 'a'*",
+            "paid_again: the money ledger does not balance",
+            "  paid_again: req_*4 *reference 'b'* pays anew what req_*1 *reference 'a'*",
+            "    instead: *reference*resolve*",
             "*payments_allow('paid_again')*",
             "*payments sandbox: requests*",
-            "*201  POST /v1/payouts  fault lost_response  key *",
-            "*201  POST /v1/payouts  fault lost_response  replayed  key *",
+            "* req_*1  201  POST /v1/payouts  reference 'a'  10.10 GHS  fault lost_response  key *",
+            "* req_*2  201  POST /v1/payouts  reference 'a'  10.10 GHS  fault lost_response  replayed  key *",
+            "* req_*4  201  POST /v1/payouts  reference 'b'  10.10 GHS  key *",
+            "ERROR *test_double - Failed: paid_again: *",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*traceback entries are hidden*")
+
+
+def test_every_broken_rule_is_named_with_what_to_do_instead(run: Run) -> None:
+    result = run(
+        """
+def test_careless(sandbox, sync_payments_client):
+    for _ in range(2):
+        sync_payments_client.payouts.create(**PAYOUT)
+    for reference in "ab":  # a client refuses to use a key for two: another process would not know
+        with Payments() as client, pytest.raises(PaymentsError) if reference == "b" else nullcontext():
+            client.payouts.create(
+                **{**PAYOUT, "amount": 3}, reference=reference, idempotency_key="one-for-both"
+            )
+"""
+    )
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "paid_again, key_reused: the money ledger does not balance",
+            "    instead: give each payout a reference*",
+            "    instead: use an idempotency key for one request*",
+            "*payments_allow('paid_again', 'key_reused')*",
         ]
     )
 
@@ -189,7 +221,15 @@ def test_a_test_may_break_a_rule_that_it_names(run: Run) -> None:
 def test_a_rule_that_there_is_not_is_refused(run: Run) -> None:
     result = run(DOUBLE.format(mark="@pytest.mark.payments_allow('paid_agin')"))
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*no rule 'paid_agin' (near: paid_again)*"])
+    (told,) = [line for line in result.outlines if line.startswith("payments_allow")]
+    assert told == f"payments_allow: 'paid_agin' is no rule; the rules are {', '.join(RULES)}"
+    assert len(RULES) == 5
+    result.stdout.no_fnmatch_line("*Error*")
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_every_rule_has_its_remedy() -> None:
+    assert list(REMEDIES) == list(RULES)
 
 
 def test_a_failing_test_shows_its_own_requests_and_no_account_data(run: Run) -> None:
@@ -221,7 +261,7 @@ def test_nothing_asked(sandbox):
     assert "(7 earlier requests)" in told
     assert "401  GET /v1/payouts  unknown API key" in told
     assert "233200000001" not in told
-    assert max(len(line) for line in told.splitlines() if " s  200" in line) < 140
+    assert max(len(line) for line in told.splitlines() if "  200  GET" in line) < 150
 
 
 TOLD = """

@@ -1,0 +1,42 @@
+"""The lines of a failing test's requests: ids, references and amounts, and no account data."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from payments_async.sandbox import Sandbox, VirtualClock
+from payments_async.testing import SandboxTenant
+
+PAYOUT = {
+    "amount": 10.25,
+    "currency": "GHS",
+    "method": "mobile_money",
+    "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
+}
+
+
+def told(body: Any) -> str:
+    """The line of one request for a payout."""
+    tenant = SandboxTenant(Sandbox(clock=VirtualClock.frozen()))
+    headers = {"Authorization": f"Bearer {tenant.api_key}", "Content-Type": "application/json"}
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    tenant.service.handle("POST", "/v1/payouts", headers, raw)
+    return tenant.request_log().partition(" s  ")[2]
+
+
+def test_a_creation_is_told_with_its_id_reference_and_amount() -> None:
+    line = told({**PAYOUT, "reference": "salary-17"})
+    assert line == "req_00000001  201  POST /v1/payouts  reference 'salary-17'  10.25 GHS"
+
+
+def test_a_reference_that_holds_account_data_is_masked_and_a_long_one_cut() -> None:
+    assert "233200000001" not in told({**PAYOUT, "reference": "pay +233200000001"})
+    assert "'" + 40 * "x" + "'" in told({**PAYOUT, "reference": 90 * "x"})
+
+
+@pytest.mark.parametrize("body", [b"no json", b"[]", {"amount": [1], "reference": 5}, {"amount": None}])
+def test_what_cannot_be_told_is_left_out(body: Any) -> None:
+    assert told(body).endswith("  POST /v1/payouts")
