@@ -6,6 +6,7 @@ from threading import RLock
 
 from ._core import Core
 from ._rule import Rule, check_operation
+from ._rule_fields import check_match
 from ._tenants import fingerprint_of
 
 
@@ -27,9 +28,10 @@ class RuleControls:
 
         `match` compares path, query and body values by name, `metadata__order="7"` for nested ones; `api_key`
         narrows the rule to one tenant. Earlier rules come first. `ValueError`, naming what is near, for an
-        unknown operation.
+        unknown operation, and for a name that its requests cannot have.
         """
         check_operation(operation)
+        check_match(operation, match)
         with self._lock:
             self._rules_made += 1
             name = f"rule_{self._rules_made}"

@@ -226,6 +226,7 @@ def test_an_unknown_word_is_answered_with_the_near_ones(
         ({"operation": "*", "words": "reset", "match": []}, None),
         ({"operation": "*", "words": "reset", "match": [1]}, "match"),
         ({"operation": "*", "words": "reset", "match": {"api_key": "x"}}, "match"),
+        ({"operation": "*", "words": "reset", "match": {"refrence": "x"}}, "match.refrence"),
         ({"operation": "*", "words": "reset", "as": "else"}, "as"),
     ],
 )

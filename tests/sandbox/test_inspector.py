@@ -360,7 +360,7 @@ def test_no_page_grows_without_bound(sandbox: Sandbox, api: Api) -> None:
         api.payout(reference=f"r-{number}", webhook_url="http://127.0.0.1:9/hook", description="d" * 500)
         session = api.checkout().data["checkout"]["id"]
         sandbox.pay(session, outcome="action:collect_otp", phone="+22990000077")
-        sandbox.on("payouts.list", reference=f"r-{number}").respond("reset")
+        sandbox.on("payouts.list", status=f"r-{number}").respond("reset")
         api.sync(sandbox.books.payouts()[-1].id)
         api.payout(description=str(number))
         api.payout(description=str(number))  # a finding each

@@ -19,8 +19,10 @@ from payments_async.sandbox import (
     Sandbox,
     Slow,
     UnknownWord,
+    _schemas,
 )
 from payments_async.sandbox._magic import MAGIC
+from payments_async.sandbox._rule_fields import fields_of
 from payments_async.sandbox._scenarios import WORDS, Fault, Outcome, Scenario, Timing, duration, parse
 from tests.sandbox.api import BANK, INTENT, PHONE, Api
 
@@ -286,13 +288,46 @@ def test_a_fault_and_an_outcome_may_come_from_different_places(api: Api) -> None
         ({"metadata__order": 7}, True),
         ({"metadata__order__deep": 7}, False),
         ({"instrument__country": "BJ", "currency": "XOF"}, True),
-        ({"nothing": None}, False),
+        ({"description": None}, False),
     ],
 )
 def test_a_rule_matches_values_of_the_body(api: Api, match: dict[str, Any], hit: bool) -> None:
     api.sandbox.on("payouts.create", **match).respond("http:500")
     got = api.payout(reference="r-1", amount=10.5, metadata={"order": 7})
     assert (got.status == 500) is hit
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "near"),
+    [
+        ("payouts.create", "refrence", "near: reference"),
+        ("payouts.create", "instrument__phon_number", "near: instrument.phone_number"),
+        ("payouts.list", "reference", "there are: status, customer_id, cursor"),
+        ("payouts.sync", "id", "there are: payout_id"),
+        ("*.create", "payout_id", "there are:"),
+        ("payouts.list", "metadata__order", "there are:"),
+        ("payouts.create", "metadata__", "near: metadata"),
+    ],
+)
+def test_a_name_that_no_request_has_is_refused_with_the_near_ones(
+    api: Api, operation: str, name: str, near: str
+) -> None:
+    with pytest.raises(ValueError, match=f"no field '{name}' to match") as caught:
+        api.sandbox.on(operation, **{name: "x"})
+    assert near in str(caught.value)
+    assert api.sandbox.rules == []
+
+
+def test_every_member_of_a_body_can_be_matched(api: Api) -> None:
+    for name in fields_of("*"):
+        api.sandbox.on("*", **{name: "x"})
+    for name in {
+        *_schemas.CHECKOUT,
+        *_schemas.INTENT,
+        *_schemas.PAYOUT,
+        "gateway_options__sandbox_mobile__ussd_menu",
+    }:
+        api.sandbox.on("*.create", **{name: "x"})
 
 
 def test_a_rule_matches_path_and_query_values_and_globs(api: Api) -> None:

@@ -7,7 +7,7 @@ fractions as `Decimal`.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from pprint import pformat
 from urllib.parse import parse_qsl
@@ -18,7 +18,7 @@ from .._journal import Exchange
 from .._json import JsonObject, decode, encode
 from .._masking import HIDDEN, mask
 from .._operations import PREFIX, find_operation
-from .._schemas import CHECKOUT, INTENT, PAYOUT
+from .._rule_fields import BODIES, QUERIES
 from .._values import Refused
 
 _QUERY = {
@@ -27,20 +27,6 @@ _QUERY = {
     "created_at[lte]": "created_on_or_before",
 }
 _SENT_ALONG = ("x-idempotency-key", "x-sandbox-scenario", "content-type")
-_CREATIONS: Mapping[str, Collection[str]] = {
-    "checkouts.create": CHECKOUT,
-    "payment_intents.create": INTENT,
-    "payouts.create": PAYOUT,
-}
-"""The members that each creation has arguments for."""
-
-_FILTERS = ("status", "customer_id", "cursor", *_QUERY)
-_LISTS: Mapping[str, Collection[str]] = {
-    "payment_intents.list": (*_FILTERS, "channel"),
-    "payouts.list": (*_FILTERS, "method", "currency"),
-}
-"""The query names that each list has arguments for."""
-
 _UNREADABLE = frozenset({400, 422})
 """What the service could not take, the SDK's own calls refuse before anything is sent."""
 
@@ -129,12 +115,12 @@ def _call(exchange: Exchange) -> str:
     if found is None:
         return _generic(exchange, path, filters)
     operation, values = found
-    named, known = (_body(exchange) or {}, _CREATIONS) if operation.creates else (filters, _LISTS)
+    named, known = (_body(exchange) or {}, BODIES) if operation.creates else (filters, QUERIES)
     if log.status in _UNREADABLE or not set(named) <= set(known.get(operation.name, named)):
         return _generic(exchange, path, filters)
-    if operation.name in _CREATIONS:
+    if operation.name in BODIES:
         return _written(f"client.{operation.name}", _creation(exchange))
-    if operation.name in _LISTS:
+    if operation.name in QUERIES:
         renamed: JsonObject = {_QUERY.get(name, name): value for name, value in filters.items()}
         return _written(f"client.{operation.name}", renamed | _page_size(renamed))
     return f"client.{operation.name}({', '.join(repr(value) for value in values.values())})"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._scenarios import parse
+from .._rule import check_operation
+from .._rule_fields import check_match
+from .._scenarios import UnknownWord, parse
 from ._call import ControlCall, Made, invalid
+from ._guard import Refusal
 from ._views import rule_view
 
 if TYPE_CHECKING:
@@ -25,7 +28,11 @@ def add(sandbox: Sandbox, call: ControlCall) -> object:
     operation = call.text("operation")
     words = _sorted(call.text("words"), call.text_or_none("as"))
     times, after = call.count_or_none("times", None), call.count_or_none("after", 0) or 0
-    rule = sandbox.on(operation, api_key=call.text_or_none("api_key"), **_match(call))
+    match = _match(call)
+    check_operation(operation)
+    for name in match:
+        _check_name(operation, name)
+    rule = sandbox.on(operation, api_key=call.text_or_none("api_key"), **match)
     try:
         if "fault" in words:  # once, unless it is said how often
             rule.respond(words["fault"], times=times if "times" in call.body else 1, after=after)
@@ -44,6 +51,14 @@ def _match(call: ControlCall) -> dict[str, object]:
     if any(name in ("operation", "api_key", "self") for name in match):
         raise invalid("match", "names of path, query and body values only")
     return match
+
+
+def _check_name(operation: str, name: str) -> None:
+    """`Refusal` 422 for a name that requests of the operation cannot have."""
+    try:
+        check_match(operation, [name])
+    except UnknownWord as unknown:
+        raise Refusal(422, str(unknown), {"field": f"match.{name}"}) from unknown
 
 
 def _sorted(text: str, sense: str | None) -> dict[str, str]:
