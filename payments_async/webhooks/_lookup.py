@@ -1,10 +1,11 @@
-"""Finding the records that deliveries ask about: one walk of a list for everybody who waits for one.
+"""Finding the records that deliveries ask about: the pages of a list, for everybody who waits for one.
 
 Normal reads come first (Limits, Polling guidance). The interface shows no single read of a payout or
-payment, so the list is walked around the day on which the URL was made, at most so many pages at a time: the
-next look at the same URL begins where the record was, or goes on where this one was cut off. A payout that
-lies further back than a few pages is read by `payouts.sync`, a live operation. What is given is the URL's own
-record or none.
+payment, so the list is walked around the day on which the URL was made, one page for all who wait for it. So
+many pages are read at most, the newest and the others by turns, and then rests for them: no look holds up the
+others, and no crowd of looks those who come later. A look that was cut off is gone on with in the next one
+(`_places`). A payout that lies further back than a few pages is read by `payouts.sync`, a live operation.
+What is given is the URL's own record or none.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence, Set
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,7 @@ import attrs
 
 from ..errors import NotFoundError, UnprocessableError
 from ..models import Page, Payout
-from ._places import Places
+from ._places import Place, Places, Way
 from ._token import Claims
 from ._values import Trusted
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 DEADLINE: Final = 15.0
 """Seconds for one reading, its retries and its place in the line included."""
 PER_PAGE: Final = 0.6
-"""Seconds between walks for each page read: 1 % of the read limit, however many deliveries come."""
+"""Seconds of rest for each page read: 1 % of the read limit, however many deliveries come."""
 _EARLIER: Final = timedelta(days=1)
 """Clocks may differ."""
 _LATER: Final = timedelta(days=2)
@@ -76,6 +77,24 @@ class Want:
         return f"token {self.token}", f"reference {self.claims.reference}"
 
 
+@attrs.define(eq=False)
+class Look:
+    """One want's look, under way."""
+
+    want: Want
+    way: Way
+
+    @property
+    def day(self) -> int:
+        """On which the URL was made."""
+        return self.want.claims.minted_at // 86_400
+
+    @property
+    def page(self) -> tuple[int, str | None]:
+        """What it is to read next: of which day's list, and from where on."""
+        return self.day, self.way.cursor
+
+
 class Lookup:
     """The looks at one list, on one event loop."""
 
@@ -85,6 +104,9 @@ class Lookup:
         self._payouts = payouts
         self._max_pages = max_pages
         self._wanted: list[Want] = []
+        self._looks: list[Look] = []
+        """Under way; the one that waits longest comes first."""
+        self._was_front = False
         self._task: asyncio.Task[None] | None = None
         self._due = float("-inf")
         self._size: int | None = 100
@@ -101,62 +123,83 @@ class Lookup:
         return reading
 
     async def _run(self) -> None:
-        """Walk as long as anybody waits. Whoever comes during a walk is served by the next one."""
+        """Read as long as anybody waits. Whoever comes while pages are read is served with the next ones."""
         try:
-            while self._wanted:
+            while self._wanted or self._looks:
                 if (delay := self._due - self._runtime.monotonic()) > 0:
                     await self._runtime.sleep(delay)
-                wants, self._wanted = self._wanted, []
-                await self._serve(wants)
+                self._looks += [
+                    Look(want, Way(self._places.of(want.token), self._max_pages)) for want in self._wanted
+                ]
+                self._wanted = []
+                await self._serve()
         finally:
             self._task = None
 
-    async def _serve(self, wants: list[Want]) -> None:
-        walks = defaultdict(list)
-        for want in wants:
-            walks[want.claims.minted_at // 86_400, self._places.of(want.token)].append(want)
-        for (day, start), same in walks.items():
-            try:
-                pages = await self._walk(day, start, same)
-            except Exception as error:  # whatever it is, it is theirs who wait; the next walk is for others
-                pages = 1
-                for want in same:
-                    if not want.future.done():
-                        want.future.set_exception(error)
-            self._due = max(self._due, self._runtime.monotonic()) + PER_PAGE * pages
-
-    async def _walk(self, day: int, start: str | None, wants: Collection[Want]) -> int:
-        """Read pages from `start` on until everybody's record was seen; gives their number."""
-        index: defaultdict[str, list[Want]] = defaultdict(list)
-        for want in wants:
-            for key in want.keys:
-                index[key].append(want)
-        cursor, pages = start, 0
-        while pages < self._max_pages:
-            page = await self._page(day, cursor, start)
+    async def _serve(self) -> None:
+        """Read so many pages at most, and rest for them; the looks that are not over go on afterwards."""
+        pages = 0
+        while self._looks and pages < self._max_pages:
             pages += 1
-            for record in page or ():
-                for want in index.get(key_of(record), ()):
-                    if not want.future.done():
-                        self._places.note(want.token, cursor)
-                        want.future.set_result(Reading(record, pages))
-            cursor = page.next_cursor if page is not None else None
-            if all(want.future.done() for want in wants) or (cursor is None and page is not None):
-                break
-        self._miss([want for want in wants if not want.future.done()], day, pages, cursor)
-        return pages
+            same = self._next()
+            try:
+                await self._turn(same)
+            except Exception as error:  # whatever it is, it is theirs who wait for this page; others go on
+                for look in same:
+                    if not look.want.future.done():
+                        look.want.future.set_exception(error)
+            self._queue_up({*same})
+        self._due = self._runtime.monotonic() + PER_PAGE * pages
 
-    def _miss(self, wants: Collection[Want], day: int, pages: int, cursor: str | None) -> None:
-        """Tell those who wait for a record that was not there; `cursor` is where the list goes on."""
-        for want in wants:
-            self._places.note(want.token, cursor)
-            if not self._payouts or want.record_id is None:
-                since, until = _window(day)
-                log.warning(_CUT_OFF if cursor else _NOT_THERE, pages, since, until)
-            want.future.set_result(Reading(None, pages))
+    def _next(self) -> list[Look]:
+        """Those who wait for the page to be read now: of the newest and of the others by turns."""
+        newest = [look for look in self._looks if look.way.is_front]
+        others = [look for look in self._looks if not look.way.is_front]
+        self._was_front = bool(newest) and not (others and self._was_front)
+        first = (newest if self._was_front else others)[0]
+        return [look for look in self._looks if look.page == first.page]
 
-    async def _page(self, day: int, cursor: str | None, start: str | None) -> Page[Any] | None:
-        """One page; None when the service does not take the cursor of an earlier walk, `start`, any more."""
+    async def _turn(self, same: Sequence[Look]) -> None:
+        """Read one page for those who wait for it; it may have the record of others, too."""
+        day, cursor = same[0].page
+        index: defaultdict[str, list[Look]] = defaultdict(list)
+        for look in self._looks:
+            if look.day == day:
+                for key in look.want.keys:
+                    index[key].append(look)
+        page = await self._page(day, cursor, may_be_forgotten=any(look.way.is_from_before for look in same))
+        for record in page or ():
+            for look in index.get(key_of(record), ()):
+                if not look.want.future.done():
+                    self._places.note(look.want.token, Place(found=cursor))
+                    look.want.future.set_result(Reading(record, look.way.pages + 1))
+        for look in same:
+            if look.want.future.done():
+                continue
+            if page is None:
+                look.way.forgotten()
+            else:
+                look.way.passed([record.id for record in page], page.next_cursor)
+            if look.way.is_over:
+                self._miss(look)
+
+    def _queue_up(self, served: Set[Look]) -> None:
+        """Who has just been served waits behind the others."""
+        waiting = [look for look in self._looks if not look.want.future.done()]
+        self._looks = [look for look in waiting if look not in served]
+        self._looks += [look for look in waiting if look in served]
+
+    def _miss(self, look: Look) -> None:
+        """Tell somebody whose record was not there."""
+        want, way = look.want, look.way
+        self._places.note(want.token, way.place)
+        if not self._payouts or want.record_id is None:
+            since, until = _window(look.day)
+            log.warning(_CUT_OFF if way.is_cut_off else _NOT_THERE, way.pages, since, until)
+        want.future.set_result(Reading(None, way.pages))
+
+    async def _page(self, day: int, cursor: str | None, *, may_be_forgotten: bool) -> Page[Any] | None:
+        """One page; None when the service does not take an earlier look's cursor any more."""
         since, until = _window(day)
         resource = self._client.payouts if self._payouts else self._client.payment_intents
         try:
@@ -168,12 +211,12 @@ class Lookup:
                 deadline=DEADLINE,
             )
         except UnprocessableError:
-            if cursor is not None and cursor == start:
+            if may_be_forgotten:
                 return None
             if self._size is None:
                 raise
         self._size = None  # pages may be smaller than we would have them (gap D): as the service pleases
-        return await self._page(day, cursor, start)
+        return await self._page(day, cursor, may_be_forgotten=may_be_forgotten)
 
     async def _synced(self, want: Want, record_id: str, requests: int) -> Reading:
         try:

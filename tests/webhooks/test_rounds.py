@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from payments_async.webhooks import WebhookResponse
-from payments_async.webhooks._places import Places
 from tests.support.hooks import EMPTY, Hook, listed, until
 from tests.support.motion import play, refusal
 from tests.support.receivers import Handler, make_receiver
@@ -257,30 +256,41 @@ async def test_an_error_further_back_spares_what_was_found(connect: Connect) -> 
 async def test_a_look_begins_anew_when_the_service_has_forgotten_where_the_last_one_ended(
     connect: Connect,
 ) -> None:
-    pages = [answer(200, {"data": [], "pagination": {"next_cursor": f"c{number}"}}) for number in (1, 2)]
+    first, second = (answer(200, {"data": [], "pagination": {"next_cursor": f"c{each}"}}) for each in (1, 2))
     forgotten = answer(422, {"message": "invalid", "errors": {"cursor": ["unknown"]}})
-    hook = Hook(connect, Handler(), *pages, forgotten, listed(), listed("completed"), max_pages=2)
-    for status in (503, 200, 200):
+    script = [first, second, first, forgotten, first, listed(), forgotten, listed("completed")]
+    hook = Hook(connect, Handler(), *script, max_pages=2)
+    for status in (503, 503, 200, 200):
         assert (await hook.arrive(b"")).status == status
-        hook.played.runtime.advance(11.0)
-    cursors = [flight.url.partition("&cursor=")[2] for flight in hook.played.transport.flights]
-    assert cursors == ["", "c1", "c2", "", ""]
+        hook.played.runtime.advance(16.0)
+    assert cursors_of(hook) == ["", "c1", "", "c2", "", "c1", "c1", ""]
 
 
 async def test_a_list_that_ends_is_looked_through_from_the_newest_again(connect: Connect) -> None:
-    pages = [answer(200, {"data": [], "pagination": {"next_cursor": "c1"}}), EMPTY]
-    hook = Hook(connect, Handler(), *pages, listed(), max_pages=1)
-    statuses = [(await hook.arrive(b"")).status for _ in range(3)]
-    cursors = [flight.url.partition("&cursor=")[2] for flight in hook.played.transport.flights]
-    assert (statuses, cursors) == ([503, 503, 200], ["", "c1", ""])
+    page = answer(200, {"data": [], "pagination": {"next_cursor": "c1"}})
+    hook = Hook(connect, Handler(), page, page, EMPTY, listed(), max_pages=1)
+    statuses = [(await hook.arrive(b"")).status for _ in range(2)]
+    hook.played.runtime.advance(11.0)
+    statuses.append((await hook.arrive(b"")).status)
+    assert (statuses, cursors_of(hook)) == ([503, 503, 200], ["", "", "c1", ""])
 
 
-def test_the_places_that_are_known_are_bounded() -> None:
-    places = Places(2)
-    for number in range(3):
-        places.note(f"t{number}", f"c{number}")
-    places.note("t1", None)
-    assert [places.of(f"t{number}") for number in range(3)] == [None, None, "c2"]
+async def test_a_record_that_is_listed_after_the_first_look_is_found_by_the_next(connect: Connect) -> None:
+    """Though that one goes on further back, too."""
+    pages = [
+        answer(200, {"data": [{"id": f"po_{number}"}], "pagination": {"next_cursor": f"c{number}"}})
+        for number in (11, 12)
+    ]
+    hook = Hook(connect, Handler(), *pages, listed(), max_pages=2)
+    assert (await hook.arrive(b"")).status == 503
+    hook.played.runtime.advance(11.0)
+    assert (await hook.arrive(b"")).status == 200
+    assert cursors_of(hook) == ["", "c11", ""]
+
+
+def cursors_of(hook: Hook) -> list[str]:
+    """From where on pages were asked for."""
+    return [flight.url.partition("&cursor=")[2] for flight in hook.played.transport.flights]
 
 
 async def test_a_service_with_smaller_pages_is_read_in_its_own(connect: Connect) -> None:
