@@ -7,7 +7,7 @@ import heapq
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator
-from itertools import islice, pairwise
+from itertools import groupby, islice, pairwise
 from typing import IO, Final, Self
 
 RUN: Final = 1 << 15
@@ -46,7 +46,8 @@ class Repeats:
         """The numbers that came more than once, `most` of them at most."""
         pages = (self._pages(*place) for place in self._written)
         merged = heapq.merge(sorted(self._now), *self._kept, *pages)
-        return set(islice((each for each, after in pairwise(merged) if each == after), most))
+        again = (each for each, after in pairwise(merged) if each == after)
+        return {each for each, _ in islice(groupby(again), most)}
 
     def _put_away(self, run: array[int]) -> None:
         try:

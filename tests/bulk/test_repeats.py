@@ -34,6 +34,13 @@ def test_no_more_are_told_than_asked_for() -> None:
         assert len(repeats.found(10)) == 10
 
 
+def test_a_number_that_came_very_often_hides_no_other() -> None:
+    with Repeats(4) as repeats:
+        repeats.extend([5] * 200)
+        repeats.extend([7, 7, 9])
+        assert repeats.found(2) == {5, 7}
+
+
 def peak_of(numbers: int) -> int:
     """Bytes at most while so many different numbers are looked through."""
     some = random.Random(numbers)
