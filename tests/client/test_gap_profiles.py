@@ -57,7 +57,9 @@ async def test_a_lost_answer_is_fetched_again_and_pays_once(world: Watched) -> N
 async def test_a_late_answer_is_never_paid_for_twice(world: Watched, profile: str) -> None:
     """The retry arrives while the first request is still being answered: its answer, or a vague 409."""
     world.sandbox.on("payouts.create").respond("slow:3600")
-    client = world.client(timeout=0.2, max_retries=1)
+    client = world.client(
+        timeout=0.2, max_retries=1 if profile == "strict" else 6
+    )  # a busy machine is no answer
     if profile == "strict":
         with pytest.raises(OutcomeUnknown):
             await client.payouts.create(**FIELDS, reference="r-1")
