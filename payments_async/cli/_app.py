@@ -51,7 +51,8 @@ def run(argv: Sequence[str]) -> int:
         code: int | None = make_app()(list(argv), exit_on_error=False)
         sys.stdout.flush()  # what cannot be written fails here, where it is told
     except CycloptsError:  # cyclopts has told what is wrong
-        return Exit.USAGE
+        hint = argument_hint(argv)
+        return _told(hint, Exit.USAGE) if hint else Exit.USAGE
     except Ended as end:
         return _told(end.text, end.code)
     except PaymentsError as error:
@@ -69,6 +70,13 @@ def run(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _told("stopped", Exit.INTERRUPTED)
     return Exit.DONE if code is None else code  # --help and --version give None
+
+
+def argument_hint(argv: Sequence[str]) -> str:
+    """What else to say of a command line that cannot be read: `exec` took its command as its own."""
+    if list(argv[:2]) != ["sandbox", "exec"] or "--" in argv or len(argv) == 2:
+        return ""
+    return "put -- before the command: payments sandbox exec -- python first.py"
 
 
 def _told(text: str, code: Exit) -> Exit:

@@ -36,6 +36,9 @@ _REST: Final = 4
 _MARK: Final = 0x70617973
 """SQLite's application_id of such a file."""
 
+LOCKS: Final = Path("/proc/locks")
+"""Linux: who holds which lock on which file."""
+
 log = logging.getLogger("payments.sandbox")
 
 
@@ -49,12 +52,12 @@ class StateFile:
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             self._file = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.Error) as failure:
-            raise StateError(f"{self.path} cannot be opened: {_reason(failure)}") from failure
+            raise StateError(f"{self.path} cannot be opened: {_reason(failure, self.path)}") from failure
         try:
             self._prepare()
         except sqlite3.Error as failure:
             self._file.close()
-            raise StateError(f"{self.path}: {_reason(failure)}") from failure
+            raise StateError(f"{self.path}: {_reason(failure, self.path)}") from failure
         except StateError:
             self._file.close()
             raise
@@ -65,7 +68,7 @@ class StateFile:
         (mark,) = self._file.execute("PRAGMA application_id").fetchone()
         (tables,) = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if tables and mark != _MARK:
-            raise StateError(f"{self.path} is another program's database")
+            raise StateError(f"{self.path} is another program's database: name another file")
         self._file.execute(f"PRAGMA application_id = {_MARK}")
         self._file.execute("CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY, shape TEXT, body BLOB)")
         self._file.execute("COMMIT")
@@ -103,7 +106,7 @@ class StateFile:
                 self._file.execute("ROLLBACK")
                 raise
         except sqlite3.Error as failure:
-            raise StateError(f"{self.path} cannot be written: {_reason(failure)}") from failure
+            raise StateError(f"{self.path} cannot be written: {_reason(failure, self.path)}") from failure
 
     def close(self) -> None:
         """Leave it to whoever comes next."""
@@ -221,10 +224,24 @@ class _Timed:
             self._rest(took)
 
 
-def _reason(failure: OSError | sqlite3.Error) -> str:
+def _reason(failure: OSError | sqlite3.Error, path: Path) -> str:
     told = str(failure)
     with suppress(AttributeError):
         told = getattr(failure, "strerror") or told  # noqa: B009 - SQLite's errors have none
     if "locked" in told:
-        return "another sandbox has it"
-    return "it is no state of a sandbox" if "not a database" in told else told
+        return f"another sandbox has it{_holder(path)}: stop that one, or name another file"
+    if "not a database" in told:
+        return "it is no state of a sandbox: name another file, or delete this one if nothing needs it"
+    return told
+
+
+def _holder(path: Path) -> str:
+    """Which process has locked a file, where the system tells."""
+    try:
+        locks = LOCKS.read_text(encoding="ascii").splitlines()
+        file = os.stat(path)
+    except OSError:
+        return ""
+    place = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+    found = (fields[4] for line in locks if place in (fields := line.split()) and fields[4].isdigit())
+    return next((f" (process {process})" for process in found), "")

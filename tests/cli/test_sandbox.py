@@ -111,7 +111,9 @@ def test_a_port_that_was_asked_for_is_used_or_refused(
     assert main(["sandbox", "--json", "--port", str(port)]) == Exit.DONE
     with taken() as port:
         assert main(["sandbox", "--port", str(port)]) == Exit.USAGE
-    assert capsys.readouterr().err.endswith(f"port {port} cannot be had: Address already in use\n")
+    assert capsys.readouterr().err.endswith(
+        f"port {port} cannot be had: Address already in use; choose another with --port\n"
+    )
 
 
 def test_the_profile_reaches_the_service(meanwhile: Meanwhile) -> None:
@@ -199,7 +201,8 @@ def test_exec_of_nothing_that_can_run_ends_as_in_a_shell(
     file.write_text("no program")
     assert main(["sandbox", "exec", "--", "no-such-command"]) == executing.NOT_FOUND == 127
     assert main(["sandbox", "exec", "--", str(file)]) == executing.NOT_RUNNABLE == 126
-    first, second = capsys.readouterr().err.splitlines()
+    told = capsys.readouterr().err.splitlines()
+    first, second = (line for line in told if not line.startswith("payments sandbox: "))
     assert first == "payments: cannot run no-such-command: No such file or directory"
     assert second == f"payments: cannot run {file}: Permission denied"
 
@@ -239,8 +242,28 @@ def test_exec_outlives_a_signal_until_its_command_has_ended(number: signal.Signa
             os.killpg(process.pid, number)  # as a terminal does
         else:
             process.send_signal(number)
-        assert process.communicate() == ("", "")
+        told, errors = process.communicate()
+    assert told == ""
+    assert errors.count("\n") == 1, "where the service is, and nothing else"
     assert process.returncode == code
+
+
+def test_exec_tells_where_the_service_and_its_inspector_are(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["sandbox", "exec", "--", sys.executable, "-c", "print('its own')"]) == Exit.DONE
+    told = capfd.readouterr()
+    assert told.out == "its own\n"
+    address = r"http://127\.0\.0\.1:\d+"
+    assert re.fullmatch(rf"payments sandbox: {address}/v1, inspector {address}/_sandbox/\n", told.err)
+
+
+def test_exec_of_a_command_with_options_says_where_the_two_dashes_belong(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["sandbox", "exec", "python", "-V"]) == Exit.USAGE
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "payments: put -- before the command: payments sandbox exec -- python first.py"
+    assert main(["sandbox", "exec", "--bogus", "--", "python", "-V"]) == Exit.USAGE
+    assert "before the command" not in capsys.readouterr().err
 
 
 def test_signal_handlers_are_put_back() -> None:

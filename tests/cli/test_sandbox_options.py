@@ -83,7 +83,10 @@ def test_a_state_that_another_sandbox_has_is_refused_in_one_line(
     file = tmp_path / "state.db"
     holder = Sandbox(state=file)
     assert main(["sandbox", "--state", str(file)]) == Exit.USAGE
-    assert capsys.readouterr().err == f"payments: ConfigurationError: {file}: another sandbox has it\n"
+    told = capsys.readouterr().err
+    assert told.startswith(f"payments: ConfigurationError: --state: {file}: another sandbox has it")
+    assert told.endswith(": stop that one, or name another file\n")
+    assert told.count("\n") == 1
     holder.stop()
 
 
@@ -121,7 +124,15 @@ def test_a_fault_in_the_scenario_meets_every_request(serve: Serve) -> None:
 
 def test_an_unknown_word_is_refused_with_what_is_near(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sandbox", "--scenario", "lost_respons"]) == Exit.USAGE
-    assert "near: lost_response" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert told.startswith("payments: ConfigurationError: --scenario: ")
+    assert "near: lost_response" in told
+
+
+def test_a_duration_that_is_none_is_refused_with_its_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sandbox", "--scenario", "slow:2x"]) == Exit.USAGE
+    told = "payments: ConfigurationError: --scenario: '2x' is not a duration (5, 5s, 500ms, 2m, 1h)\n"
+    assert capsys.readouterr().err == told
 
 
 def test_speed_makes_sandbox_time_pass(serve: Serve) -> None:

@@ -207,7 +207,9 @@ def test_a_port_that_was_asked_for_is_used_or_refused(
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
         assert main(["webhooks", "listen", "--port", str(taken)]) == Exit.USAGE
-        assert capsys.readouterr().err.endswith(f"port {taken} cannot be had: Address already in use\n")
+        assert capsys.readouterr().err.endswith(
+            f"port {taken} cannot be had: Address already in use; choose another with --port\n"
+        )
     meanwhile(lambda url: None if f":{taken}/" in url else pytest.fail(url))
     assert main(["webhooks", "listen", "--port", str(taken)]) == Exit.DONE
 

@@ -195,6 +195,40 @@ def test_only_one_sandbox_has_a_state(file: Path) -> None:
     opened(file).stop()
 
 
+def lock_of(file: Path, process: int) -> str:
+    """How Linux tells of a lock."""
+    about = file.stat()
+    place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
+    return f"1: POSIX  ADVISORY  WRITE {process} {place} 1073741824 1073742335\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices have numbers on POSIX")
+@pytest.mark.parametrize(
+    ("locks", "told"),
+    [
+        (lambda file: lock_of(file, 4_711), r"another sandbox has it \(process 4711\): stop that one"),
+        (lambda file: "1: FLOCK  ADVISORY  WRITE 1 00:01:1 0 EOF\n\n", "another sandbox has it: stop"),
+        (lambda file: lock_of(file, -1), "another sandbox has it: stop that one, or name another"),
+        (lambda file: None, "another sandbox has it: stop that one"),
+    ],
+    ids=("theirs", "another file's", "of a process elsewhere", "a system that tells nothing"),
+)
+def test_whoever_has_a_state_is_named_where_the_system_tells(
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    locks: Callable[[Path], str | None],
+    told: str,
+) -> None:
+    monkeypatch.setattr(_state, "LOCKS", tmp_path / "locks")
+    first = opened(file)
+    if (text := locks(file)) is not None:
+        (tmp_path / "locks").write_text(text)
+    with pytest.raises(StateError, match=told):
+        opened(file)
+    first.stop()
+
+
 def test_a_sandbox_that_left_its_state_serves_no_more(file: Path) -> None:
     with opened(file) as sandbox:
         pass

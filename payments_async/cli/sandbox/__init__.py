@@ -84,7 +84,8 @@ def execute(
 ) -> int:
     """Run a command with a simulated service of its own: `payments sandbox exec -- python first.py`.
 
-    The command finds it by PAYMENTS_BASE_URL and PAYMENTS_API_KEY; the service ends with it. The exit code
+    The command finds it by PAYMENTS_BASE_URL and PAYMENTS_API_KEY; the service ends with it. Where it is, and
+    its inspector, is told on stderr. Put `--` before the command, whose options are its own. The exit code
     is the command's own, 127 when there is no such command, 126 when it cannot be run.
 
     Parameters

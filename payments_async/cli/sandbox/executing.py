@@ -7,11 +7,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
-from .opening import Wishes, environment, open_sandbox
+from .opening import Wishes, environment, inspector_of, open_sandbox
 
 NOT_RUNNABLE: Final = 126
 NOT_FOUND: Final = 127
@@ -24,6 +24,9 @@ def execute(command: Sequence[str], wishes: Wishes) -> int:
     Raises ConfigurationError for wishes that cannot be fulfilled.
     """
     with open_sandbox(wishes) as sandbox:
+        with suppress(BrokenPipeError):  # nobody reads it; the command runs all the same
+            told = f"payments sandbox: {sandbox.base_url}, inspector {inspector_of(sandbox)}"
+            print(told, file=sys.stderr, flush=True)
         return _run(command, {**os.environ, **environment(sandbox)})
 
 

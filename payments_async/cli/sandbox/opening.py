@@ -45,8 +45,10 @@ def open_sandbox(wishes: Wishes, *, usual: int | None = None) -> Iterator[Sandbo
             yield sandbox
         finally:
             sandbox.stop()
-    except (StateError, UnknownWord) as unfit:
-        raise ConfigurationError(str(unfit)) from unfit
+    except StateError as unfit:
+        raise ConfigurationError(f"--state: {unfit}") from unfit
+    except UnknownWord as unfit:
+        raise ConfigurationError(f"--scenario: {unfit}") from unfit
 
 
 def environment(sandbox: Sandbox) -> dict[str, str]:
@@ -67,7 +69,8 @@ def _started(wishes: Wishes, usual: int | None) -> Sandbox:
         sandbox.stop()  # leaves the state
         if wishes.port is not None:
             told = str(refused.strerror).partition(" (while")[0]  # Python adds the address
-            raise ConfigurationError(f"port {wishes.port} cannot be had: {told}") from refused
+            wrong = f"port {wishes.port} cannot be had: {told}; choose another with --port"
+            raise ConfigurationError(wrong) from refused
         sandbox = _made(wishes, None)
         sandbox.start()
     return sandbox

@@ -49,7 +49,8 @@ def _opened(port: int | None, take: Take, *, only_listens: bool) -> Receiver:
     except OSError as refused:
         if port is not None:
             told = str(refused.strerror).partition(" (while")[0]  # Python adds the address
-            raise ConfigurationError(f"port {port} cannot be had: {told}") from refused
+            wrong = f"port {port} cannot be had: {told}; choose another with --port"
+            raise ConfigurationError(wrong) from refused
     return Receiver(0, take, only_listens=only_listens)
 
 
