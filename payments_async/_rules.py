@@ -63,8 +63,8 @@ def is_unicode(value: str) -> bool:
 
 def is_empty(value: Any) -> bool:
     """Whether nothing was given: None, no text, or an object of nothing else."""
-    if isinstance(value, params.Params):
-        cls: Any = type(value)
+    cls: Any = type(value)  # what a value says of its class may be a mock's
+    if issubclass(cls, params.Params):
         return all(is_nothing(getattr(value, field.name)) for field in attrs.fields(cls))
     if isinstance(value, Mapping):
         return all(map(is_nothing, value.values()))
@@ -245,6 +245,14 @@ def not_both(country_code: object, phone: object) -> str | None:
     return "takes a country_code or a phone, not both" if country_code and phone else None
 
 
+def other_class(value: object, cls: type, otherwise: str = "") -> str | None:
+    """Why an object of a caller's own subclass will not do: what it adds has no rule and would not be sent."""
+    own = type(value)
+    if own is cls or not issubclass(own, cls):
+        return None
+    return f"must be {cls.__name__} itself{otherwise}, not its subclass {own.__name__}"
+
+
 @attrs.frozen(eq=False, repr=False)
 class Nested:
     """A nested object: of its params class, whose own rules apply, or a mapping passed on as it is."""
@@ -252,7 +260,9 @@ class Nested:
     cls: type[params.Params]
 
     def __call__(self, value: Any) -> str | None:
-        """What is wrong with a value that is not of the class."""
+        """What is wrong with a value that is not of the class itself."""
+        if problem := other_class(value, self.cls, " or a mapping"):
+            return problem
         if not isinstance(value, Mapping):
             return f"must be {self.cls.__name__} or a mapping, not {kind(value)}"
         if self.cls is params.CheckoutRestriction and (

@@ -18,9 +18,11 @@ from ._rules import (
     color,
     is_empty,
     json_object,
+    kind,
     metadata,
     minutes,
     not_both,
+    other_class,
     reference,
     statement_descriptor,
     timestamp,
@@ -113,6 +115,8 @@ def check(request: params.Params, *, now: datetime) -> Errors:
 
 def test_of(cls: type) -> _sound.Test:
     """The test that tells at once whether a request has a fault; made when its class is first seen."""
+    if cls not in RULES:
+        return _never
     if cls not in _TESTS:
         _TESTS[cls] = _sound.make_test(cls, RULES[cls], REQUIRED.get(cls, _NOTHING), test_of)
     return _TESTS[cls]
@@ -120,12 +124,25 @@ def test_of(cls: type) -> _sound.Test:
 
 def faults(request: params.Params, *, now: datetime) -> Errors:
     """The faults in words: a walk through the tables."""
+    if type(request) not in RULES:
+        return {"request": [_foreign(request)]}
     errors: Errors = {}
     _check_into(errors, request, "")
     created = getattr(request, "entity_created_at", None)
     if isinstance(created, datetime) and "entity_created_at" not in errors and created > now:
         errors["entity_created_at"] = ["must not be in the future"]
     return errors
+
+
+def _never(_request: object, _now: datetime) -> bool:
+    """The test of a class that has no table."""
+    return False
+
+
+def _foreign(request: object) -> str:
+    """What to pass instead of an object of a class that is not ours."""
+    problems = (other_class(request, cls) for cls in RULES)
+    return next(filter(None, problems), f"must be a class of params, not {kind(request)}")
 
 
 def _check_into(errors: Errors, request: params.Params, prefix: str) -> None:
@@ -135,7 +152,7 @@ def _check_into(errors: Errors, request: params.Params, prefix: str) -> None:
         value = getattr(request, name)
         if name in required and is_empty(value):
             errors[prefix + name] = ["is required"]
-        elif isinstance(rule, Nested) and isinstance(value, rule.cls):
+        elif isinstance(rule, Nested) and type(value) is rule.cls:
             _check_into(errors, value, f"{prefix}{name}.")
         elif value is None or (value == "" and rule is not reference):
             continue

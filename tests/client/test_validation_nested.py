@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import attrs
 import pytest
 
 from payments_async import (
@@ -216,3 +217,24 @@ async def test_prepare_refuses_what_create_refuses(connect: Callable[..., Any]) 
         client.payment_intents.prepare(**{**PAYMENT, "amount": 0}, idempotency_key="short")
     assert set(caught.value.errors) == {"amount", "idempotency_key"}
     assert caught.value.operation == "payment_intents.create"
+
+
+@attrs.frozen
+class Labelled(Instrument):
+    label: str | None = None
+
+
+class Ours(CustomerInput):
+    """With nothing added."""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("instrument", Labelled("phone", phone_number="1")), ("customer", Ours(email="e"))]
+)
+async def test_a_callers_subclass_is_refused_in_words(
+    connect: Callable[..., Any], name: str, value: Any
+) -> None:
+    """What it adds has no rule, and none of it could be sent."""
+    own = type(value).__mro__[1].__name__
+    told = await faults(connect, "payouts", **{name: value})
+    assert told == {name: [f"must be {own} itself or a mapping, not its subclass {type(value).__name__}"]}

@@ -28,9 +28,37 @@ class Name(str):
     __slots__ = ()
 
 
+class Liar(str):
+    """Text that compares as it likes."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+
+class Own(params.Instrument):
+    """A caller's own kind of a request's class."""
+
+
+class Posing:
+    """What says it is of a class that it is not of, like a mock with a spec."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override] # the point
+        return self.cls
+
+
 TEXTS = [
     *("", " ", "\t", "x", "BJ", "B1", "XOF", "xof", "é", "XÖF", "a_b", "a,b.", "a\nb", "a\x9f", "2026-01-01"),
-    *("#0a7d4f", "#0a7d4", SURROGATE, Name("BJ"), Name("")),
+    *("#0a7d4f", "#0a7d4", SURROGATE, Name("BJ"), Name(""), Liar("x" * 999), Liar("")),
     *(letter * size for letter in "xé " for size in (22, 23, 191, 192, 255, 256, 500, 501, 2048, 2049)),
 ]
 NUMBERS = [
@@ -78,6 +106,8 @@ OBJECTS: list[Any] = [
     ),
     *(params.CheckoutRestriction("BJ"), params.CheckoutRestriction("BJ", {"number": "1"})),
     params.AttemptInput(method_code="m", phone=params.PhoneInput(number="1", country="Benin")),
+    Own(type="t"),
+    *map(Posing, (params.Instrument, params.PhoneInput, params.CheckoutRestriction)),
 ]
 ODD = [None, *TEXTS, *NUMBERS, *MOMENTS, *MAPPINGS, *OBJECTS]
 

@@ -45,6 +45,15 @@ def _payout(**fields: Any) -> PayoutRequest:
     return PayoutRequest(**given)
 
 
+def test_a_subclass_of_a_request_is_refused_in_words() -> None:
+    class Own(PayoutRequest):
+        """A caller's."""
+
+    request = Own(amount=5, currency="XOF", method="m", instrument={"type": "new"})
+    told = {"request": ["must be PayoutRequest itself, not its subclass Own"]}
+    assert validation.check(request, now=NOW) == told
+
+
 @pytest.mark.parametrize(
     "value", [Decimal(1), Decimal("1.0"), Decimal("1E+30"), Decimal("1." + "0" * 39), Decimal("9" * 31)]
 )
