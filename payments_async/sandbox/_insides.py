@@ -52,7 +52,7 @@ class Insides(WebhookControls):
 
         Visits to a hosted page are not among them.
         """
-        with self.present():
+        with self.look():
             return list(self._requests)
 
     @property
@@ -62,7 +62,7 @@ class Insides(WebhookControls):
 
     def entries(self, after: int = 0, limit: int | None = None) -> list[Entry]:
         """The journal's entries after a number, oldest first; with `limit` the newest so many of them."""
-        with self.present():
+        with self.look():
             return self._journal.since(after, limit)
 
     @contextmanager
@@ -75,6 +75,15 @@ class Insides(WebhookControls):
                 yield self._core.world
             finally:
                 self._keep(self._core.world.take_effects())
+
+    @contextmanager
+    def look(self) -> Iterator[World]:
+        """The same for those who only read: the state file is written for it when something fell due."""
+        with self._lock:
+            next_at, now = self._core.world.next_at, round(self.clock.now(), 6)
+            self._changed |= next_at is not None and next_at <= now
+            self._keep(self._core.due(now))
+            yield self._core.world
 
     def send_again(self, request: Request, key: str) -> LoggedRequest:
         """Send a request with the API key of fingerprint `key` and give its log line; `LookupError`."""

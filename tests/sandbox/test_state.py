@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -12,11 +13,11 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -26,6 +27,9 @@ from payments_async.sandbox import Answer, Sandbox, SandboxLimits, StateError, V
 from payments_async.sandbox._clock import EPOCH
 from payments_async.sandbox._core import Core
 from payments_async.sandbox._scenarios import ACTION_TYPES
+from payments_async.sandbox._values import Request, Stream
+from payments_async.sandbox.checkout import answer_stream
+from payments_async.sandbox.control_api._stream import open_stream
 
 PAYOUT = {
     "amount": 10,
@@ -131,6 +135,49 @@ def test_it_is_written_by_save_and_only_when_something_happened(
     sandbox.advance(1)
     sandbox.stop()
     assert len(written) == 4, "after the first key, the reset, the payout and the advance"
+
+
+def test_who_only_looks_does_not_have_it_written_unless_something_falls_due(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an inspector's tab does twice a second, and a payer's page."""
+    clock = VirtualClock.frozen()
+    sandbox = opened(file, clock=clock, scenario="after=10s")
+    checkout = json.loads(post(sandbox, "/payment/checkouts", {"amount": 10, "currency": "GHS"}).body)
+    page = checkout["data"]["checkout"]["url"].removeprefix(sandbox.origin)
+    post(sandbox, "/payouts", PAYOUT)
+    sandbox.save()
+    written: list[int] = []
+    monkeypatch.setattr(_state.StateFile, "save", lambda self, parts: written.append(len(list(parts))))
+
+    def look() -> None:
+        watched = open_stream(
+            sandbox, Request("GET", "/_sandbox/api/stream", "pulse=1&after=0", {}, b"", "127.0.0.1")
+        )
+        paying = answer_stream(sandbox, Request("GET", f"{page}/events", "", {}, b"", "127.0.0.1"))
+        assert isinstance(paying, Stream)
+        asyncio.run(beginning(watched, 2))
+        asyncio.run(beginning(paying, 1))
+        for path in ("api/requests", "api/limits", "api/keys"):
+            assert sandbox.handle("GET", f"/_sandbox/{path}").status == 200
+        assert sandbox._keeper is not None
+        sandbox._keeper._save(lambda _: None)
+
+    look()
+    assert not written
+    clock.advance(11.0)
+    look()
+    assert len(written) == 1
+    assert [each.status for each in sandbox.books.payouts()] == ["completed"]
+    sandbox.stop()
+
+
+async def beginning(stream: Stream, count: int) -> None:
+    """Read so many chunks of a stream, and leave it."""
+    chunks = cast("AsyncGenerator[bytes, None]", stream.chunks)
+    for _ in range(count):
+        await anext(chunks)
+    await chunks.aclose()
 
 
 def test_it_is_written_while_it_serves(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

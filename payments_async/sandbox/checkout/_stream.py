@@ -73,7 +73,7 @@ async def _events(sandbox: Insides, session_id: str) -> AsyncIterator[bytes]:
     try:
         while True:
             woken.clear()
-            with sandbox.present() as world:  # what happens after this look wakes
+            with sandbox.look() as world:  # what happens after this look wakes
                 sandbox.journal.wake_once(ticket, lambda: loop.call_soon_threadsafe(woken.set))
                 look = _look(world, session_id)
             if look.step != told:

@@ -35,7 +35,7 @@ def log(sandbox: Sandbox, call: ControlCall) -> object:
 
 def find(sandbox: Sandbox, request_id: str) -> Exchange:
     """The request of this id; `LookupError` when the journal has it no longer."""
-    with sandbox.present():
+    with sandbox.look():
         found = sandbox.journal.exchange(request_id)
     if found is None:
         raise LookupError(f"no request {request_id!r} in the journal")

@@ -80,7 +80,7 @@ def _batch(sandbox: Sandbox, after: int) -> tuple[bytes, int]:
 
 def _pulse(sandbox: Sandbox, after: int) -> tuple[bytes, int]:
     """One event when anything came after number `after`, and the number that it reaches to."""
-    with sandbox.present():
+    with sandbox.look():
         last = sandbox.journal.last
     return (b"" if last == after else _event("pulse", last, {"last": last})), last
 

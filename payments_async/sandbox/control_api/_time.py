@@ -77,7 +77,7 @@ def _go_on(sandbox: Sandbox, wanted: float) -> JsonObject:
 
 def gauges(sandbox: Sandbox) -> list[JsonObject]:
     """How full each window of each active key is."""
-    with sandbox.present() as world:
+    with sandbox.look() as world:
         return [
             gauge_view(gauge, tenant.fingerprint)
             for tenant in world.tenants.values()
@@ -92,5 +92,5 @@ def limits(sandbox: Sandbox, _: ControlCall) -> object:
 
 def keys(sandbox: Sandbox, _: ControlCall) -> object:
     """Keys by fingerprint."""
-    with sandbox.present() as world:
+    with sandbox.look() as world:
         return [key_view(key, tenant) for key, tenant in world.tenants.items()]
