@@ -142,7 +142,7 @@ class Sandbox(Insides, RuleControls, RecordControls):
         request = Request(method, plain, query, lowered, body or b"", address)
         answer = self._serve(request)
         if isinstance(answer, Stream):
-            raise ValueError(f"{plain} is a stream that never ends; read it over HTTP")
+            raise ValueError(f"{plain} is a live stream; read it over HTTP")
         return answer
 
     def start(self) -> None:
