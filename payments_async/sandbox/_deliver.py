@@ -32,6 +32,9 @@ _ANSWER_BYTES = 65_536
 LISTENER = "X-Sandbox-Listener"
 """In an answer: its sender only looks at deliveries, as `payments webhooks listen` does."""
 
+DELIVERY = "X-Sandbox-Delivery"
+"""In a delivery: its name, for whoever wants it once more. The service has no such header."""
+
 _REST = 0.01
 """Sandbox seconds between two looks at what time alone has brought."""
 
@@ -166,7 +169,11 @@ class Door:
         async with self._opened().post(
             URL(f"{target.scheme}://{host}:{target.port}{target.path}", encoded=True),
             data=webhook.body,
-            headers={**headers_for(webhook.event, webhook.record_id), "Host": target.authority},
+            headers={
+                **headers_for(webhook.event, webhook.record_id),
+                DELIVERY: webhook.id,
+                "Host": target.authority,
+            },
             allow_redirects=False,
             server_hostname=target.host if target.scheme == "https" else None,
         ) as response:

@@ -92,7 +92,7 @@ def test_each_delivery_is_told_without_account_data(
 
     def look(url: str) -> None:
         with Sandbox(clock=VirtualClock.frozen()) as sandbox:
-            created.append(create(sandbox, webhook_url=url))
+            created.append(create(sandbox, webhook_url=url, reference="order-7"))
             sandbox.wait_for_webhooks()
             assert sandbox.webhooks[0].state == "delivered"
             assert sandbox.webhooks[0].tries[0].only_listened
@@ -103,6 +103,7 @@ def test_each_delivery_is_told_without_account_data(
     assert "as webhook_url" in told
     (line,) = (line for line in told.splitlines() if "Received" in line)
     assert f"payout.created  {created[0]}  pending" in line
+    assert line.endswith("  reference order-7  wh_00000001")
     assert "50" in line
     meanwhile(look)
     assert main(["webhooks", "listen", "--json"]) == Exit.DONE
@@ -114,7 +115,11 @@ def test_each_delivery_is_told_without_account_data(
         created[1],
         "pending",
     )
-    assert received["body"]["payout"]["instrument"]["phone_number"] == HIDDEN
+    assert (received["reference"], received["delivery"]) == ("order-7", "wh_00000001")
+    payout = received["body"]["payout"]
+    assert payout["reference"] == "order-7"
+    assert payout["instrument"]["phone_number"] == HIDDEN
+    assert payout["instrument"]["country"]["code"] == "BJ"
     for secret in ("Ada", "ada@", "+229", "wages"):
         assert secret not in told + out
 
@@ -256,7 +261,7 @@ def test_an_amount_keeps_the_space_that_does_not_break(
         meanwhile(look)
         assert main(["webhooks", "listen", *options]) == Exit.DONE
     out = capsys.readouterr().out
-    assert "pending  GHS\N{NO-BREAK SPACE}10.10\n" in out
+    assert "pending  GHS\N{NO-BREAK SPACE}10.10  wh_00000001\n" in out
     assert lines(out.splitlines()[-1])[0]["amount"] == "GHS\N{NO-BREAK SPACE}10.10"
 
 
@@ -318,30 +323,50 @@ def test_only_what_is_known_to_be_harmless_is_shown() -> None:
         "payout": {
             "id": "po_1",
             "created_at": "2026",
-            "reference": "Ada's wages",
+            "reference": "wages of 0244 123 456 and ada@shop.test",
+            "gateway": {"transaction": {"reference": "GW-17", "external_id": "x-1", "status": "ok"}},
             "amount": {"value": "1.50", "partial": False, "digits": 2},
-            "instrument": {"id": "ins_1", "type": "phone", "phone_number": "+2299", "code": 5, "value": "v"},
+            "instrument": {
+                "id": "ins_1",
+                "type": "phone",
+                "phone_number": "+2299",
+                "code": 5,
+                "country": "BJ",
+            },
             "customer": PERSON,
-            "metadata": {"list": [{"status": "x", "id": "mine"}], "n": 5, "none": None},
+            "metadata": {
+                "list": [{"status": "x", "id": "mine"}],
+                "n": 5,
+                "none": None,
+                "country": {"code": "mine"},
+            },
         },
+        "attempt": {"method": {"country": {"code": "BJ", "name": "Benin", "note": "Ada"}}},
     }
     assert masked(body) == {
         "event": "payout.failed",
         "payout": {
             "id": "po_1",
             "created_at": "2026",
-            "reference": HIDDEN,
+            "reference": f"wages of {HIDDEN} and {HIDDEN}",
+            "gateway": {"transaction": {"reference": "GW-17", "external_id": "x-1", "status": "ok"}},
             "amount": {"value": "1.50", "partial": False, "digits": 2},
             "instrument": {
                 "id": "ins_1",
                 "type": "phone",
                 "phone_number": HIDDEN,
                 "code": HIDDEN,
-                "value": HIDDEN,
+                "country": "BJ",
             },
             "customer": dict.fromkeys(PERSON, HIDDEN),
-            "metadata": {"list": [{"status": HIDDEN, "id": HIDDEN}], "n": HIDDEN, "none": None},
+            "metadata": {
+                "list": [{"status": HIDDEN, "id": HIDDEN}],
+                "n": HIDDEN,
+                "none": None,
+                "country": {"code": HIDDEN},
+            },
         },
+        "attempt": {"method": {"country": {"code": "BJ", "name": "Benin", "note": HIDDEN}}},
     }
 
 

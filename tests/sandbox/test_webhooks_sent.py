@@ -91,6 +91,7 @@ async def test_a_payout_tells_its_receiver_of_its_creation_at_once_and_of_its_en
     assert (request.method, request.path_qs) == ("POST", "/hook?token=t-1")
     assert body["payout"] == serving.sync(payout_id)
     assert request.headers["Content-Type"] == "application/json"
+    assert request.headers["X-Sandbox-Delivery"] == webhooks[1].id
     assert not {"X-Payment-Event", "X-Payment-Id", "Authorization", "Cookie"} & set(request.headers)
     assert [(change.kind, change.after) for change in changes] == [
         ("payout", "processing"),

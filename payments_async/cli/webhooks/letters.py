@@ -15,8 +15,8 @@ HIDDEN: Final = "•••"
 _KINDS: Final = frozenset({"id", "type"})
 _PRIVATE: Final = {
     "customer": _KINDS,
-    "instrument": _KINDS,
-    "phone": _KINDS,
+    "instrument": _KINDS | {"country"},
+    "phone": _KINDS | {"country"},
     "next_action": _KINDS,
     "metadata": frozenset[str](),
 }
@@ -37,6 +37,13 @@ _PLAIN: Final = _KINDS | {
     "from_currency",
     "to_currency",
 }
+_COUNTRY: Final = frozenset({"code", "name", "flag"})
+_NAMES: Final = frozenset({"reference", "external_id"})
+"""Names that a merchant or a gateway gave to a record: shown, unless they look like account data."""
+
+_TELLING: Final = re.compile(r"\S*@\S*|(?<![\w-])\+?\d[\d ]{7,}\d(?![\w-])")
+"""An e-mail address, or nothing but digits, enough for a phone or an account."""
+
 _LONGEST: Final = 120
 _WORD: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SHOWN: Final = 40
@@ -50,6 +57,8 @@ class Letter:
     record: str
     status: str
     amount: str
+    reference: str
+    """The payout's or payment's own, unless it looks like account data."""
     body: object
     """Masked; None when it is not JSON."""
 
@@ -61,7 +70,7 @@ def read_letter(body: bytes) -> Letter:
     except (ValueError, RecursionError):
         tree = None
     if not isinstance(tree, dict):
-        return Letter("", "", "", "", None)
+        return Letter("", "", "", "", "", None)
     records = (tree.get(name) for name in ("payout", "payment"))
     record: Any = next((each for each in records if isinstance(each, dict)), {})
     amount = record.get("amount")
@@ -71,6 +80,7 @@ def read_letter(body: bytes) -> Letter:
         record=_line(record.get("id")),
         status=_line(record.get("status")),
         amount=_line(shown),
+        reference=_line(masked(record.get("reference"), "reference")),
         body=masked(tree),
     )
 
@@ -100,6 +110,8 @@ def masked(value: object, name: str = "", shown: frozenset[str] | None = None) -
     """
     if isinstance(value, Mapping):
         inside = shown if shown is not None else _PRIVATE.get(name)
+        if name == "country" and shown != _PRIVATE["metadata"]:
+            inside = _COUNTRY
         return {key: masked(item, key, inside) for key, item in value.items()}
     if isinstance(value, list):
         return [masked(item, name, shown) for item in value]
@@ -107,5 +119,7 @@ def masked(value: object, name: str = "", shown: frozenset[str] | None = None) -
         return value
     if shown is not None:
         return value if name in shown else HIDDEN
+    if name in _NAMES and isinstance(value, str):
+        return _TELLING.sub(HIDDEN, value)
     is_plain = name in _PLAIN or name.endswith("_at") or isinstance(value, int | float)
     return value if is_plain else HIDDEN

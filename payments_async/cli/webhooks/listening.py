@@ -13,15 +13,15 @@ from .._exit import Exit
 from .._show import Show, show_for
 from .letters import Letter, quoted, read_letter
 from .passing import Place, post, read_place
-from .receiving import Receiver, Take
+from .receiving import DELIVERY, Receiver, Take
 
 USUAL_PORT: Final = 7789
 
 _NO_ANSWER: Final = 502
-_AMOUNT: Final = 40
-"""Characters of an amount that are shown."""
+_SHORT: Final = 40
+"""Characters of an amount, and of a delivery's name, that are shown."""
 
-_PASSED_ON: Final = ("content-type", "user-agent", "x-payment-event", "x-payment-id")
+_PASSED_ON: Final = ("content-type", "user-agent", "x-payment-event", "x-payment-id", DELIVERY)
 
 
 def listen(port: int | None, forward: str | None, *, as_json: bool) -> Exit:
@@ -75,16 +75,19 @@ class Desk:
         letter = read_letter(body)
         status, told = (200, "") if self._place is None else self._pass_on(self._place, body, headers)
         with self._lock:
-            self._tell(letter)
+            self._tell(letter, headers.get(DELIVERY, "")[:_SHORT])
             if self._place is not None:
                 good = 200 <= status < 300 and not told
                 text = told or f"your application answered {status}"
                 self._show.step("Forwarded", text, good=good, record=letter.record, status=status)
         return status
 
-    def _tell(self, letter: Letter) -> None:
-        words = (quoted(word) for word in (letter.event, letter.record, letter.status))
-        text = "  ".join((*words, letter.amount[:_AMOUNT]))
+    def _tell(self, letter: Letter, delivery: str) -> None:
+        words = [quoted(word) for word in (letter.event, letter.record, letter.status)]
+        words.append(letter.amount[:_SHORT])
+        words += [f"reference {quoted(letter.reference)}"] if letter.reference else []
+        words += [quoted(delivery)] if delivery else []
+        text = "  ".join(words)
         self._show.step(
             "Received",
             "what is not a JSON object" if letter.body is None else text,
@@ -93,6 +96,8 @@ class Desk:
             record=letter.record,
             status=letter.status,
             amount=letter.amount,
+            reference=letter.reference,
+            delivery=delivery,
             body=letter.body,
         )
 

@@ -17,6 +17,9 @@ _PATIENCE: Final = 10.0
 LISTENER: Final = "X-Sandbox-Listener"
 """In an answer: the delivery was only looked at. The sandbox's Advisor then expects nobody to act on it."""
 
+DELIVERY: Final = "x-sandbox-delivery"
+"""The sandbox's own name of a delivery, for `payments webhooks resend`."""
+
 _HINT: Final = b"Webhooks arrive here, by POST.\n"
 
 Take = Callable[[bytes, Mapping[str, str]], int]
