@@ -33,7 +33,7 @@ class Unwritable(Exception):
     """A request that cannot be JSON; the text says why, without quoting it."""
 
 
-class Asked(msgspec.Struct, gc=False):
+class Asked(_forms.Parsed, gc=False):
     """What a request says that its answer repeats; an Ellipsis where it says nothing."""
 
     amount: Any = ...
@@ -156,11 +156,7 @@ def _is_params(cls: Any) -> bool:
     return isinstance(cls, type) and issubclass(cls, params.Params)
 
 
-def _is_record(cls: Any) -> bool:
-    return isinstance(cls, type) and issubclass(cls, Record)
-
-
 _CONVERTER = cattrs.Converter(detailed_validation=False)
 _CONVERTER.register_unstructure_hook_factory(_is_params, _unstructure_factory)
-_CONVERTER.register_structure_hook_factory(_is_record, _structure.hook_factory)
+_CONVERTER.register_structure_hook_factory(_structure.is_record, _structure.hook_factory)
 _CONVERTER.register_structure_hook_factory(_forms.is_form, _forms.hook_factory)

@@ -18,7 +18,8 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from ._structure import Hook, bare, hints_of, integer, number, rate, twin
+from ._making import named
+from ._structure import Hook, bare, hints_of, integer, is_record, number, rate, twin
 from .models import ExchangeRate, Pagination, Record
 
 if typing.TYPE_CHECKING:
@@ -28,8 +29,17 @@ Answered = Callable[[bytes], Any]
 """Reads the body of an answer into its envelope; raises what msgspec raises."""
 
 
-class Form(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A parsed record: alive for microseconds, so the garbage collector need not know it."""
+class Parsed(msgspec.Struct, gc=False):
+    """JSON just parsed: alive for microseconds, so the garbage collector need not know it.
+
+    A traceback with locals may show one, so its repr does not say what it holds.
+    """
+
+    __repr__ = named
+
+
+class Form(Parsed, gc=False, forbid_unknown_fields=True):
+    """A parsed record."""
 
 
 @cache
@@ -59,13 +69,9 @@ def _fields(cls: type[Record]) -> dict[str, Any]:
     return kinds
 
 
-def _is_record(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, Record)
-
-
 def _wire_type(hint: Any) -> Any:
     """What msgspec is to check. Numbers and moments it would read by rules of its own: those stay ours."""
-    if _is_record(hint):
+    if is_record(hint):
         return form_of(hint) | None
     if hint in (str, bool) or typing.get_origin(hint) in (dict, tuple):
         return hint | None
@@ -79,7 +85,9 @@ def envelope(cls: Any, *, page: bool) -> Answered:
     fields: list[Any] = [("data", list[form] if page else form), ("message", Any, None)]  # type: ignore[valid-type] # made at run time
     if page:
         fields.append(("pagination", form_of(Pagination) | None, None))
-    made = msgspec.defstruct(f"{cls.__name__}Answer", fields, gc=False, forbid_unknown_fields=True)
+    made = msgspec.defstruct(
+        f"{cls.__name__}Answer", fields, bases=(Parsed,), gc=False, forbid_unknown_fields=True
+    )
     return msgspec.json.Decoder(made, float_hook=Decimal).decode
 
 
@@ -120,7 +128,7 @@ def _reading(
         return [f"if v.__class__ is not Decimal: v = number(v, {name!r})"]
     if hint is int:
         return [f"if v.__class__ is not int: v = integer(v, {name!r})"]
-    if _is_record(hint):
+    if is_record(hint):
         scope[f"hook_{name}"] = converter.get_structure_hook(form_of(hint))
         return [f"v = hook_{name}(v)"]
     if hint in (Any, str, bool) or typing.get_origin(hint) in (dict, tuple):

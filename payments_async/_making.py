@@ -7,7 +7,7 @@ For what every call makes; elsewhere the constructor will do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 
 import attrs
@@ -64,18 +64,30 @@ def _source(cls: Any, scope: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def _twin(cls: Any) -> type[Any] | None:
-    """A class of the same memory layout whose slots can be written; None when there cannot be one.
-
-    Both methods have to be `object`'s own: only then is storing direct.
-    """
-    body = {
-        "__slots__": cls.__slots__,
-        "__setattr__": object.__setattr__,
-        "__delattr__": object.__delattr__,
-    }
-    twin = type(f"_{cls.__name__}", cls.__bases__, body)
+    """A class of the same memory layout whose slots can be written; None when there cannot be one."""
+    twin = writable(cls.__name__, cls.__bases__, cls.__slots__)
     try:
         object.__new__(twin).__class__ = cls
     except TypeError:
         return None
     return twin
+
+
+def writable(name: str, bases: tuple[type[Any], ...], slots: Iterable[str]) -> type[Any]:
+    """A class with slots that are stored to directly, to be filled and then to become the frozen one.
+
+    Both methods have to be `object`'s own again: they share one slot of the type, and storing is direct, and
+    15 times as fast, only if neither is a Python function.
+    """
+    body = {
+        "__slots__": tuple(slots),
+        "__setattr__": object.__setattr__,
+        "__delattr__": object.__delattr__,
+        "__repr__": named,
+    }
+    return type(f"_{name}", bases, body)
+
+
+def named(value: object) -> str:
+    """The repr of what must not show what it holds, or may not be whole yet: its class."""
+    return f"<{type(value).__name__}>"

@@ -246,7 +246,7 @@ def not_both(country_code: object, phone: object) -> str | None:
 
 
 def other_class(value: object, cls: type, otherwise: str = "") -> str | None:
-    """Why an object of a caller's own subclass will not do: what it adds has no rule and would not be sent."""
+    """Why an object of a caller's own subclass will not do: what it adds has no rule, and is not sent."""
     own = type(value)
     if own is cls or not issubclass(own, cls):
         return None

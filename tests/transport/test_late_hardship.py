@@ -112,7 +112,7 @@ async def test_a_loop_that_ended_while_it_waited_disturbs_nobody(slow: Slow) -> 
     slow.released.set()
     assert (await sending).status == 200
     with contextlib.suppress(RuntimeError):
-        abandoned[0].get_coro().close()  # type: ignore[union-attr] # a task of a coroutine has one
+        abandoned[0].get_coro().close()
     abandoned[0]._log_destroy_pending = False  # type: ignore[attr-defined] # it was abandoned on purpose
 
 

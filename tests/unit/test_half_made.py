@@ -1,0 +1,75 @@
+"""What a traceback with locals meets while an answer is being read: it names its class and nothing else."""
+
+from __future__ import annotations
+
+import traceback
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from payments_async import _codec, _forms, models
+from payments_async._calls import Call
+from payments_async._making import maker
+from payments_async._structure import twin
+from payments_async.models import Payout
+from payments_async.params import PayoutRequest, PreparedRequest
+
+BODY = (
+    b'{"data": {"id": "p1", "instrument": {"account_number": "NEEDLE"},'
+    b' "created_at": "2026-01-01T00:00:00Z"}, "message": "NEEDLE"}'
+)
+
+
+class Stop(BaseException):
+    """An interrupt in the middle."""
+
+
+class Stopping(datetime):
+    """A clock's class that interrupts whoever reads a moment."""
+
+    @classmethod
+    def fromisoformat(cls, _: str) -> Stopping:
+        raise Stop
+
+
+def shown(error: BaseException) -> str:
+    """The lines of a traceback that show locals, but for the bytes themselves, which the caller holds."""
+    told = traceback.TracebackException.from_exception(error, capture_locals=True)
+    values = [(frame.locals or {}).items() for frame in told.stack if "payments_async" in frame.filename]
+    generated = [(frame.locals or {}).items() for frame in told.stack if frame.filename == "<string>"]
+    return "\n".join(
+        f"{name}={value}" for items in values + generated for name, value in items if name != "body"
+    )
+
+
+def test_an_interrupted_reading_shows_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    hook: Any = _codec._CONVERTER.get_structure_hook(_forms.form_of(Payout))
+    monkeypatch.setitem(hook.__globals__, "iso", Stopping.fromisoformat)
+    with pytest.raises(Stop) as caught:
+        _codec.well_formed(BODY, Payout, page=False)
+    assert "PayoutForm" in shown(caught.value)
+    assert "NEEDLE" not in shown(caught.value)
+
+
+def test_an_envelope_shows_nothing_of_what_it_holds() -> None:
+    assert "NEEDLE" not in repr(_forms.envelope(Payout, page=False)(BODY))
+
+
+def test_what_a_request_says_is_not_shown() -> None:
+    assert repr(_codec.asked(b'{"reference": "NEEDLE"}')) == "<Asked>"
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [PayoutRequest, PreparedRequest, Call, models.Attempt, models.ResponseInfo],
+    ids=lambda cls: cls.__name__,
+)
+def test_a_half_made_value_can_be_shown(cls: Any) -> None:
+    half: Any = maker(cls).__globals__["T"]
+    assert repr(object.__new__(half)) == f"<_{cls.__name__}>"
+
+
+def test_a_half_made_record_can_be_shown() -> None:
+    half = object.__new__(twin(Payout, ["id"]))
+    assert repr(half) == "<_Payout>"
