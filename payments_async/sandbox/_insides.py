@@ -125,8 +125,8 @@ class Insides(WebhookControls):
 
     def _resume(self, path: str | PathLike[str]) -> str | None:
         """Go on from the state in the file and give its first API key; None when a state begins here."""
-        from ._snapshot import thaw  # together 10 ms, for those who keep a state
         from ._state import Keeper, StateFile
+        from ._thawing import thaw  # together 10 ms, for those who keep a state
 
         file = StateFile(path)
         found = file.read(partial(thaw, self._core))

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from ._clock import real_seconds
-from ._snapshot import Unreadable, shape
+from ._snapshot import shape
 from ._state_error import StateError
+from ._thawing import Unreadable
 
 T = TypeVar("T")
 

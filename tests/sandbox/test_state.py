@@ -23,7 +23,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_async.sandbox import Answer, Sandbox, SandboxLimits, StateError, VirtualClock, _snapshot, _state
+from payments_async.sandbox import (
+    Answer,
+    Sandbox,
+    SandboxLimits,
+    StateError,
+    VirtualClock,
+    _snapshot,
+    _state,
+    _thawing,
+)
 from payments_async.sandbox._clock import EPOCH
 from payments_async.sandbox._core import Core
 from payments_async.sandbox._scenarios import ACTION_TYPES
@@ -348,14 +357,15 @@ def test_bytes_that_are_no_state_are_refused_and_run_nothing(
         ("payments_async.sandbox._sandbox", "Sandbox"),
         ("payments_async.sandbox._payouts", "partial"),
         ("payments_async.sandbox._records", "Payout.__init__"),
-        ("payments_async.sandbox._snapshot", "freeze"),
+        ("payments_async.sandbox._snapshot", "shape"),
+        ("payments_async.sandbox._thawing", "thaw"),
     ],
 )
 def test_the_reader_finds_nothing_but_records_and_timers(module: str, name: str) -> None:
     import io
 
-    with pytest.raises(_snapshot.Unreadable, match="no part of a state"):
-        _snapshot._Reader(io.BytesIO(), {}).find_class(module, name)
+    with pytest.raises(_thawing.Unreadable, match="no part of a state"):
+        _thawing._Reader(io.BytesIO(), {}).find_class(module, name)
 
 
 KILLED = """
@@ -591,7 +601,7 @@ def test_a_change_of_one_sandbox_is_nothing_to_another_s_state() -> None:
     one.settle(one.books.payouts()[0].id, "fail:NO")
     for sandbox, moment in ((one, first), (other, second)):
         core = Core(sandbox.profile, SandboxLimits(), 1)
-        _snapshot.thaw(core, moment.parts())
+        _thawing.thaw(core, moment.parts())
         (tenant,) = core.world.tenants.values()
         assert [payout.status for payout in tenant.payouts] == ["pending"]
         moment.close()
