@@ -30,7 +30,7 @@ _MOST_VALUES = 500
 """Values of an `errors` object that are looked at: more than a request has rules, and quick to read."""
 
 _HINTS: Mapping[int, str] = {
-    400: "the request is malformed: correct it, extra_body and extra_query first",
+    400: "the request is malformed: correct it (extra_body, extra_query, extra_headers are not checked here)",
     401: "the key was refused: check it, or rotate it in the dashboard",
     403: "this machine's address is not on the key's allowlist: add it in the dashboard",
     404: "no such record: check the id, the environment and the base URL",
@@ -51,7 +51,7 @@ def status_error(call: Call, answer: Answer, now: datetime) -> APIStatusError:
         facts["retry_after"] = _retry.retry_after(answer.headers, now)
     parts = [f"HTTP {answer.status}", message, _told(errors), _hint(cls, answer.status, facts)]
     return cls(
-        f"{call.operation.name}: " + "; ".join(part for part in parts if part),
+        f"{call.operation.name}: " + "; ".join(part.removesuffix(".") for part in parts if part),
         status=answer.status,
         service_message=message,
         errors=errors,

@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from payments_async import AuthenticationError, NotFoundError, PermissionDeniedError, UnprocessableError
+from payments_async import (
+    AuthenticationError,
+    BadRequestError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnprocessableError,
+)
 from payments_async.sandbox import Sandbox
 from tests.support.motion import INTENT, PAYOUT, jumping
 from tests.support.scripted import ScriptedTransport, answer
@@ -46,6 +52,16 @@ async def test_what_is_not_there_is_404(connect: Connect, sandbox: Sandbox) -> N
             await call
         assert caught.value.status == 404
         assert caught.value.message
+
+
+async def test_a_sentence_of_the_service_is_joined_without_its_full_stop(
+    connect: Connect, sandbox: Sandbox
+) -> None:
+    scenario = {"X-Sandbox-Scenario": "no-such-word"}
+    with pytest.raises(BadRequestError) as caught:
+        await connect(sandbox).payouts.create(**PAYOUT, extra_headers=scenario)
+    assert caught.value.message.endswith(".")
+    assert f"; {caught.value.message[:-1]}; the request is malformed" in str(caught.value)
 
 
 @pytest.mark.fact("error.422")
