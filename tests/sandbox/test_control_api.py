@@ -337,10 +337,18 @@ def test_a_payment_is_paid_declined_and_refunded(control: Control, api: Api) -> 
     assert control.refused("POST", "payments/pi_none/pay")[0] == 404
 
 
+@pytest.mark.parametrize("amount", [20, "20", "20.00"])
+def test_a_refund_takes_its_amount_as_a_number_or_as_text(control: Control, api: Api, amount: object) -> None:
+    intent = api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "immediate"}}).data["id"]
+    control.post(f"payments/{intent}/refund", {"amount": amount}, status=201)
+    assert str(control.get("payments")["payments"][0]["status"]) == "partially_refunded"
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"amount": "20"}, "amount"),
+        ({"amount": "20 XOF"}, "amount"),
+        ({"amount": "-1"}, "amount"),
         ({"amount": -1}, "amount"),
         ({"pending": 1}, "pending"),
         ({"sum": 1}, "sum"),
@@ -353,6 +361,16 @@ def test_what_is_wrong_with_a_refund_is_named(control: Control, api: Api, body: 
 
 
 # --- webhooks -----------------------------------------------------------------------------------
+
+
+def test_a_forged_webhook_finds_its_record_by_reference(control: Control, api: Api) -> None:
+    payout = api.post("/payouts", {**PAYOUT, "reference": "r-1"}).data["id"]
+    payment = api.post("/payment/intents", INTENT).data["id"]
+    name = control.get(f"payments/{payment}")["reference"]
+    for reference, record in (("r-1", payout), (name, payment)):
+        body = {"record": reference, "url": "http://127.0.0.1:9/hook"}
+        assert control.post("webhooks/forge", body, status=201)["record"] == record
+    assert control.refused("POST", "webhooks/forge", {"record": "r-2"})[0] == 404
 
 
 def test_webhooks_are_listed_sent_again_and_forged(control: Control, api: Api) -> None:

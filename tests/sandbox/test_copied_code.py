@@ -28,12 +28,12 @@ def lesson(html: str, name: str) -> str:
     return found[1].replace("&#34;", '"').replace("&gt;", ">").replace("&#39;", "'")
 
 
-@pytest.mark.parametrize("name", ["way-async", "way-sync"])
-def test_the_first_programs_run_as_they_are_copied(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "path"), [("way-async", ""), ("way-sync", ""), ("program", "payouts")])
+def test_the_first_programs_run_as_they_are_copied(name: str, path: str, tmp_path: Path) -> None:
     with Sandbox(clock=VirtualClock(speed=1000)) as sandbox:
         program = tmp_path / "first.py"
         address = sandbox.origin.removeprefix("http://")
-        html = sandbox.handle("GET", "/_sandbox/", {"Host": address}).body.decode()
+        html = sandbox.handle("GET", f"/_sandbox/{path}", {"Host": address}).body.decode()
         program.write_text(lesson(html, name))
         done = subprocess.run(
             [sys.executable, program], capture_output=True, text=True, timeout=50, cwd=Path.cwd(), check=False

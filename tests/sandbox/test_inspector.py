@@ -20,6 +20,7 @@ from payments_async.sandbox._profiles import PROFILES
 from payments_async.sandbox._scenarios import ACTION_TYPES
 from payments_async.sandbox.inspector._pages import NAV
 from payments_async.sandbox.inspector.assumptions import assumptions
+from payments_async.sandbox.webhooks import WebhookTry
 from tests.sandbox.api import INTENT, PAYOUT, TRIED, Api
 
 MOST = 60_000
@@ -271,6 +272,32 @@ def test_webhooks_show_their_tries_and_on_request_what_they_say(sandbox: Sandbox
     assert "secret" not in opened
     assert "22990000000" not in opened
     assert '"event": "payout.created"' in text_of(opened)
+
+
+def test_tries_and_timelines_have_their_dates(sandbox: Sandbox, api: Api) -> None:
+    api.payout(webhook_url="http://127.0.0.1:9/hook")
+    began = sandbox.clock.now()
+    (hook,) = sandbox.webhooks
+    for after in (0.0, 30.0, 86_400.0):
+        sandbox._mail.courier.take(began + after, 1)
+        sandbox._mail.courier.report(hook.id, WebhookTry(began + after, 0.01, 500, None))
+    shown = text_of(page(sandbox, "webhooks"))
+    assert "2026-01-01 00:00:00.000 500" in shown
+    assert " 0.010 s 00:00:30.000 500" in shown
+    assert "2026-01-02 00:00:00.000 500" in shown
+    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "after=24h"}})
+    sandbox.advance(86_400)
+    shown = text_of(page(sandbox, "payments"))
+    assert "2026-01-01 00:00:00 pa_" in shown
+    assert "expired +86400 s, 2026-01-02" in shown
+
+
+def test_an_empty_board_has_its_own_program_and_an_empty_phone_its_ways(sandbox: Sandbox, api: Api) -> None:
+    api.get("/payouts")
+    html = page(sandbox, "payouts")
+    assert 'data-copy="#program"' in html
+    assert sandbox.api_key in html
+    assert "hosted checkout" in text_of(page(sandbox, "phone"))
 
 
 def test_a_webhook_that_is_opened_is_shown_however_old(sandbox: Sandbox, api: Api) -> None:

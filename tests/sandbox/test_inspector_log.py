@@ -103,6 +103,21 @@ def test_a_webhook_is_one_line_however_often_it_was_tried(api: Api, sandbox: San
     assert log(sandbox)[0] == "webhook payout.completed r-1 forged 204"
 
 
+def test_each_day_of_the_log_is_named_once(api: Api, sandbox: Sandbox) -> None:
+    api.get("/payouts")
+    api.get("/payouts")
+    sandbox.advance(86_400)
+    api.get("/payouts")
+    page = sandbox.handle("GET", "/_sandbox/").body.decode()
+    assert re.findall(r'<li class="(day|request)">(?:<time>([^<]+))?', page) == [
+        ("day", "2026-01-02"),
+        ("request", ""),
+        ("day", "2026-01-01"),
+        ("request", ""),
+        ("request", ""),
+    ]
+
+
 def test_each_choice_shows_its_kind(api: Api, sandbox: Sandbox) -> None:
     payout = api.payout(reference="r-1", webhook_url="http://127.0.0.1:9/hook").data["id"]
     api.payout(reference="r-1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 
@@ -12,6 +13,7 @@ from .._scenarios import near
 from ._guard import Refusal
 
 _MOST = 500
+_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
 
 
 @attrs.frozen
@@ -44,8 +46,10 @@ class ControlCall:
         return value
 
     def number(self, name: str) -> Decimal:
-        """A number of the body, of at least 0."""
+        """A number of the body, of at least 0, also as text."""
         value = self.body.get(name)
+        if isinstance(value, str) and _NUMBER.fullmatch(value):  # exact in any language's JSON
+            value = Decimal(value)
         if isinstance(value, bool) or not isinstance(value, (int, Decimal)) or value < 0:
             raise invalid(name, "must be a number of at least 0")
         return Decimal(value)

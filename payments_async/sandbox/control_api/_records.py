@@ -131,10 +131,21 @@ def _check_address(sandbox: Sandbox, webhook_id: str) -> None:
                 raise Refusal(409, f"refused: {refused}") from refused
 
 
+def _id_of(world: World, name: str) -> str:
+    """The id of the newest payout or payment of this reference; else `name` itself, as an id."""
+    for records in (newest_payouts(world), newest_payments(world)):
+        for record in records:
+            if record.reference == name:
+                return record.id
+    return name
+
+
 def forge(sandbox: Sandbox, call: ControlCall) -> object:
     """Send an event that did not happen."""
     call.only("record", "event", "url")
     record, event, url = call.text("record"), call.text_or_none("event"), call.text_or_none("url")
+    with sandbox.present() as world:
+        record = _id_of(world, record)
     try:
         return Made(webhook_view(sandbox.forge(record, event, url=url)))
     except UnknownWord as unknown:

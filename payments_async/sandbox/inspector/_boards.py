@@ -79,6 +79,7 @@ def _attempt_card(attempt: Attempt) -> Card:
     return {
         "id": attempt.id,
         "status": attempt.status,
+        "created_at": stamp(attempt.created_at),
         "method": attempt.method,
         "country": attempt.country,
         "phone": hide(attempt.phone) if attempt.phone else None,
@@ -95,10 +96,15 @@ def _attempt_card(attempt: Attempt) -> Card:
 
 
 def _steps(attempt: Attempt) -> list[Card]:
-    """When the attempt came to each of its states, in seconds after it was made."""
+    """When the attempt came to each of its states, also in seconds after it was made."""
     times = [(getattr(attempt, f"{name}_at"), place, name) for place, name in enumerate(_STEPS)]
     return [
-        {"name": name, "after": round(at - attempt.created_at, 3), "now": name == attempt.status}
+        {
+            "name": name,
+            "at": stamp(at),
+            "after": round(at - attempt.created_at, 3),
+            "now": name == attempt.status,
+        }
         for at, _, name in sorted(step for step in times if step[0] is not None)
     ]
 

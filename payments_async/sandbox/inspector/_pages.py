@@ -34,7 +34,7 @@ _ENTRIES = _ROWS * 10
 """Entries that the log's lines are made of: a request has a few with it."""
 
 _LONGEST = 200
-_PAYMENTS = 15
+_PAYMENTS = 14
 _RULES = 50
 _GAUGES = 60
 _CASES = 6
@@ -168,7 +168,13 @@ def _payouts(look: Look) -> Context:
         only = look.query.get("id", "")
         columns = _boards.payout_columns(world, only)
         total = sum(len(tenant.payouts) for tenant in world.tenants.values())
-    return {"columns": columns, "total": total, "one": only, "scanned": _boards.SCANNED}
+    return {
+        "columns": columns,
+        "total": total,
+        "one": only,
+        "scanned": _boards.SCANNED,
+        "api_key": look.sandbox.api_key,
+    }
 
 
 def _webhooks(look: Look) -> Context:

@@ -43,7 +43,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        clock=clock, moment=moment, pretty=pretty, tone=tone, http_tone=http_tone, plain=plain
+        clock=clock, day=day, moment=moment, pretty=pretty, tone=tone, http_tone=http_tone, plain=plain
     )
     return made
 
@@ -63,6 +63,11 @@ def moment(at: float | str) -> str:
     """A date and time to the second, as in `2026-01-01 00:00:05`."""
     text = stamp(at) if isinstance(at, float) else at
     return text[:19].replace("T", " ")
+
+
+def day(at: float | str) -> str:
+    """The date, as in `2026-01-01`."""
+    return moment(at)[:10]
 
 
 def clock(at: float | str) -> str:

@@ -35,7 +35,7 @@ async function run(button, work) {
     say(await work());
     await refresh();
   } catch (failure) {
-    say(failure.message, true);
+    if (!failure.stands) say(failure.message, true);
   } finally {
     button.disabled = false;
   }
@@ -116,6 +116,7 @@ function complain(form, failure) {
   field.setAttribute("aria-describedby", `${told.id} ${field.dataset.described}`.trim());
   form.querySelector("button").after(told);
   field.focus();
+  failure.stands = true; // in the form: once is enough
 }
 
 function mend(form) {
