@@ -21,6 +21,7 @@ from ._flights import foreign, make_flight, unprotected
 from ._gate import Gate, GateTimeout
 from ._idempotency import KeyMaker, UsedKeys
 from ._journey import Journey
+from ._key_limiter import Held
 from ._keys import Keys, KeyState
 from ._limits import LimitClass, LimitSnapshot
 from ._making import maker
@@ -33,8 +34,6 @@ from .errors import ConfigurationError, InvalidRequest, LimitReached, PaymentsEr
 from .models import Page, Record, ResponseInfo
 from .params import Params, PreparedRequest
 
-Held = list[tuple[Gate, int]]
-"""The gates an attempt has passed, with the grant of each."""
 _info = maker(ResponseInfo)
 
 
