@@ -167,7 +167,7 @@ def test_who_only_looks_does_not_have_it_written_unless_something_falls_due(
         assert isinstance(paying, Stream)
         asyncio.run(beginning(watched, 2))
         asyncio.run(beginning(paying, 1))
-        for path in ("api/requests", "api/limits", "api/keys"):
+        for path in ("", "payouts", "payments", "phone", "api/payouts", "api/requests", "api/limits"):
             assert sandbox.handle("GET", f"/_sandbox/{path}").status == 200
         assert sandbox._keeper is not None
         sandbox._keeper._save(lambda _: None)

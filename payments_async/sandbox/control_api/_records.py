@@ -48,27 +48,27 @@ def find_payout(world: World, payout_id: str) -> Payout:
 
 def payouts(sandbox: Sandbox, call: ControlCall) -> object:
     """Payouts in the interface's form, newest first."""
-    with sandbox.present() as world:
+    with sandbox.look() as world:
         found = islice(newest_payouts(world, call.query.get("status")), call.whole("limit", _SHOWN))
         return {"payouts": [payout_view(payout, reveal=call.reveals) for payout in found]}
 
 
 def payout(sandbox: Sandbox, call: ControlCall) -> object:
     """One payout."""
-    with sandbox.present() as world:
+    with sandbox.look() as world:
         return payout_view(find_payout(world, call.path["id"]), reveal=call.reveals)
 
 
 def payments(sandbox: Sandbox, call: ControlCall) -> object:
     """Payments with their attempts, newest first."""
-    with sandbox.present() as world:
+    with sandbox.look() as world:
         found = islice(newest_payments(world, call.query.get("status")), call.whole("limit", _SHOWN))
         return {"payments": [payment_view(payment, reveal=call.reveals) for payment in found]}
 
 
 def payment(sandbox: Sandbox, call: ControlCall) -> object:
     """One payment with its attempts."""
-    with sandbox.present() as world:
+    with sandbox.look() as world:
         return payment_view(find_payment(world, call.path["id"])[1], reveal=call.reveals)
 
 

@@ -72,7 +72,7 @@ class Look:
 
     def common(self, name: str, title: str) -> Context:
         """What every page shows."""
-        with self.sandbox.present():
+        with self.sandbox.look():
             last = self.sandbox.journal.last
         return {
             "nav": NAV,
@@ -100,7 +100,7 @@ class Page:
 def _overview(look: Look) -> Context:
     show, find = look.query.get("show", ""), look.query.get("find", "").strip()[:_LONGEST]
     sandbox = look.sandbox
-    with sandbox.present() as world:
+    with sandbox.look() as world:
         names = Names(world)
         entries = sandbox.entries(0, None if show or find else _ENTRIES)
         chosen = newest(entries, lambda item: shows(item, show) and _has(item, find, names), _ENTRIES)
@@ -130,7 +130,7 @@ def _has(item: Item, find: str, names: Names) -> bool:
 def _request(look: Look, request_id: str) -> Context:
     entries, exchange = _with_it(look.sandbox.entries(), request_id)
     reveal = look.query.get("reveal") == "1"
-    with look.sandbox.present() as world:
+    with look.sandbox.look() as world:
         line = lines(entries, Names(world), world.limits, "requests")
     same = [one for one in look.sandbox.requests if _same_group(one, exchange.log)][-_SAME:]
     bodies = [exchange.body, exchange.answer.body if exchange.answer else None]
@@ -154,7 +154,7 @@ def _same_group(one: LoggedRequest, log: LoggedRequest) -> bool:
 
 
 def _payments(look: Look) -> Context:
-    with look.sandbox.present() as world:
+    with look.sandbox.look() as world:
         only = look.query.get("id", "")
         newest = islice(_records.newest_payments(world), _PAYMENTS)
         found = [find_payment(world, only)[1]] if only else newest
@@ -164,7 +164,7 @@ def _payments(look: Look) -> Context:
 
 
 def _payouts(look: Look) -> Context:
-    with look.sandbox.present() as world:
+    with look.sandbox.look() as world:
         only = look.query.get("id", "")
         columns = _boards.payout_columns(world, only)
         total = sum(len(tenant.payouts) for tenant in world.tenants.values())
@@ -182,7 +182,7 @@ def _webhooks(look: Look) -> Context:
 
 
 def _phone(look: Look) -> Context:
-    with look.sandbox.present() as world:
+    with look.sandbox.look() as world:
         return {"messages": _boards.phone_messages(world)}
 
 
