@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from payments_async.sandbox import _magic
+from payments_async.sandbox._forms import FAILURE_CATEGORIES, failure_for
 from payments_async.sandbox._magic import MAGIC
 from payments_async.sandbox._profiles import PROFILES
 from payments_async.sandbox._scenarios import _HOOKS
@@ -81,6 +83,28 @@ def test_the_table_of_webhook_words_is_the_vocabulary_with_its_magic_numbers() -
     assert set(words) == set(_HOOKS)
     magic = {f"9900{ending}": hook.kind for ending, scenario in MAGIC.items() for hook in scenario.hooks}
     assert {number: word for word, number in words.items() if number} == magic
+
+
+def test_the_table_of_magic_endings_is_the_vocabulary_in_its_order() -> None:
+    cells = [cell for row in rows(section("docs/testing.md", "Without the handle"))[2:] for cell in row]
+    told = {cells[at].strip("`"): cells[at + 1].strip("`") for at in range(0, len(cells), 2) if cells[at]}
+    words = {**_magic._RECORD_WORDS, **_magic._REQUEST_WORDS, **_magic._HOOK_WORDS}
+    assert told == {f"9900{ending}": word for ending, word in words.items()}
+
+
+def test_the_table_of_failures_is_that_of_the_sandbox() -> None:
+    told = {row[0].strip("`"): row[1].strip("`") for row in rows(section("docs/testing.md", "Outcomes"))[2:]}
+    other = told.popitem()
+    assert told == FAILURE_CATEGORIES
+    for code in ("CUSTOMER_DECLINED", "ANYTHING_ELSE"):
+        assert failure_for(code).category == other[1]
+    assert "CUSTOMER_DECLINED" in other[0]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_failure_that_a_page_asks_for_is_a_code_and_no_category(name: str) -> None:
+    categories = {*FAILURE_CATEGORIES.values(), "CUSTOMER_ERROR"} - set(FAILURE_CATEGORIES)
+    assert not set(re.findall(r"fail:([A-Z_]{6,})", page(name))) & categories
 
 
 def test_the_guide_names_every_event_of_a_delivery_and_when_it_is_tried() -> None:

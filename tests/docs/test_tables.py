@@ -11,7 +11,6 @@ import payments_async
 from payments_async import PaymentsError, RateLimits, errors
 from payments_async.cli._exit import Exit
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._magic import MAGIC
 from payments_async.sandbox._scenarios import _FAULTS, _OUTCOMES, _TIMINGS
 from tests.docs.pages import GUIDES, PAGES, ROOT, options_named, options_of, page, rows
 
@@ -61,15 +60,6 @@ def test_the_guide_names_every_word_of_the_vocabulary() -> None:
     told = page("docs/testing.md").split("## Outcomes")[1].split("## Without")[0]
     for word in (*_OUTCOMES, *_TIMINGS):
         assert re.search(rf"`{word}[:=`]", told), word
-
-
-def test_the_magic_numbers_that_the_guide_names_do_what_it_says() -> None:
-    told = page("docs/testing.md")
-    assert "`990001` fails with\n`INSUFFICIENT_FUNDS`" in told
-    assert MAGIC["01"].outcome is not None
-    assert MAGIC["01"].outcome.code == "INSUFFICIENT_FUNDS"
-    assert "`990020` loses the answer" in told
-    assert [fault.kind for fault in MAGIC["20"].faults] == ["lost_response"]
 
 
 def test_the_limits_are_those_of_the_client() -> None:

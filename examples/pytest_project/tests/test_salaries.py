@@ -50,7 +50,7 @@ async def test_a_month_that_is_run_again_pays_nobody_twice(
 
 
 async def test_a_salary_that_fails_is_told(sandbox: SandboxTenant, payments_client: AsyncPayments) -> None:
-    sandbox.on("payouts.create", reference=GRACE.reference).outcome("fail:RECIPIENT_ERROR")
+    sandbox.on("payouts.create", reference=GRACE.reference).outcome("fail:INVALID_RECIPIENT")
     assert await pay_all(payments_client, [ADA, GRACE]) == [GRACE.reference]
 
 

@@ -49,7 +49,7 @@ def serve(
         How it behaves where the interface is silent; `hostile` as unpleasantly as it may.
     scenario
         What happens to requests and records that nothing else decides: words such as `slow:200ms` or
-        `"fail:RECIPIENT_ERROR after=10s"`.
+        `"fail:INVALID_RECIPIENT after=10s"`.
     speed
         Its seconds for one of yours: 60 makes an hour pass in a minute, 0 stands still.
     state
