@@ -37,7 +37,7 @@ class Sandbox(Insides, RuleControls, RecordControls):
     machine), to no other host unless it is named in `allow_webhooks_to`.
 
     `scenario` is words for the requests and records that nothing else decides, such as `slow:200ms` or
-    `fail:RECIPIENT_ERROR after=10s`; `UnknownWord` for another. `state` is a file in which records, keys,
+    `fail:INVALID_RECIPIENT after=10s`; `UnknownWord` for another. `state` is a file in which records, keys,
     idempotency keys, timers and waiting webhooks outlive the sandbox; written by `save`, by `stop`, and every
     two seconds in between while it serves. `StateError` when it cannot be used.
 
