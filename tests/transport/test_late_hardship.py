@@ -15,8 +15,9 @@ import pytest
 
 from payments_async import _transports
 from payments_async._runtime import SYSTEM
-from payments_async._transports import LateTransport
+from payments_async._transports import LateTransport, default_transport
 from payments_async._wire import Answer, Flight, TransportFailure
+from payments_async.errors import ConfigurationError
 
 
 class Quick:
@@ -263,3 +264,20 @@ for cls in (AsyncPayments, Payments):
 
 def test_a_broken_installation_is_a_configuration_error_that_shows_no_proxy_password() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", BROKEN], check=True, timeout=50)
+
+
+def test_a_library_that_is_missing_is_told_when_the_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "payments_async._transport", None)
+    with pytest.raises(ConfigurationError, match="cannot be imported") as refused:
+        default_transport(SYSTEM, 1.0, 1, None, None)
+    assert refused.value.__context__ is None
+
+
+async def test_on_a_loop_it_is_told_to_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "payments_async._transport", None)
+    late, attempt = default_transport(SYSTEM, 1.0, 1, None, None), flight()
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="cannot be imported") as refused:
+            await late.send(attempt)
+        assert refused.value.effect == "none"
+    assert not attempt.sent
