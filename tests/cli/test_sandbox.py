@@ -181,6 +181,23 @@ def test_the_first_program_of_the_readme_runs_as_the_readme_says(
     assert paid == "invoice-7 completed"
 
 
+def test_the_first_program_of_the_readme_passes_under_strict_with_what_the_readme_adds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+    added = re.search(r"also needs `(customer=.*?)`", README)
+    assert program is not None
+    assert added is not None
+    plain, whole = tmp_path / "plain.py", tmp_path / "whole.py"
+    plain.write_text(program[1])
+    whole.write_text(program[1].replace('/thanks"', f'/thanks", {added[1]}'))
+    strict = ["sandbox", "exec", "--profile", "strict", "--speed", "50", "--", sys.executable]
+    assert main([*strict, str(plain)]) == 1
+    assert "customer: The customer field is required" in capfd.readouterr().err
+    assert main([*strict, str(whole)]) == Exit.DONE
+    assert capfd.readouterr().out.endswith("invoice-7 completed\n")
+
+
 def test_exec_passes_on_every_argument_and_the_environment(tmp_path: Path) -> None:
     file = tmp_path / "seen.json"
     code = "import json, os, sys; json.dump([*sys.argv[2:], os.environ['OURS']], open(sys.argv[1], 'w'))"
