@@ -80,7 +80,8 @@ async def violations(visitor: Visitor) -> list[tuple[str, str]]:
 async def test_every_page_fits_its_window_and_is_accessible(busy: Sandbox, visit: Visit, part: int) -> None:
     visitor = await visit(height=900)
     with Sandbox(clock=VirtualClock.frozen()) as unused:
-        places = [(unused, "", "empty"), (busy, f"requests/{request_of(busy, 'payout-lost')}", "requests")]
+        places = [(unused, "", "empty"), (unused, "payouts", "no-payouts"), (unused, "phone", "no-phone")]
+        places += [(busy, f"requests/{request_of(busy, 'payout-lost')}", "requests")]
         places += [(busy, path, path or "overview") for path, _ in NAV]
         for sandbox, path, name in places[part::3]:
             await look(visitor, sandbox, path)
