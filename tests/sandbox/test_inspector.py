@@ -23,7 +23,8 @@ from payments_async.sandbox.inspector.assumptions import assumptions
 from payments_async.sandbox.webhooks import WebhookTry
 from tests.sandbox.api import INTENT, PAYOUT, TRIED, Api
 
-MOST = 60_000
+MOST = 57_000
+"""Of the 60,000 bytes that a page may weigh: there is room for a line more here and there."""
 EVIL = "<script>alert(1)</script>\"'&"
 
 
@@ -413,7 +414,7 @@ def test_a_long_body_is_shown_from_its_beginning_with_a_way_to_all_of_it(sandbox
     sandbox.handle("GET", f"/v1/payouts?per_page=100&q={'q' * 8_000}", headers)
     request = sandbox.requests[-1].request_id
     html = page(sandbox, f"requests/{request}?reveal=1")
-    assert len(html.encode()) < MOST / 2
+    assert len(html.encode()) < 30_000
     assert "The first 8,000 of" in html
     assert f"/_sandbox/api/requests/{request}?reveal=1" in html
     assert "The first 8,000 of" not in page(sandbox, f"requests/{sandbox.requests[0].request_id}")

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 Context = dict[str, object]
 
-_ROWS = 60
+_ROWS = 54
 _ENTRIES = _ROWS * 10
 """Entries that the log's lines are made of: a request has a few with it."""
 
 _LONGEST = 200
-_PAYMENTS = 14
-_RULES = 50
+_PAYMENTS = 13
+_RULES = 45
 _GAUGES = 60
 _CASES = 6
 _SAME = 30
