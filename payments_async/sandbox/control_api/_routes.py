@@ -107,7 +107,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "records/{id}/hold", "a payout or attempt hangs until it is settled", _records.hold),
     Route("GET", "webhooks", "deliveries and their tries, newest first, ?limit=", _records.webhooks),
     Route("POST", "webhooks/{id}/resend", "deliver it once more", _records.resend),
-    Route("POST", "webhooks/forge", "record (id or reference), event, url: say what did not happen", _records.forge),
+    Route("POST", "webhooks/forge", "record (id or reference), event, url: what is not so", _records.forge),
     Route("GET", "clock", "now and speed", _time.clock),
     Route("POST", "clock/advance", "by: seconds or a duration such as 5m", _time.advance),
     Route("POST", "clock/speed", "speed: sandbox seconds per real second, 0 freezes", _time.speed),
