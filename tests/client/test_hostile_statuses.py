@@ -151,7 +151,7 @@ async def test_a_refusal_says_what_to_do_about_it(connect: Connect, status: int,
     text = str(caught.value)
     assert hint in text
     assert "payouts.create" in text
-    assert "No." in text
+    assert "; No" in text  # the sentence of the service, without its full stop
     assert "amount: too small" in text
     assert caught.value.message == "No."
 
