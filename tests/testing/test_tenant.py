@@ -25,6 +25,7 @@ SHARED = {
     "clear_rules",
     "handle",
     "journal",
+    "look",
     "origin",
     "present",
     "profile",
