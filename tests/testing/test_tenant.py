@@ -27,6 +27,7 @@ SHARED = {
     "journal",
     "look",
     "origin",
+    "look",
     "present",
     "profile",
     "remove_rule",
