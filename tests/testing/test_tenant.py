@@ -27,7 +27,6 @@ SHARED = {
     "journal",
     "look",
     "origin",
-    "look",
     "present",
     "profile",
     "remove_rule",
