@@ -21,17 +21,22 @@ _SHORT = 40
 """Characters of a reference and of an amount that are told."""
 
 
-def request_log(entries: Sequence[Entry], tenants: Collection[str]) -> str:
-    """The requests that `tenants` made, and those whose key was refused; empty when there were none."""
+def request_log(entries: Sequence[Entry], tenants: Collection[str], named: Collection[str] = ()) -> str:
+    """The requests that `tenants` made, and those whose key was refused; empty when there were none.
+
+    The latest, and before them those whose ids are `named` in what is told besides.
+    """
     exchanges = [
         entry.item
         for entry in entries
         if isinstance(entry.item, Exchange) and (entry.item.log.key is None or entry.item.log.key in tenants)
     ]
-    left_out = len(exchanges) - LINES
-    head = [f"({left_out} earlier requests)"] if left_out > 0 else []
+    earlier = exchanges[:-LINES]
+    meant = [exchange for exchange in earlier if exchange.log.request_id in named][:LINES]
+    left_out = len(earlier) - len(meant)
+    head = [f"({left_out} earlier requests)"] if left_out else []
     start = exchanges[0].log.at if exchanges else 0.0
-    return "\n".join([*head, *(_line(exchange, start) for exchange in exchanges[-LINES:])])
+    return "\n".join([*head, *(_line(exchange, start) for exchange in (*meant, *exchanges[-LINES:]))])
 
 
 def _line(exchange: Exchange, start: float) -> str:

@@ -146,8 +146,9 @@ class SandboxTenant:
         return findings(evidence(entries, frozenset(self._keys), books.payouts(), books.payments()))
 
     def request_log(self) -> str:
-        """Its latest requests as lines, account data masked."""
-        return request_log(self.service.entries(self._since), self._keys)
+        """Its latest requests as lines, and those that `findings` name, account data masked."""
+        named = {word for finding in self.findings() for word in finding.text.split()}
+        return request_log(self.service.entries(self._since), self._keys, named)
 
     def close(self) -> None:
         """Take back the rules that are still set."""
