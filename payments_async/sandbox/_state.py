@@ -50,7 +50,8 @@ class StateFile:
         """Open or create it. `StateError` when it cannot be used."""
         self.path = Path(path)
         try:
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            with suppress(FileExistsError):  # closing one that is there would end locks this process has on it
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             self._file = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.Error) as failure:
             raise StateError(f"{self.path} cannot be opened: {_reason(failure, self.path)}") from failure
