@@ -50,7 +50,7 @@ class StateFile:
         """Open or create it. `StateError` when it cannot be used."""
         self.path = Path(path)
         try:
-            with suppress(FileExistsError):  # closing one that is there would end locks this process has on it
+            with suppress(FileExistsError):  # to close one would end our locks on it
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             self._file = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.Error) as failure:
