@@ -59,7 +59,7 @@ def test_what_was_sent_of_somebody_comes_back_masked(said: str, shown: str) -> N
     error = refusal({"message": said, "errors": {"instrument": {"address": [said]}}})
     assert error.message == shown
     assert error.errors == {"instrument.address": [shown]}
-    assert shown in str(error)
+    assert shown.removesuffix(".") in str(error)
 
 
 def test_names_of_fields_stay_and_values_among_them_do_not() -> None:
