@@ -1,4 +1,9 @@
-"""The fastest server that fits: one fixed answer to every request, so that the client is what is measured."""
+"""The fastest server that fits: one fixed answer to every request, so that the client is what is measured.
+
+On a core of its own it does not sleep while anybody is connected. On a virtual machine it costs the sender some
+15 µs, a fifth of a call, to wake a process that sleeps on another core, and more often the less his sends come
+in bunches. Who calls a service across a network pays nothing of that kind.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +19,18 @@ from benchmarks.worker import SERVER_CORE, hold
 
 
 class _Answering(asyncio.Protocol):
+    connected = 0
+
     def __init__(self, answer: bytes) -> None:
         self._answer = answer
         self._pending = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one without being a subclass
+        _Answering.connected += 1
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        _Answering.connected -= 1
 
     def data_received(self, data: bytes) -> None:
         self._pending += data
@@ -40,9 +51,17 @@ def _serve(listener: socket.socket, answer: bytes, core: int | None) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: _Answering(answer), sock=listener)
+        if core is not None:
+            loop.call_soon(stay_awake, loop)
         async with server:
             while os.getppid() == parent:  # noqa: ASYNC110 # a killed parent sets no event
                 await asyncio.sleep(1.0)
+
+    def stay_awake(loop: asyncio.AbstractEventLoop) -> None:
+        if _Answering.connected:
+            loop.call_soon(stay_awake, loop)
+        else:
+            loop.call_later(0.005, stay_awake, loop)
 
     parent = os.getppid()
     hold(core)
