@@ -1,7 +1,7 @@
 """The fastest server that fits: one fixed answer to every request, so that the client is what is measured.
 
 On a core of its own it does not sleep while anybody is connected. On a virtual machine, waking a process on
-another core costs the sender some 15 µs, a fifth of a call, and more often the less his sends come in bunches.
+another core costs the sender some 15 µs, a fifth of a call, more often the less his sends come in bunches.
 Who calls a service across a network pays nothing of that kind.
 """
 
