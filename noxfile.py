@@ -30,6 +30,7 @@ def sync(session: nox.Session, *groups: str) -> None:
         "--no-default-groups",
         "--no-editable",
         "--reinstall-package=payments-sdk",
+        "--compile-bytecode",  # tests start hundreds of processes, and none need compile anything
         f"--python={session.virtualenv.location}",
         *chosen,
         env={"UV_PROJECT_ENVIRONMENT": session.virtualenv.location},

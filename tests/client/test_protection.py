@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from payments_async import Instrument, PreparedRequest
+from payments_async._runtime import SYSTEM
+from payments_async._transport import AiohttpTransport
 from payments_async._wire import Answer, Flight, TransportFailure
 from payments_async.errors import ConfigurationError, DuplicateReference, InvalidRequest, OutcomeUnknown
 from payments_async.sandbox import Sandbox
@@ -57,7 +59,8 @@ async def test_after_its_keys_time_only_a_reference_protects_a_request(
     connect: Connect, sandbox: Sandbox
 ) -> None:
     runtime = JumpingRuntime()
-    client = connect(sandbox, runtime=runtime)
+    transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))  # no jump while an answer is on its way
+    client = connect(sandbox, runtime=runtime, transport=transport)
     bare = client.payment_intents.prepare(**INTENT)
     named = client.payouts.prepare(**PAYOUT, reference="r-1")
     await client.send(bare)
