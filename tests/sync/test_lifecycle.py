@@ -160,7 +160,8 @@ assert flying.wait(10.0)
 
 
 def test_a_call_that_hangs_in_a_daemon_thread_does_not_keep_the_process() -> None:
-    assert run(HUNG_AT_EXIT) in ("", "OutcomeUnknown r-1\n")
+    told = run(HUNG_AT_EXIT)  # as far as the thread came before the process was gone
+    assert "OutcomeUnknown r-1\n".startswith(told)
 
 
 def test_the_end_of_the_process_stops_calls_and_says_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
