@@ -135,7 +135,8 @@ async def test_a_cancelled_resolve_still_says_that_it_is_in_doubt(connect: Conne
 
 async def test_siblings_share_one_reading_of_the_list(connect: Connect, sandbox: Sandbox) -> None:
     runtime = JumpingRuntime(on_jump=sandbox.advance)
-    client = connect(sandbox, runtime=runtime)
+    transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))
+    client = connect(sandbox, runtime=runtime, transport=transport)
     made = [await client.payouts.create(**PAYOUT, reference=f"r-{n}") for n in range(6)]
     siblings = [client.with_options(timeout=20.0) for _ in made]
     before = len(sandbox.requests)
