@@ -22,6 +22,9 @@ _STATEMENT = re.compile(r"[\w\s.,-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _COLOR = re.compile(r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})")
 _MAX_DEPTH = 32
+_HARMLESS = re.compile(r"(?=.*\d)[A-Za-z0-9_./#-]{1,40}", re.ASCII)
+_MOST_DIGITS = 6
+"""More digits than this may be somebody's phone or account number."""
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _OURS = frozenset(
     {
@@ -51,6 +54,11 @@ def kind(value: object) -> str:
 def described(value: object) -> str:
     """A value's type and, of a text, its length."""
     return f"text of {len(value)} characters" if isinstance(value, str) else kind(value)
+
+
+def is_identifier(text: str) -> bool:
+    """Whether a text is fit for a message: a name given to a record, and nobody's name or account."""
+    return sum(letter.isdigit() for letter in text) <= _MOST_DIGITS and bool(_HARMLESS.fullmatch(text))
 
 
 def is_unicode(value: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import attrs
 
 from .. import _codec
+from .._rules import is_identifier
 from ._identifiers import PROOF_KEY
 from ._records import LedgerRow, NewRow
 from ._states import RowState
@@ -19,11 +20,8 @@ What = Literal["changed", "removed", "added"]
 
 _PARTS: Final = ("instrument", "customer", "metadata")
 _CORRECTABLE: Final = frozenset({RowState.NEW, RowState.REJECTED})
-_HARMLESS: Final = re.compile(r"(?=.*\d)[A-Za-z0-9_./#-]{1,40}", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)
 _HIDDEN: Final = "***"
-_MOST_DIGITS: Final = 6
-"""More digits than this may be somebody's phone or account number."""
 
 
 @attrs.frozen
@@ -77,9 +75,7 @@ def changed(row: Row, fields: tuple[str, ...], state: RowState) -> InputDifferen
 
 def shown_key(row_key: str, number: int) -> str:
     """A row key fit for a message: an identifier is shown, what may be a name or an account is not."""
-    digits = sum(letter.isdigit() for letter in row_key)
-    identifier = digits <= _MOST_DIGITS and _HARMLESS.fullmatch(row_key)
-    return row_key if identifier or row_key == str(number) else _HIDDEN
+    return row_key if is_identifier(row_key) or row_key == str(number) else _HIDDEN
 
 
 def differing_fields(stored: LedgerRow, new: NewRow) -> tuple[str, ...]:

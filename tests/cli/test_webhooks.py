@@ -317,6 +317,17 @@ def test_only_a_listener_that_passes_nothing_on_says_that_nobody_acts(meanwhile:
     assert marks == ["1", None]
 
 
+@pytest.mark.parametrize(
+    "account", ["order-22961000077", "BJ66BJ0610100100144390000769", "acct_12345678", "Ada Agbo"]
+)
+def test_a_reference_that_may_be_an_account_or_a_name_is_hidden(account: str) -> None:
+    for name in ("reference", "external_id"):
+        assert masked({name: account}) == {name: HIDDEN}
+    assert account not in repr(
+        read_letter(json.dumps({"payout": {"id": "po_1", "reference": account}}).encode())
+    )
+
+
 def test_only_what_is_known_to_be_harmless_is_shown() -> None:
     body = {
         "event": "payout.failed",
@@ -348,7 +359,7 @@ def test_only_what_is_known_to_be_harmless_is_shown() -> None:
         "payout": {
             "id": "po_1",
             "created_at": "2026",
-            "reference": f"wages of {HIDDEN} and {HIDDEN}",
+            "reference": HIDDEN,
             "gateway": {"transaction": {"reference": "GW-17", "external_id": "x-1", "status": "ok"}},
             "amount": {"value": "1.50", "partial": False, "digits": 2},
             "instrument": {

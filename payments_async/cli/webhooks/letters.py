@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import attrs
 
+from payments_async._rules import is_identifier
+
 HIDDEN: Final = "•••"
 
 _KINDS: Final = frozenset({"id", "type"})
@@ -39,10 +41,7 @@ _PLAIN: Final = _KINDS | {
 }
 _COUNTRY: Final = frozenset({"code", "name", "flag"})
 _NAMES: Final = frozenset({"reference", "external_id"})
-"""Names that a merchant or a gateway gave to a record: shown, unless they look like account data."""
-
-_TELLING: Final = re.compile(r"\S*@\S*|(?<![\w-])\+?\d[\d ]{7,}\d(?![\w-])")
-"""An e-mail address, or nothing but digits, enough for a phone or an account."""
+"""Names that a merchant or a gateway gave to a record: shown when they can be nothing else."""
 
 _LONGEST: Final = 120
 _WORD: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -58,7 +57,7 @@ class Letter:
     status: str
     amount: str
     reference: str
-    """The payout's or payment's own, unless it looks like account data."""
+    """The payout's or payment's own, when it can be nothing but a name of a record."""
     body: object
     """Masked; None when it is not JSON."""
 
@@ -120,6 +119,6 @@ def masked(value: object, name: str = "", shown: frozenset[str] | None = None) -
     if shown is not None:
         return value if name in shown else HIDDEN
     if name in _NAMES and isinstance(value, str):
-        return _TELLING.sub(HIDDEN, value)
+        return value if is_identifier(value) else HIDDEN
     is_plain = name in _PLAIN or name.endswith("_at") or isinstance(value, int | float)
     return value if is_plain else HIDDEN
