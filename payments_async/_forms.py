@@ -18,8 +18,8 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from ._making import named
-from ._structure import Hook, bare, hints_of, integer, is_record, number, rate, twin
+from ._making import named, writable
+from ._structure import Hook, bare, hints_of, integer, is_record, number, rate
 from .models import ExchangeRate, Pagination, Record
 
 if typing.TYPE_CHECKING:
@@ -100,9 +100,9 @@ def hook_factory(form: Any, converter: cattrs.BaseConverter) -> Hook:
     """The structure hook from a form to its record, compiled when it is first wanted."""
     cls = _RECORDS[form]
     kinds = _fields(cls)
-    scope: dict[str, Any] = {"new": object.__new__, "T": twin(cls, list(kinds)), "C": cls, "UTC": UTC}
+    scope: dict[str, Any] = {"T": writable(cls), "C": cls, "UTC": UTC}
     scope.update(iso=datetime.fromisoformat, Decimal=Decimal, number=number, integer=integer, rate=rate)
-    lines = ["def fill(o, _=None):", "  r = new(T)"]
+    lines = ["def fill(o, _=None):", "  r = T()"]
     for name, hint in kinds.items():
         lines += _field_lines(name, hint, scope, converter)
     lines += ["  r._extra = None", "  r._response = None", "  r.__class__ = C", "  return r"]

@@ -1,13 +1,13 @@
 """Makes frozen values at a quarter of the price of their constructors.
 
-A frozen class fills each slot through `object.__setattr__`. What a maker returns fills those of a twin class
-of the same layout, whose slots are stored to directly, and turns the twin into the frozen object at the end.
+A frozen class fills each slot through `object.__setattr__`. What a maker returns fills those of a twin, a
+subclass whose slots are stored to directly, and turns the twin into the frozen object at the end.
 For what every call makes; elsewhere the constructor will do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 import attrs
@@ -22,22 +22,19 @@ class Value:
     __slots__ = ("__weakref__",)
 
 
-def maker(cls: Callable[P, T]) -> Callable[P, T]:
+def maker(cls: Callable[P, T], **defaults: Any) -> Callable[P, T]:
     """The constructor of a frozen class with slots: same parameters, defaults and converters, same object.
 
-    The class itself, where no twin can become it: it needs the base `Value`, or no weak references.
+    `defaults` are taken before the class's own.
     """
-    twin = _twin(cls)
-    if twin is None:
-        return cls
-    scope: dict[str, Any] = {"C": cls, "T": twin, "new": object.__new__}
-    parameters, lines = _source(cls, scope)
+    scope: dict[str, Any] = {"C": cls, "T": writable(cls)}
+    parameters, lines = _source(cls, scope, defaults)
     head = f"def make({', '.join(parameters)}):"
-    exec("\n".join([head, "  o = new(T)", *lines, "  o.__class__ = C", "  return o"]), scope)  # noqa: S102 - source made of our own field names
+    exec("\n".join([head, "  o = T()", *lines, "  o.__class__ = C", "  return o"]), scope)  # noqa: S102 - source made of our own field names
     return scope["make"]  # type: ignore[no-any-return] # it comes from exec
 
 
-def _source(cls: Any, scope: dict[str, Any]) -> tuple[list[str], list[str]]:
+def _source(cls: Any, scope: dict[str, Any], defaults: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """The parameters and the stores, each with what it needs in the scope."""
     parameters: list[str] = []
     lines: list[str] = []
@@ -47,14 +44,15 @@ def _source(cls: Any, scope: dict[str, Any]) -> tuple[list[str], list[str]]:
         if field.kw_only and "*" not in parameters:
             parameters.append("*")
         name = value = field.alias
-        if isinstance(field.default, attrs.Factory):  # type: ignore[arg-type] # a class, which its stub hides
-            scope["MISSING"], scope[f"factory_{name}"] = attrs.NOTHING, field.default.factory
+        default = defaults.get(name, field.default)
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type] # a class, which its stub hides
+            scope["MISSING"], scope[f"factory_{name}"] = attrs.NOTHING, default.factory
             parameters.append(f"{name}=MISSING")
             value = f"factory_{name}() if {name} is MISSING else {name}"
-        elif field.default is attrs.NOTHING:
+        elif default is attrs.NOTHING:
             parameters.append(name)
         else:
-            scope[f"default_{name}"] = field.default
+            scope[f"default_{name}"] = default
             parameters.append(f"{name}=default_{name}")
         if field.converter is not None:
             scope[f"convert_{name}"] = field.converter
@@ -63,29 +61,21 @@ def _source(cls: Any, scope: dict[str, Any]) -> tuple[list[str], list[str]]:
     return parameters, lines
 
 
-def _twin(cls: Any) -> type[Any] | None:
-    """A class of the same memory layout whose slots can be written; None when there cannot be one."""
-    twin = writable(cls.__name__, cls.__bases__, cls.__slots__)
-    try:
-        object.__new__(twin).__class__ = cls
-    except TypeError:
-        return None
-    return twin
+def writable(cls: Any) -> Any:
+    """A subclass with the same slots, stored to directly: what is filled, and then becomes the frozen class.
 
-
-def writable(name: str, bases: tuple[type[Any], ...], slots: Iterable[str]) -> type[Any]:
-    """A class with slots that are stored to directly, to be filled and then to become the frozen one.
-
-    Both methods have to be `object`'s own again: they share one slot of the type, and storing is direct, and
-    15 times as fast, only if neither is a Python function.
+    Both methods of storing have to be `object`'s own again: they share one slot of the type, and storing is
+    direct, and 15 times as fast, only if neither is a Python function. Its constructor takes nothing and sets
+    nothing. Python lets the object become one of the class above, for the two have one layout.
     """
     body = {
-        "__slots__": tuple(slots),
+        "__slots__": (),
+        "__init__": object.__init__,
         "__setattr__": object.__setattr__,
         "__delattr__": object.__delattr__,
         "__repr__": named,
     }
-    return type(f"_{name}", bases, body)
+    return type(f"_{cls.__name__}", (cls,), body)
 
 
 def named(value: object) -> str:

@@ -1,9 +1,9 @@
 """Structure hooks for cattrs, generated per record class: strict about types, open to unknown fields.
 
-A generated hook walks the fields in order, checks each value's type, and fills the slots of a mutable
-twin class that becomes the frozen record at the end; the frozen class's own `__init__` costs several
-times as much. Where a value is not what it should be, the slow path decides: a shape that varies in
-practice (gap AC) is taken, anything else is a `WrongType`.
+A generated hook walks the fields in order, checks each value's type, and fills the slots of a writable twin
+that becomes the frozen record at the end (`_making`); the frozen class's own `__init__` costs several times
+as much. Where a value is not what it should be, the slow path decides: a shape that varies in practice
+(gap AC) is taken, anything else is a `WrongType`.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def hook_factory(cls: type[Record], converter: cattrs.BaseConverter) -> Hook:
     fields = [field.name for field in attrs.fields(cls) if not field.name.startswith("_")]
     scope: dict[str, Any] = {
         "C": cls,
-        "T": twin(cls, fields),
+        "T": writable(cls),
         "Decimal": Decimal,
         "known": frozenset(fields).issuperset,
         "fields": frozenset(fields),
@@ -123,13 +123,12 @@ def hook_factory(cls: type[Record], converter: cattrs.BaseConverter) -> Hook:
         "def structure(o, _=None):",
         f"  if o.__class__ is not dict: wrong({cls.__name__!r}, 'an object', o)",
         "  g = o.get",
-        "  r = new(T)",
+        "  r = T()",
         "  x = None if known(o) else {k: o[k] for k in o if k not in fields}",
     ]
     for name in fields:
         lines += _field_lines(cls, name, bare(hints[name]), scope, converter)
     lines += ["  r._extra = x", "  r._response = None", "  r.__class__ = C", "  return r"]
-    scope["new"] = object.__new__
     exec("\n".join(lines), scope)  # noqa: S102 - source made above from our own field names
     return scope["structure"]  # type: ignore[no-any-return] # it comes from exec
 
@@ -149,11 +148,6 @@ hints_of: Callable[[Any], dict[str, Any]] = cache(_hints)
 def _evaluated(text: Any, module: str) -> Any:
     written = types.SimpleNamespace(__annotations__={"field": text})
     return typing.get_type_hints(written, vars(sys.modules[module]))["field"]
-
-
-def twin(cls: type[Record], fields: list[str]) -> type[Any]:
-    """A class of the same memory layout whose slots can be written."""
-    return writable(cls.__name__, (Record,), fields)
 
 
 def is_record(hint: Any) -> bool:

@@ -102,9 +102,12 @@ def test_converters_and_factories_are_used() -> None:
     assert one.headers is not other.headers
 
 
-def test_a_class_without_a_twin_keeps_its_constructor() -> None:
+def test_a_class_with_its_own_slot_for_weak_references_has_a_maker_too() -> None:
     @attrs.frozen
-    class Odd:
+    class Own:
         number: int
 
-    assert maker(Odd) is Odd
+    assert "__weakref__" in Own.__slots__  # type: ignore[attr-defined] # attrs adds it
+    made = maker(Own)(3)
+    assert (type(made), made) == (Own, Own(3))
+    assert weakref.ref(made)() is made
