@@ -37,11 +37,11 @@ class Reading:
     value: Any = attrs.field(default=None, repr=False)
     message: str | None = attrs.field(default=None, repr=False)
     error: PaymentsError | None = None
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     again: bool = False
     """Whether the same bytes with the same key are worth another try."""
     retry_after: float | None = None
     """Seconds, when the service named them."""
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
 
 def read_failure(call: Call, failure: TransportFailure, *, sent: bool) -> Reading:
@@ -113,16 +113,13 @@ def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | No
 
 def _done(call: Call, answer: Answer, value: Any, message: Any) -> Reading:
     """Carried out, if the record is the one that was asked for."""
-    error = mismatch(call.prepared, value) if call.prepared and _echoes(call.operation) else None
-    return Reading(
-        "in_doubt" if error else "executed",
-        str(answer.status),
-        answer.status,
-        value,
-        message if isinstance(message, str) else None,
-        error,
-        headers=answer.headers,
-    )
+    verdict: Verdict = "executed"
+    error: ResponseMismatch | None = None
+    if _echoes(call.operation) and call.prepared is not None and not _agrees(value, call.request):
+        error = mismatch(call.prepared, value)
+        verdict = "in_doubt" if error else verdict
+    told = message if isinstance(message, str) else None
+    return Reading(verdict, str(answer.status), answer.status, value, told, error, answer.headers)
 
 
 def _unreadable(call: Call, answer: Answer, record_id: str | None, problem: str) -> Reading:
@@ -210,12 +207,26 @@ def _echoes(operation: Operation[Any]) -> bool:
     return operation.creates and operation.result is not None
 
 
+def _agrees(value: Any, asked: Any) -> bool:
+    """Whether a record is plainly the one that was asked for, as nearly all are; else `mismatch` decides."""
+    amount = _amount(value)
+    return (
+        asked is not None
+        and amount is not None
+        and amount.value == asked.amount
+        and amount.currency == asked.currency
+        and (not isinstance(value, Payout) or value.reference in (None, asked.reference))
+    )
+
+
 def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
     """Whether a record is another one than was asked for, where it says."""
     asked = _codec.asked(prepared.body)
+    if _agrees(value, asked):
+        return None
     differences = {
         name: (str(wanted), str(found))
-        for name, found in _repeated(value)
+        for name, found in _told(value)
         if found is not None and (wanted := getattr(asked, name)) is not ... and not _same(wanted, found)
     }
     if not differences:
@@ -229,11 +240,16 @@ def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
     )
 
 
-def _repeated(value: Any) -> list[tuple[str, Any]]:
+def _told(value: Any) -> list[tuple[str, Any]]:
     """What a created record says of what its request said."""
-    amount = getattr(value.payment if _is_checkout(value) else value, "amount", None)
-    told = [("amount", amount.value), ("currency", amount.currency)] if isinstance(amount, Amount) else []
+    amount = _amount(value)
+    told = [("amount", amount.value), ("currency", amount.currency)] if amount else []
     return [*told, ("reference", value.reference)] if isinstance(value, Payout) else told
+
+
+def _amount(value: Any) -> Amount | None:
+    found = getattr(value.payment if _is_checkout(value) else value, "amount", None)
+    return found if isinstance(found, Amount) else None
 
 
 def _is_checkout(value: Any) -> bool:

@@ -35,6 +35,8 @@ class Call(Value):
     headers: Mapping[str, str] = attrs.field(repr=masked)
     record: str | None = None
     prepared: PreparedRequest | None = None
+    request: Params | None = attrs.field(default=None, repr=False)
+    """What `prepared` has its bytes of, where this process just made them: the answer is held against it."""
     timeout: float | None = None
     deadline: float | None = None
     max_retries: int | None = None
@@ -79,14 +81,20 @@ def writing(
     limit: Limit | None = None,
     record: str | None = None,
     priority: Priority = "interactive",
+    request: Params | None = None,
 ) -> Call:
-    """A write that was prepared. Raises InvalidRequest for unusable options."""
+    """A write that was prepared. Raises InvalidRequest for unusable options.
+
+    `request` is what its bytes say, if it is at hand and nothing was added to it.
+    """
     path, headers, limit = prepared.path, prepared.headers, limit or operation.limit
     if not options:
-        return _call(operation, path, limit, headers, record, prepared, priority=priority)
+        return _call(operation, path, limit, headers, record, prepared, request, priority=priority)
     if faults := _number_problems(options):
         raise InvalidRequest(faults, operation=operation.name)
-    return _call(operation, path, limit, headers, record, prepared, priority=priority, **sending(options))
+    made_of = None if options.get("extra_body") else request
+    own = sending(options)
+    return _call(operation, path, limit, headers, record, prepared, made_of, priority=priority, **own)
 
 
 def with_params(

@@ -63,8 +63,9 @@ class Channel:
         """Prepare at once; send when awaited."""
         _calls.refuse_unknown(arguments, _CREATED[cls], operation.name)
         fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
-        prepared = self.pipeline.prepare(operation, _request(cls, fields), options)
-        return self.pipeline.run(_calls.writing(prepared, options, operation=operation))
+        request = _request(cls, fields)
+        prepared = self.pipeline.prepare(operation, request, options)
+        return self.pipeline.run(_calls.writing(prepared, options, operation=operation, request=request))
 
     def read(
         self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str] | None = None

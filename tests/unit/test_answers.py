@@ -6,12 +6,17 @@ import json
 from decimal import Decimal
 from typing import Any, get_args
 
+import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 from payments_async import errors
 from payments_async._answers import Reading, read_answer, read_failure
 from payments_async._calls import Call
+from payments_async._codec import encode
 from payments_async._wire import FailureKind, TransportFailure
+from payments_async.params import PayoutRequest
 from tests.support.pure_calls import CREATING, HARMLESS, NOW, PAYOUT, READ, REQUERY, write
 from tests.support.scripted import answer
 
@@ -219,3 +224,32 @@ def test_only_what_the_request_says_is_compared() -> None:
     error = reading_of(nothing, 201, {"data": PAID}).error
     assert isinstance(error, errors.ResponseMismatch)
     assert error.differences == {"reference": ("None", "r-1")}
+
+
+AMOUNTS = ["10.1", "10.10", "1010e-2", "10.100000000000000001", "11", "1e400"]
+
+
+@given(
+    asked=some.tuples(some.sampled_from(AMOUNTS), some.sampled_from([None, "r-1", ""])),
+    told=some.none() | some.sampled_from([*AMOUNTS, "null", '"10.1"']),
+    currency=some.sampled_from(["XOF", "EUR", None]),
+    reference=some.sampled_from([None, "r-1", "r-2", ""]),
+)
+def test_an_answer_is_held_against_a_request_at_hand_as_against_its_bytes(
+    asked: tuple[str, str | None], told: str | None, currency: str | None, reference: str | None
+) -> None:
+    request = PayoutRequest(
+        amount=asked[0], currency="XOF", method="mtn_bj", instrument={}, reference=asked[1]
+    )
+    by_bytes = write(PAYOUT.operation, body=encode(request), reference=asked[1])
+    amount = "null" if told is None else f'{{"value": {told}, "currency": {json.dumps(currency)}}}'
+    body = f'{{"data": {{"id": "po_1", "amount": {amount}, "reference": {json.dumps(reference)}}}}}'.encode()
+    found, wanted = (
+        reading_of(call, 201, body) for call in (attrs.evolve(by_bytes, request=request), by_bytes)
+    )
+    assert (found.verdict, found.value) == (wanted.verdict, wanted.value)
+    assert differences(found) == differences(wanted)
+
+
+def differences(found: Reading) -> Any:
+    return found.error and (type(found.error), getattr(found.error, "differences", None))

@@ -107,6 +107,15 @@ def test_a_write_is_called_as_it_was_prepared() -> None:
         _calls.writing(made, {"max_retries": -1}, operation=CREATE)
 
 
+def test_a_request_that_something_was_added_to_is_not_what_its_bytes_say() -> None:
+    calls = [
+        _calls.writing(prepared(), options, operation=CREATE, request=REQUEST)
+        for options in ({}, {"timeout": 3.0}, {"extra_body": {}}, {"extra_body": {"amount": 8}})
+    ]
+    assert [call.request for call in calls] == [REQUEST, REQUEST, REQUEST, None]
+    assert "request=" not in repr(calls[0])
+
+
 def test_a_calls_repr_shows_no_headers() -> None:
     assert "secret" not in repr(
         _calls.reading(SYNC, {"extra_headers": {"X-A": "secret"}}, {"payout_id": "p"})
