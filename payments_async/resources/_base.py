@@ -20,24 +20,32 @@ R = TypeVar("R")
 Sending = Coroutine[Any, Any, R]
 """A call to be awaited at once: no coroutine of our own stands between it and the caller's."""
 
-_MANDATORY: Mapping[type, Mapping[str, None]] = {
-    cls: {field.name: None for field in attrs.fields(cls) if field.default is attrs.NOTHING}
-    for cls in _validation.RULES
-}
-"""Each request's fields without a default, as None: a missing one is a fault, told with the others."""
-_PREPARED: Mapping[type, frozenset[str]] = {
-    cls: _calls.PREPARE_OPTIONS.union(table) for cls, table in _validation.RULES.items()
-}
-_CREATED: Mapping[type, frozenset[str]] = {
-    cls: _calls.WRITE_OPTIONS.union(table) for cls, table in _validation.RULES.items()
-}
+_OWN: Mapping[type, frozenset[str]] = {cls: frozenset(table) for cls, table in _validation.RULES.items()}
+"""Each request's own arguments."""
+_PREPARED = {cls: _calls.PREPARE_OPTIONS | own for cls, own in _OWN.items()}
+_CREATED = {cls: _calls.WRITE_OPTIONS | own for cls, own in _OWN.items()}
 """The arguments that preparing, and creating, each request takes."""
+_NO_OPTIONS: Mapping[str, Any] = {}
 _MAKERS: dict[type, Callable[..., Params]] = {}
 
 
 def _request(cls: type[Params], fields: Mapping[str, Any]) -> Params:
-    make = _MAKERS.get(cls) or _MAKERS.setdefault(cls, maker(cls))
-    return make(**{**_MANDATORY[cls], **fields})
+    return (_MAKERS.get(cls) or _MAKERS.setdefault(cls, _maker(cls)))(**fields)
+
+
+def _maker(cls: type[Any]) -> Callable[..., Params]:
+    """Makes a request. A missing field is a fault, told with the others: till then it is None."""
+    needed = [field.alias for field in attrs.fields(cls) if field.default is attrs.NOTHING]
+    return maker(cls, **dict.fromkeys(needed))
+
+
+def _refuse_unprepared(operation: Operation[Any], cls: type[Params], arguments: Mapping[str, Any]) -> None:
+    """Raise TypeError for an argument that is not of the preparing."""
+    method = operation.name.replace("create", "prepare")
+    for name in arguments.keys() & _calls.SEND_OPTIONS:
+        told = f"{method}() got an unexpected keyword argument {name!r}: it belongs to the sending"
+        raise TypeError(told)
+    _calls.refuse_unknown(arguments, _PREPARED[cls], method)
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -51,18 +59,18 @@ class Channel:
         self, operation: Operation[Any], cls: type[Params], arguments: Mapping[str, Any]
     ) -> PreparedRequest:
         """A write's bytes and key. Raises InvalidRequest, also for a key last used with another body."""
-        method = operation.name.replace("create", "prepare")
-        for name in arguments.keys() & _calls.SEND_OPTIONS:
-            told = f"{method}() got an unexpected keyword argument {name!r}: it belongs to the sending"
-            raise TypeError(told)
-        _calls.refuse_unknown(arguments, _PREPARED[cls], method)
-        fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
+        fields, options = arguments, _NO_OPTIONS
+        if not _OWN[cls].issuperset(arguments):
+            _refuse_unprepared(operation, cls, arguments)
+            fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
         return self.pipeline.prepare(operation, _request(cls, fields), options)
 
     def create(self, operation: Operation[R], cls: type[Params], arguments: Mapping[str, Any]) -> Sending[R]:
         """Prepare at once; send when awaited."""
-        _calls.refuse_unknown(arguments, _CREATED[cls], operation.name)
-        fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
+        fields, options = arguments, _NO_OPTIONS
+        if not _OWN[cls].issuperset(arguments):
+            _calls.refuse_unknown(arguments, _CREATED[cls], operation.name)
+            fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
         request = _request(cls, fields)
         prepared = self.pipeline.prepare(operation, request, options)
         return self.pipeline.run(_calls.writing(prepared, options, operation=operation, request=request))

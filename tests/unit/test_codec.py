@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from types import MappingProxyType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import attrs
 import pytest
@@ -15,7 +19,14 @@ from hypothesis import strategies as st
 from payments_async import _codec
 from payments_async._codec import Unreadable, Unwritable
 from payments_async.models import Amount, Checkout, PaymentIntent, Payout, Record
-from payments_async.params import CustomerInput, Instrument, PaymentIntentRequest, PayoutRequest
+from payments_async.params import (
+    CheckoutRequest,
+    CustomerInput,
+    Instrument,
+    Params,
+    PaymentIntentRequest,
+    PayoutRequest,
+)
 from tests.support import bodies
 from tests.support.faithful import differences
 
@@ -143,6 +154,74 @@ def test_a_request_is_written_in_order_without_what_is_left_out() -> None:
     assert _codec.encode(request) == (
         b'{"amount":5,"currency":"XOF","customer":{"email":"a@b.c"},"metadata":{"z":null,"a":{"x":1}}}'
     )
+
+
+PAIRS = st.dictionaries(st.text("abcé", max_size=3), JSON, max_size=3)
+KINDS: Mapping[Any, st.SearchStrategy[Any]] = {
+    type(None): st.none(),
+    str: st.text("abcé", max_size=3),
+    bool: st.booleans(),
+    int: st.integers(0, 99),
+    Decimal: MONEY,
+    datetime: st.datetimes(
+        datetime(2000, 1, 1), timezones=st.sampled_from([UTC, timezone(timedelta(hours=5))])
+    ),
+    Mapping: PAIRS | PAIRS.map(MappingProxyType) | PAIRS.map(OrderedDict),
+}
+
+
+def requests(cls: type[Params]) -> st.SearchStrategy[Any]:
+    """Requests of a class, with any of its fields, of any type that the field may have."""
+
+    def one_of(hint: Any) -> st.SearchStrategy[Any]:
+        return st.one_of(*map(one, get_args(hint) if isinstance(hint, UnionType) else [hint]))
+
+    def one(kind: Any) -> st.SearchStrategy[Any]:
+        kind = get_origin(kind) or kind
+        return requests(kind) if issubclass(kind, Params) else KINDS[kind]
+
+    return st.builds(cls, **{name: one_of(hint) for name, hint in get_type_hints(cls).items()})
+
+
+def as_pairs(value: Any) -> Any:
+    """A request as plain pairs, without what is None."""
+    if isinstance(value, Params):
+        cls: Any = type(value)
+        pairs = {field.name: as_pairs(getattr(value, field.name)) for field in attrs.fields(cls)}
+        return {name: item for name, item in pairs.items() if item is not None}
+    if isinstance(value, Mapping):
+        return {name: as_pairs(item) for name, item in value.items()}
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("cls", [CheckoutRequest, PaymentIntentRequest, PayoutRequest])
+@given(data=st.data())
+@settings(deadline=None, max_examples=50)
+def test_a_request_is_written_as_its_plain_pairs_would_be(cls: type[Params], data: st.DataObject) -> None:
+    request, extra = data.draw(requests(cls)), data.draw(PAIRS)
+    assert _codec.encode(request) == _codec.encode_json(as_pairs(request))
+    assert _codec.encode(request, extra) == _codec.encode_json({**as_pairs(request), **extra})
+
+
+def test_what_is_nested_is_written_like_the_rest() -> None:
+    own, wallet = MappingProxyType({"zip": MappingProxyType({"a": 1})}), Instrument.phone("+229", "BJ")
+    noon = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    request = CheckoutRequest(
+        amount=5, currency="XOF", customer=own, metadata={"wallet": wallet}, entity_created_at=noon
+    )
+    assert json.loads(_codec.encode(request)) == {
+        "amount": 5,
+        "currency": "XOF",
+        "customer": {"zip": {"a": 1}},
+        "entity_created_at": "2026-01-01T10:00:00Z",
+        "metadata": {"wallet": {"type": "phone", "phone_number": "+229", "country": "BJ"}},
+    }
+
+
+def test_a_body_on_its_way_does_not_show_what_it_holds() -> None:
+    body = _codec._writer_of(PayoutRequest)(payout(5, reference="r-1"))
+    assert repr(body) == "<PayoutRequestBody>"
 
 
 def test_extra_fields_are_put_over_the_requests_own() -> None:

@@ -86,6 +86,18 @@ def test_wrong_arguments_are_refused_as_ever(cls: type[Any]) -> None:
             make(**needed)
 
 
+def test_other_defaults_are_taken_before_the_classs_own() -> None:
+    make: Callable[..., Any] = maker(PayoutRequest, amount=None, currency=None, reference="r-1")
+    made = make(method="m", instrument={}, currency="XOF")
+    assert made == PayoutRequest(
+        amount=None,  # type: ignore[arg-type] # the point
+        currency="XOF",
+        method="m",
+        instrument={},
+        reference="r-1",
+    )
+
+
 def test_equal_values_stay_equal_and_hash_alike() -> None:
     attempt = (1, "executed", "201", 201, 0.0, 0.5)
     assert maker(Attempt)(*attempt) == Attempt(*attempt)  # type: ignore[arg-type] # plain tuples have no literals
