@@ -84,7 +84,8 @@ def _read_success(call: Call, answer: Answer) -> Reading:
     if operation.result is None and not answer.body:
         return Reading("executed", str(answer.status), answer.status, headers=answer.headers)
     if (expected := _as_expected(operation, answer.body)) is not None:
-        return _done(call, answer, *expected)
+        value, message = expected
+        return _done(call, answer, value, message)
     record_id: str | None = None
     try:
         tree = _codec.parse(answer.body)
@@ -113,11 +114,11 @@ def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | No
 
 def _done(call: Call, answer: Answer, value: Any, message: Any) -> Reading:
     """Carried out, if the record is the one that was asked for."""
-    verdict: Verdict = "executed"
+    operation, prepared = call.operation, call.prepared
     error: ResponseMismatch | None = None
-    if _echoes(call.operation) and call.prepared is not None and not _agrees(value, call.request):
-        error = mismatch(call.prepared, value)
-        verdict = "in_doubt" if error else verdict
+    if prepared is not None and operation.creates and operation.result is not None:
+        error = None if _agrees(value, call.request) else mismatch(prepared, value)
+    verdict: Verdict = "in_doubt" if error else "executed"
     told = message if isinstance(message, str) else None
     return Reading(verdict, str(answer.status), answer.status, value, told, error, answer.headers)
 
@@ -203,10 +204,6 @@ def _page(cls: type[Any], data: Any, pagination: Any) -> Page[Any]:
     return Page(tuple(items), stands, unread=tuple(unread))
 
 
-def _echoes(operation: Operation[Any]) -> bool:
-    return operation.creates and operation.result is not None
-
-
 def _agrees(value: Any, asked: Any) -> bool:
     """Whether a record is plainly the one that was asked for, as nearly all are; else `mismatch` decides."""
     amount = _amount(value)
@@ -248,7 +245,10 @@ def _told(value: Any) -> list[tuple[str, Any]]:
 
 
 def _amount(value: Any) -> Amount | None:
-    found = getattr(value.payment if _is_checkout(value) else value, "amount", None)
+    """A record's amount; of a checkout, which has none, its payment's."""
+    found = getattr(value, "amount", None)
+    if found is None and _is_checkout(value):
+        found = getattr(value.payment, "amount", None)
     return found if isinstance(found, Amount) else None
 
 

@@ -24,6 +24,11 @@ def make_flight(call: Call, settings: Settings, key: Key, deadline: float | None
     return Flight(call.operation.method, settings.base_url + call.path, headers, body, timeout)
 
 
+def is_sent(flight: Flight | None) -> bool:
+    """Whether anything may have left; nothing has of a flight that was never made."""
+    return flight is not None and flight.sent
+
+
 def _headers(call: Call, settings: Settings, key: Key) -> dict[str, str]:
     """Ours, and the caller's over them, whatever their case."""
     headers: dict[str, str] = {

@@ -167,3 +167,12 @@ class KeyLimiter:
 def make_gate(limits: RateLimits, kind: MeterClass) -> Gate:
     """A fresh gate for one class."""
     return Gate(Meter(limits.of(kind), limits.capacity(kind)))
+
+
+def give_up(held: Held, now: float, *, sent: bool) -> None:
+    """End grants without an answer: a request that never left does not count."""
+    for gate, grant in held:
+        if sent:
+            gate.leave(grant, now, answered=False)
+        else:
+            gate.put_back(grant)

@@ -1,13 +1,15 @@
 """Tells what happens to a call: makes an event when somebody listens, and nothing otherwise.
 
-What happens to every call (`sent`, `ended`, `replayed`) is told where the pipeline saw that somebody does.
+What happens to every call (`sent`, `ended`) is told where the pipeline saw that somebody does.
 """
 
 from __future__ import annotations
 
 from . import events
+from ._answers import Reading
 from ._journey import Journey
 from .events import Emitter
+from .models._response import is_replayed
 
 
 def _key(journey: Journey) -> str | None:
@@ -21,11 +23,13 @@ def sent(emitter: Emitter, journey: Journey) -> None:
     emitter.emit(events.RequestSent(operation.name, number, operation.method, _key(journey)))
 
 
-def ended(emitter: Emitter, journey: Journey) -> None:
-    """The last attempt has ended."""
+def ended(emitter: Emitter, journey: Journey, reading: Reading) -> None:
+    """The last attempt has ended, with that; a write may have been answered as it was once before."""
     name, last = journey.call.operation.name, journey.attempts[-1]
     told = (last.verdict, last.reason, last.status, last.elapsed)
     emitter.emit(events.AttemptEnded(name, last.number, *told))
+    if reading.error is None and journey.call.prepared is not None and is_replayed(reading.headers):
+        emitter.emit(events.Replayed(name, last.number, _key(journey)))
 
 
 def throttled(emitter: Emitter, journey: Journey, waited: float) -> None:
@@ -45,12 +49,6 @@ def retrying(emitter: Emitter, journey: Journey, delay: float, reason: str) -> N
     if emitter.enabled:
         name, number = journey.call.operation.name, len(journey.attempts)
         emitter.emit(events.RetryScheduled(name, number, delay, reason))
-
-
-def replayed(emitter: Emitter, journey: Journey) -> None:
-    """The answer came from the service's idempotency store."""
-    name, number = journey.call.operation.name, len(journey.attempts)
-    emitter.emit(events.Replayed(name, number, _key(journey)))
 
 
 def cancelled(emitter: Emitter, journey: Journey) -> None:

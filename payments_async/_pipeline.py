@@ -17,11 +17,11 @@ from . import _narration as narrate
 from ._answers import Reading, read_answer, read_failure
 from ._auth import Key
 from ._calls import Call, prepare
-from ._flights import foreign, make_flight, unprotected
+from ._flights import foreign, is_sent, make_flight, unprotected
 from ._gate import Gate, GateTimeout
 from ._idempotency import KeyMaker, UsedKeys
 from ._journey import Journey
-from ._key_limiter import Held
+from ._key_limiter import Held, give_up
 from ._keys import Keys, KeyState
 from ._limits import LimitClass, LimitSnapshot
 from ._making import maker
@@ -50,14 +50,32 @@ class Pipeline:
 
     async def run(self, call: Call) -> Any:
         """The call's record. Raises the errors of `errors`, each with the call's effect."""
-        runtime, settings = self.runtime, self.settings
+        runtime, settings, emitter = self.runtime, self.settings, self.settings.emitter
         journey = Journey(call, runtime.monotonic(), call.deadline or settings.deadline, runtime.now)
         key: Key | None = None
         while True:
             key = self._key(journey, key)
             state = self.keys.of(key)
-            held = self._walk_in(state, journey) or await self._enter(state, journey)
-            reading = await self._attempt(key, state, held, journey)
+            told = emitter.enabled  # of an attempt's beginning and of its end, or of neither
+            started = runtime.monotonic()
+            held = self._walk_in(state, journey, started)
+            if not held:
+                held = await self._enter(state, journey)
+                started = runtime.monotonic()
+            flight: Flight | None = None
+            try:
+                flight = make_flight(call, settings, key, journey.deadline, started)
+                if told:
+                    narrate.sent(emitter, journey)
+                reading = read_answer(call, await self.transport.send(flight), runtime.now)
+            except TransportFailure as failure:
+                reading = read_failure(call, failure, sent=is_sent(flight))
+            except BaseException as stopped:
+                self._cut_short(journey, stopped, held, started, flight)
+                raise
+            self._landed(journey, reading, state, held, started, flight)
+            if told:
+                narrate.ended(emitter, journey, reading)
             if reading.error is None:
                 state.budget.earn()
                 return self._delivered(journey, reading)
@@ -137,14 +155,14 @@ class Pipeline:
             raise journey.conclusion(ConfigurationError(problem))
         return key
 
-    def _walk_in(self, state: KeyState, journey: Journey) -> Held:
+    def _walk_in(self, state: KeyState, journey: Journey, now: float) -> Held:
         """The way of nearly every call: one gate, open, and no deadline to look at. Empty when it is not."""
-        call, now = journey.call, self.runtime.monotonic()
+        call = journey.call
         gates = state.limiter.gates(call.limit, call.record, now)
         if len(gates) > 1 or journey.deadline is not None:
-            return []
+            return ()
         grant = gates[0].try_enter(now)
-        return [(gates[0], grant)] if grant else []
+        return ((gates[0], grant),) if grant else ()
 
     async def _enter(self, state: KeyState, journey: Journey) -> Held:
         """Pass the gates of the call's limits, narrow ones first; nothing passes once the deadline has."""
@@ -156,8 +174,7 @@ class Pipeline:
             if journey.is_late(monotonic):
                 raise journey.out_of_time()
         except BaseException as stopped:
-            for gate, grant in held:
-                gate.put_back(grant)
+            give_up(held, monotonic(), sent=False)
             if isinstance(stopped, CancelledError):
                 self._given_up(journey, stopped)
             raise
@@ -192,47 +209,38 @@ class Pipeline:
             told = f"{name}: the rate limit has no room for {wait:.3g} s; this try was not sent"
             raise journey.conclusion(LimitReached(told, retry_after=wait))
 
-    async def _attempt(self, key: Key, state: KeyState, held: Held, journey: Journey) -> Reading:
-        """One flight, and its verdict."""
-        call, monotonic, emitter = journey.call, self.runtime.monotonic, self.settings.emitter
-        told = emitter.enabled  # of its beginning and of its end, or of neither
-        flight: Flight | None = None
-        started = monotonic()
-        try:
-            flight = make_flight(call, self.settings, key, journey.deadline, started)
-            if told:
-                narrate.sent(emitter, journey)
-            reading = read_answer(call, await self.transport.send(flight), self.runtime.now)
-        except TransportFailure as failure:
-            reading = read_failure(call, failure, sent=_is_sent(flight))
-        except BaseException as stopped:
-            ended, sent = monotonic(), _is_sent(flight)
-            self._leave(held, ended, answered=False, sent=sent)
-            cancelled = isinstance(stopped, CancelledError)
-            reason = "cancelled" if cancelled else type(stopped).__name__
-            journey.cut_short(reason, sent=sent, sent_at=started, ended=ended)
-            if isinstance(stopped, CancelledError):
-                self._given_up(journey, stopped)
-            elif isinstance(stopped, Exception) and journey.unknown:  # nobody foresaw it; the doubt stays
-                raise journey.outcome_unknown(stopped) from stopped
-            raise
-        ended = monotonic()
+    def _landed(
+        self,
+        journey: Journey,
+        reading: Reading,
+        state: KeyState,
+        held: Held,
+        started: float,
+        flight: Flight | None,
+    ) -> None:
+        """An attempt has its verdict: it is written down, and leaves the gates it had passed."""
+        ended = self.runtime.monotonic()
         journey.note(reading, started, ended)
-        if reading.status == 429 and reading.again:
+        if reading.status is None:
+            give_up(held, ended, sent=is_sent(flight))
+        elif reading.status == 429 and reading.again:
             self._close(state, held, journey, reading, ended)
         else:
-            answered = reading.status is not None
-            self._leave(held, ended, answered=answered, sent=answered or _is_sent(flight))
-        if told:
-            narrate.ended(emitter, journey)
-        return reading
+            for gate, grant in held:
+                gate.leave(grant, ended)
 
-    def _leave(self, held: Held, now: float, *, answered: bool, sent: bool) -> None:
-        for gate, grant in held:
-            if sent:
-                gate.leave(grant, now, answered=answered)
-            else:
-                gate.put_back(grant)
+    def _cut_short(
+        self, journey: Journey, stopped: BaseException, held: Held, started: float, flight: Flight | None
+    ) -> None:
+        """An attempt was cancelled, or ended as nobody foresaw: it leaves the gates, and a doubt stays."""
+        ended, sent = self.runtime.monotonic(), is_sent(flight)
+        give_up(held, ended, sent=sent)
+        reason = "cancelled" if isinstance(stopped, CancelledError) else type(stopped).__name__
+        journey.cut_short(reason, sent=sent, sent_at=started, ended=ended)
+        if isinstance(stopped, CancelledError):
+            self._given_up(journey, stopped)
+        elif isinstance(stopped, Exception) and journey.unknown:
+            raise journey.outcome_unknown(stopped) from stopped
 
     def _close(self, state: KeyState, held: Held, journey: Journey, reading: Reading, now: float) -> None:
         """A 429: nobody of this limit goes on until the service's time, plus jitter, has passed."""
@@ -290,11 +298,4 @@ class Pipeline:
             object.__setattr__(value, "_response", info)
         elif isinstance(value, Page):
             object.__setattr__(value, "response", info)
-        if prepared is not None and self.settings.emitter.enabled and info.replayed:
-            narrate.replayed(self.settings.emitter, journey)
         return value
-
-
-def _is_sent(flight: Flight | None) -> bool:
-    """Whether anything may have left; nothing has of a flight that was never made."""
-    return flight is not None and flight.sent

@@ -8,9 +8,9 @@ import ssl
 import sys
 import threading
 from asyncio import AbstractEventLoop, _get_running_loop
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ._runtime import Runtime
 from ._wire import Answer, Flight, Transport, TransportFailure
@@ -112,9 +112,12 @@ class LateTransport:
         self._thread: threading.Thread | None = None
         self._waiting: set[_Waiter] = set()
 
-    async def send(self, flight: Flight) -> Answer:
-        """As any transport; the import counts as a part of the attempt."""
-        transport = self._transport or await self._loaded(flight)
+    def send(self, flight: Flight) -> Coroutine[Any, Any, Answer]:
+        """As any transport; the import counts as a part of the attempt. Later it stands in nobody's way."""
+        return self._send_late(flight) if self._transport is None else self._transport.send(flight)
+
+    async def _send_late(self, flight: Flight) -> Answer:
+        transport = await self._loaded(flight)
         return await transport.send(flight)
 
     async def aclose(self) -> None:
