@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -14,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async import _rules as rules
+from payments_async import _sound, params
 from payments_async import _validation as validation
-from payments_async import params
 from payments_async.params import Params
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -112,6 +113,9 @@ OBJECTS: list[Any] = [
 ODD = [None, *TEXTS, *NUMBERS, *MOMENTS, *MAPPINGS, *OBJECTS]
 
 
+COUNTRY = validation.RULES[params.PhoneInput]["country"]
+
+
 def agree(request: Params) -> bool:
     """Whether both judge a request alike."""
     return validation.test_of(type(request))(request, NOW) is (validation.faults(request, now=NOW) == {})
@@ -129,6 +133,18 @@ def test_any_value_of_any_field_is_judged_alike(cls: type[Params]) -> None:
     assert validation.test_of(cls)(cls(**sound), NOW)
     cases = [(name, value) for name in sound for value in ODD]
     assert [case for case in cases if not agree(cls(**{**sound, case[0]: case[1]}))] == []
+
+
+@pytest.mark.parametrize("rule", [validation.RULES[params.PayoutRequest]["currency"], COUNTRY])
+def test_a_form_without_its_expression_takes_the_same_texts(rule: rules.Matching) -> None:
+    quick = eval(f"lambda v: {_sound._FORMS[rule.form.pattern]}")
+    texts = ["".join(letters) for size in range(5) for letters in itertools.product("aZ1_ \n", repeat=size)]
+    assert [text for text in texts if quick(text) is not (rule(text) is None)] == []
+
+
+def test_every_form_has_its_quick_test() -> None:
+    forms = {rule for table in validation.RULES.values() for rule in table.values()}
+    assert {rule.form.pattern for rule in forms if isinstance(rule, rules.Matching)} == {*_sound._FORMS}
 
 
 GOOD: Mapping[str, st.SearchStrategy[Any]] = {
