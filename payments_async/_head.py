@@ -1,4 +1,4 @@
-"""What may be sent: addresses, methods and headers that cannot end early or contradict the framing.
+"""What may be sent, and its bytes: addresses, methods and headers that keep to the framing.
 
 Refusals never repeat the text they refuse: it may be a secret.
 """
@@ -13,6 +13,9 @@ from typing import Final
 from yarl import URL
 
 from payments_async._wire import Flight
+
+BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""Methods for which no body is said by saying nothing."""
 
 _ADDRESS: Final = re.compile(r'https?://[A-Za-z0-9.:\[\]_-]+(?:/[!"$-~]*)?')
 _METHOD: Final = re.compile(r"[A-Z]+")
@@ -74,3 +77,14 @@ def _check_names(method: str, names: tuple[str, ...]) -> None:
     for name in names:
         if _NAME.fullmatch(name) is None or name.lower() in _FRAMING:
             raise ValueError("a header's name is not a token, or names what the transport sets itself")
+
+
+def serialize(url: URL, flight: Flight) -> bytes:
+    """The bytes aiohttp would write: Host first, then the flight's headers, then the length."""
+    body = flight.body
+    lines = [f"{flight.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
+    lines += map(": ".join, flight.headers.items())
+    if body is not None or flight.method not in BODILESS:
+        lines.append(f"Content-Length: {len(body or b'')}")
+    head = "\r\n".join([*lines, "\r\n"]).encode()
+    return head + body if body else head

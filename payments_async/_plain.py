@@ -1,9 +1,14 @@
 """Requests by aiohttp's public interface: works with any aiohttp, and through a proxy. Slower than `_lean`.
 
-Marking `flight.sent`: aiohttp hands a request the connection it is to be written to, and the request marks
-its flight then, before anything else. The mark is never late; it may be early by a few instructions, in which
-case an attempt that sent nothing is reported as one in doubt. An aiohttp that hands over something else may
-not call the request at all: with one like that every flight is marked before aiohttp sees it.
+aiohttp's session makes a request and hands it a connection; the request writes itself and gives the response
+that is to be read. Ours writes bytes known beforehand, where aiohttp's builds them from several mappings and,
+below Python 3.12, starts a task for the body. Writing is left to aiohttp for long bodies, for a proxy that is
+told the whole address, and where something stands in for aiohttp, watches it or is new in it.
+
+Marking `flight.sent`: the request does, when it has a connection and before it is written. The mark is never
+late; where aiohttp writes it may be early by a few instructions, and an attempt that sent nothing is reported
+as one in doubt. An aiohttp that hands over something else may not call the request at all: with one like that
+every flight is marked before aiohttp sees it.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from functools import lru_cache
 from operator import methodcaller
+from types import SimpleNamespace
 from typing import Any, Final
 
 from aiohttp import (
@@ -29,28 +35,42 @@ from aiohttp import (
 )
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
-from aiohttp.typedefs import LooseHeaders
-from multidict import CIMultiDict, CIMultiDictProxy, istr
+from multidict import CIMultiDictProxy, istr
 from yarl import URL
 
+from payments_async._head import BODILESS as BODILESS
+from payments_async._head import serialize
 from payments_async._inflate import inflate
 from payments_async._wire import Answer, Flight, TransportFailure
 
 _AUTOMATIC: Final = ("Accept", "Accept-Encoding", "User-Agent")
 """Headers that aiohttp adds by itself where they are missing, besides the type of a body."""
 
-BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""Methods for which no body is said by saying nothing."""
-
 _CONTENT_ENCODING: Final = istr("Content-Encoding")
 _CONTENT_LENGTH: Final = istr("Content-Length")
-_HOST: Final = istr("Host")
 _RECEIVE: Final = 64 * 1024
 """asyncio allocates a read's buffer at full size; its 256 KiB cost each answer a system call for memory."""
 
+_SMALL: Final = 32 * 1024
+"""Bytes of a body that a connection takes in without asking for a pause, even of a slow peer."""
+
 _STOCK: Final = getattr(selector_events, "_SelectorSocketTransport", None)
-_TO_BE_SENT: Final[ContextVar[list[Flight]]] = ContextVar("_TO_BE_SENT")
-"""The running task's flight, until it is sent: how a request, which aiohttp makes, learns whose it is."""
+_UNSENDABLE: Final = istr("X-Unsendable")  # no aiohttp writes a header whose value is a new line
+
+
+class _Errand:
+    """A flight on its way through aiohttp; `message` is its bytes if the request writes them itself."""
+
+    __slots__ = ("flight", "is_out", "message")
+
+    def __init__(self, flight: Flight, message: bytes | None) -> None:
+        self.flight = flight
+        self.message = message
+        self.is_out = False  # whether a request has been given a connection for it
+
+
+_ERRAND: Final[ContextVar[_Errand]] = ContextVar("_ERRAND")
+"""The running task's: how a request, which aiohttp makes, learns what it is for."""
 
 
 class Plain:
@@ -77,38 +97,46 @@ class Plain:
 
     async def exchange(self, session: ClientSession, url: URL, flight: Flight, limit: int) -> Answer:
         """Send the flight and read its answer of at most `limit` bytes."""
-        if is_replaced() or not _MARKED:
+        by_itself = self._may_write(session, url, flight)
+        if not by_itself and (is_replaced() or not _MARKED):
             flight.sent = True  # whoever answers in aiohttp's place does not say when
-        headers = flight.headers
-        token = _TO_BE_SENT.set([flight])
+        token = _ERRAND.set(_Errand(flight, serialize(url, flight) if by_itself else None))
         try:
             response = await session.request(
                 flight.method,
                 url,
-                data=flight.body,
-                headers=CIMultiDict(zip(_stored(tuple(headers)), headers.values(), strict=True)),
-                skip_auto_headers=_unwanted(
-                    tuple(headers), flight.body is None and flight.method in BODILESS
-                ),
                 allow_redirects=False,
                 proxy=self._proxy,
+                **({} if by_itself else _stated(flight)),
             )
         except ClientConnectorError:
             flight.sent = False
             raise
         finally:
-            _TO_BE_SENT.reset(token)
+            _ERRAND.reset(token)
         try:
             return await read_answer(response.status, response.headers, response.content, limit)
         except BaseException:
             response.close()
             raise
 
+    def _may_write(self, session: ClientSession, url: URL, flight: Flight) -> bool:
+        """Whether a request may write itself: nobody else has anything to add or wants to see it."""
+        return (
+            _MARKED
+            and _FAMILIAR
+            and not is_replaced()
+            and not session.trace_configs
+            and len(flight.body or b"") <= _SMALL
+            and (self._proxy is None or url.scheme == "https")
+        )
 
-@lru_cache(maxsize=64)
-def _stored(names: tuple[str, ...]) -> tuple[istr, ...]:
-    """The names as aiohttp keeps them, without making each anew for each request."""
-    return tuple(map(istr, names))
+
+def _stated(flight: Flight) -> dict[str, Any]:
+    """What aiohttp is told of a request that it is to write."""
+    bodiless = flight.body is None and flight.method in BODILESS
+    unwanted = _unwanted(tuple(flight.headers), bodiless)
+    return {"data": flight.body, "headers": flight.headers, "skip_auto_headers": unwanted}
 
 
 @lru_cache(maxsize=64)
@@ -125,21 +153,34 @@ class PlainRequest(ClientRequest):
 
     def __init__(self, method: str, url: URL, **options: Any) -> None:
         """aiohttp repeats a GET whose pooled connection was dead, out of our sight. Not with us."""
-        if not _TO_BE_SENT.get():
+        errand = _ERRAND.get()
+        if errand.is_out:
             raise ClientConnectionResetError("aiohttp would have sent it again")
         super().__init__(method, url, **options)
-
-    def update_headers(self, headers: LooseHeaders | None) -> None:
-        """Host first, then what the session got, which is the flight's."""
-        self.headers = CIMultiDict(((_HOST, self.url.host_port_subcomponent or ""),))
-        self.headers.extend(headers or ())
+        if errand.message is not None:  # aiohttp knows neither body nor key then, and must never write it
+            self.headers[_UNSENDABLE] = "\n"
 
     async def send(self, conn: Connection) -> ClientResponse:
         """Mark the flight and write the request; called by the session when it has a connection."""
-        _TO_BE_SENT.get().pop().sent = True
+        errand = _ERRAND.get()
+        errand.is_out = True
         check_fresh(conn.protocol)
         receive_less(conn.transport)
-        return await super().send(conn)
+        if errand.message is None:
+            errand.flight.sent = True
+            return await super().send(conn)
+        response = self.response_class(  # made first: if this is not how, nothing is sent
+            self.method,
+            self.url,
+            request_info=self.request_info,
+            loop=self.loop,
+            session=self.session,
+            **_WRITTEN,
+        )
+        assert conn.transport is not None
+        errand.flight.sent = True
+        conn.transport.write(errand.message)
+        return response
 
 
 class AbortingResponse(ClientResponse):
@@ -196,13 +237,18 @@ def _within(piece: bytes, room: int) -> bytes:
     return piece
 
 
-def check_fresh(protocol: ResponseHandler | None) -> None:
-    """Refuse a connection that is closing, or on which something arrived before anything was asked.
+def is_fresh(protocol: ResponseHandler | None) -> bool:
+    """Whether a connection stands, and nothing has arrived on it before anything was asked.
 
     aiohttp hands out an idle connection without looking at what has come in meanwhile (a server's farewell
     before it hangs up, say) and would take that for the answer to the next request.
     """
-    if protocol is None or not protocol.is_connected() or protocol.should_close:
+    return protocol is not None and protocol.is_connected() and not protocol.should_close
+
+
+def check_fresh(protocol: ResponseHandler | None) -> None:
+    """Refuse a connection that is not fresh."""
+    if not is_fresh(protocol):
         raise ClientConnectionResetError("the pooled connection was no longer usable")
 
 
@@ -239,3 +285,16 @@ _REQUEST: Final = (
 
 _MARKED: Final = list(inspect.signature(ClientRequest.send).parameters) == ["self", "conn"]
 """Whether this aiohttp hands its requests the connection, as far as can be seen."""
+
+_ARGUMENTS: Final = frozenset(inspect.signature(ClientResponse).parameters)
+
+_FAMILIAR: Final = _ARGUMENTS - {"stream_writer"} == frozenset(
+    ("method", "url", "request_info", "loop", "session", "writer", "continue100", "timer", "traces")
+)
+"""Whether this aiohttp's responses are made of what they were when this was written."""
+
+_WRITTEN: Final[dict[str, Any]] = dict.fromkeys(("writer", "continue100", "timer")) | {"traces": []}
+"""What a response is told of a request that has been written: there is nothing to wait for."""
+
+if "stream_writer" in _ARGUMENTS:  # pragma: no branch - aiohttp 3.14 wants to know
+    _WRITTEN["stream_writer"] = SimpleNamespace(output_size=0)

@@ -1,4 +1,4 @@
-"""Fixtures of the transport's tests: a raw server, and the transport written in both of its ways."""
+"""Fixtures of the transport's tests: a raw server, and the transport written in each of its ways."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from payments_async import _transport
+from payments_async import _plain, _transport
 from payments_async._runtime import SYSTEM
 from payments_async._transport import AiohttpTransport
 from tests.support.rawserver import RawServer
@@ -20,11 +20,12 @@ def server() -> Iterator[RawServer]:
         yield running
 
 
-@pytest.fixture(params=["lean", "plain"])
+@pytest.fixture(params=["lean", "plain", "aiohttp"])
 def style(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run the test with either way to write requests."""
+    """Run the test with each way to write requests; the last leaves it to aiohttp, as an unknown one is."""
     name: str = request.param
     monkeypatch.setattr(_transport, "lean_supported", lambda: name == "lean")
+    monkeypatch.setattr(_plain, "_FAMILIAR", name != "aiohttp")
     return name
 
 
