@@ -120,6 +120,9 @@ SEND_OPTIONS = frozenset({"timeout", "deadline", "max_retries"})
 READ_OPTIONS = SEND_OPTIONS | {"extra_headers", "extra_query"}
 WRITE_OPTIONS = READ_OPTIONS | {"idempotency_key", "extra_body"}
 PREPARE_OPTIONS = WRITE_OPTIONS - SEND_OPTIONS
+_WRITTEN = ("idempotency_key", "extra_body", "extra_query", "extra_headers")
+"""The options that become part of a write."""
+_NOTHING: tuple[Any, ...] = (None,) * len(_WRITTEN)
 
 
 def split(
@@ -167,19 +170,19 @@ def prepare(
         errors |= _write_problems(options)
     if errors:
         raise InvalidRequest(errors, operation=operation.name)
-    extra, query = options.get("extra_body"), options.get("extra_query")
+    own_key, extra, query, headers = map(options.get, _WRITTEN) if options else _NOTHING
     path = path or operation.path
     return _prepared(
         operation=operation.name,
         path=_operations.path_with(path, query) if query else path,
         body=_bytes(operation, request, extra),
-        idempotency_key=options.get("idempotency_key") or make_key(),
+        idempotency_key=own_key or make_key(),
         created_at=now,
         base_url=base_url,
         environment=key.environment,
         key_fingerprint=key.fingerprint,
         reference=_reference(operation, request, extra),
-        headers=dict(options.get("extra_headers") or {}),
+        headers=dict(headers) if headers else {},
     )
 
 
@@ -199,12 +202,12 @@ def _reference(
     """A payout's reference as its bytes have it, whichever argument it came by."""
     if operation.path != "/payouts" or operation.method != "POST":
         return None
-    own = (
-        getattr(request, "reference", None)
-        if isinstance(request, Params)
-        else (request or {}).get("reference")
-    )
-    reference = (extra or {}).get("reference", own)
+    if extra and "reference" in extra:
+        reference = extra["reference"]
+    elif isinstance(request, Params):
+        reference = getattr(request, "reference", None)
+    else:
+        reference = request.get("reference") if request else None
     return reference if isinstance(reference, str) else None
 
 

@@ -29,6 +29,8 @@ _DECIMAL_SIGNS = frozenset("0123456789.+-eE")
 
 def decimal_if_readable(value: Any) -> Any:
     """An int or plain decimal text as a Decimal; anything else as it is, for the validation to name."""
+    if value.__class__ is Decimal:
+        return value
     if isinstance(value, int) and not isinstance(value, bool):
         return Decimal(value)
     if isinstance(value, str) and value.isascii() and len(value) <= 100 and _DECIMAL_SIGNS.issuperset(value):
