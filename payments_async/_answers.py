@@ -22,7 +22,7 @@ from .errors import (
     PaymentsError,
     ResponseMismatch,
 )
-from .models import Amount, Page, Pagination, Payout, Unread, Verdict
+from .models import Amount, Payout, Verdict
 from .models._response import is_replayed
 from .params import PreparedRequest
 
@@ -109,7 +109,9 @@ def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | No
     found = _codec.well_formed(body, operation.result, page=page)
     if found is None or (operation.creates and not getattr(found.data, "id", "none")):
         return None
-    return Page(found.data, found.pagination or Pagination()) if page else found.data, found.message
+    if not page:
+        return found.data, found.message
+    return models.Page(found.data, found.pagination or models.Pagination()), found.message
 
 
 def _done(call: Call, answer: Answer, value: Any, message: Any) -> Reading:
@@ -190,7 +192,7 @@ def _raw(call: Call, tree: Any) -> Any:
     return _codec.structure(data, call.operation.result)
 
 
-def _page(cls: type[Any], data: Any, pagination: Any) -> Page[Any]:
+def _page(cls: type[Any], data: Any, pagination: Any) -> models.Page[Any]:
     """A page; one record that cannot be read does not keep anybody from the others."""
     if not isinstance(data, list):
         raise _codec.Unreadable("without its list")
@@ -199,9 +201,9 @@ def _page(cls: type[Any], data: Any, pagination: Any) -> Page[Any]:
         try:
             items.append(_codec.structure(item, cls))
         except _codec.Unreadable as problem:
-            unread.append(Unread(index, str(problem), _id_in(item), item))
-    stands = _codec.structure(pagination, Pagination) if pagination else Pagination()
-    return Page(tuple(items), stands, unread=tuple(unread))
+            unread.append(models.Unread(index, str(problem), _id_in(item), item))
+    stands = _codec.structure(pagination, models.Pagination) if pagination else models.Pagination()
+    return models.Page(tuple(items), stands, unread=tuple(unread))
 
 
 def _agrees(value: Any, asked: Any) -> bool:

@@ -5,7 +5,6 @@ A call's bytes and idempotency key are made here, once; every try sends these.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
@@ -139,6 +138,8 @@ def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: 
     """Raise TypeError for a keyword argument that the method does not take, with the nearest it does."""
     if known.issuperset(arguments):
         return
+    import difflib
+
     name = min(arguments.keys() - known)
     near = difflib.get_close_matches(name, sorted(known), 1)
     told = f"{method}() got an unexpected keyword argument {name!r}"

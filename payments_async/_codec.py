@@ -18,9 +18,9 @@ import attrs
 import cattrs
 import msgspec
 
-from . import _forms, _structure, params
+from . import _forms, _structure, models, params
 from ._making import named
-from .models import Pagination, Record
+from .models import Record
 
 R = TypeVar("R", bound=Record)
 
@@ -98,7 +98,7 @@ def _reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
 
     if not page:
         return one
-    stands: Callable[..., Any] = _CONVERTER.get_structure_hook(_forms.form_of(Pagination))
+    stands: Callable[..., Any] = _CONVERTER.get_structure_hook(_forms.form_of(models.Pagination))
 
     def many(body: bytes) -> Any:
         found = read(body)
@@ -195,6 +195,6 @@ def _is_params(cls: Any) -> bool:
     return isinstance(cls, type) and issubclass(cls, params.Params)
 
 
-_CONVERTER = cattrs.Converter(detailed_validation=False)
+_CONVERTER = cattrs.BaseConverter(detailed_validation=False)
 _CONVERTER.register_structure_hook_factory(_structure.is_record, _structure.hook_factory)
 _CONVERTER.register_structure_hook_factory(_forms.is_form, _forms.hook_factory)

@@ -18,9 +18,10 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from . import models
 from ._making import named, writable
 from ._structure import Hook, bare, hints_of, integer, is_record, number, rate
-from .models import ExchangeRate, Pagination, Record
+from .models import ExchangeRate, Record
 
 if typing.TYPE_CHECKING:
     import cattrs
@@ -84,7 +85,7 @@ def envelope(cls: Any, *, page: bool) -> Answered:
     form = form_of(cls)
     fields: list[Any] = [("data", list[form] if page else form), ("message", Any, None)]  # type: ignore[valid-type] # made at run time
     if page:
-        fields.append(("pagination", form_of(Pagination) | None, None))
+        fields.append(("pagination", form_of(models.Pagination) | None, None))
     made = msgspec.defstruct(
         f"{cls.__name__}Answer", fields, bases=(Parsed,), gc=False, forbid_unknown_fields=True
     )

@@ -5,14 +5,16 @@ What a limit does to a request is `_meter` (one bucket) and `_gate` (its line of
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import attrs
 
 from . import _gaps
 from ._likeness import Alike
 from .errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 LimitClass = Literal["write", "read", "diagnostic", "refund_availability"]
 """What an operation draws on (`docs/interface.md`, Rate limits; refund availability is gap Z)."""
@@ -95,6 +97,8 @@ def _figures(limits: RateLimits) -> dict[str, int]:
 
 
 def _ratio(fraction: object) -> Fraction:
+    from fractions import Fraction
+
     if not isinstance(fraction, int | float | Fraction) or not 0 < fraction <= 1:
         raise ConfigurationError(f"a share of the limits lies above 0 and up to 1, not {fraction!r}")
     return Fraction(fraction).limit_denominator(1_000_000)  # 0.7 means 7/10, not the double below it

@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from . import _narration as narrate
+from . import models
 from ._answers import Reading, read_answer, read_failure
 from ._auth import Key
 from ._calls import Call, prepare
@@ -31,7 +32,7 @@ from ._runtime import Runtime
 from ._settings import Settings
 from ._wire import Flight, Transport, TransportFailure
 from .errors import ConfigurationError, InvalidRequest, LimitReached, PaymentsError, RateLimitedError
-from .models import Page, Record, ResponseInfo
+from .models import Record, ResponseInfo
 from .params import Params, PreparedRequest
 
 _info = maker(ResponseInfo)
@@ -296,6 +297,6 @@ class Pipeline:
         value = reading.value
         if isinstance(value, Record):
             object.__setattr__(value, "_response", info)
-        elif isinstance(value, Page):
+        elif isinstance(value, models.Page):
             object.__setattr__(value, "response", info)
         return value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 import sys
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import Any, Literal
 
 import attrs
@@ -123,6 +122,8 @@ def _limits(limits: RateLimits | None, share: str | None) -> RateLimits | None:
         raise ConfigurationError(f"limits must be a RateLimits, not {type(limits).__name__}")
     if not share:
         return limits
+    from fractions import Fraction
+
     try:
         part = Fraction(share)
     except (ValueError, ZeroDivisionError):

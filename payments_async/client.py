@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 import attrs
 
@@ -17,21 +18,22 @@ from ._keys import Keys
 from ._limiters import PROCESS, Limiters
 from ._limits import LimitClass, LimitSnapshot, RateLimits
 from ._pipeline import Pipeline
-from ._resolving import Resolver
 from ._runtime import SYSTEM, Runtime
 from ._settings import check_numbers, check_parts, emitter, settle, variables
 from ._transports import default_transport
-from ._waiting import Waiting
 from ._wire import Transport
-from .arguments import WriteOptions
 from .errors import ConfigurationError, OutcomeUnknown, PaymentsError
-from .events import Event
 from .params import PreparedRequest
 from .resources._base import Channel
 from .resources.checkouts import AsyncCheckouts
 from .resources.methods import AsyncMethods
 from .resources.payment_intents import AsyncPaymentIntents
 from .resources.payouts import AsyncPayouts
+
+if TYPE_CHECKING:
+    from ._waiting import Waiting
+    from .arguments import WriteOptions
+    from .events import Event
 
 R = TypeVar("R")
 
@@ -118,9 +120,9 @@ class AsyncPayments:
         if not callable(api_key):
             keys.of(settings.key())  # here, so that a warning about differing limits names the caller
         pipeline = Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), UsedKeys())
-        self._assemble(pipeline, Waiting(pipeline))
+        self._assemble(pipeline, _waits(pipeline))
 
-    def _assemble(self, pipeline: Pipeline, waiting: Waiting) -> None:
+    def _assemble(self, pipeline: Pipeline, waiting: Callable[[], Waiting]) -> None:
         self._pipeline = pipeline
         channel = self._channel = Channel(pipeline, waiting)
         self.checkouts: AsyncCheckouts = AsyncCheckouts(channel)
@@ -282,6 +284,8 @@ class AsyncPayments:
             ConfigurationError: not something that can be resolved, or of another environment or address.
         """
         _refuse_settled(outcome)
+        from ._resolving import Resolver
+
         return await Resolver(self._pipeline, self.payouts.find).resolve(outcome)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
@@ -309,6 +313,18 @@ class AsyncPayments:
         except AttributeError:  # its constructor failed, and a traceback shows its locals
             return f"{type(self).__name__}(unfinished)"
         return f"{type(self).__name__}(base_url={settings.base_url!r})"
+
+
+def _waits(pipeline: Pipeline) -> Callable[[], Waiting]:
+    """Gives a client's waits, which are loaded with the first: a first answer needs none."""
+
+    @cache
+    def waiting() -> Waiting:
+        from ._waiting import Waiting
+
+        return Waiting(pipeline)
+
+    return waiting
 
 
 def _refuse_settled(given: object) -> None:

@@ -6,16 +6,14 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from payments_async._auth import hidden
 from payments_async._limits import LimitClass, LimitSnapshot, RateLimits
 from payments_async._runtime import Runtime
 from payments_async._wire import Transport
-from payments_async.arguments import WriteOptions
 from payments_async.client import AsyncPayments
 from payments_async.errors import OutcomeUnknown
-from payments_async.events import Event
 from payments_async.params import PreparedRequest
 
 from ._bridge import Bridge
@@ -23,6 +21,10 @@ from .resources.checkouts import Checkouts
 from .resources.methods import Methods
 from .resources.payment_intents import PaymentIntents
 from .resources.payouts import Payouts
+
+if TYPE_CHECKING:
+    from payments_async.arguments import WriteOptions
+    from payments_async.events import Event
 
 R = TypeVar("R")
 

@@ -20,7 +20,6 @@ from .common import (
     Method,
     MethodStatus,
 )
-from .lists import Page, Pagination, Unread
 from .payouts import Payout, PayoutInstrument
 from .statuses import (
     FailureCategory,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
         Color,
         SessionRestriction,
     )
+    from .lists import Page, Pagination, Unread
     from .payments import (
         Failover,
         MethodFilter,
@@ -104,14 +104,15 @@ __all__ = [
 _CHECKOUTS = frozenset(
     {"Appearance", "AppearanceColors", "Checkout", "CheckoutSession", "Color", "SessionRestriction"}
 )
+_LISTS = frozenset({"Page", "Pagination", "Unread"})
 
 
 def __getattr__(name: str) -> Any:
-    """Records of payments and of their pages, loaded when they are first used: who pays out needs neither."""
+    """Lists, and records of payments and of their pages, loaded when first used: a payout needs none."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = import_module(".checkouts" if name in _CHECKOUTS else ".payments", __name__)
-    value = globals()[name] = getattr(home, name)
+    home = ".checkouts" if name in _CHECKOUTS else ".lists" if name in _LISTS else ".payments"
+    value = globals()[name] = getattr(import_module(home, __name__), name)
     return value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -11,10 +11,12 @@ from .. import _calls, _gaps, _rules, _validation
 from .._making import maker
 from .._operations import Operation, id_problems
 from .._pipeline import Pipeline
-from .._waiting import Waiting
 from ..errors import InvalidRequest, PaymentsError, UnprocessableError
-from ..models import Page
 from ..params import Params, PreparedRequest
+
+if TYPE_CHECKING:
+    from .._waiting import Waiting
+    from ..models import Page
 
 R = TypeVar("R")
 Sending = Coroutine[Any, Any, R]
@@ -53,7 +55,8 @@ class Channel:
     """A client's way to the service, as its resources use it."""
 
     pipeline: Pipeline
-    waiting: Waiting
+    waiting: Callable[[], Waiting]
+    """Gives the client's waits; they are loaded with the first."""
 
     def prepare(
         self, operation: Operation[Any], cls: type[Params], arguments: Mapping[str, Any]

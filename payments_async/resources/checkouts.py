@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from .._operations import CHECKOUTS_CREATE, CHECKOUTS_RETRIEVE
-from ..arguments import CheckoutArguments, CheckoutPreparation, ReadOptions
 from ..params import CheckoutRequest, PreparedRequest
 from ._base import Resource
 
 if TYPE_CHECKING:
+    from ..arguments import CheckoutArguments, CheckoutPreparation, ReadOptions
     from ..models import Checkout
 
 
@@ -69,4 +69,4 @@ class AsyncCheckouts(Resource):
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
             PaymentsError: the reading failed for good.
         """
-        return await self._channel.waiting.checkout(checkout, deadline)
+        return await self._channel.waiting().checkout(checkout, deadline)

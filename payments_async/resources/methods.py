@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from .._operations import METHODS_STATUS
-from ..arguments import ReadOptions
-from ..models import MethodStatus
 from ._base import Resource
+
+if TYPE_CHECKING:
+    from ..arguments import ReadOptions
+    from ..models import MethodStatus
 
 
 class AsyncMethods(Resource):

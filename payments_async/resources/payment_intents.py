@@ -14,17 +14,17 @@ from .._operations import (
     INTENTS_REQUERY,
     INTENTS_RETRIEVE_ATTEMPT,
 )
-from ..arguments import (
-    PaymentIntentArguments,
-    PaymentIntentFilters,
-    PaymentIntentIteration,
-    PaymentIntentPreparation,
-    ReadOptions,
-)
 from ..params import PaymentIntentRequest, PreparedRequest
 from ._base import Resource
 
 if TYPE_CHECKING:
+    from ..arguments import (
+        PaymentIntentArguments,
+        PaymentIntentFilters,
+        PaymentIntentIteration,
+        PaymentIntentPreparation,
+        ReadOptions,
+    )
     from ..models import Inspection, Page, PaymentAttempt, PaymentIntent, RefundAvailability, Requery
 
 
@@ -170,4 +170,4 @@ class AsyncPaymentIntents(Resource):
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
             PaymentsError: the reading failed for good.
         """
-        return await self._channel.waiting.attempt(payment_intent_id, attempt_id, deadline)
+        return await self._channel.waiting().attempt(payment_intent_id, attempt_id, deadline)

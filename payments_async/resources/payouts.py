@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import attrs
 
 from .. import _calls, _gaps
 from .._operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_LIST, PAYOUTS_SYNC
-from ..arguments import (
-    PayoutArguments,
-    PayoutFilters,
-    PayoutIteration,
-    PayoutPreparation,
-    ReadOptions,
-    Search,
-)
 from ..errors import InvalidRequest, SearchIncomplete
-from ..models import Inspection, Page, Payout
 from ..params import PayoutRequest, PreparedRequest
 from ._base import Resource
+
+if TYPE_CHECKING:
+    from ..arguments import (
+        PayoutArguments,
+        PayoutFilters,
+        PayoutIteration,
+        PayoutPreparation,
+        ReadOptions,
+        Search,
+    )
+    from ..models import Inspection, Page, Payout
 
 _FIND = attrs.evolve(PAYOUTS_LIST, name="payouts.find")
 
@@ -99,6 +101,8 @@ class AsyncPayouts(Resource):
             InvalidRequest: a fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
+        from ..arguments import Search
+
         _calls.refuse_unknown(search, frozenset(Search.__annotations__), _FIND.name)
         most, arguments = search.pop("max_pages", 100), {**search}
         faults = {} if _calls.count(most) and most else {"max_pages": ["must be a whole number, 1 or more"]}
@@ -167,7 +171,7 @@ class AsyncPayouts(Resource):
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
             PaymentsError: the reading failed for good.
         """
-        return await self._channel.waiting.payout(payout, deadline)
+        return await self._channel.waiting().payout(payout, deadline)
 
 
 def _incomplete(pages: int, cursor: str | None) -> SearchIncomplete:

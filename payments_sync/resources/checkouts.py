@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from payments_async.arguments import CheckoutArguments, CheckoutPreparation, ReadOptions
 from payments_async.params import PreparedRequest
 from payments_async.resources.checkouts import AsyncCheckouts
 
 from .._bridge import Bridge
 
 if TYPE_CHECKING:
+    from payments_async.arguments import CheckoutArguments, CheckoutPreparation, ReadOptions
     from payments_async.models import Checkout
 
 

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from payments_async.arguments import ReadOptions
-from payments_async.models import MethodStatus
 from payments_async.resources.methods import AsyncMethods
 
 from .._bridge import Bridge
+
+if TYPE_CHECKING:
+    from payments_async.arguments import ReadOptions
+    from payments_async.models import MethodStatus
 
 
 class Methods:

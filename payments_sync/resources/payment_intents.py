@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Unpack
 
-from payments_async.arguments import PaymentIntentArguments, PaymentIntentFilters, PaymentIntentIteration, PaymentIntentPreparation, ReadOptions
 from payments_async.params import PreparedRequest
 from payments_async.resources.payment_intents import AsyncPaymentIntents
 
 from .._bridge import Bridge
 
 if TYPE_CHECKING:
+    from payments_async.arguments import PaymentIntentArguments, PaymentIntentFilters, PaymentIntentIteration, PaymentIntentPreparation, ReadOptions
     from payments_async.models import Inspection, Page, PaymentAttempt, PaymentIntent, RefundAvailability, Requery
 
 

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from payments_async.arguments import PayoutArguments, PayoutFilters, PayoutIteration, PayoutPreparation, ReadOptions, Search
-from payments_async.models import Inspection, Page, Payout
 from payments_async.params import PreparedRequest
 from payments_async.resources.payouts import AsyncPayouts
 
 from .._bridge import Bridge
+
+if TYPE_CHECKING:
+    from payments_async.arguments import PayoutArguments, PayoutFilters, PayoutIteration, PayoutPreparation, ReadOptions, Search
+    from payments_async.models import Inspection, Page, Payout
 
 
 class Payouts:
