@@ -10,12 +10,12 @@ from typing import Any, Literal
 import attrs
 
 from . import _auth, _calls
+from ._emitter import Emitter
 from ._likeness import Alike
 from ._limits import RateLimits
 from ._version import __version__
 from ._wire import Secret
 from .errors import ConfigurationError
-from .events import Emitter
 
 OnLimit = Literal["wait", "raise"]
 

@@ -7,20 +7,31 @@ No event holds a key's secret, a body or account data. A hook that raises cannot
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from contextlib import suppress
 
 import attrs
 
+from ._emitter import LONG as LONG
+from ._emitter import Emitter as Emitter
+from ._emitter import logger as logger
 from ._likeness import Alike
 from .errors import Effect
 from .models._response import Verdict
 
-logger: logging.Logger = logging.getLogger("payments")
-
-LONG = 10.0
-"""Seconds: a gate closed for so long is worth a warning."""
+__all__ = [
+    "LONG",
+    "AttemptEnded",
+    "CallCancelled",
+    "Emitter",
+    "Event",
+    "GateClosed",
+    "Listener",
+    "Replayed",
+    "RequestSent",
+    "RetryScheduled",
+    "Throttled",
+    "logger",
+]
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -92,31 +103,3 @@ class CallCancelled(Event):
 
 
 Listener = Callable[[Event], object]
-
-
-class Emitter:
-    """Hands events to the logger and to the caller's hook."""
-
-    def __init__(self, listener: Listener | None) -> None:
-        self._listener = listener
-
-    @property
-    def enabled(self) -> bool:
-        """Whether anybody listens; events are made only then."""
-        return self._listener is not None or logger.isEnabledFor(logging.DEBUG)
-
-    def emit(self, event: Event) -> None:
-        """Tell everybody."""
-        closed = isinstance(event, GateClosed) and event.seconds >= LONG
-        _log(logging.WARNING if closed else logging.DEBUG, "%s", event)
-        if self._listener is not None:
-            try:
-                self._listener(event)
-            except Exception as error:
-                _log(logging.WARNING, "on_event raised %s; the call goes on", type(error).__name__)
-
-
-def _log(level: int, text: str, told: object) -> None:
-    """Log, and let no handler of the program's break a call that moves money."""
-    with suppress(Exception):
-        logger.log(level, text, told)
