@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import attrs
@@ -44,14 +44,21 @@ def number(value: Any, where: str) -> Decimal:
     """A JSON number, or decimal text, as a Decimal."""
     if value.__class__ is int:
         return Decimal(value)
-    if isinstance(value, str) and value.isascii() and len(value) <= 100 and "_" not in value:
-        try:
-            found = Decimal(value)
-        except ArithmeticError:
-            wrong(where, "a number", value)
-        if found.is_finite():
-            return found
+    if isinstance(value, str) and len(value) <= 100 and (found := _number_in(value)) is not None:
+        return found
     return wrong(where, "a number", value)
+
+
+@lru_cache(maxsize=256)
+def _number_in(text: str) -> Decimal | None:
+    """A finite number. Exchange rates come as text, the same few all day: it is cheaper to remember them."""
+    if not text.isascii() or "_" in text:
+        return None
+    try:
+        found = Decimal(text)
+    except ArithmeticError:
+        return None
+    return found if found.is_finite() else None
 
 
 def integer(value: Any, where: str) -> int:

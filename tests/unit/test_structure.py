@@ -89,6 +89,12 @@ def test_a_field_takes_its_type_and_nothing_else(cls: type[Any], name: str, hint
     assert getattr(_codec.structure({}, cls), name) is None
 
 
+def test_a_number_told_as_text_keeps_its_own_digits() -> None:
+    for text in ("1.0", "1.00", "1E+2", "100", "1.0"):
+        found = _codec.structure({"value": text}, ExchangeRate)
+        assert str(found.value) == text
+
+
 @pytest.mark.parametrize("cls", RECORDS)
 @pytest.mark.parametrize("value", [None, [], "x", 7])
 def test_only_an_object_is_a_record(cls: type[Any], value: Any) -> None:
