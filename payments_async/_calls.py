@@ -130,8 +130,8 @@ def split(
     """Keyword arguments as (a request's own, options)."""
     if options.isdisjoint(arguments):
         return arguments, {}
-    own = {name: value for name, value in arguments.items() if name not in options}
-    return own, {name: value for name, value in arguments.items() if name in options}
+    own = {**arguments}
+    return own, {name: own.pop(name) for name in options if name in own}
 
 
 def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: str) -> None:
@@ -148,7 +148,7 @@ def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: 
 
 def sending(options: Mapping[str, Any]) -> Any:
     """The options that say how a call is sent."""
-    return {name: options.get(name) for name in SEND_OPTIONS}
+    return {name: options[name] for name in SEND_OPTIONS if name in options}
 
 
 def prepare(

@@ -113,6 +113,8 @@ class Pipeline:
         if self.used_keys.conflict(key, prepared.body, now):
             told = "was used with another body within 24 hours: a changed request needs a new key"
             raise InvalidRequest({"idempotency_key": [told]}, operation=prepared.operation)
+        if first == now:
+            return prepared
         return attrs.evolve(prepared, created_at=prepared.created_at - timedelta(seconds=now - first))
 
     def refuse_foreign(self, prepared: PreparedRequest) -> None:

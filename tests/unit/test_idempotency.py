@@ -45,6 +45,14 @@ def test_anything_else_is_named_without_being_shown(key: object, told: str) -> N
     assert not key or str(key) not in found
 
 
+def test_which_characters_will_do_depends_on_their_place() -> None:
+    letters = [chr(code) for code in (*range(0x180), 0x2028, 0xD800, 0xFF21)]
+    assert [x for x in letters if problem(f"123{x}4567") is None] == [chr(code) for code in range(0x20, 0x7F)]
+    for at_the_end in ("{}1234567", "1234567{}"):
+        fine = [x for x in letters if problem(at_the_end.format(x)) is None]
+        assert fine == [chr(code) for code in range(0x21, 0x7F)]
+
+
 def test_a_hundred_thousand_keys_are_all_different_and_well_formed() -> None:
     makers = [KeyMaker(SYSTEM) for _ in range(2)]
     keys = [maker() for maker in makers for _ in range(50_000)]

@@ -55,6 +55,25 @@ def test_a_repr_says_what_is_set_and_masks_what_is_personal(value: Params) -> No
         assert "=None" not in shown
 
 
+class Own(Instrument):
+    """A caller's own kind of instrument."""
+
+
+@pytest.mark.parametrize("cls", [Instrument, Own])
+def test_an_instrument_made_by_its_kind_is_what_its_constructor_makes(cls: type[Instrument]) -> None:
+    made = [
+        cls.phone("+229", "BJ", account_name="A"),
+        cls.bank_account("1", "058", "NG", account_name="A", swift_bic="S"),
+        cls.crypto_address("0x", "testnet", memo_tag="7"),
+    ]
+    assert made == [
+        cls("phone", phone_number="+229", country="BJ", account_name="A"),
+        cls("bank_account", None, "A", "1", "058", "S", "NG"),
+        cls("crypto_address", address="0x", network="testnet", memo_tag="7"),
+    ]
+    assert {type(each) for each in made} == {cls}
+
+
 def test_a_repr_shows_what_is_nobodys_secret() -> None:
     assert repr(AppearanceInput(color="#fff", brand="Ada")) == "AppearanceInput(color='#fff', brand='Ada')"
     assert repr(CheckoutRestriction("BJ")) == "CheckoutRestriction(country_code='BJ')"
