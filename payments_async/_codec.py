@@ -1,4 +1,4 @@
-"""Bytes to records by cattrs hooks, requests to bytes by writers, both generated per class; msgspec for the JSON.
+"""Bytes to records by cattrs hooks, requests to bytes by writers, both made per class; msgspec for the JSON.
 
 Only this module and its two halves, `_structure` and `_forms`, import either. Numbers stay exact both ways: a
 JSON number becomes an int or a Decimal and never passes through a float.
