@@ -14,7 +14,7 @@ import attrs
 
 from . import _codec, _gaps, _idempotency, _operations, _rules, _validation
 from ._auth import Key
-from ._making import Value, maker
+from ._making import maker
 from ._operations import Limit, Operation
 from .errors import InvalidRequest, UnprocessableError
 from .models._record import masked
@@ -25,7 +25,7 @@ Errors = dict[str, list[str]]
 
 
 @attrs.frozen(eq=False)
-class Call(Value):
+class Call:
     """One call, ready to go."""
 
     operation: Operation[Any]

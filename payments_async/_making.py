@@ -16,12 +16,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Value:
-    """A base that leaves its classes weak references: a slot of their own for them keeps a twin away."""
-
-    __slots__ = ("__weakref__",)
-
-
 def maker(cls: Callable[P, T], **defaults: Any) -> Callable[P, T]:
     """The constructor of a frozen class with slots: same parameters, defaults and converters, same object.
 

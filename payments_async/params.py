@@ -16,7 +16,7 @@ from typing import Any, Self
 import attrs
 
 from ._likeness import Alike
-from ._making import Value, maker
+from ._making import maker
 from .models._record import masked
 
 Money = Decimal | int | str
@@ -42,7 +42,7 @@ def decimal_if_readable(value: Any) -> Any:
     return value
 
 
-class Params(Value, Alike):
+class Params(Alike):
     """A request object. Its repr masks personal and account data."""
 
     __slots__ = ()
@@ -222,7 +222,7 @@ class PayoutRequest(Params):
 
 
 @attrs.frozen(eq=False, repr=False)
-class PreparedRequest(Value, Alike):
+class PreparedRequest(Alike):
     """A write, ready to be sent, now or by another process: the exact bytes and their idempotency key.
 
     Sending it again within 24 hours is one and the same request to the service (Limits, Idempotency).

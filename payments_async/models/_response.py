@@ -8,14 +8,13 @@ from typing import Literal
 import attrs
 
 from .._likeness import Alike
-from .._making import Value
 
 Verdict = Literal["not_sent", "not_executed", "executed", "in_doubt"]
 """What one attempt can have done: nothing left · refused · carried out · nobody can tell."""
 
 
 @attrs.frozen(eq=False, repr=False)
-class Attempt(Value, Alike):
+class Attempt(Alike):
     """One try at sending a request."""
 
     number: int
@@ -42,7 +41,7 @@ class RateLimit(Alike):
 
 
 @attrs.frozen(eq=False)
-class ResponseInfo(Value):
+class ResponseInfo:
     """The answer a record came with."""
 
     status: int
