@@ -36,10 +36,10 @@ class Call:
     prepared: PreparedRequest | None = None
     request: Params | None = attrs.field(default=None, repr=False)
     """What `prepared` has its bytes of, where this process just made them: the answer is held against it."""
+    priority: Priority = "interactive"
     timeout: float | None = None
     deadline: float | None = None
     max_retries: int | None = None
-    priority: Priority = "interactive"
 
 
 _call = maker(Call)
@@ -88,12 +88,11 @@ def writing(
     """
     path, headers, limit = prepared.path, prepared.headers, limit or operation.limit
     if not options:
-        return _call(operation, path, limit, headers, record, prepared, request, priority=priority)
+        return _call(operation, path, limit, headers, record, prepared, request, priority)
     if faults := _number_problems(options):
         raise InvalidRequest(faults, operation=operation.name)
     made_of = None if options.get("extra_body") else request
-    own = sending(options)
-    return _call(operation, path, limit, headers, record, prepared, made_of, priority=priority, **own)
+    return _call(operation, path, limit, headers, record, prepared, made_of, priority, **sending(options))
 
 
 def with_params(

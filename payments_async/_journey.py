@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
-from . import _gaps
+from . import _gaps, models
 from ._answers import Reading
 from ._calls import Call
 from ._making import maker
@@ -21,7 +22,7 @@ from .errors import (
     PaymentsError,
     ResponseMismatch,
 )
-from .models import Attempt
+from .models import Attempt, Record, ResponseInfo
 
 _STEPS: Mapping[str, str] = {
     "pool": "raise max_connections, or try again later",
@@ -37,6 +38,7 @@ _STEPS: Mapping[str, str] = {
 
 
 _attempt = maker(Attempt)
+_info = maker(ResponseInfo)
 
 
 class Journey:
@@ -83,6 +85,18 @@ class Journey:
     def cut_short(self, reason: str, *, sent: bool, sent_at: float, ended: float) -> None:
         """The attempt under way was given up."""
         self.note(Reading("in_doubt" if sent else "not_sent", reason), sent_at, ended)
+
+    def delivery(self, reading: Reading) -> Any:
+        """The last attempt's record, with its answer attached."""
+        assert reading.status is not None
+        prepared, attempts, value = self.call.prepared, tuple(self.attempts), reading.value
+        key = prepared.idempotency_key if prepared else None
+        info = _info(reading.status, reading.headers, attempts, key, reading.message)
+        if isinstance(value, Record):
+            object.__setattr__(value, "_response", info)
+        elif isinstance(value, models.Page):
+            object.__setattr__(value, "response", info)
+        return value
 
     def conclusion(self, error: PaymentsError) -> PaymentsError:
         """The error that tells the truth about the whole call, given the last attempt's."""

@@ -14,7 +14,6 @@ from typing import Any
 import attrs
 
 from . import _narration as narrate
-from . import models
 from ._answers import Reading, read_answer, read_failure
 from ._auth import Key
 from ._calls import Call, prepare
@@ -25,17 +24,13 @@ from ._journey import Journey
 from ._key_limiter import Held, give_up
 from ._keys import Keys, KeyState
 from ._limits import LimitClass, LimitSnapshot
-from ._making import maker
 from ._operations import Operation
 from ._retry import JITTER, backoff, pause
 from ._runtime import Runtime
 from ._settings import Settings
 from ._wire import Flight, Transport, TransportFailure
 from .errors import ConfigurationError, InvalidRequest, LimitReached, PaymentsError, RateLimitedError
-from .models import Record, ResponseInfo
 from .params import Params, PreparedRequest
-
-_info = maker(ResponseInfo)
 
 
 @attrs.define(eq=False)
@@ -79,7 +74,7 @@ class Pipeline:
                 narrate.ended(emitter, journey, reading)
             if reading.error is None:
                 state.budget.earn()
-                return self._delivered(journey, reading)
+                return journey.delivery(reading)
             delay = self._before_retry(state, journey, reading, reading.error)
             if delay:
                 await self._sleep(journey, delay)
@@ -289,16 +284,3 @@ class Pipeline:
         if journey.unknown:
             stopped.outcome = journey.outcome_unknown()  # type: ignore[attr-defined] # it rides along
         narrate.cancelled(self.settings.emitter, journey)
-
-    def _delivered(self, journey: Journey, reading: Reading) -> Any:
-        """The record, with its answer attached."""
-        prepared = journey.call.prepared
-        key = prepared.idempotency_key if prepared else None
-        assert reading.status is not None
-        info = _info(reading.status, reading.headers, tuple(journey.attempts), key, reading.message)
-        value = reading.value
-        if isinstance(value, Record):
-            object.__setattr__(value, "_response", info)
-        elif isinstance(value, models.Page):
-            object.__setattr__(value, "response", info)
-        return value
