@@ -187,8 +187,7 @@ def _nested(value: Any) -> Any:
 
 def _given(body: Body) -> dict[str, Any]:
     """The fields of a body that are set."""
-    values = ((name, getattr(body, name)) for name in body.__struct_fields__)
-    return {name: value for name, value in values if value is not None}
+    return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not None}
 
 
 def _is_params(cls: Any) -> bool:
