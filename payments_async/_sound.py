@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from . import _rules, params
+from . import _rules
 from ._rules import Matching, Nested, Rule, Text
 
 Test = Callable[[Any, datetime], bool]
@@ -54,7 +54,7 @@ def make_test(
             lines += _plain_lines(index, rule, required=name in required)
     if "entity_created_at" in rules:
         lines += ["  v = o.entity_created_at", "  if v is not None and not v == '' and v > now: return False"]
-    if cls is params.CheckoutRestriction:
+    if _rules.is_restriction(cls):
         lines.append("  if not_both(o.country_code, o.phone): return False")
     exec("\n".join([*lines, "  return True"]), scope)  # noqa: S102 - source made above from our own tables
     return scope["sound"]  # type: ignore[no-any-return] # it comes from exec
@@ -93,7 +93,7 @@ def _nested_lines(index: int, cls: type[Any], *, required: bool) -> list[str]:
     lines = [f"  if type(v) is cls{index}:", f"    if {own}: return False", f"  elif {given}:"]
     if required:
         lines.append("    if empty(v): return False")
-    plain = "False" if cls is params.CheckoutRestriction else "v.__class__ is dict and flat(v)"
+    plain = "False" if _rules.is_restriction(cls) else "v.__class__ is dict and flat(v)"
     return [*lines, f"    if not ({plain}) and rule{index}(v): return False"]
 
 

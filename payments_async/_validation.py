@@ -14,97 +14,64 @@ from ._rules import (
     Rule,
     Text,
     amount,
-    boolean,
-    color,
     is_empty,
+    is_restriction,
     json_object,
     kind,
     metadata,
-    minutes,
     not_both,
     other_class,
     reference,
-    statement_descriptor,
-    timestamp,
 )
 
 Errors = dict[str, list[str]]
 
-_country = Matching("[A-Za-z]{2}", "a two-letter country code")
-_currency = Matching("[A-Z]{3}", "three uppercase letters (ISO 4217)")
-_any_text = Text()
-_customer = Nested(params.CustomerInput)
-_phone = Nested(params.PhoneInput)
+country = Matching("[A-Za-z]{2}", "a two-letter country code")
+currency = Matching("[A-Z]{3}", "three uppercase letters (ISO 4217)")
+any_text = Text()
+customer = Nested(params.CustomerInput)
 
-_PAYMENT_FIELDS: Mapping[str, Rule] = {
-    "amount": amount,
-    "currency": _currency,
-    "description": Text(500),
-    "customer": _customer,
-    "return_url": Text(2048),
-    "webhook_url": Text(2048),
-    "statement_descriptor": statement_descriptor,
-    "receipt_email": Text(255),
-    "entity_id": Text(191),
-    "entity_created_at": timestamp,
-    "gateway_options": json_object,
-    "metadata": metadata,
-}
-
-RULES: Mapping[type, Mapping[str, Rule]] = {
+RULES: dict[type, Mapping[str, Rule]] = {
     params.CustomerInput: {
-        **dict.fromkeys(("email", "first_name", "last_name", "address", "city", "state", "zip"), _any_text),
-        "country": _country,
+        **dict.fromkeys(("email", "first_name", "last_name", "address", "city", "state", "zip"), any_text),
+        "country": country,
     },
-    params.PhoneInput: {"number": _any_text, "country": _country},
     params.Instrument: {
-        **dict.fromkeys([field.name for field in attrs.fields(params.Instrument)], _any_text),
-        "country": _country,
+        **dict.fromkeys([field.name for field in attrs.fields(params.Instrument)], any_text),
+        "country": country,
     },
-    params.AttemptInput: {
-        "method_code": _any_text,
-        "country": _country,
-        "phone": _phone,
-        "currency": _currency,
-    },
-    params.CheckoutRestriction: {"country_code": _country, "phone": _phone},
-    params.AppearanceInput: {
-        "color": color,
-        "display_platform_badge": boolean,
-        "brand": _any_text,
-        "icon_url": _any_text,
-    },
-    params.CheckoutRequest: {
-        **_PAYMENT_FIELDS,
-        "expires_in_minutes": minutes,
-        "restriction": Nested(params.CheckoutRestriction),
-        "appearance": Nested(params.AppearanceInput),
-    },
-    params.PaymentIntentRequest: {**_PAYMENT_FIELDS, "attempt": Nested(params.AttemptInput)},
     params.PayoutRequest: {
         "amount": amount,
-        "currency": _currency,
-        "method": _any_text,
+        "currency": currency,
+        "method": any_text,
         "instrument": Nested(params.Instrument),
         "reference": reference,
         "description": Text(500),
-        "customer": _customer,
+        "customer": customer,
         "webhook_url": Text(2048),
         "metadata": metadata,
         "gateway_options": json_object,
     },
 }
 
-REQUIRED: Mapping[type, frozenset[str]] = {
-    params.CheckoutRequest: _gaps.REQUIRED_OF_PAYMENTS,
-    params.PaymentIntentRequest: _gaps.REQUIRED_OF_PAYMENTS,
-    params.PayoutRequest: _gaps.REQUIRED_OF_PAYOUTS,
-    params.AttemptInput: frozenset({"method_code"}),
-    params.PhoneInput: frozenset({"number"}),
-}
+REQUIRED: dict[type, frozenset[str]] = {params.PayoutRequest: _gaps.REQUIRED_OF_PAYOUTS}
 
 _NOTHING: frozenset[str] = frozenset()
 _TESTS: dict[type, _sound.Test] = {}
+
+
+def all_rules() -> Mapping[type, Mapping[str, Rule]]:
+    """Every table. Those of payments are loaded when they are first wanted."""
+    from . import _payment_rules
+
+    RULES.update(_payment_rules.RULES)
+    REQUIRED.update(_payment_rules.REQUIRED)
+    return RULES
+
+
+def rules_of(cls: type) -> Mapping[str, Rule] | None:
+    """The table of a request class; None for a class that is not ours."""
+    return RULES.get(cls) or all_rules().get(cls)
 
 
 def check(request: params.Params, *, now: datetime) -> Errors:
@@ -115,16 +82,17 @@ def check(request: params.Params, *, now: datetime) -> Errors:
 
 def test_of(cls: type) -> _sound.Test:
     """The test that tells at once whether a request has a fault; made when its class is first seen."""
-    if cls not in RULES:
+    rules = rules_of(cls)
+    if rules is None:
         return _never
     if cls not in _TESTS:
-        _TESTS[cls] = _sound.make_test(cls, RULES[cls], REQUIRED.get(cls, _NOTHING), test_of)
+        _TESTS[cls] = _sound.make_test(cls, rules, REQUIRED.get(cls, _NOTHING), test_of)
     return _TESTS[cls]
 
 
 def faults(request: params.Params, *, now: datetime) -> Errors:
     """The faults in words: a walk through the tables."""
-    if type(request) not in RULES:
+    if rules_of(type(request)) is None:
         return {"request": [_foreign(request)]}
     errors: Errors = {}
     _check_into(errors, request, "")
@@ -141,7 +109,7 @@ def _never(_request: object, _now: datetime) -> bool:
 
 def _foreign(request: object) -> str:
     """What to pass instead of an object of a class that is not ours."""
-    problems = (other_class(request, cls) for cls in RULES)
+    problems = (other_class(request, cls) for cls in all_rules())
     return next(filter(None, problems), f"must be a class of params, not {kind(request)}")
 
 
@@ -158,7 +126,9 @@ def _check_into(errors: Errors, request: params.Params, prefix: str) -> None:
             continue
         elif problem := rule(value):
             errors[prefix + name] = [problem]
-    if isinstance(request, params.CheckoutRestriction) and (
-        problem := not_both(request.country_code, request.phone)
+    if (
+        is_restriction(cls)
+        and isinstance(request, params.CheckoutRestriction)
+        and (problem := not_both(request.country_code, request.phone))
     ):
         errors[prefix.rstrip(".")] = [problem]

@@ -11,13 +11,41 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
-from typing import Any, Self
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
 from ._likeness import Alike
 from ._making import maker
 from .models._record import masked
+
+if TYPE_CHECKING:
+    from ._payment_params import AppearanceInput as AppearanceInput
+    from ._payment_params import AttemptInput as AttemptInput
+    from ._payment_params import CheckoutRequest as CheckoutRequest
+    from ._payment_params import CheckoutRestriction as CheckoutRestriction
+    from ._payment_params import PaymentFields as PaymentFields
+    from ._payment_params import PaymentIntentRequest as PaymentIntentRequest
+    from ._payment_params import PhoneInput as PhoneInput
+
+__all__ = [
+    "AppearanceInput",
+    "AttemptInput",
+    "CheckoutRequest",
+    "CheckoutRestriction",
+    "CustomerInput",
+    "Instrument",
+    "Money",
+    "Pairs",
+    "Params",
+    "PaymentFields",
+    "PaymentIntentRequest",
+    "PayoutRequest",
+    "PhoneInput",
+    "PreparedRequest",
+    "decimal_if_readable",
+]
 
 Money = Decimal | int | str
 """Major units, exact: `Decimal("10.10")`, `50`, `"10.10"`. A float is refused: it is not exact."""
@@ -70,15 +98,6 @@ class CustomerInput(Params):
     city: str | None = attrs.field(default=None, repr=masked)
     state: str | None = attrs.field(default=None, repr=masked)
     zip: str | None = attrs.field(default=None, repr=masked)
-    country: str | None = None
-    """Two-letter country code."""
-
-
-@attrs.frozen(eq=False, repr=False)
-class PhoneInput(Params):
-    """A phone number and its country (gaps M and N)."""
-
-    number: str = attrs.field(repr=masked)
     country: str | None = None
     """Two-letter country code."""
 
@@ -137,71 +156,6 @@ class Instrument(Params):
 def _make_instrument() -> Callable[..., Instrument]:
     """The constructor at a third of its price: every payout needs one. Compiled when it is first wanted."""
     return maker(Instrument)
-
-
-@attrs.frozen(eq=False, repr=False)
-class AttemptInput(Params):
-    """A first attempt to start with a payment intent (gap M)."""
-
-    method_code: str
-    country: str | None = None
-    """Two-letter country code."""
-    phone: PhoneInput | Pairs | None = attrs.field(default=None, repr=masked)
-    currency: str | None = None
-
-
-@attrs.frozen(eq=False, repr=False)
-class CheckoutRestriction(Params):
-    """Locks a session to one country or to one phone number, never both (gap N)."""
-
-    country_code: str | None = None
-    """Two-letter country code."""
-    phone: PhoneInput | Pairs | None = attrs.field(default=None, repr=masked)
-
-
-@attrs.frozen(eq=False, repr=False)
-class AppearanceInput(Params):
-    """Overrides of the project's checkout appearance for one session."""
-
-    color: str | None = None
-    """Hex colour: `#0a7d4f`."""
-    display_platform_badge: bool | None = None
-    brand: str | None = None
-    icon_url: str | None = None
-
-
-@attrs.frozen(eq=False, repr=False, kw_only=True)
-class PaymentFields(Params):
-    """Fields that both payment-creating operations take (Endpoints, Shared body fields)."""
-
-    amount: Money = attrs.field(converter=decimal_if_readable)
-    currency: str
-    description: str | None = None
-    customer: CustomerInput | Pairs | None = attrs.field(default=None, repr=masked)
-    return_url: str | None = None
-    webhook_url: str | None = None
-    statement_descriptor: str | None = None
-    receipt_email: str | None = attrs.field(default=None, repr=masked)
-    entity_id: str | None = None
-    entity_created_at: datetime | None = None
-    gateway_options: Pairs | None = attrs.field(default=None, repr=masked)
-    metadata: Pairs | None = attrs.field(default=None, repr=masked)
-
-
-@attrs.frozen(eq=False, repr=False, kw_only=True)
-class CheckoutRequest(PaymentFields):
-    """The body of POST /payment/checkouts."""
-
-    expires_in_minutes: int | None = None
-    restriction: CheckoutRestriction | Pairs | None = attrs.field(default=None, repr=masked)
-    appearance: AppearanceInput | Pairs | None = None
-
-
-@attrs.frozen(eq=False, repr=False, kw_only=True)
-class PaymentIntentRequest(PaymentFields):
-    """The body of POST /payment/intents."""
-
-    attempt: AttemptInput | Pairs | None = attrs.field(default=None, repr=masked)
 
 
 @attrs.frozen(eq=False, repr=False, kw_only=True)
@@ -276,3 +230,15 @@ def _refuse_odd(fields: dict[str, Any]) -> None:
     headers = fields["headers"]
     if not all(isinstance(value, str) for value in (*texts.values(), *headers.values())):
         raise ValueError("a field is not text")
+
+
+def __getattr__(name: str) -> Any:
+    """Requests of payments, loaded when they are first used: who pays out needs none."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module("._payment_params", __package__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from .. import _calls, _gaps, _rules, _validation
+from .. import _calls, _gaps, _rules
 from .._making import maker
 from .._operations import Operation, id_problems
 from .._pipeline import Pipeline
@@ -22,13 +23,16 @@ R = TypeVar("R")
 Sending = Coroutine[Any, Any, R]
 """A call to be awaited at once: no coroutine of our own stands between it and the caller's."""
 
-_OWN: Mapping[type, frozenset[str]] = {cls: frozenset(table) for cls, table in _validation.RULES.items()}
-"""Each request's own arguments."""
-_PREPARED = {cls: _calls.PREPARE_OPTIONS | own for cls, own in _OWN.items()}
-_CREATED = {cls: _calls.WRITE_OPTIONS | own for cls, own in _OWN.items()}
-"""The arguments that preparing, and creating, each request takes."""
 _NO_OPTIONS: Mapping[str, Any] = {}
 _MAKERS: dict[type, Callable[..., Params]] = {}
+
+
+def _fields(cls: Any) -> frozenset[str]:
+    return frozenset(attrs.fields_dict(cls))
+
+
+_own: Callable[[Any], frozenset[str]] = cache(_fields)
+"""A request's own arguments."""
 
 
 def _request(cls: type[Params], fields: Mapping[str, Any]) -> Params:
@@ -47,7 +51,7 @@ def _refuse_unprepared(operation: Operation[Any], cls: type[Params], arguments: 
     for name in arguments.keys() & _calls.SEND_OPTIONS:
         told = f"{method}() got an unexpected keyword argument {name!r}: it belongs to the sending"
         raise TypeError(told)
-    _calls.refuse_unknown(arguments, _PREPARED[cls], method)
+    _calls.refuse_unknown(arguments, _own(cls) | _calls.PREPARE_OPTIONS, method)
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -63,7 +67,7 @@ class Channel:
     ) -> PreparedRequest:
         """A write's bytes and key. Raises InvalidRequest, also for a key last used with another body."""
         fields, options = arguments, _NO_OPTIONS
-        if not _OWN[cls].issuperset(arguments):
+        if not _own(cls).issuperset(arguments):
             _refuse_unprepared(operation, cls, arguments)
             fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
         return self.pipeline.prepare(operation, _request(cls, fields), options)
@@ -71,8 +75,8 @@ class Channel:
     def create(self, operation: Operation[R], cls: type[Params], arguments: Mapping[str, Any]) -> Sending[R]:
         """Prepare at once; send when awaited."""
         fields, options = arguments, _NO_OPTIONS
-        if not _OWN[cls].issuperset(arguments):
-            _calls.refuse_unknown(arguments, _CREATED[cls], operation.name)
+        if not _own(cls).issuperset(arguments):
+            _calls.refuse_unknown(arguments, _own(cls) | _calls.WRITE_OPTIONS, operation.name)
             fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
         request = _request(cls, fields)
         prepared = self.pipeline.prepare(operation, request, options)

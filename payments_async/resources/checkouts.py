@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from .. import params
 from .._operations import CHECKOUTS_CREATE, CHECKOUTS_RETRIEVE
-from ..params import CheckoutRequest, PreparedRequest
+from ..params import PreparedRequest
 from ._base import Resource
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class AsyncCheckouts(Resource):
             OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
-        return await self._channel.create(CHECKOUTS_CREATE, CheckoutRequest, arguments)
+        return await self._channel.create(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
 
     def prepare(self, **arguments: Unpack[CheckoutPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
@@ -38,7 +39,7 @@ class AsyncCheckouts(Resource):
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
-        return self._channel.prepare(CHECKOUTS_CREATE, CheckoutRequest, arguments)
+        return self._channel.prepare(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
 
     async def retrieve(self, checkout_id: str, **options: Unpack[ReadOptions]) -> Checkout:
         """Read a session and its payment back: this, not the payer's return, says whether it was paid.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Unpack
 
-from .. import _gaps
+from .. import _gaps, params
 from .._operations import (
     INTENTS_CREATE,
     INTENTS_INSPECT_ATTEMPT,
@@ -14,7 +14,7 @@ from .._operations import (
     INTENTS_REQUERY,
     INTENTS_RETRIEVE_ATTEMPT,
 )
-from ..params import PaymentIntentRequest, PreparedRequest
+from ..params import PreparedRequest
 from ._base import Resource
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class AsyncPaymentIntents(Resource):
             OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
-        return await self._channel.create(INTENTS_CREATE, PaymentIntentRequest, arguments)
+        return await self._channel.create(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
 
     def prepare(self, **arguments: Unpack[PaymentIntentPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
@@ -54,7 +54,7 @@ class AsyncPaymentIntents(Resource):
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
-        return self._channel.prepare(INTENTS_CREATE, PaymentIntentRequest, arguments)
+        return self._channel.prepare(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
 
     async def list(self, **arguments: Unpack[PaymentIntentFilters]) -> Page[PaymentIntent]:
         """One page of payments, newest first (GET /payment/intents; gaps A, C, D).

@@ -16,11 +16,11 @@ import pytest
 
 from payments_async._calls import Call
 from payments_async._making import maker
-from payments_async._validation import RULES
+from payments_async._validation import all_rules
 from payments_async.models import Attempt, ResponseInfo
 from payments_async.params import Instrument, PayoutRequest, PreparedRequest
 
-MADE: list[type[Any]] = [Call, PreparedRequest, Attempt, ResponseInfo, *RULES]
+MADE: list[type[Any]] = [Call, PreparedRequest, Attempt, ResponseInfo, *all_rules()]
 """The classes that calls make with a maker, and everything that is like them."""
 
 CLASSES = pytest.mark.parametrize("cls", MADE, ids=lambda cls: cls.__name__)

@@ -113,7 +113,7 @@ OBJECTS: list[Any] = [
 ODD = [None, *TEXTS, *NUMBERS, *MOMENTS, *MAPPINGS, *OBJECTS]
 
 
-COUNTRY = validation.RULES[params.PhoneInput]["country"]
+COUNTRY = validation.all_rules()[params.PhoneInput]["country"]
 
 
 def agree(request: Params) -> bool:
@@ -127,15 +127,15 @@ def required(cls: type[Params]) -> dict[str, Any]:
     return {name: values.get(name, "x") for name in validation.REQUIRED.get(cls, frozenset())}
 
 
-@pytest.mark.parametrize("cls", validation.RULES, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", validation.all_rules(), ids=lambda cls: cls.__name__)
 def test_any_value_of_any_field_is_judged_alike(cls: type[Params]) -> None:
-    sound = dict.fromkeys(validation.RULES[cls]) | required(cls)
+    sound = dict.fromkeys(validation.all_rules()[cls]) | required(cls)
     assert validation.test_of(cls)(cls(**sound), NOW)
     cases = [(name, value) for name in sound for value in ODD]
     assert [case for case in cases if not agree(cls(**{**sound, case[0]: case[1]}))] == []
 
 
-@pytest.mark.parametrize("rule", [validation.RULES[params.PayoutRequest]["currency"], COUNTRY])
+@pytest.mark.parametrize("rule", [validation.all_rules()[params.PayoutRequest]["currency"], COUNTRY])
 def test_a_form_without_its_expression_takes_the_same_texts(rule: rules.Matching) -> None:
     quick = eval(f"lambda v: {_sound._FORMS[rule.form.pattern]}")
     texts = ["".join(letters) for size in range(5) for letters in itertools.product("aZ1_ \n", repeat=size)]
@@ -143,7 +143,7 @@ def test_a_form_without_its_expression_takes_the_same_texts(rule: rules.Matching
 
 
 def test_every_form_has_its_quick_test() -> None:
-    forms = {rule for table in validation.RULES.values() for rule in table.values()}
+    forms = {rule for table in validation.all_rules().values() for rule in table.values()}
     assert {rule.form.pattern for rule in forms if isinstance(rule, rules.Matching)} == {*_sound._FORMS}
 
 
@@ -170,11 +170,11 @@ def _field(name: str, rule: rules.Rule) -> st.SearchStrategy[Any]:
 
 def made(cls: type[Params]) -> st.SearchStrategy[Any]:
     """Requests of one class."""
-    return st.builds(cls, **{name: _field(name, rule) for name, rule in validation.RULES[cls].items()})
+    return st.builds(cls, **{name: _field(name, rule) for name, rule in validation.all_rules()[cls].items()})
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("cls", validation.RULES, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", validation.all_rules(), ids=lambda cls: cls.__name__)
 @given(data=st.data())
 @settings(deadline=None, max_examples=60)
 def test_a_request_is_sound_exactly_when_no_fault_is_found(cls: type[Params], data: st.DataObject) -> None:
@@ -183,7 +183,7 @@ def test_a_request_is_sound_exactly_when_no_fault_is_found(cls: type[Params], da
 
 def test_requests_in_order_never_meet_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the quick test would only be one more test."""
-    requests = [cls(**required(cls)) for cls in validation.RULES]
+    requests = [cls(**required(cls)) for cls in validation.all_rules()]
 
     def walk(*_: object, **__: object) -> None:
         raise AssertionError("walked the table")

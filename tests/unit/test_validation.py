@@ -18,7 +18,7 @@ from payments_async.sandbox._schemas import INSTRUMENT_TYPES
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("cls", validation.RULES, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", validation.all_rules(), ids=lambda cls: cls.__name__)
 def test_every_field_of_a_request_has_a_rule_and_no_other_has(cls: type) -> None:
     assert set(validation.RULES[cls]) == set(attrs.fields_dict(cls))
     assert validation.REQUIRED.get(cls, frozenset()) <= set(validation.RULES[cls])
@@ -26,7 +26,9 @@ def test_every_field_of_a_request_has_a_rule_and_no_other_has(cls: type) -> None
 
 def test_every_request_class_has_its_table() -> None:
     public = {
-        value for value in vars(params).values() if isinstance(value, type) and issubclass(value, Params)
+        value
+        for value in (getattr(params, name) for name in params.__all__)
+        if isinstance(value, type) and issubclass(value, Params)
     }
     assert public - {Params, params.PaymentFields} == set(validation.RULES)
 
