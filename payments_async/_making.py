@@ -8,6 +8,7 @@ For what every call makes; elsewhere the constructor will do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, ParamSpec, TypeVar
 
 import attrs
@@ -55,6 +56,7 @@ def _source(cls: Any, scope: dict[str, Any], defaults: Mapping[str, Any]) -> tup
     return parameters, lines
 
 
+@cache
 def writable(cls: Any) -> Any:
     """A subclass with the same slots, stored to directly: what is filled, and then becomes the frozen class.
 
