@@ -180,8 +180,8 @@ def _nested(value: Any) -> Any:
             return value
     if isinstance(value, params.Params):
         return _writer_of(type(value))(value)
-    if isinstance(value, Mapping):
-        return {name: _nested(item) for name, item in value.items()}
+    if value.__class__ is dict or isinstance(value, Mapping):  # the first is a fiftieth of the second's price
+        return {name: item if item.__class__ in _PLAIN else _nested(item) for name, item in value.items()}
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 

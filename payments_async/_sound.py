@@ -42,7 +42,7 @@ def make_test(
     cls: type[Any], rules: Mapping[str, Rule], required: Iterable[str], nested: Callable[[type], Test]
 ) -> Test:
     """The test of one class. `nested` gives those of the classes inside it."""
-    scope: dict[str, Any] = {**_SCOPE, "flat": _flat}
+    scope: dict[str, Any] = {**_SCOPE, "plain": _plain}
     lines = ["def sound(o, now):"]
     for index, (name, rule) in enumerate(rules.items()):
         scope[f"rule{index}"] = rule
@@ -80,8 +80,8 @@ def _cheap(rule: Rule) -> str:
     if rule is _rules.amount:  # 40 characters hold 40 digits at most
         return "v.__class__ is Decimal and v.is_finite() and ONE <= v < MOST and len(str(v)) <= 40"
     if rule is _rules.metadata:
-        return "v.__class__ is dict and len(v) <= 10 and flat(v)"
-    return "v.__class__ is dict and flat(v)" if rule is _rules.json_object else "False"
+        return "v.__class__ is dict and len(v) <= 10 and plain(v)"
+    return "v.__class__ is dict and plain(v)" if rule is _rules.json_object else "False"
 
 
 def _nested_lines(index: int, cls: type[Any], *, required: bool) -> list[str]:
@@ -93,15 +93,22 @@ def _nested_lines(index: int, cls: type[Any], *, required: bool) -> list[str]:
     lines = [f"  if type(v) is cls{index}:", f"    if {own}: return False", f"  elif {given}:"]
     if required:
         lines.append("    if empty(v): return False")
-    plain = "False" if _rules.is_restriction(cls) else "v.__class__ is dict and flat(v)"
+    plain = "False" if _rules.is_restriction(cls) else "v.__class__ is dict and plain(v)"
     return [*lines, f"    if not ({plain}) and rule{index}(v): return False"]
 
 
-def _flat(pairs: dict[Any, Any]) -> bool:
-    """Whether all is as plain as can be: keys of ASCII text, values too, or whole numbers, or nothing."""
+def _plain(pairs: dict[Any, Any], levels: int = 8) -> bool:
+    """Whether all is as plain as can be: keys of ASCII text; values too, or whole numbers, nothing, pairs."""
     for name, value in pairs.items():
         if name.__class__ is not str or not name.isascii():
             return False
-        if not (value.isascii() if value.__class__ is str else value.__class__ in _SIMPLE):
+        if not (
+            value.isascii() if value.__class__ is str else value.__class__ in _SIMPLE or _inner(value, levels)
+        ):
             return False
     return True
+
+
+def _inner(value: Any, levels: int) -> bool:
+    """Whether these are pairs as plain. Of few levels: the rule counts them, and refuses a great many."""
+    return value.__class__ is dict and levels > 0 and _plain(value, levels - 1)

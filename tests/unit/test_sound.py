@@ -76,7 +76,19 @@ MOMENTS = [
     NOW.replace(tzinfo=None),
     NOW.date(),
 ]
+
+
+def deep(levels: int, value: Any) -> Any:
+    """Pairs in pairs in pairs."""
+    return deep(levels - 1, {"k": value}) if levels else value
+
+
+LOOP: dict[str, Any] = {}
+LOOP.update(a=LOOP, b=LOOP, c=LOOP)
 MAPPINGS: list[Any] = [
+    *(deep(levels, "v") for levels in (2, 8, 9, 10, 32, 33, 34)),
+    *(deep(levels, value) for levels in (2, 9) for value in (SURROGATE, object(), {7: 1}, [SURROGATE], {})),
+    LOOP,
     *({str(number): number for number in range(size)} for size in (0, 1, 10, 11)),
     *({key: "v"} for key in ("é", SURROGATE, 7, Name("k"), None)),
     *(
