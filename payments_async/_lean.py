@@ -1,7 +1,8 @@
 """Flights over aiohttp's connections and parser, without its requests and responses in between.
 
 aiohttp's session builds a request through several mappings and starts a task to write its body. A call of
-this client is a few hundred bytes that are known beforehand: take a connection, write them in one go, read.
+this client is a few hundred bytes that are known beforehand: take a connection, write them in one go, read,
+and keep the connection warm for the next (`_warm`).
 That leans on parts of aiohttp that are not its public interface. `lean_supported` compares them with what
 this module was written for, and on any difference `_plain` is used instead; the tests run over both.
 
@@ -15,13 +16,14 @@ from functools import cache, lru_cache
 from types import MemberDescriptorType
 from typing import Final
 
-from aiohttp import ClientRequest, ClientSession, ClientTimeout, StreamReader, TCPConnector
+from aiohttp import ClientRequest, ClientSession, StreamReader
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import BaseConnector, Connection
 from yarl import URL
 
 from payments_async._plain import BODILESS, Plain, abort, check_fresh, is_replaced, read_answer, receive_less
+from payments_async._warm import Warm
 from payments_async._wire import Answer, Flight
 
 _SMALL: Final = 32 * 1024
@@ -29,38 +31,47 @@ _SMALL: Final = 32 * 1024
 
 
 class Lean:
-    """Opens sessions and flies over their connections; steps aside for whatever stands in for aiohttp."""
+    """Flies over the connections of one session; steps aside for whatever stands in for aiohttp."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: ClientSession, warm: Warm) -> None:
+        self._session = session
+        self._warm = warm
         self._plain = Plain(None)
 
-    def session(self, connector: TCPConnector, timeout: ClientTimeout) -> ClientSession:
-        """A session of the running loop, which owns the connector."""
-        return self._plain.session(connector, timeout)
-
-    async def exchange(self, session: ClientSession, url: URL, flight: Flight, limit: int) -> Answer:
+    async def exchange(self, url: URL, flight: Flight, limit: int) -> Answer:
         """Send the flight and read its answer of at most `limit` bytes."""
         if is_replaced():
-            return await self._plain.exchange(session, url, flight, limit)
-        connector = session.connector
-        if connector is None or connector.closed:
-            raise RuntimeError("the connections were closed")
-        connection = await connector.connect(_destination(url), [], session.timeout)
+            return await self._plain.exchange(self._session, url, flight, limit)
+        is_head = flight.method == "HEAD"
+        ready = None if is_head else self._warm.take(url)
+        connection = ready or await self._connect(url)
         try:
             protocol = connection.protocol
-            check_fresh(protocol)
             assert protocol is not None
+            if ready is None:
+                _make_ready(protocol, is_head=is_head)
             _write(protocol, serialize(url, flight), flight)
             message, content = await protocol.read()
             while 100 <= message.code < 200 and message.code != 101:  # merely informational
                 message, content = await protocol.read()
+            is_whole = content.is_eof()
             answer = await read_answer(message.code, message.headers, content, limit, _at_hand)
         except BaseException:
             abort(connection)
             connection.close()
             raise
-        connection.release()
+        if is_whole and not (is_head or message.should_close):
+            self._warm.keep(connection, protocol)
+        else:
+            connection.release()
         return answer
+
+    async def _connect(self, url: URL) -> Connection:
+        """A connection of aiohttp's pool, or a new one."""
+        connector = self._session.connector
+        if connector is None or connector.closed:
+            raise RuntimeError("the connections were closed")
+        return await connector.connect(_destination(url), [], self._session.timeout)
 
 
 def serialize(url: URL, flight: Flight) -> bytes:
@@ -74,14 +85,17 @@ def serialize(url: URL, flight: Flight) -> bytes:
     return head + body if body else head
 
 
+def _make_ready(protocol: ResponseHandler, *, is_head: bool) -> None:
+    """Have a connection of the pool read answers, once for all those that come in one piece."""
+    check_fresh(protocol)
+    protocol.set_response_params(skip_payload=is_head, read_until_eof=True, auto_decompress=False)
+    receive_less(protocol.transport)
+
+
 def _write(protocol: ResponseHandler, message: bytes, flight: Flight) -> None:
-    """Make ready for the answer, mark, write. A peer too slow for a large body gets no second request."""
-    protocol.set_response_params(
-        skip_payload=flight.method == "HEAD", read_until_eof=True, auto_decompress=False
-    )
+    """Mark, write. A peer too slow for a large body gets no second request."""
     transport = protocol.transport
     assert transport is not None
-    receive_less(transport)
     flight.sent = True
     transport.write(message)
     if protocol.writing_paused:

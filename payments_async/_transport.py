@@ -13,17 +13,21 @@ import contextlib
 import os
 import ssl
 from asyncio import AbstractEventLoop, CancelledError
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
 from typing import Final
 from weakref import WeakSet, finalize
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector, ThreadedResolver
+from yarl import URL
 
 from payments_async._head import address, check_head, check_proxy
 from payments_async._lean import Lean, lean_supported
 from payments_async._plain import Plain
 from payments_async._runtime import Runtime
+from payments_async._slots import Slots
 from payments_async._transport_failures import describe
+from payments_async._warm import Warm
 from payments_async._watchdog import Verdict, Watchdog
 from payments_async._wire import Answer, FailureKind, Flight, TransportFailure
 
@@ -31,14 +35,20 @@ MAX_BODY: Final = 8 * 1024 * 1024
 """Bytes of an answer's body, before and after decompression."""
 
 
+Exchange = Callable[[URL, Flight, int], Awaitable[Answer]]
+"""Sends a flight, on a connection of its own choice, and reads the answer of at most so many bytes."""
+
+
 class _Home:
     """What one event loop has: its connections, the right to use them, and its attempts' deadlines."""
 
-    __slots__ = ("closing", "keeper", "session", "slots", "watchdog")
+    __slots__ = ("closing", "exchange", "keeper", "session", "slots", "warm", "watchdog")
 
     def __init__(self, session: ClientSession, max_connections: int, runtime: Runtime) -> None:
         self.session = session
-        self.slots = asyncio.Semaphore(max_connections)
+        self.warm = Warm(runtime)
+        self.exchange: Exchange = Lean(session, self.warm).exchange
+        self.slots = Slots(max_connections)
         self.watchdog = Watchdog(runtime)
         self.keeper = self._keep()
         self.closing: asyncio.Task[None] | None = None
@@ -56,6 +66,7 @@ class _Home:
     async def close(self) -> None:
         """Close what is still open."""
         self.watchdog.close()
+        self.warm.close()
         _OPEN.discard(self)
         await self.session.close()
 
@@ -106,7 +117,8 @@ class AiohttpTransport:
     ) -> None:
         if proxy is not None:
             check_proxy(proxy)
-        self._style = Lean() if proxy is None and lean_supported() else Plain(proxy)
+        self._plain = Plain(proxy)
+        self._is_lean = proxy is None and lean_supported()
         self._timeout = ClientTimeout(total=None, sock_connect=connect_timeout)
         self._max_connections = max_connections
         self._ssl: ssl.SSLContext | bool = True if ssl_context is None else ssl_context
@@ -135,12 +147,13 @@ class AiohttpTransport:
         watch = home.watchdog.watch(flight.timeout, loop)
         outcome: Answer | BaseException
         try:
-            await home.slots.acquire()
+            if not home.slots.take():
+                await home.slots.wait()
             try:
                 watch.kind = "timeout"
-                outcome = await self._style.exchange(home.session, url, flight, self._max_body)
+                outcome = await home.exchange(url, flight, self._max_body)
             finally:
-                home.slots.release()
+                home.slots.give_back()
         except BaseException as exc:
             outcome = exc
         verdict = watch.stop()
@@ -160,8 +173,10 @@ class AiohttpTransport:
 
     async def _open(self, loop: AbstractEventLoop) -> _Home:
         connector = TCPConnector(limit=0, ssl=self._ssl, resolver=ThreadedResolver())
-        session = self._style.session(connector, self._timeout)
+        session = self._plain.session(connector, self._timeout)
         home = self._homes[loop] = _Home(session, self._max_connections, self._runtime)
+        if not self._is_lean:
+            home.exchange = partial(self._plain.exchange, session)
         await anext(home.keeper)
         await self._drop_closed()
         return home
@@ -172,6 +187,7 @@ class AiohttpTransport:
             if loop.is_closed() and (home := self._homes.pop(loop, None)) is not None:
                 _OPEN.discard(home)
                 await home.session.close()
+                home.warm.give_back()
 
     def _disown(self) -> None:
         """In a forked child: the parent's sockets are the parent's. Not used, not closed, not told anything.
@@ -184,6 +200,7 @@ class AiohttpTransport:
             home.session.detach()
             if connector is not None:
                 connector._closed = True  # else its finalizer closes the connections
+            home.warm.give_back()  # to a closed pool: nothing happens to them
         self._homes.clear()
 
 

@@ -43,9 +43,10 @@ async def cut_short(
 
 async def idle_connections_lost(transport: AiohttpTransport) -> None:
     """Wait until the running loop has seen its idle connections end."""
-    connector = transport._homes[asyncio.get_running_loop()].session.connector
+    home = transport._homes[asyncio.get_running_loop()]
+    connector = home.session.connector
     assert connector is not None
-    for pool in connector._conns.values():
-        for protocol, _ in pool:
-            if (closed := protocol.closed) is not None:
-                await closed
+    pooled = [protocol for pool in connector._conns.values() for protocol, _ in pool]
+    for protocol in [*pooled, *(protocol for _, protocol, _ in home.warm._ready)]:
+        if (closed := protocol.closed) is not None:
+            await closed

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from payments_async._plain import Plain
 from payments_async._transport import AiohttpTransport
 from payments_async._wire import TransportFailure
 from tests.support.rawserver import OK, RawServer, Step, client_tls
@@ -51,7 +50,7 @@ async def test_a_deadline_holds_under_tls(tls_server: RawServer, make_transport:
 async def test_a_proxy_gets_the_whole_address(server: RawServer, make_transport: MakeTransport) -> None:
     transport = make_transport(proxy=server.url(""))
     server.scripts["http://api.example.com/v1"] = [OK]
-    assert isinstance(transport._style, Plain)
+    assert not transport._is_lean
     request = get("http://api.example.com/v1")
     assert (await transport.send(request)).status == 200
     assert request.sent
