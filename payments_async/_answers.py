@@ -81,7 +81,7 @@ def _refusal_verdict(status: int, error: APIStatusError, *, replayed: bool) -> V
 
 def _read_success(call: Call, answer: Answer) -> Reading:
     operation = call.operation
-    if operation.result is None and not answer.body:
+    if not answer.body and operation.result is None:
         return Reading("executed", str(answer.status), answer.status, headers=answer.headers)
     if (expected := _as_expected(operation, answer.body)) is not None:
         value, message = expected
@@ -103,10 +103,11 @@ def _read_success(call: Call, answer: Answer) -> Reading:
 
 def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | None:
     """The record and the message of an answer like nearly all; None for one that has to be looked at."""
-    if operation.result is None or operation.shape in ("raw", "method_status"):
+    result, shape = operation.result, operation.shape
+    if result is None or shape == "raw" or shape == "method_status":
         return None
-    page = operation.shape == "page"
-    found = _codec.well_formed(body, operation.result, page=page)
+    page = shape == "page"
+    found = _codec.well_formed(body, result, page=page)
     if found is None or (operation.creates and not getattr(found.data, "id", "none")):
         return None
     if not page:
@@ -118,8 +119,8 @@ def _done(call: Call, answer: Answer, value: Any, message: Any) -> Reading:
     """Carried out, if the record is the one that was asked for."""
     operation, prepared = call.operation, call.prepared
     error: ResponseMismatch | None = None
-    if prepared is not None and operation.creates and operation.result is not None:
-        error = None if _agrees(value, call.request) else mismatch(prepared, value)
+    if prepared is not None and operation.creates and not _agrees(value, call.request):
+        error = mismatch(prepared, value) if operation.result else None
     verdict: Verdict = "in_doubt" if error else "executed"
     told = message if isinstance(message, str) else None
     return Reading(verdict, str(answer.status), answer.status, value, told, error, answer.headers)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import urlencode
 
@@ -33,7 +32,7 @@ _DOTS = re.compile(r"/\.{1,2}(?:/|$)|%2[eEfF]|%5[cC]|%0|%1|%7[fF]")
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 
 
-@attrs.frozen(eq=False, repr=False, slots=False)
+@attrs.frozen(eq=False, repr=False)
 class Operation(Alike, Generic[R_co]):
     """One endpoint (Endpoints, Summary)."""
 
@@ -49,11 +48,15 @@ class Operation(Alike, Generic[R_co]):
     """Whether it makes a record, so that an attempt without an answer leaves its outcome unknown."""
     record: str | None = None
     """The placeholder that names the record of a per-record limit."""
+    _result: type[R_co] | None = attrs.field(default=None, init=False, eq=False, repr=False)
+    """A slot: a `cached_property` needs a dict, out of which each field is read at seven times the price."""
 
-    @cached_property
+    @property
     def result(self) -> type[R_co] | None:
         """The record class of an answer."""
-        return self.record_class() if self.record_class else None
+        if self._result is None and self.record_class is not None:
+            object.__setattr__(self, "_result", self.record_class())
+        return self._result
 
     @property
     def writes(self) -> bool:
