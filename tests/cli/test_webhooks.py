@@ -377,8 +377,73 @@ def test_only_what_is_known_to_be_harmless_is_shown() -> None:
                 "country": {"code": HIDDEN},
             },
         },
-        "attempt": {"method": {"country": {"code": "BJ", "name": "Benin", "note": HIDDEN}}},
+        "attempt": {"method": {"country": {"code": "BJ", "name": HIDDEN, "note": HIDDEN}}},
     }
+
+
+def test_a_number_is_shown_where_it_can_be_no_account() -> None:
+    body = b'{"amount": 5, "fee_amount": 1.50, "phone_number": 233244123456, "pin": 1.5, "codes": [7]}'
+    assert read_letter(body).body == {
+        "amount": 5,
+        "fee_amount": "1.50",
+        "phone_number": HIDDEN,
+        "pin": HIDDEN,
+        "codes": [HIDDEN],
+    }
+    assert masked({"amount": "0244123456"}) == {"amount": HIDDEN}
+
+
+@pytest.mark.parametrize(
+    ("country", "told"),
+    [
+        ("BJ", "BJ"),
+        ("Ada Agbo", HIDDEN),
+        (None, None),
+        (
+            {"code": "BJ", "name": "Ada Agbo", "flag": "🇧🇯"},
+            {"code": "BJ", "name": HIDDEN, "flag": "🇧🇯"},
+        ),
+        ({"code": "Ada", "flag": "0244", "name": None}, {"code": HIDDEN, "flag": HIDDEN, "name": None}),
+    ],
+)
+@pytest.mark.parametrize("holder", ["method", "instrument", "phone"])
+def test_of_a_country_only_its_code_and_flag_are_shown(holder: str, country: Any, told: Any) -> None:
+    assert masked({holder: {"country": country}}) == {holder: {"country": told}}
+
+
+def test_a_customer_s_country_is_account_data() -> None:
+    assert masked({"customer": {"country": "BJ"}}) == {"customer": {"country": HIDDEN}}
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("wh_00000017", "wh_00000017"),
+        ("\x1b[2J\x1b]0;owned\x07", ""),
+        ("wh_00000017\x1b[2J", ""),
+        ("+233 24 412 3456", ""),
+        ("wh_" + 40 * "9", ""),
+    ],
+)
+def test_only_a_delivery_s_name_as_a_sandbox_makes_it_is_shown(
+    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str], name: str, told: str
+) -> None:
+    def look(url: str) -> None:
+        host, port = url.removeprefix("http://").removesuffix("/").split(":")
+        with socket.create_connection((host, int(port))) as line:
+            head = f"POST / HTTP/1.0\r\nX-Sandbox-Delivery: {name}\r\nContent-Length: 2\r\n\r\n"
+            line.sendall(head.encode() + b"{}")
+            assert line.recv(100).split()[1] == b"200"
+
+    meanwhile(look)
+    assert main(["webhooks", "listen"]) == Exit.DONE
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert out.endswith(f"{told}\n")
+    assert (name in out) is bool(told)
+    meanwhile(look)
+    assert main(["webhooks", "listen", "--json"]) == Exit.DONE
+    assert lines(capsys.readouterr().out)[-1]["delivery"] == told
 
 
 def test_a_delivery_is_sent_once_more_through_the_control_api(

@@ -39,13 +39,23 @@ _PLAIN: Final = _KINDS | {
     "from_currency",
     "to_currency",
 }
-_COUNTRY: Final = frozenset({"code", "name", "flag"})
+_FIGURES: Final = frozenset(
+    {"amount", "correction_rate", "digits", "exchange_rate", "fee_amount", "settlement_amount"}
+)
+"""Names under which a bare number is what it says, besides those whose texts are shown."""
+
+_COUNTRY_CODE: Final = re.compile(r"[A-Z]{2}", re.ASCII)
+_FLAG: Final = re.compile(r"[\U0001f1e6-\U0001f1ff]{2}")
 _NAMES: Final = frozenset({"reference", "external_id"})
 """Names that a merchant or a gateway gave to a record: shown when they can be nothing else."""
 
 _LONGEST: Final = 120
 _WORD: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SHOWN: Final = 40
+
+
+class Figure(str):
+    """A number with a point, exactly as it was written."""
 
 
 @attrs.frozen
@@ -65,7 +75,7 @@ class Letter:
 def read_letter(body: bytes) -> Letter:
     """What a body claims; blanks where it does not say."""
     try:
-        tree: Any = json.loads(body, parse_float=str)
+        tree: Any = json.loads(body, parse_float=Figure)
     except (ValueError, RecursionError):
         tree = None
     if not isinstance(tree, dict):
@@ -107,10 +117,10 @@ def masked(value: object, name: str = "", shown: frozenset[str] | None = None) -
 
     `shown` names the members of which the values stay, where not all harmless ones do.
     """
+    if name == "country" and (shown is None or name in shown):
+        return _country(value)
     if isinstance(value, Mapping):
         inside = shown if shown is not None else _PRIVATE.get(name)
-        if name == "country" and shown != _PRIVATE["metadata"]:
-            inside = _COUNTRY
         return {key: masked(item, key, inside) for key, item in value.items()}
     if isinstance(value, list):
         return [masked(item, name, shown) for item in value]
@@ -120,5 +130,20 @@ def masked(value: object, name: str = "", shown: frozenset[str] | None = None) -
         return value if name in shown else HIDDEN
     if name in _NAMES and isinstance(value, str):
         return value if is_identifier(value) else HIDDEN
-    is_plain = name in _PLAIN or name.endswith("_at") or isinstance(value, int | float)
+    is_figure = name in _FIGURES and isinstance(value, Figure | int)
+    is_plain = name in _PLAIN or name.endswith("_at") or is_figure
     return value if is_plain else HIDDEN
+
+
+def _country(value: object) -> object:
+    """A country's code, or its form: the code and the flag. A name could be anybody's."""
+    if isinstance(value, Mapping):
+        known = {"code": _COUNTRY_CODE, "flag": _FLAG}
+        return {key: _matching(item, known.get(key)) for key, item in value.items()}
+    return _matching(value, _COUNTRY_CODE)
+
+
+def _matching(value: object, form: re.Pattern[str] | None) -> object:
+    if value is None:
+        return None
+    return value if form is not None and isinstance(value, str) and form.fullmatch(value) else HIDDEN

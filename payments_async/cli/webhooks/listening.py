@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 from collections.abc import Mapping
@@ -19,7 +20,10 @@ USUAL_PORT: Final = 7789
 
 _NO_ANSWER: Final = 502
 _SHORT: Final = 40
-"""Characters of an amount, and of a delivery's name, that are shown."""
+"""Characters of an amount that are shown."""
+
+_NAME: Final = re.compile(r"wh_[0-9]{8,16}", re.ASCII)
+"""What a sandbox names its deliveries. Anybody may send the header, and anything in it."""
 
 _PASSED_ON: Final = ("content-type", "user-agent", "x-payment-event", "x-payment-id", DELIVERY)
 
@@ -75,7 +79,7 @@ class Desk:
         letter = read_letter(body)
         status, told = (200, "") if self._place is None else self._pass_on(self._place, body, headers)
         with self._lock:
-            self._tell(letter, headers.get(DELIVERY, "")[:_SHORT])
+            self._tell(letter, _delivery_in(headers))
             if self._place is not None:
                 good = 200 <= status < 300 and not told
                 text = told or f"your application answered {status}"
@@ -86,7 +90,7 @@ class Desk:
         words = [quoted(word) for word in (letter.event, letter.record, letter.status)]
         words.append(letter.amount[:_SHORT])
         words += [f"reference {quoted(letter.reference)}"] if letter.reference else []
-        words += [quoted(delivery)] if delivery else []
+        words += [delivery] if delivery else []
         text = "  ".join(words)
         self._show.step(
             "Received",
@@ -107,3 +111,9 @@ class Desk:
             return post(place, body, passed)[0], ""
         except OSError as failure:
             return _NO_ANSWER, f"your application did not answer: {failure.strerror or failure}"
+
+
+def _delivery_in(headers: Mapping[str, str]) -> str:
+    """The delivery's name, empty when no sandbox gave it one."""
+    named = headers.get(DELIVERY, "")
+    return named if _NAME.fullmatch(named) else ""
