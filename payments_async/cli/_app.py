@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable, Sequence
+from inspect import signature
+from typing import Final
 
 from cyclopts import App, CycloptsError
 
@@ -14,11 +16,18 @@ from ._exit import Ended, Exit, exit_of
 from ._show import Paper, write_nowhere
 from .demo import demo
 from .payouts import payouts
-from .sandbox import sandbox
+from .sandbox import execute, sandbox
 from .webhooks import webhooks
 
 COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, payouts, sandbox, webhooks)
 """Each gives its exit code; its docstring is its help. An `App` has commands of its own."""
+
+_EXEC_OPTIONS: Final = frozenset(
+    f"--{parameter.name.replace('_', '-')}"
+    for parameter in signature(execute).parameters.values()
+    if parameter.kind is parameter.KEYWORD_ONLY
+)
+"""Each takes a value."""
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 refused, 2 usage, 3 outcome unknown, 75 stopped and resumable, "
@@ -73,10 +82,20 @@ def run(argv: Sequence[str]) -> int:
 
 
 def argument_hint(argv: Sequence[str]) -> str:
-    """What else to say of a command line that cannot be read: `exec` took its command as its own."""
-    if list(argv[:2]) != ["sandbox", "exec"] or "--" in argv or len(argv) == 2:
+    """What else to say of a command line that cannot be read: `exec` took its command's option as its own."""
+    if list(argv[:2]) != ["sandbox", "exec"] or "--" in argv:
         return ""
-    return "put -- before the command: payments sandbox exec -- python first.py"
+    own = iter(argv[2:])
+    for word in own:
+        if not word.startswith("-"):  # the command; what it is given follows
+            is_ours = not any(each.startswith("-") for each in own)
+            return "" if is_ours else "put -- before the command: payments sandbox exec -- python first.py"
+        name, given, _ = word.partition("=")
+        if name not in _EXEC_OPTIONS:
+            return ""
+        if not given:
+            next(own, None)  # its value
+    return ""
 
 
 def _told(text: str, code: Exit) -> Exit:

@@ -287,3 +287,23 @@ def test_signal_handlers_are_put_back() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     assert main(["sandbox", "exec", "--", sys.executable, "-c", ""]) == Exit.DONE
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+@pytest.mark.parametrize(
+    ("line", "helps"),
+    [
+        ("python -V", True),
+        ("--profile hostile python -c pass", True),
+        ("--profile=hostile --allow-webhooks-to shop.test python --version-of x", True),
+        ("--profil hostile python x", False),
+        ("--profil hostile python -V", False),
+        ("--profile hostil python x", False),
+        ("--port nought python x", False),
+        ("--profile", False),
+    ],
+)
+def test_the_two_dashes_are_only_advised_where_they_mend_something(
+    line: str, helps: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sandbox", "exec", *line.split()]) == Exit.USAGE
+    assert ("put -- before the command" in capsys.readouterr().err) is helps
