@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -44,6 +44,10 @@ class Reading:
     """Seconds, when the service named them."""
 
 
+_FINAL: Final = frozenset({"too_large", "tls", "closed"})
+"""Failures that another try would meet again, or that the caller asked for by closing the client."""
+
+
 def read_failure(call: Call, failure: TransportFailure, *, sent: bool) -> Reading:
     """No answer came."""
     verdict: Verdict = "in_doubt" if sent else "not_sent"
@@ -53,7 +57,7 @@ def read_failure(call: Call, failure: TransportFailure, *, sent: bool) -> Readin
         kind=failure.kind,
         operation=call.operation.name,
     )
-    return Reading(verdict, failure.kind, error=error, again=failure.kind not in ("too_large", "tls"))
+    return Reading(verdict, failure.kind, error=error, again=failure.kind not in _FINAL)
 
 
 def read_answer(call: Call, answer: Answer, now: Callable[[], datetime]) -> Reading:

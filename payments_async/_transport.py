@@ -217,7 +217,9 @@ def _reported(exc: BaseException, verdict: Verdict, flight: Flight, late: Failur
         return TransportFailure(late, f"the attempt took longer than {flight.timeout:g} s")
     if isinstance(exc, CancelledError) and verdict == "cancelled":
         return CancelledError(*exc.args)
-    if isinstance(exc, CancelledError) or verdict == "closed":
+    if verdict == "closed":
+        return TransportFailure("closed", "the client was closed meanwhile")
+    if isinstance(exc, CancelledError):
         return TransportFailure("reset" if flight.sent else "connect", "the connections were closed")
     return describe(exc, sent=flight.sent)
 

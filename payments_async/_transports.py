@@ -174,7 +174,7 @@ class LateTransport:
 def _loaded_for(waiter: _Waiter) -> Transport:
     """What a request gets that has waited."""
     if waiter.closed:
-        raise TransportFailure("connect", "the connections were closed")
+        raise TransportFailure("closed", "the client was closed meanwhile")
     if waiter.outcome is None:
         raise TransportFailure("timeout", "the HTTP library was not loaded in time")
     if isinstance(waiter.outcome, BaseException):

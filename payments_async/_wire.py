@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, SupportsIndex
 
 import attrs
 
-FailureKind = Literal["pool", "dns", "connect", "tls", "timeout", "reset", "protocol", "too_large"]
+FailureKind = Literal["pool", "dns", "connect", "tls", "timeout", "reset", "protocol", "too_large", "closed"]
 
 
 class Secret(str):

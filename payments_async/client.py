@@ -293,7 +293,10 @@ class AsyncPayments:
         return self._pipeline.limits_snapshot()
 
     async def aclose(self) -> None:
-        """Close the connections. The client opens new ones if it is used again."""
+        """Close the connections. Attempts under way fail and are not made again.
+
+        The client opens new connections if it is used again.
+        """
         await self._pipeline.transport.aclose()
 
     async def __aenter__(self) -> Self:

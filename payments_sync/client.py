@@ -268,7 +268,10 @@ class Payments:
         return self._async.limits_snapshot()
 
     def close(self) -> None:
-        """Close the connections. The client opens new ones if it is used again."""
+        """Close the connections. Attempts under way fail and are not made again.
+
+        The client opens new connections if it is used again.
+        """
         self._bridge.close()
 
     def __enter__(self) -> Self:

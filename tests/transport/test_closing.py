@@ -39,9 +39,9 @@ async def test_an_attempt_that_is_connecting_fails_as_one_that_sent_nothing(
     task = asyncio.ensure_future(transport.send(request))
     await silence.asked.wait()
     await transport.aclose()
-    with pytest.raises(TransportFailure, match="connections were closed") as caught:
+    with pytest.raises(TransportFailure, match="client was closed") as caught:
         await asyncio.wait_for(task, 1)
-    assert (caught.value.kind, request.sent) == ("connect", False)
+    assert (caught.value.kind, request.sent) == ("closed", False)
 
 
 async def test_an_attempt_that_waits_for_its_turn_fails_as_one_that_sent_nothing(
@@ -54,7 +54,7 @@ async def test_an_attempt_that_waits_for_its_turn_fails_as_one_that_sent_nothing
     assert await asyncio.to_thread(server.arrivals.get, timeout=5) == "/slow"
     await transport.aclose()
     failures = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [getattr(failure, "kind", failure) for failure in failures] == ["reset", "connect"]
+    assert [getattr(failure, "kind", failure) for failure in failures] == ["closed", "closed"]
     assert [request.sent for request in requests] == [True, False]
 
 

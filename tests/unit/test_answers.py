@@ -95,7 +95,7 @@ def test_a_failure_is_in_doubt_exactly_when_something_was_sent(name: str, kind: 
     found = read_failure(CALLS[name], TransportFailure(kind, "why"), sent=sent)
     assert found.verdict == ("in_doubt" if sent else "not_sent")
     assert found.reason == kind
-    assert found.again == (kind not in ("tls", "too_large"))
+    assert found.again == (kind not in ("tls", "too_large", "closed"))
     wanted = errors.APITimeoutError if kind == "timeout" else errors.APIConnectionError
     assert type(found.error) is wanted
     assert found.error.kind == kind

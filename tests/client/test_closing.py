@@ -1,0 +1,68 @@
+"""A client that is closed sends nothing more of what was under way, however many tries were left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from payments_async import APIConnectionError, AsyncPayments, Instrument, OutcomeUnknown
+from payments_sync import Payments
+from tests.support.rawserver import RawServer, Step
+
+KEY = "sk_sandbox_closing"
+PAYOUT: dict[str, Any] = {
+    "amount": "10.10",
+    "currency": "GHS",
+    "method": "mobile_money",
+    "instrument": Instrument.phone("+233200000001", "GH"),
+}
+
+
+@pytest.fixture
+def server() -> Iterator[RawServer]:
+    with RawServer() as running:
+        running.scripts["/v1/payouts"] = [Step.HANG]
+        yield running
+
+
+async def arrived(server: RawServer) -> None:
+    assert await asyncio.to_thread(server.arrivals.get, timeout=5) == "/v1/payouts"
+
+
+async def test_a_payout_that_was_sent_is_in_doubt_and_not_sent_again(server: RawServer) -> None:
+    async with AsyncPayments(KEY, base_url=server.url("/v1")) as client:
+        call = asyncio.ensure_future(client.payouts.create(**PAYOUT))
+        await arrived(server)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await call
+    assert [(each.reason, each.verdict) for each in caught.value.attempts] == [("closed", "in_doubt")]
+    assert len(server.requests) == 1
+
+
+async def test_a_payout_that_waited_for_a_connection_was_never_sent(server: RawServer) -> None:
+    async with AsyncPayments(KEY, base_url=server.url("/v1"), max_connections=1) as client:
+        first = asyncio.ensure_future(client.payouts.list())
+        await arrived(server)
+        second = asyncio.ensure_future(client.payouts.create(**PAYOUT))
+        await asyncio.sleep(0)
+    for call in (first, second):
+        with pytest.raises(APIConnectionError, match="end all calls before") as caught:
+            await call
+        assert (caught.value.kind, caught.value.effect) == ("closed", "none")
+    assert len(server.requests) == 1
+
+
+def test_a_blocking_payout_is_not_sent_again_after_another_thread_closed_the_client(
+    server: RawServer,
+) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        with Payments(KEY, base_url=server.url("/v1")) as client:
+            call = threads.submit(client.payouts.create, **PAYOUT)
+            assert server.arrivals.get(timeout=5) == "/v1/payouts"
+        with pytest.raises(OutcomeUnknown):
+            call.result(5)
+    assert len(server.requests) == 1
