@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from .._extras import with_extra
 from ._export_rows import WHOLE, Record, flat, json_text
 from .errors import BulkError
 from .sources.rejects import escaped
@@ -89,7 +90,7 @@ class ParquetForm(Form):
             import pyarrow
             import pyarrow.parquet
         except ImportError as missing:
-            raise ImportError("Parquet files need pyarrow: pip install 'payments-sdk[parquet]'") from missing
+            raise ImportError(f"Parquet files need pyarrow: {with_extra('parquet')}") from missing
         self._schema: Any = pyarrow.schema([(name, _type(pyarrow, name)) for name in columns])
         self._batch: Any = pyarrow.RecordBatch
         self._writer: Any = pyarrow.parquet.ParquetWriter(file, self._schema)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from .._extras import with_extra
 from ._exit import Exit
 
 
@@ -29,6 +30,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as missing:
         if missing.name not in ("cyclopts", "rich"):
             raise
-        print(f"payments needs {missing.name}: pip install 'payments-sdk[cli]'", file=sys.stderr)
+        print(f"payments needs {missing.name}: {with_extra('cli')}", file=sys.stderr)
         return Exit.USAGE
     return run(sys.argv[1:] if argv is None else argv)

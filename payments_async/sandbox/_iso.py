@@ -7,13 +7,14 @@ from functools import lru_cache
 
 import attrs
 
+from .._extras import with_extra
 from ._json import JsonObject
 
 try:
     from babel import Locale
     from babel.numbers import get_currency_precision, get_currency_symbol
 except ImportError as missing:
-    raise ImportError("the sandbox needs babel: pip install 'payments-sdk[sandbox]'") from missing
+    raise ImportError(f"the sandbox needs babel: {with_extra('sandbox')}") from missing
 
 _LOCALE = Locale("en")
 _REGIONAL_A = 0x1F1E6

@@ -141,7 +141,7 @@ def test_what_was_said_before_a_failure_of_the_machine_is_not_lost(
 def test_a_command_whose_extra_is_missing_says_which(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = "the sandbox needs babel: pip install 'payments-sdk[sandbox]'"
+    told = "the sandbox needs babel: install payments-sdk with its extra 'sandbox'"
     given(monkeypatch, caused(ImportError(told), ModuleNotFoundError("babel")))
     assert main(["work"]) == Exit.USAGE
     assert capsys.readouterr().err == f"payments: {told}\n"
@@ -171,7 +171,7 @@ def test_without_the_cli_extra_one_line_says_what_to_install(library: str) -> No
     code = ABSENT.format(library=library) + "from payments_async.cli import main; sys.exit(main(['demo']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == Exit.USAGE
-    assert done.stderr == f"payments needs {library}: pip install 'payments-sdk[cli]'\n"
+    assert done.stderr == f"payments needs {library}: install payments-sdk with its extra 'cli'\n"
     assert done.stdout == ""
 
 
@@ -183,7 +183,7 @@ def test_only_a_library_of_the_extra_is_taken_for_missing(
     monkeypatch.setitem(sys.modules, missing, None)
     if told:
         assert main([]) == Exit.USAGE
-        assert "pip install 'payments-sdk[cli]'" in capsys.readouterr().err
+        assert "install payments-sdk with its extra 'cli'" in capsys.readouterr().err
     else:
         with pytest.raises(ModuleNotFoundError):
             main([])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from payments_async.bulk._handle import Handle, Purpose
 from payments_async.bulk.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerBroken, LedgerError, LedgerFull
 from payments_async.cli._exit import Exit
-from payments_async.cli.payouts import beside, confirming, working
+from payments_async.cli.payouts import beside, confirming, payouts, working
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import PHONE, Here, assert_paid_once, environment_of, payouts_file
 
@@ -363,9 +365,22 @@ def test_a_key_that_is_refused_stops_the_run_and_leaves_every_row_new(
     )
 
 
-def test_without_the_bulk_extra_it_says_what_to_install(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(working, "find_spec", lambda name: None)
-    here("run", "june.csv").assert_one_message(Exit.USAGE, "pip install 'payments-sdk[bulk]'")
+@pytest.mark.parametrize("library", ["sqlalchemy", "aiosqlite"])
+def test_without_the_bulk_extra_every_command_says_what_to_install(library: str, tmp_path: Path) -> None:
+    commands = [["run", "x.csv"], ["export", "x.ledger", "x.out"]]
+    commands += [[name, "x.ledger"] for name in ("status", "check", "reconcile", "retry-failed")]
+    code = (
+        f"import sys; sys.modules[{library!r}] = None\n"
+        "from payments_async.cli import main\n"
+        f"print([int(main(['payouts', *command])) for command in {commands}])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stdout == f"{[int(Exit.USAGE)] * len(commands)}\n"
+    told = f"payments: payouts need {library}: install payments-sdk with its extra 'bulk'\n"
+    assert done.stderr == told * len(commands)
+    assert len(commands) == len(set(payouts) - {"--help", "-h", "--version"})
 
 
 def test_nobody_is_asked_where_nobody_can_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ..._extras import with_extra
 from ..errors import SourceErrors, SourceUnreadable
 from ._cells import flatten
 from ._columns import PARTS, header_faults
@@ -16,7 +17,7 @@ try:
     import pyarrow
     import pyarrow.parquet
 except ImportError as _missing:
-    raise ImportError("Parquet files need pyarrow: pip install 'payments-sdk[parquet]'") from _missing
+    raise ImportError(f"Parquet files need pyarrow: {with_extra('parquet')}") from _missing
 
 _BATCH: Final = 2_048
 """Rows held at a time, besides the row group that pyarrow reads them from."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._show import Json
-from .family import payouts
+from .family import payouts, require_extra
 from .options import Flag, Path, RowNumbers, States, Totals, Url
 
 
@@ -18,6 +18,7 @@ def status(ledger: Path, /, *, json: Json = False) -> int:
     json
         One JSON object instead of text.
     """
+    require_extra()
     from .looking import status
     from .working import perform
 
@@ -55,6 +56,7 @@ def export(
     json
         One JSON object instead of text.
     """
+    require_extra()
     from .looking import export
     from .working import perform
 
@@ -73,6 +75,7 @@ def check(ledger: Path, /, *, json: Json = False) -> int:
     json
         One JSON object instead of text.
     """
+    require_extra()
     from .looking import check
     from .working import perform
 
@@ -106,6 +109,7 @@ def reconcile(
     json
         JSON lines instead of text; also without a terminal.
     """
+    require_extra()
     from .settling import reconcile
     from .working import perform
 
@@ -147,6 +151,7 @@ def retry_failed(
     json
         One JSON object instead of text.
     """
+    require_extra()
     from .settling import Retry, retry_failed
     from .working import perform
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from .._show import Json
-from .family import payouts
+from .family import payouts, require_extra
 from .options import Amount, Concurrency, Delimiter, Duration, Flag, Path, Rows, Share, Totals, Url
 
 
@@ -89,6 +89,7 @@ def run(
     json
         JSON lines instead of text; also without a terminal.
     """
+    require_extra()
     from .loading import Order
     from .running import pay  # brings the client and SQLAlchemy along
     from .working import perform

@@ -60,7 +60,6 @@ def perform(
 
     Raises Ended, and PaymentsError for what ends it with a message of its own.
     """
-    _require_extra()
     console = Paper(highlight=False)
     as_json = as_json or (lines and not console.is_terminal)
     show: Show = JsonLines() if as_json else Terminal(console)
@@ -117,12 +116,6 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
-
-
-def _require_extra() -> None:
-    for library in ("sqlalchemy", "aiosqlite"):
-        if find_spec(library) is None:
-            raise Ended(f"payouts need {library}: pip install 'payments-sdk[bulk]'", Exit.USAGE)
 
 
 @asynccontextmanager

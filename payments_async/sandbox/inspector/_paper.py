@@ -8,6 +8,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from ..._extras import with_extra
 from .._instants import stamp
 from .._json import encode
 
@@ -33,7 +34,7 @@ def environment() -> Environment:
     try:
         from jinja2 import DictLoader, Environment, StrictUndefined
     except ModuleNotFoundError as missing:
-        told = "the inspector needs Jinja2: pip install 'payments-sdk[sandbox]'"
+        told = f"the inspector needs Jinja2: {with_extra('sandbox')}"
         raise ModuleNotFoundError(told) from missing
     made = Environment(
         loader=DictLoader(_sources()),
