@@ -168,7 +168,10 @@ class Bridge:
                 line = self._line()
             hop.wait()
         except BaseException as stopped:
-            hop.abandon(line, stopped)
+            if hop.over:  # it ended while the signal came: the lock can be taken once only
+                hop.account(stopped, ended=True)
+            else:
+                hop.abandon(line, stopped)
             raise
         return hop.result()
 

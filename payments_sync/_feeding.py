@@ -107,10 +107,10 @@ class Fed(Hop[T]):
         given = source if self._feed is None else _as_often(self._feed, source)
         super().__init__(func, (given, *args), kwargs)
 
-    async def run(self, leave: Callable[[Hop[T]], object]) -> None:
+    async def run(self, running: dict[Hop[Any], asyncio.Task[None]]) -> None:
         """Run it, on the loop; the caller then reads no more."""
         try:
-            await super().run(leave)
+            await super().run(running)
         finally:
             if self._feed is not None:
                 self._feed.end()

@@ -6,7 +6,7 @@ import asyncio
 from _thread import allocate_lock
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from payments_async.errors import OutcomeUnknown, PaymentsError
 
@@ -29,7 +29,7 @@ class Hop(Generic[T]):
     The caller waits for a plain lock: it is a third of the price of a future.
     """
 
-    __slots__ = ("_args", "_done", "_error", "_func", "_kwargs", "_refused", "_value", "context", "task")
+    __slots__ = ("_args", "_done", "_error", "_func", "_kwargs", "_value", "context", "over", "task")
 
     def __init__(
         self, func: Callable[..., Coroutine[Any, Any, T]], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -38,38 +38,40 @@ class Hop(Generic[T]):
         self._args = args
         self._kwargs = kwargs
         self._error: BaseException | None = None
-        self._value: T | None = None
-        self._refused = False
+        self._value: Any = None
         self._done = allocate_lock()
         self._done.acquire()
+        self.over = False
+        """It has ended, or will never begin; its caller may not have heard of it yet."""
         self.context = copy_context()
         self.task: asyncio.Task[None] | None = None
         """What runs it, once it has begun."""
 
-    async def run(self, leave: Callable[[Hop[T]], object]) -> None:
-        """Run it, on the loop; `leave` hears of its end before the caller does."""
+    async def run(self, running: dict[Hop[Any], asyncio.Task[None]]) -> None:
+        """Run it, on the loop, as one of those that run; it is none of them when the caller hears of it."""
         try:
-            if not self._refused:
-                self.task = asyncio.current_task()
+            if not self.over:
+                self.task = running[self]
                 self._value = await self._func(*self._args, **self._kwargs)
         except BaseException as error:
             self._error = error
-        leave(self)
-        if not self._refused:
+        del running[self]
+        if not self.over:
+            self.over = True
             self._done.release()
 
     def cancel(self) -> None:
         """End it, on the loop: before it has begun, it never will."""
         if self.task is not None:
             self.task.cancel()
-        elif not self._refused:
-            self._refused = True
+        elif not self.over:
+            self.over = True
             self._error = asyncio.CancelledError()
             self._done.release()
 
     def wait(self) -> None:
         """Block until it has ended."""
-        while not self._done.acquire(timeout=PATIENCE):
+        while not self._done.acquire(True, PATIENCE):  # by position: by name it costs as much as the queue
             pass
 
     def wait_briefly(self) -> bool:
@@ -94,7 +96,8 @@ class Hop(Generic[T]):
         """What came of it; raises what it raised. Once only: an error is not kept."""
         error = self._taken()
         if error is None:
-            return cast(T, self._value)
+            value: T = self._value
+            return value
         if isinstance(error, asyncio.CancelledError):
             error = self._ended(error)
         try:

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 from ._hop import Hop
@@ -37,8 +36,14 @@ class Line:
         self._hops.append(hop)
         if not self._awake:
             self._awake = True
-            with suppress(RuntimeError):  # the loop was closed a moment ago
+            try:
                 self.loop.call_soon_threadsafe(self._empty)
+            except RuntimeError:  # the loop was closed a moment ago
+                pass
+            except BaseException:  # Ctrl-C just now: whoever came meanwhile counts on this wake-up
+                self._awake = False
+                self.tell(self._empty)
+                raise
         return not self.closed or not self._withdrawn(hop)
 
     def leave(self, hop: Hop[Any]) -> None:
@@ -80,7 +85,7 @@ class Line:
         hops = self._hops
         while hops:
             hop = hops.popleft()
-            self._running[hop] = self.loop.create_task(hop.run(self._running.pop), context=hop.context)
+            self._running[hop] = self.loop.create_task(hop.run(self._running), context=hop.context)
 
     def _withdrawn(self, hop: Hop[Any]) -> bool:
         """Take a hop back, unless the loop has taken it first."""

@@ -15,6 +15,7 @@ from payments_async._wire import Answer, Flight
 from payments_async.errors import OutcomeUnknown, PaymentsError
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_sync import Payments
+from payments_sync._bridge import Bridge
 from payments_sync._hop import Hop
 from tests.sync.scenes import Silence, interrupt_main_thread, payout, run
 
@@ -133,6 +134,18 @@ async def succeed() -> str:
     return "record"
 
 
+async def nothing() -> None:
+    """What there is to close."""
+
+
+async def alone(hop: Hop[Any]) -> None:
+    """Run a hop as a line does."""
+    running: dict[Hop[Any], asyncio.Task[None]] = {}
+    running[hop] = asyncio.create_task(hop.run(running))
+    await running[hop]
+    assert running == {}
+
+
 async def fail_definitely() -> str:
     raise PaymentsError("refused")
 
@@ -153,7 +166,7 @@ def test_an_interruption_just_after_the_end_tells_how_it_ended(
     ending: Any, result: str | None, told: str
 ) -> None:
     hop: Hop[str] = Hop(ending, (), {})
-    asyncio.run(hop.run(lambda _: None))
+    asyncio.run(alone(hop))
     stopped = KeyboardInterrupt()
     hop.account(stopped, ended=hop.wait_briefly())
     assert stopped.result == result  # type: ignore[attr-defined] # what the bridge adds
@@ -166,15 +179,34 @@ def test_a_hop_cancelled_before_it_began_never_runs() -> None:
     async def work() -> None:
         ran.append(1)
 
-    left: list[Hop[None]] = []
     hop: Hop[None] = Hop(work, (), {})
     hop.cancel()
     hop.cancel()
-    asyncio.run(hop.run(left.append))
-    assert (ran, left) == ([], [hop])
+    asyncio.run(alone(hop))
+    assert ran == []
     assert hop.wait_briefly()
     with pytest.raises(PaymentsError, match="before it could move money"):
         hop.result()
+
+
+def test_an_interruption_seen_when_the_wait_is_over_tells_how_the_call_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between the end of the wait and the next line of Python, signals are looked at once more."""
+    wait = Hop.wait
+
+    def wait_and_be_interrupted(hop: Hop[Any]) -> None:
+        wait(hop)
+        raise KeyboardInterrupt
+
+    bridge = Bridge(nothing)
+    with monkeypatch.context() as patched:
+        patched.setattr(Hop, "wait", wait_and_be_interrupted)
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            bridge.call(succeed)
+    bridge.close()
+    assert stopped.value.result == "record"  # type: ignore[attr-defined] # what the bridge adds
+    assert "its record is in .result" in note(stopped.value)
 
 
 def test_an_interruption_without_a_signal_is_seen_too() -> None:
@@ -193,7 +225,7 @@ def test_a_long_wait_is_made_of_short_ones() -> None:
     hop._done = SimpleNamespace(acquire=slices)  # type: ignore[assignment] # what a wait uses of a lock
     hop.wait()
     assert slices.call_count == 3
-    assert {call.kwargs["timeout"] for call in slices.call_args_list} == {0.2}
+    assert {call.args for call in slices.call_args_list} == {(True, 0.2)}
 
 
 SENT = """

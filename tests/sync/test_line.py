@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -54,6 +55,26 @@ async def test_a_line_wakes_its_loop_once_for_many_hops() -> None:
     line._empty()
     await asyncio.wait(line._running.values())
     assert {one.wait_briefly() for one in hops} == {True}
+
+
+async def test_ctrl_c_at_the_moment_of_waking_the_loop_leaves_nobody_waiting() -> None:
+    """What others post meanwhile counts on the wake-up that was interrupted."""
+    line, mine, others = Line(), hop(), hop()
+    real = line.loop
+
+    class Interrupted:
+        def call_soon_threadsafe(self, callback: Callable[[], object]) -> None:
+            line.loop = real
+            assert line.post(others)
+            raise KeyboardInterrupt
+
+    line.loop = Interrupted()  # type: ignore[assignment] # only what is used here
+    with pytest.raises(KeyboardInterrupt):
+        line.post(mine)
+    assert await asyncio.to_thread(others.wait_briefly)
+    later = hop()
+    assert line.post(later)
+    assert await asyncio.to_thread(later.wait_briefly)
 
 
 async def test_a_closed_line_takes_nothing_and_keeps_what_is_left_with_it() -> None:
