@@ -8,7 +8,11 @@ import attrs
 
 from payments_async.sandbox._journal import Entry, Exchange
 from payments_async.sandbox._json import decode_object
+from payments_async.sandbox._masking import mask
 from payments_async.sandbox._values import Refused
+
+_SHORT = 40
+"""Characters of a name that are told."""
 
 CREATIONS = frozenset({"checkouts.create", "payment_intents.create", "payouts.create"})
 
@@ -92,3 +96,8 @@ def canonical(value: object) -> object:
     if isinstance(value, Mapping):
         return frozenset((name, canonical(item)) for name, item in value.items() if item is not None)
     return tuple(canonical(item) for item in value) if isinstance(value, list) else value
+
+
+def shown(name: str) -> str:
+    """A reference, or an order's id, for whoever reads a report: account data behind dots, short, quoted."""
+    return repr(str(mask(name))[:_SHORT])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from payments_async.sandbox import Rule, Sandbox
+from payments_async.sandbox._masking import mask
 
 from ._ledger import REMEDIES, RULES, Finding
 from ._skipping import SkippingRuntime
@@ -37,10 +38,25 @@ def service_of(sandbox: SandboxTenant | Sandbox) -> Sandbox:
     return sandbox.service if isinstance(sandbox, SandboxTenant) else sandbox
 
 
-def not_rules(names: Iterable[str]) -> str | None:
-    """What is wrong with the rules that a test says it breaks: those that are none, and all there are."""
+class Mark(Protocol):
+    """A pytest mark: what it was given."""
+
+    @property
+    def args(self) -> tuple[Any, ...]: ...
+    @property
+    def kwargs(self) -> Mapping[str, Any]: ...
+
+
+def misuse(marks: Iterable[Mark]) -> str | None:
+    """What is wrong with how a test names the rules it breaks, with all there are; None when nothing is."""
+    given = list(marks)
+    known = f"the rules are {', '.join(RULES)}"
+    names = [each for mark in given for each in mark.args]
+    options = [each for mark in given for each in mark.kwargs]
+    if options or not all(isinstance(name, str) for name in names):
+        return f"{MARK} takes names, such as {MARK}('paid_again', 'key_reused'); {known}"
     unknown = ", ".join(sorted({repr(name) for name in names if name not in RULES}))
-    return f"{MARK}: {unknown} is no rule; the rules are {', '.join(RULES)}" if unknown else None
+    return f"{MARK}: {unknown} is no rule; {known}" if unknown else None
 
 
 def verdict(sandbox: SandboxTenant, allowed: Collection[str], *, passed: bool) -> str | None:
@@ -67,5 +83,5 @@ def _unbalanced(wrong: Sequence[Finding]) -> str:
 
 
 def _described(rule: Rule) -> str:
-    fields = "".join(f", {name}={value!r}" for name, value in rule.match.items())
+    fields = "".join(f", {name}={mask(value, name)!r}" for name, value in rule.match.items())
     return f"on({rule.operation!r}{fields}): met {rule.used} times"

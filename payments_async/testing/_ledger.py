@@ -23,7 +23,7 @@ from payments_async.sandbox import PaymentEntry, PayoutEntry
 from payments_async.sandbox._journal import Entry
 from payments_async.sandbox._values import Change
 
-from ._asks import Ask, asks_in, canonical
+from ._asks import Ask, asks_in, canonical, shown
 
 T = TypeVar("T")
 
@@ -135,7 +135,7 @@ def _collected_twice(seen: Evidence) -> Iterator[str]:
     )
     for (_, entity), count in collected.items():
         if count > 1:
-            yield f"{count} payments were collected for the entity {entity!r}"
+            yield f"{count} payments were collected for the entity {shown(entity)}"
 
 
 def _was_told(asks: Iterable[Ask], first: Ask, *, before: Ask) -> bool:
@@ -155,7 +155,7 @@ def _groups(items: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[T
 
 def _told(ask: Ask) -> str:
     reference = ask.text("reference")
-    return f"{ask.request_id} ({ask.operation}{f', reference {reference!r}' if reference else ''})"
+    return f"{ask.request_id} ({ask.operation}{f', reference {shown(reference)}' if reference else ''})"
 
 
 RULES: Final = {

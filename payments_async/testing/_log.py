@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
+from decimal import Decimal
 from urllib.parse import unquote
 
 from payments_async.sandbox import LoggedRequest
@@ -11,14 +13,17 @@ from payments_async.sandbox._json import decode_object
 from payments_async.sandbox._masking import hide, mask
 from payments_async.sandbox._values import Refused
 
-from ._asks import CREATIONS
+from ._asks import CREATIONS, shown
 
 LINES = 25
 """How many requests are told at most."""
 
 _WIDTH = 100
 _SHORT = 40
-"""Characters of a reference and of an amount that are told."""
+"""Characters of an amount that are told."""
+
+_CODE = re.compile(r"[A-Z]{3}", re.ASCII)
+"""A currency. Whatever else a program sends as an amount may be anything, and is not told."""
 
 
 def request_log(entries: Sequence[Entry], tenants: Collection[str], named: Collection[str] = ()) -> str:
@@ -55,9 +60,10 @@ def _asked(exchange: Exchange) -> Iterator[str]:
         return
     reference, amount, currency = (body.get(name) for name in ("reference", "amount", "currency"))
     if isinstance(reference, str):
-        yield f"reference {str(mask(reference))[:_SHORT]!r}"
-    if amount is not None and not isinstance(amount, list | dict):
-        yield f"{amount} {currency}"[:_SHORT]
+        yield f"reference {shown(reference)}"
+    if isinstance(amount, int | Decimal) and not isinstance(amount, bool):
+        is_code = isinstance(currency, str) and _CODE.fullmatch(currency)
+        yield f"{str(amount)[:_SHORT]} {currency}" if is_code else str(amount)[:_SHORT]
 
 
 def _short(path: str) -> str:

@@ -78,13 +78,13 @@ def sandbox(request: pytest.FixtureRequest, payments_sandbox: Sandbox) -> Iterat
 
     At the end of the test its money ledger must balance, and its fault rules must have been used up.
     """
-    from ._judging import MARK, not_rules, verdict
+    from ._judging import MARK, misuse, verdict
     from ._tenant import SandboxTenant
 
-    marks = request.node.iter_markers(MARK)
+    marks = list(request.node.iter_markers(MARK))
+    if (wrong := misuse(marks)) is not None:
+        pytest.fail(wrong, pytrace=False)
     allowed = frozenset(name for mark in marks for name in mark.args)
-    if (unknown := not_rules(allowed)) is not None:
-        pytest.fail(unknown, pytrace=False)
     tenant = request.node.stash[_TENANT] = SandboxTenant(payments_sandbox)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PAYMENTS_BASE_URL", tenant.base_url)

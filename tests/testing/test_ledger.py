@@ -69,6 +69,16 @@ def test_a_payout_in_doubt_that_is_sent_anew_under_another_reference_is_paid_twi
     assert "233200000001" not in finding.text
 
 
+@pytest.mark.parametrize("account", ["ada@shop.test", "+233 24 412 3456"])
+def test_a_finding_shows_no_account_data_and_no_long_name(tenant: SandboxTenant, account: str) -> None:
+    lose(tenant)
+    pay(tenant, "1", account)
+    pay(tenant, "2", 90 * "x")
+    (finding,) = tenant.findings()
+    assert account not in finding.text
+    assert f"reference '{40 * 'x'}')" in finding.text
+
+
 @pytest.mark.parametrize("change", [{"amount": 11}, {"currency": "XOF"}, {"method": "other"}])
 def test_another_sum_or_way_is_another_payout(tenant: SandboxTenant, change: dict[str, Any]) -> None:
     lose(tenant)
@@ -141,12 +151,15 @@ def collect(tenant: SandboxTenant, key: str, entity: str | None, outcome: str = 
     return post(tenant, "/payment/intents", body | ({"entity_id": entity} if entity else {}), key)
 
 
-def test_two_payments_collected_for_one_entity_are_found(tenant: SandboxTenant) -> None:
-    collect(tenant, "1", "order-7")
-    collect(tenant, "2", "order-7")
+@pytest.mark.parametrize(("entity", "told"), [("order-7", "order-7"), ("ada@shop.test", "•••st")])
+def test_two_payments_collected_for_one_entity_are_found(
+    tenant: SandboxTenant, entity: str, told: str
+) -> None:
+    collect(tenant, "1", entity)
+    collect(tenant, "2", entity)
     (finding,) = tenant.findings()
     assert finding.rule == "collected_twice"
-    assert finding.text == "2 payments were collected for the entity 'order-7'"
+    assert finding.text == f"2 payments were collected for the entity {told!r}"
 
 
 @pytest.mark.parametrize("first", ["fail:DECLINED immediate", "manual"])

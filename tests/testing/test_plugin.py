@@ -145,6 +145,7 @@ def test_a_fault_that_did_not_happen_fails_a_test_that_passed(run: Run) -> None:
         """
 def test_unused(sandbox):
     sandbox.on("payouts.create", reference="never").respond("http:503")
+    sandbox.on("payouts.create", reference="ada@shop.test").respond("http:503")
 
 def test_next_one_is_not_disturbed(sandbox):
     assert sandbox.unused_rules == sandbox.service.rules == []
@@ -158,6 +159,7 @@ def test_failed_anyhow(sandbox):
     result.stdout.fnmatch_lines(
         ["*did not happen, or not as often:", "*on('payouts.create', reference='never'): met 0*"]
     )
+    result.stdout.no_fnmatch_line("*ada@shop.test*met 0*")
 
 
 DOUBLE = """
@@ -224,6 +226,17 @@ def test_a_rule_that_there_is_not_is_refused(run: Run) -> None:
     (told,) = [line for line in result.outlines if line.startswith("payments_allow")]
     assert told == f"payments_allow: 'paid_agin' is no rule; the rules are {', '.join(RULES)}"
     assert len(RULES) == 5
+    result.stdout.no_fnmatch_line("*Error*")
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+@pytest.mark.parametrize("given", ["['paid_again']", "rule='paid_again'", "3"])
+def test_rules_that_are_not_given_as_names_are_refused_in_words(run: Run, given: str) -> None:
+    result = run(DOUBLE.format(mark=f"@pytest.mark.payments_allow({given})"))
+    result.assert_outcomes(errors=1)
+    (told,) = [line for line in result.outlines if line.startswith("payments_allow")]
+    names = "takes names, such as payments_allow('paid_again', 'key_reused')"
+    assert told == f"payments_allow {names}; the rules are {', '.join(RULES)}"
     result.stdout.no_fnmatch_line("*Error*")
     result.stdout.no_fnmatch_line("*Traceback*")
 

@@ -52,6 +52,24 @@ def test_a_reference_that_holds_account_data_is_masked_and_a_long_one_cut() -> N
     assert "'" + 40 * "x" + "'" in told({**PAYOUT, "reference": 90 * "x"})
 
 
+@pytest.mark.parametrize(
+    ("money", "line"),
+    [
+        ({"amount": 5}, "5 GHS"),
+        ({"amount": "0244123456"}, ""),
+        ({"amount": True}, ""),
+        ({"currency": "Ada Agbo"}, "10.25"),
+        ({"currency": "ghs"}, "10.25"),
+        ({"currency": None}, "10.25"),
+        ({"amount": int("9" * 18)}, "9" * 18 + " GHS"),
+    ],
+)
+def test_only_a_number_is_told_as_an_amount_and_only_a_code_as_a_currency(
+    money: dict[str, Any], line: str
+) -> None:
+    assert told({**PAYOUT, **money}).partition("/v1/payouts")[2].strip() == line
+
+
 @pytest.mark.parametrize("body", [b"no json", b"[]", {"amount": [1], "reference": 5}, {"amount": None}])
 def test_what_cannot_be_told_is_left_out(body: Any) -> None:
     assert told(body).endswith("  POST /v1/payouts")
