@@ -3,6 +3,7 @@
 aiohttp's session builds a request through several mappings and starts a task to write its body. A call of
 this client is a few hundred bytes that are known beforehand: take a connection, write them in one go, read,
 and keep the connection warm for the next (`_warm`).
+
 That leans on parts of aiohttp that are not its public interface. `lean_supported` compares them with what
 this module was written for, and on any difference `_plain` is used instead; the tests run over both.
 
@@ -22,7 +23,8 @@ from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import BaseConnector, Connection
 from yarl import URL
 
-from payments_async._plain import BODILESS, Plain, abort, check_fresh, is_replaced, read_answer, receive_less
+from payments_async._head import serialize
+from payments_async._plain import Plain, abort, check_fresh, is_replaced, read_answer, receive_less
 from payments_async._warm import Warm
 from payments_async._wire import Answer, Flight
 
@@ -44,7 +46,7 @@ class Lean:
             return await self._plain.exchange(self._session, url, flight, limit)
         is_head = flight.method == "HEAD"
         ready = None if is_head else self._warm.take(url)
-        connection = ready or await self._connect(url)
+        connection = await self._connect(url) if ready is None else ready
         try:
             protocol = connection.protocol
             assert protocol is not None
@@ -74,17 +76,6 @@ class Lean:
         return await connector.connect(_destination(url), [], self._session.timeout)
 
 
-def serialize(url: URL, flight: Flight) -> bytes:
-    """The bytes aiohttp would write: Host first, then the flight's headers, then the length."""
-    body = flight.body
-    lines = [f"{flight.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
-    lines += map(": ".join, flight.headers.items())
-    if body is not None or flight.method not in BODILESS:
-        lines.append(f"Content-Length: {len(body or b'')}")
-    head = "\r\n".join([*lines, "\r\n"]).encode()
-    return head + body if body else head
-
-
 def _make_ready(protocol: ResponseHandler, *, is_head: bool) -> None:
     """Have a connection of the pool read answers, once for all those that come in one piece."""
     check_fresh(protocol)
@@ -98,7 +89,7 @@ def _write(protocol: ResponseHandler, message: bytes, flight: Flight) -> None:
     assert transport is not None
     flight.sent = True
     transport.write(message)
-    if protocol.writing_paused:
+    if len(message) > _SMALL and protocol.writing_paused:
         protocol.force_close()
 
 

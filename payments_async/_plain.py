@@ -38,8 +38,7 @@ from aiohttp.connector import Connection
 from multidict import CIMultiDictProxy, istr
 from yarl import URL
 
-from payments_async._head import BODILESS as BODILESS
-from payments_async._head import serialize
+from payments_async._head import BODILESS, serialize
 from payments_async._inflate import inflate
 from payments_async._wire import Answer, Flight, TransportFailure
 
