@@ -25,6 +25,8 @@ PRICE = Decimal("25.50")
 CURRENCY = "GHS"
 LOOK_EVERY = 5.0
 """Seconds between two readings of one checkout, however often its page is loaded: the service asks for it."""
+PATIENCE = 5.0
+"""Seconds that a page waits for the service at most, retries included."""
 
 
 @dataclass
@@ -134,7 +136,7 @@ class Shop:
             return
         order.looked = now  # before anything is sent: two tabs are one reading
         try:
-            checkout = await self._client.checkouts.retrieve(order.checkout_id, timeout=5)
+            checkout = await self._client.checkouts.retrieve(order.checkout_id, deadline=PATIENCE)
         except PaymentsError:
             return  # the page looks again
         if checkout.payment is not None:

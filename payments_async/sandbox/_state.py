@@ -51,7 +51,8 @@ class StateFile:
         self.path = Path(path)
         try:
             with suppress(FileExistsError):  # to close one would end our locks on it
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+                made = os.path.realpath(self.path)  # O_EXCL follows no link, and SQLite would
+                os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             self._file = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.Error) as failure:
             raise StateError(f"{self.path} cannot be opened: {_reason(failure, self.path)}") from failure

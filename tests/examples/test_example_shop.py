@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -156,6 +157,16 @@ async def test_a_reading_that_fails_leaves_the_page_as_it_was(visit: Visit) -> N
     number, _ = await visit.buys()
     visit.sandbox.on("checkouts.retrieve").respond("http:404")
     assert await visit.sees(number, back=True) == "We are checking your payment"
+
+
+async def test_a_service_that_hangs_keeps_the_page_no_longer_than_its_patience(
+    visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number, _ = await visit.buys()
+    visit.sandbox.on("checkouts.retrieve").respond("hang", times=None)
+    monkeypatch.setattr(sys.modules["example_shop"], "PATIENCE", 0.2)
+    assert await visit.sees(number, back=True) == "We are checking your payment"
+    assert visit.reads() == 1, "as long for each try would be three times the patience"
 
 
 async def test_a_service_that_refuses_is_told_as_such(visit: Visit) -> None:

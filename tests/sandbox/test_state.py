@@ -303,6 +303,15 @@ def test_nobody_else_may_read_it(file: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+@pytest.mark.skipif(os.name != "posix", reason="POSIX permissions")
+def test_nobody_else_may_read_what_a_link_leads_to(tmp_path: Path, file: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(file)  # which is not there yet
+    opened(link).stop()
+    assert link.is_symlink()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
 def test_other_files_are_left_as_they_are(tmp_path: Path, file: Path) -> None:
     text = tmp_path / "text"
     text.write_text("no database " * 100)
