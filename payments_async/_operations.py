@@ -24,12 +24,13 @@ Shape = Literal["record", "checkout", "page", "method_status", "raw"]
 """Where an answer keeps its record: `data`, `data.checkout` and `data.payment`, a list, `data` and `meta`,
 or the whole body as it is."""
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_COUNTRY = re.compile(r"[A-Za-z]{2}")
+# Compiled by `re` when they are first asked.
+_ID = r"[A-Za-z0-9_-]{1,128}"
+_COUNTRY = r"[A-Za-z]{2}"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)+")
-_DOTS = re.compile(r"/\.{1,2}(?:/|$)|%2[eEfF]|%5[cC]|%0|%1|%7[fF]")
-_PLACEHOLDER = re.compile(r"{(\w+)}")
+_PATH = r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)+"
+_DOTS = r"/\.{1,2}(?:/|$)|%2[eEfF]|%5[cC]|%0|%1|%7[fF]"
+_PLACEHOLDER = r"{(\w+)}"
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -172,7 +173,7 @@ def id_problems(ids: Mapping[str, object]) -> dict[str, list[str]]:
 def _id_problem(name: str, value: object) -> str | None:
     is_country = name == "country_code"
     form = _COUNTRY if is_country else _ID
-    if isinstance(value, str) and form.fullmatch(value):
+    if isinstance(value, str) and re.fullmatch(form, value):
         return None
     wanted = "a two-letter country code" if is_country else "1 to 128 letters, digits, hyphens or underscores"
     return f"must be {wanted}"
@@ -192,7 +193,7 @@ def _plain(value: object) -> object:
 def _record_of(method: str, path: str) -> tuple[Operation[Any] | None, str | None]:
     """The listed operation that a method and path are, and the record a per-record limit counts for."""
     for operation in OPERATIONS.values():
-        pattern = _PLACEHOLDER.sub(r"(?P<\1>[^/]+)", operation.path)
+        pattern = re.sub(_PLACEHOLDER, r"(?P<\1>[^/]+)", operation.path)
         match = re.fullmatch(pattern, path) if operation.method == method else None
         if match:
             return operation, match[operation.record] if operation.record else None
@@ -206,7 +207,7 @@ def unlisted(
     faults: dict[str, list[str]] = {}
     if not isinstance(method, str) or method not in METHODS:
         faults["method"] = [f"must be one of {', '.join(METHODS)}"]
-    if not isinstance(path, str) or not _PATH.fullmatch(path) or _DOTS.search(path):
+    if not isinstance(path, str) or not re.fullmatch(_PATH, path) or re.search(_DOTS, path):
         faults["path"] = [
             "must start with a slash and hold plain segments: encode what is special, use params= for a query"
         ]

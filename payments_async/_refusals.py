@@ -23,7 +23,7 @@ from .models import ResponseInfo
 Mask = Callable[[str], str]
 
 # A local part has at most 64 characters, and the bound keeps the search linear on text without an @.
-_PERSONAL = re.compile(r"\+?\d[\d \-]{5,}\d|[^\s@,;:<>\"']{1,64}@[^\s@,;:<>\"']+")
+_PERSONAL = r"\+?\d[\d \-]{5,}\d|[^\s@,;:<>\"']{1,64}@[^\s@,;:<>\"']+"
 _SHORTEST = 3
 """Characters from which a text of the request is taken to tell somebody."""
 _MOST_VALUES = 500
@@ -140,7 +140,7 @@ def _mask(request: bytes) -> Mask:
 
     def mask(text: str) -> str:
         text = text[:2000]  # before the last cut, so that no half of a value escapes at its end
-        return _PERSONAL.sub("***", own.sub("***", text) if own else text)[:1000]
+        return re.sub(_PERSONAL, "***", own.sub("***", text) if own else text)[:1000]
 
     return mask
 

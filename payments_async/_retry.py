@@ -19,7 +19,7 @@ LONGEST = 3600.0
 JITTER = 1.0
 """Seconds added to a `Retry-After` at most."""
 
-_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?")
+_SECONDS = r"[0-9]{1,12}(?:\.[0-9]{1,6})?"
 
 
 def backoff(retry: int, chance: float) -> float:
@@ -38,7 +38,7 @@ def pause(retry: int, retry_after: float | None, chance: float) -> float:
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Seconds that `Retry-After` asks for: digits by ASCII rules or an HTTP date; None when unreadable."""
     text = headers.get("Retry-After", "").strip()
-    if _SECONDS.fullmatch(text):
+    if re.fullmatch(_SECONDS, text):
         return float(text)
     moment = _http_date(text)
     if moment is None:

@@ -18,14 +18,15 @@ from . import params
 Rule = Callable[[Any], str | None]
 """What is wrong with a value, as the end of a sentence that starts with the field; None when nothing is."""
 
-_STATEMENT = re.compile(r"[\w\s.,-]*")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_COLOR = re.compile(r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})")
+# Compiled by `re` when they are first asked: most requests never need one.
+_STATEMENT = r"[\w\s.,-]*"
+_CONTROL = r"[\x00-\x1f\x7f-\x9f]"
+_COLOR = r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})"
 _MAX_DEPTH = 32
-_HARMLESS = re.compile(r"(?=.*\d)[A-Za-z0-9_./#-]{1,40}", re.ASCII)
+_HARMLESS = r"(?a)(?=.*\d)[A-Za-z0-9_./#-]{1,40}"
 _MOST_DIGITS = 6
 """More digits than this may be somebody's phone or account number."""
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}"
 _OURS = frozenset(
     {
         "accept-encoding",
@@ -58,7 +59,9 @@ def described(value: object) -> str:
 
 def is_identifier(text: str) -> bool:
     """Whether a text is fit for a message: a name given to a record, and nobody's name or account."""
-    return sum(letter.isdigit() for letter in text) <= _MOST_DIGITS and bool(_HARMLESS.fullmatch(text))
+    return sum(letter.isdigit() for letter in text) <= _MOST_DIGITS and bool(
+        re.fullmatch(_HARMLESS, text, re.ASCII)
+    )
 
 
 def is_unicode(value: str) -> bool:
@@ -101,21 +104,18 @@ class Text:
         return None
 
 
-def _compiled(form: str) -> re.Pattern[str]:
-    return re.compile(form)
-
-
 @attrs.frozen(eq=False, repr=False)
 class Matching:
     """A string of a given form."""
 
-    form: re.Pattern[str] = attrs.field(converter=_compiled)
+    form: str
+    """A regular expression."""
     wanted: str
     """In words."""
 
     def __call__(self, value: Any) -> str | None:
         """What is wrong with a value."""
-        fits = isinstance(value, str) and self.form.fullmatch(value)
+        fits = isinstance(value, str) and re.fullmatch(self.form, value)
         return None if fits else f"must be {self.wanted}, not {described(value)}"
 
 
@@ -142,13 +142,13 @@ def reference(value: Any) -> str | None:
         return problem
     if not value.strip():
         return "must not be blank: leave it out, or give your own identifier"
-    return "holds a control character" if _CONTROL.search(value) else None
+    return "holds a control character" if re.search(_CONTROL, value) else None
 
 
 def statement_descriptor(value: Any) -> str | None:
     """At most 22 letters, digits, whitespace, periods, commas and hyphens."""
     problem = Text(22)(value)
-    if problem or (_STATEMENT.fullmatch(value) and "_" not in value):
+    if problem or (re.fullmatch(_STATEMENT, value) and "_" not in value):
         return problem
     return "may hold only letters, digits, whitespace, period, comma and hyphen"
 
@@ -176,7 +176,7 @@ def timestamp(value: Any) -> str | None:
 
 def color(value: Any) -> str | None:
     """A hex colour."""
-    fits = isinstance(value, str) and _COLOR.fullmatch(value)
+    fits = isinstance(value, str) and re.fullmatch(_COLOR, value)
     return None if fits else f"must be a hex colour such as #0a7d4f, not {described(value)}"
 
 
@@ -237,7 +237,7 @@ def headers(value: Any) -> str | None:
 
 
 def _header_problem(name: object, value: object) -> str | None:
-    if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+    if not isinstance(name, str) or not re.fullmatch(_HEADER_NAME, name):
         return "has a name that is not a header's"
     if name.lower() in _OURS:
         return f"cannot set {name}: the client does"

@@ -74,7 +74,7 @@ def _cheap(rule: Rule) -> str:
         bound = f" and len(v) <= {rule.maximum}" if rule.maximum is not None else ""
         return f"v.__class__ is str and v and v.isascii(){bound}"
     if isinstance(rule, Matching):
-        return f"v.__class__ is str and v.isascii() and {_FORMS.get(rule.form.pattern, 'False')}"
+        return f"v.__class__ is str and v.isascii() and {_FORMS.get(rule.form, 'False')}"
     if rule is _rules.reference:
         return "v.__class__ is str and v.isascii() and v.isprintable() and len(v) <= 191 and v.strip()"
     if rule is _rules.amount:  # 40 characters hold 40 digits at most
