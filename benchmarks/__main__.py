@@ -11,6 +11,7 @@ import importlib
 import sys
 import time
 import traceback
+from datetime import UTC, datetime
 from typing import Any
 
 from benchmarks import report, results
@@ -23,7 +24,7 @@ SUITES = ("call_cost", "blocking", "decode", "limiter", "start", "memory", "grow
 PROFILES = results.HERE / "profiles"
 
 
-def run(name: str, peers: Peers, *, quick: bool) -> Reached:
+def run(name: str, peers: Peers, *, quick: bool, began: str = "") -> Reached:
     """One suite; a missed target leaves a profile, where the suite can make one."""
     suite: Any = importlib.import_module(f"benchmarks.{name}")
     began = time.monotonic()
@@ -35,7 +36,9 @@ def run(name: str, peers: Peers, *, quick: bool) -> Reached:
         PROFILES.mkdir(exist_ok=True)
         profile.write_text(suite.profile(), encoding="utf-8")
     titles = getattr(suite, "CHARTS", {})
-    return Reached(name, suite.QUESTION, figures, round(took, 1), round(load(), 1), machine(), quick, titles)
+    return Reached(
+        name, suite.QUESTION, figures, round(took, 1), round(load(), 1), machine(), quick, titles, began
+    )
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
@@ -64,9 +67,10 @@ def main() -> int:
     chosen, peers, failed = arguments(), Peers(), list[str]()
     print(told(machine()), f"Load {load():.1f}.", "" if peers.present else f"\n{MISSING}", "\n")
     done: dict[str, Reached] = {}
+    began = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     for name in chosen.suites:
         try:
-            done[name] = run(name, peers, quick=chosen.quick)
+            done[name] = run(name, peers, quick=chosen.quick, began=began)
         except Exception:
             failed.append(name)
             traceback.print_exc()

@@ -110,5 +110,12 @@ def run(peers: Peers, *, quick: bool) -> list[Figure]:
     return figures
 
 
+def profile() -> str:
+    """Where a blocking creation's time goes, in both threads."""
+    ours = "benchmarks.contenders.blocking_ours"
+    with answering(PAYOUT_ANSWER) as url, started(ours, "payments", url) as worker:
+        return worker.profile(times=4_000)
+
+
 if __name__ == "__main__":
     alone(NAME, QUESTION, run)

@@ -90,5 +90,11 @@ def run(peers: Peers, *, quick: bool) -> list[Figure]:
     return [*one_process(times, scale), two_processes(times, scale)]
 
 
+def profile() -> str:
+    """Where the time goes with most under way."""
+    with answering(PAYOUT_ANSWER) as url, started("benchmarks.contenders.sdk_calls", url) as worker:
+        return worker.profile(times=CALLS, in_flight=SIZES[-1])
+
+
 if __name__ == "__main__":
     alone(NAME, QUESTION, run)

@@ -84,7 +84,9 @@ def made(suites: Sequence[Reached]) -> dict[str, str]:
 
 def _circumstances(reached: Reached) -> str:
     kind = "A quick run" if reached.quick else "A full run"
-    return f"{kind}, {told(reached.machine)} It took {reached.seconds:.0f} s; load {reached.load} at its end."
+    when = f", begun {reached.began}" if reached.began else ""
+    took = f"It took {reached.seconds:.0f} s; load {reached.load} at its end."
+    return f"{kind}{when}, {told(reached.machine)} {took}"
 
 
 def highlights(suites: Sequence[Reached]) -> str:
@@ -119,9 +121,17 @@ def _title(reached: Reached, chart: str) -> str:
 def written(suites: Sequence[Reached]) -> dict[Path, str]:
     """Every file that is made of results."""
     about = "\n\n".join(f"## {each.name}\n\n{each.question}\n\n{made([each])[each.name]}" for each in suites)
-    head = "# What the last full run reached\n\nMade by `nox -s bench`."
+    head = f"# {_title_of(suites)}\n\nMade by `nox -s bench`."
     whole = {results.HERE / "results.md": f"{head}\n\n{results.judged(suites)}\n\n{about}\n"}
     return {**images(suites), **pages(suites), **whole}
+
+
+def _title_of(suites: Sequence[Reached]) -> str:
+    """Suites that were run one by one stand side by side, and are not of one run."""
+    runs = {each.began for each in suites}
+    if len(runs) == 1 and runs != {""} and not any(each.quick for each in suites):
+        return "What the last full run reached"
+    return "What the last run of each suite reached"
 
 
 def renew(suites: Sequence[Reached]) -> None:

@@ -30,6 +30,8 @@ class Reached:
     """Fewer rounds and smaller sizes than a full run's."""
     charts: dict[str, str] = field(default_factory=dict)
     """The title of each chart."""
+    began: str = ""
+    """When the run that this suite was a part of began; "" where it was not kept."""
 
     def to_dict(self) -> dict[str, Any]:
         """For results.json."""

@@ -6,6 +6,7 @@ anyio's `portal.call`, which is what one would write without a bridge.
 
 from __future__ import annotations
 
+import cProfile
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from functools import partial
 
 from benchmarks.bodies import ARGUMENTS, KEY, UNPACED
 from benchmarks.contenders.blocking_rounds import Call, measured
-from benchmarks.worker import serve
+from benchmarks.worker import functions, serve
 from payments_async import AsyncPayments
 
 _KEPT = ExitStack()
@@ -46,10 +47,32 @@ def portal(base_url: str) -> Callable[[], Call]:
 CLIENTS = {"payments": payments, "stock": stock, "portal": portal}
 
 
+def profiled(base_url: str, times: int) -> str:
+    """Where the time of calls from one thread goes: in that thread, and in the loop's."""
+    from payments_sync import Payments  # not above: `stock` must come before it
+
+    client = Payments(KEY, base_url=base_url, limits=UNPACED)
+    line, caller, loop = client._bridge._line(), cProfile.Profile(), cProfile.Profile()
+
+    def calls() -> None:
+        for _ in range(times):
+            client.payouts.create(**ARGUMENTS)
+
+    client.payouts.create(**ARGUMENTS)
+    line.tell(loop.enable)
+    caller.runcall(calls)
+    line.tell(loop.disable)
+    client.close()
+    return f"In the caller's thread\n{functions(caller)}\nIn the loop's thread\n{functions(loop)}"
+
+
 def main(name: str, base_url: str) -> None:
     """Serve rounds."""
     new_call = CLIENTS[name](base_url)
-    serve(lambda threads, seconds: measured(new_call, threads=threads, seconds=seconds))
+    serve(
+        lambda threads, seconds: measured(new_call, threads=threads, seconds=seconds),
+        partial(profiled, base_url),
+    )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,27 @@ def test_a_chart_has_a_bar_for_each_figure_and_escapes_its_texts() -> None:
 def test_pages_tables_and_charts_are_as_the_kept_results_have_them() -> None:
     suites = list(results.read().values())
     assert report.outdated(suites) == [], "run `python -m benchmarks.report`"
+
+
+@pytest.mark.parametrize(
+    ("runs", "quick", "title"),
+    [
+        (("1", "1"), False, "# What the last full run reached"),
+        (("1", "2"), False, "# What the last run of each suite reached"),
+        (("", ""), False, "# What the last run of each suite reached"),
+        (("1", "1"), True, "# What the last run of each suite reached"),
+    ],
+)
+def test_figures_of_several_runs_are_not_called_one_full_run(
+    runs: tuple[str, str], quick: bool, title: str
+) -> None:
+    suites = [replace(reached(), began=began, quick=quick) for began in runs]
+    assert report.written(suites)[results.HERE / "results.md"].splitlines()[0] == title
+
+
+def test_a_suite_tells_when_its_run_began() -> None:
+    table = report.made([replace(reached(), began="2026-11-21 10:00:00 UTC")])["call_cost"]
+    assert "A full run, begun 2026-11-21 10:00:00 UTC, " in table
 
 
 def test_a_sliding_minute_counts_only_what_was_accepted() -> None:
