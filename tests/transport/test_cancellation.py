@@ -99,6 +99,7 @@ async def test_what_was_not_sent_when_an_attempt_is_given_up_is_never_sent(
             await transport.send(request)
         if request.sent:
             break
+    assert request.sent, "else this shows nothing"
     given_up.set()
     sizes = [await received.get()]
     while len(sizes) < accepted:  # an attempt may have connected in time, but not sent
