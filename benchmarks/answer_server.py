@@ -11,35 +11,55 @@ import asyncio
 import multiprocessing
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import cast
 
 from benchmarks.worker import SERVER_CORE, hold
 
 
-class _Answering(asyncio.Protocol):
-    connected = 0
+class Requests(asyncio.Protocol):
+    """Cuts what arrives into requests."""
 
-    def __init__(self, answer: bytes) -> None:
-        self._answer = answer
+    transport: asyncio.Transport
+
+    def __init__(self) -> None:
         self._pending = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one without being a subclass
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is one without being a subclass
+
+    def data_received(self, data: bytes) -> None:
+        self._pending += data
+        while (end := self._pending.find(b"\r\n\r\n")) >= 0:
+            head = self._pending[:end]
+            whole = end + 4 + _body_length(head)
+            if len(self._pending) < whole:
+                return
+            self._pending = self._pending[whole:]
+            self.asked(head)
+
+    def asked(self, head: bytes) -> None:
+        """A request is whole."""
+        raise NotImplementedError
+
+
+class _Answering(Requests):
+    connected = 0
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
         _Answering.connected += 1
 
     def connection_lost(self, exc: Exception | None) -> None:
         _Answering.connected -= 1
 
-    def data_received(self, data: bytes) -> None:
-        self._pending += data
-        while (head := self._pending.find(b"\r\n\r\n")) >= 0:
-            whole = head + 4 + _body_length(self._pending[:head])
-            if len(self._pending) < whole:
-                return
-            self._pending = self._pending[whole:]
-            self._transport.write(self._answer)
+    def asked(self, head: bytes) -> None:
+        self.transport.write(self._answer)
 
 
 def _body_length(head: bytes) -> int:
@@ -73,17 +93,18 @@ def _serve(listener: socket.socket, answer: bytes, core: int | None) -> None:
         uvloop.run(main())
 
 
-@contextmanager
-def answering(body: bytes, status: str = "201 Created", core: int | None = SERVER_CORE) -> Iterator[str]:
-    """The base URL of a server, in a process of its own, that answers everything with `body`.
-
-    It is held on a core beside the one where clients are measured; None lets it run anywhere.
-    """
+def framed(body: bytes, status: str = "200 OK") -> bytes:
+    """A JSON answer, with its head."""
     head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
-        answer = head.encode() + body
+    return head.encode() + body
+
+
+@contextmanager
+def serving(serve: Callable[..., None], *arguments: object, backlog: int = 1024) -> Iterator[str]:
+    """The base URL at which `serve(listener, *arguments)` answers, in a process of its own."""
+    with socket.create_server(("127.0.0.1", 0), backlog=backlog) as listener:
         process = multiprocessing.get_context("fork").Process(
-            target=_serve, args=(listener, answer, core), daemon=True
+            target=serve, args=(listener, *arguments), daemon=True
         )
         process.start()
         try:
@@ -91,3 +112,13 @@ def answering(body: bytes, status: str = "201 Created", core: int | None = SERVE
         finally:
             process.terminate()
             process.join()
+
+
+@contextmanager
+def answering(body: bytes, status: str = "201 Created", core: int | None = SERVER_CORE) -> Iterator[str]:
+    """The base URL of a server that answers everything with `body`.
+
+    It is held on a core beside the one where clients are measured; None lets it run anywhere.
+    """
+    with serving(_serve, framed(body, status), core) as url:
+        yield url
