@@ -115,8 +115,12 @@ class Matching:
 
     def __call__(self, value: Any) -> str | None:
         """What is wrong with a value."""
-        fits = isinstance(value, str) and re.fullmatch(self.form, value)
-        return None if fits else f"must be {self.wanted}, not {described(value)}"
+        if isinstance(value, str):
+            if re.fullmatch(self.form, value):
+                return None
+            if re.fullmatch(self.form, value.upper()):
+                return f"must be {self.wanted}: write it in capitals"
+        return f"must be {self.wanted}, not {described(value)}"
 
 
 def amount(value: Any) -> str | None:

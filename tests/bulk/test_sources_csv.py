@@ -144,7 +144,7 @@ def test_all_faults_of_a_row_and_of_all_rows_are_told(tmp_path: Path) -> None:
     _, faults = read(csv_file(tmp_path, bad, worse))
     assert told(faults) == [
         (2, "amount", "is text that is not a decimal number"),
-        (2, "currency", "must be three uppercase letters (ISO 4217), not text of 3 characters"),
+        (2, "currency", "must be three uppercase letters (ISO 4217): write it in capitals"),
         (2, "description", "has 501 characters, at most 500 are allowed"),
         (3, "amount", "is required"),
         (3, "method", "is required"),

@@ -41,7 +41,7 @@ async def test_the_first_faults_are_kept_and_all_are_counted(tmp_path: Path) -> 
     assert str(error).splitlines() == [
         f"{path}: 6 faults in 3 rows, nothing was sent",
         "  line 2, amount: must be at least 1, in major units",
-        "  line 2, currency: must be three uppercase letters (ISO 4217), not text of 3 characters",
+        "  line 2, currency: must be three uppercase letters (ISO 4217): write it in capitals",
         "  line 4, amount: must be at least 1, in major units",
         "  and 3 more",
     ]

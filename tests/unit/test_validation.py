@@ -165,3 +165,18 @@ def test_what_a_destination_of_a_type_needs_is_the_services_to_say() -> None:
 def test_a_reference_can_be_found_again(reference: str, told: str) -> None:
     assert validation.check(_payout(reference=reference), now=NOW) == {"reference": [told]}
     assert validation.check(_payout(reference="inv 7/é"), now=NOW) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("ghs", ": write it in capitals"),
+        ("Ghs", ": write it in capitals"),
+        ("cedis", ", not text of 5 characters"),
+        ("gh5", ", not text of 3 characters"),
+        (5, ", not int"),
+    ],
+)
+def test_a_currency_in_small_letters_is_told_so(value: Any, told: str) -> None:
+    assert validation.currency(value) == f"must be three uppercase letters (ISO 4217){told}"
+    assert validation.currency("GHS") is None
