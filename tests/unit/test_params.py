@@ -20,6 +20,7 @@ from payments_async import (
     PaymentIntentRequest,
     PayoutRequest,
     PhoneInput,
+    params,
 )
 from payments_async.params import Params, decimal_if_readable
 
@@ -123,3 +124,14 @@ def test_factories_set_the_type_and_their_fields() -> None:
         "bank_account", account_number="1", bank_code="2", country="NG", account_name="A", swift_bic="S"
     )
     assert Instrument.crypto_address("a", "n") == Instrument("crypto_address", address="a", network="n")
+
+
+def test_every_request_is_where_it_is_said_to_be() -> None:
+    assert set(params.__all__) <= set(dir(params))
+    assert all(hasattr(params, name) for name in params.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'RefundRequest'"):
+        _ = params.RefundRequest
+
+
+def test_a_pickle_made_when_all_requests_were_in_params_can_be_read() -> None:
+    assert pickle.loads(b"cpayments_async.params\nPhoneInput\n.") is PhoneInput
