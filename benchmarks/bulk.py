@@ -10,7 +10,7 @@ import tempfile
 from benchmarks.figures import Figure
 from benchmarks.peers import Peers
 from benchmarks.suite import alone
-from benchmarks.worker import ROOT
+from benchmarks.worker import ROOT, functions
 
 NAME = "bulk"
 QUESTION = (
@@ -58,6 +58,16 @@ def growth(many: list[dict[str, float]], rows: int) -> list[Figure]:
         Figure.of(heights, f"memory of {span}", "MiB", target="P8", at_most=16.0, note=note),
         Figure.of(costs, f"CPU a row, {span}", target="P9", at_most=1.2),
     ]
+
+
+def profile() -> str:
+    """Where the engine's time goes, on its loop; SQLite's thread is not in it."""
+    with tempfile.TemporaryDirectory() as place:
+        found = f"{place}/profile"
+        measured = ["-m", "benchmarks.bulk_engine", "--one", "engine", place, "10000"]
+        command = [sys.executable, "-m", "cProfile", "-o", found, *measured]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
+        return functions(found)
 
 
 if __name__ == "__main__":

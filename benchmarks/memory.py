@@ -59,5 +59,12 @@ def run(peers: Peers, *, quick: bool) -> list[Figure]:
     return [*under_way(1 if quick else 3), streamed(1 if quick else 3, 20_000 if quick else ROWS)]
 
 
+def profile() -> str:
+    """Who holds the memory of calls under way: bytes a call, by line of code."""
+    module, *kind = MODULES[OURS]
+    with holding() as url, started(f"benchmarks.contenders.{module}", url, *kind) as worker:
+        return worker.profile(many=MANY)
+
+
 if __name__ == "__main__":
     alone(NAME, QUESTION, run)

@@ -17,6 +17,7 @@ from benchmarks.figures import Figure
 from benchmarks.peers import Peers
 from benchmarks.suite import alone
 from benchmarks.wire import BODY
+from benchmarks.worker import profiled
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 
 NAME = "sandbox"
@@ -133,6 +134,12 @@ def run(peers: Peers, *, quick: bool) -> list[Figure]:
         Figure.of(rates, "payouts served for a second of CPU", "", at_least=2_500.0),
         Figure.of([spent * 1e3], days, "ms", at_most=1_000.0),
     ]
+
+
+def profile() -> str:
+    """Where the sandbox's time goes in a creation, HTTP aside."""
+    sandbox = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+    return profiled(lambda: [_create(sandbox, PAYOUT) for _ in range(CALLS)])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from benchmarks.bodies import ARGUMENTS, KEY
-from benchmarks.contenders.memory_rounds import in_flight, memory, peak
+from benchmarks.contenders.memory_rounds import allocations, in_flight, memory, peak
 from benchmarks.worker import serve
 from payments_async import AsyncPayments, RateLimits
 
@@ -21,6 +21,12 @@ async def flying(base_url: str, many: int, traced: bool) -> dict[str, Any]:
     """Creations that all wait for their answer, each on a connection of its own."""
     async with AsyncPayments(KEY, base_url=base_url, limits=UNPACED, max_connections=many) as client:
         return await in_flight(lambda: client.payouts.create(**ARGUMENTS), many, base_url, traced=traced)
+
+
+async def held(base_url: str, many: int) -> str:
+    """What those calls hold, by line of code."""
+    async with AsyncPayments(KEY, base_url=base_url, limits=UNPACED, max_connections=many) as client:
+        return await allocations(lambda: client.payouts.create(**ARGUMENTS), many, base_url)
 
 
 async def streaming(base_url: str, many: int) -> dict[str, Any]:
@@ -44,7 +50,10 @@ WORK: dict[str, Callable[..., Coroutine[Any, Any, dict[str, Any]]]] = {
 def main(base_url: str, kind: str) -> None:
     """Serve rounds."""
     work = WORK[kind]
-    serve(lambda many, **more: asyncio.run(work(base_url, many, **more)))
+    serve(
+        lambda many, **more: asyncio.run(work(base_url, many, **more)),
+        lambda many: asyncio.run(held(base_url, many)),
+    )
 
 
 if __name__ == "__main__":

@@ -7,8 +7,10 @@ import gc
 import os
 import tracemalloc
 from collections.abc import Awaitable, Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Call = Callable[[], Awaitable[object]]
 
 
@@ -23,7 +25,18 @@ async def in_flight(call: Call, calls: int, base_url: str, *, traced: bool) -> d
     return {"bytes": (await _all(call, calls, base_url, taken) - before) / calls}
 
 
-async def _all(call: Call, calls: int, base_url: str, taken: Callable[[], int]) -> int:
+async def allocations(call: Call, calls: int, base_url: str) -> str:
+    """The 25 lines of code that hold most while so many calls wait, in bytes a call."""
+    await _all(call, 10, base_url, memory)
+    tracemalloc.start()
+    held = (await _all(call, calls, base_url, tracemalloc.take_snapshot)).statistics("lineno")[:25]
+    return "".join(
+        f"{each.size / calls:8.0f}  {Path(each.traceback[0].filename).name}:{each.traceback[0].lineno}\n"
+        for each in held
+    )
+
+
+async def _all(call: Call, calls: int, base_url: str, taken: Callable[[], T]) -> T:
     """What is taken while all of them wait."""
     waiting = [asyncio.ensure_future(call()) for _ in range(calls)]
     await _ask(base_url, f"GET /v1/full/{calls}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks import charts, instructions, peers, report, results
+from benchmarks.__main__ import SUITES
 from benchmarks.counting import counts
 from benchmarks.figures import Figure, number
 from benchmarks.results import Reached
@@ -124,6 +126,12 @@ def test_figures_of_several_runs_are_not_called_one_full_run(
 ) -> None:
     suites = [replace(reached(), began=began, quick=quick) for began in runs]
     assert report.written(suites)[results.HERE / "results.md"].splitlines()[0] == title
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_suite_can_make_a_profile_of_itself(name: str) -> None:
+    """Each has a target that can be missed."""
+    assert callable(importlib.import_module(f"benchmarks.{name}").profile)
 
 
 def test_a_suite_tells_when_its_run_began() -> None:
