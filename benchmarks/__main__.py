@@ -27,9 +27,9 @@ PROFILES = results.HERE / "profiles"
 def run(name: str, peers: Peers, *, quick: bool, began: str = "") -> Reached:
     """One suite; a missed target leaves a profile, where the suite can make one."""
     suite: Any = importlib.import_module(f"benchmarks.{name}")
-    began = time.monotonic()
+    started = time.monotonic()
     figures = suite.run(peers, quick=quick)
-    took = time.monotonic() - began
+    took = time.monotonic() - started
     profile = PROFILES / f"{name}.txt"
     profile.unlink(missing_ok=True)
     if any(figure.met is False for figure in figures) and hasattr(suite, "profile"):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from benchmarks import charts, instructions, peers, report, results
 from benchmarks.__main__ import SUITES
+from benchmarks.__main__ import run as run_suite
 from benchmarks.counting import counts
 from benchmarks.figures import Figure, number
 from benchmarks.results import Reached
@@ -126,6 +129,13 @@ def test_figures_of_several_runs_are_not_called_one_full_run(
 ) -> None:
     suites = [replace(reached(), began=began, quick=quick) for began in runs]
     assert report.written(suites)[results.HERE / "results.md"].splitlines()[0] == title
+
+
+def test_a_run_gives_each_suite_the_moment_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = SimpleNamespace(QUESTION="?", run=lambda peers, *, quick: [Figure.of([1.0], "calls")])
+    monkeypatch.setitem(sys.modules, "benchmarks.decode", suite)
+    monkeypatch.setattr("benchmarks.__main__.PROFILES", tmp_path)
+    assert run_suite("decode", peers.Peers(), quick=True, began="then").began == "then"
 
 
 @pytest.mark.parametrize("name", SUITES)
