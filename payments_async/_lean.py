@@ -23,8 +23,10 @@ from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import BaseConnector, Connection
 from yarl import URL
 
+from payments_async._bodies import read_answer
+from payments_async._connections import abort, check_fresh, receive_less
 from payments_async._head import serialize
-from payments_async._plain import Plain, abort, check_fresh, is_replaced, read_answer, receive_less
+from payments_async._plain import Plain, is_replaced
 from payments_async._warm import Warm
 from payments_async._wire import Answer, Flight
 

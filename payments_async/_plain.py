@@ -14,11 +14,8 @@ every flight is marked before aiohttp sees it.
 from __future__ import annotations
 
 import inspect
-from asyncio import BaseTransport, selector_events
-from collections.abc import Callable
 from contextvars import ContextVar
 from functools import lru_cache
-from operator import methodcaller
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -30,30 +27,23 @@ from aiohttp import (
     ClientSession,
     ClientTimeout,
     DummyCookieJar,
-    StreamReader,
     TCPConnector,
 )
-from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
-from multidict import CIMultiDictProxy, istr
+from multidict import istr
 from yarl import URL
 
+from payments_async._bodies import read_answer
+from payments_async._connections import abort, check_fresh, receive_less
 from payments_async._head import BODILESS, serialize
-from payments_async._inflate import inflate
-from payments_async._wire import Answer, Flight, TransportFailure
+from payments_async._wire import Answer, Flight
 
 _AUTOMATIC: Final = ("Accept", "Accept-Encoding", "User-Agent")
 """Headers that aiohttp adds by itself where they are missing, besides the type of a body."""
 
-_CONTENT_ENCODING: Final = istr("Content-Encoding")
-_CONTENT_LENGTH: Final = istr("Content-Length")
-_RECEIVE: Final = 64 * 1024
-"""asyncio allocates a read's buffer at full size; its 256 KiB cost each answer a system call for memory."""
-
 _SMALL: Final = 32 * 1024
 """Bytes of a body that a connection takes in without asking for a pause, even of a slow peer."""
 
-_STOCK: Final = getattr(selector_events, "_SelectorSocketTransport", None)
 _UNSENDABLE: Final = istr("X-Unsendable")  # no aiohttp writes a header whose value is a new line
 
 
@@ -190,82 +180,6 @@ class AbortingResponse(ClientResponse):
         if self.connection is not None:
             abort(self.connection)
         super().close()
-
-
-async def read_answer(
-    status: int,
-    headers: CIMultiDictProxy[str],
-    content: StreamReader,
-    limit: int,
-    at_hand: Callable[[StreamReader], bytes] = methodcaller("read_nowait"),
-) -> Answer:
-    """Read and decompress a body of at most `limit` bytes; `at_hand` gives one that is there as a whole.
-
-    Raises:
-        TransportFailure: `too_large`, or `protocol` for an answer that is not one.
-    """
-    if status == 101:
-        raise TransportFailure("protocol", "the server wants to switch protocols")
-    declared = headers.get(_CONTENT_LENGTH)
-    if declared is not None and int(declared) > limit:
-        raise TransportFailure("too_large", "the answer is declared longer than the limit")
-    if content.is_eof():  # it came with its head, as most do
-        body = _within(at_hand(content), limit)
-    else:
-        body = await _read(content, limit)
-    if _CONTENT_ENCODING in headers:
-        body = inflate(body, ", ".join(headers.getall(_CONTENT_ENCODING)), limit)
-    return Answer(status, headers, body)
-
-
-async def _read(content: StreamReader, limit: int) -> bytes:
-    """The whole body, as it comes. Most come in one piece, which is then not copied."""
-    pieces: list[bytes] = []
-    room = limit
-    while True:
-        piece = _within(await content.readany(), room)
-        if content.at_eof():
-            return b"".join([*pieces, piece]) if pieces else piece
-        room -= len(piece)
-        pieces.append(piece)
-
-
-def _within(piece: bytes, room: int) -> bytes:
-    if len(piece) > room:
-        raise TransportFailure("too_large", "the answer is longer than the limit")
-    return piece
-
-
-def is_fresh(protocol: ResponseHandler | None) -> bool:
-    """Whether a connection stands, and nothing has arrived on it before anything was asked.
-
-    aiohttp hands out an idle connection without looking at what has come in meanwhile (a server's farewell
-    before it hangs up, say) and would take that for the answer to the next request.
-    """
-    return protocol is not None and protocol.is_connected() and not protocol.should_close
-
-
-def check_fresh(protocol: ResponseHandler | None) -> None:
-    """Refuse a connection that is not fresh."""
-    if not is_fresh(protocol):
-        raise ClientConnectionResetError("the pooled connection was no longer usable")
-
-
-def abort(connection: Connection) -> None:
-    """Break a connection off.
-
-    Closing it under TLS would say farewell first and wait for the peer's, half a minute if the peer is
-    silent; and what is still in our buffers would be sent although the attempt has been given up.
-    """
-    transport = connection.transport
-    if transport is not None:
-        transport.abort()
-
-
-def receive_less(transport: BaseTransport | None) -> None:
-    """Have the stock loop read this connection into a smaller buffer."""
-    if type(transport) is _STOCK:
-        transport.max_size = _RECEIVE  # type: ignore[union-attr] # the stock transport's own, undeclared
 
 
 def is_replaced() -> bool:

@@ -225,20 +225,6 @@ async def test_a_head_that_could_smuggle_is_refused_before_anything_is_opened(
     assert (request.sent, server.connections) == (False, 0)
 
 
-async def test_closing_while_under_way_is_a_reset_and_while_queued_a_connect_failure(
-    server: RawServer, make_transport: MakeTransport
-) -> None:
-    server.scripts["/busy"] = [Step.HANG]
-    transport = make_transport(max_connections=1)
-    sent, queued = flight(server.url("/busy")), flight(server.url("/next"))
-    attempts = [asyncio.ensure_future(fail(transport, request)) for request in (sent, queued)]
-    assert await asyncio.to_thread(server.arrivals.get, timeout=5) == "/busy"
-    await transport.aclose()
-    kinds = [(await attempt).kind for attempt in attempts]
-    assert kinds == ["reset", "connect"]
-    assert (sent.sent, queued.sent) == (True, False)
-
-
 async def test_informational_answers_are_skipped(server: RawServer, transport: AiohttpTransport) -> None:
     hints = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
     server.scripts["/hints"] = [hints, OK]
