@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 import attrs
 
-from . import _calls, _operations
+from . import _calls, _hints, _operations
 from ._auth import hidden
 from ._idempotency import KeyMaker, UsedKeys
 from ._keys import Keys
@@ -32,8 +32,6 @@ from .resources.payouts import AsyncPayouts
 
 if TYPE_CHECKING:
     from ._waiting import Waiting
-    from .arguments import WriteOptions
-    from .events import Event
 
 R = TypeVar("R")
 
@@ -61,7 +59,7 @@ class AsyncPayments:
         max_connections: int = 256,
         proxy: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
-        on_event: Callable[[Event], object] | None = None,
+        on_event: Callable[[_hints.Event], object] | None = None,
         app_info: str | None = None,
         transport: Transport | None = None,
         runtime: Runtime | None = None,
@@ -142,7 +140,7 @@ class AsyncPayments:
         max_retries: int | None = None,
         on_limit: Literal["wait", "raise"] | None = None,
         max_retry_after: float | None = None,
-        on_event: Callable[[Event], object] | None = None,
+        on_event: Callable[[_hints.Event], object] | None = None,
     ) -> Self:
         """A client with other options on the same connections, limits and waits; what is None stays.
 
@@ -176,7 +174,7 @@ class AsyncPayments:
         params: Mapping[str, Any] | None = None,
         result: None = None,
         limit: LimitClass | None = None,
-        **options: Unpack[WriteOptions],
+        **options: Unpack[_hints.WriteOptions],
     ) -> Any: ...
     @overload
     async def request(
@@ -188,7 +186,7 @@ class AsyncPayments:
         params: Mapping[str, Any] | None = None,
         result: type[R],
         limit: LimitClass | None = None,
-        **options: Unpack[WriteOptions],
+        **options: Unpack[_hints.WriteOptions],
     ) -> R: ...
     async def request(
         self,
@@ -199,7 +197,7 @@ class AsyncPayments:
         params: Mapping[str, Any] | None = None,
         result: type[Any] | None = None,
         limit: LimitClass | None = None,
-        **options: Unpack[WriteOptions],
+        **options: Unpack[_hints.WriteOptions],
     ) -> Any:
         """Call anything the interface does not show, with the same limits, retries, errors and decoding.
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
+from payments_async import _hints
 from payments_async._auth import hidden
 from payments_async._limits import LimitClass, LimitSnapshot, RateLimits
 from payments_async._runtime import Runtime
@@ -21,10 +22,6 @@ from .resources.checkouts import Checkouts
 from .resources.methods import Methods
 from .resources.payment_intents import PaymentIntents
 from .resources.payouts import Payouts
-
-if TYPE_CHECKING:
-    from payments_async.arguments import WriteOptions
-    from payments_async.events import Event
 
 R = TypeVar("R")
 
@@ -52,7 +49,7 @@ class Payments:
         max_connections: int = 256,
         proxy: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
-        on_event: Callable[[Event], object] | None = None,
+        on_event: Callable[[_hints.Event], object] | None = None,
         app_info: str | None = None,
         transport: Transport | None = None,
         runtime: Runtime | None = None,
@@ -124,7 +121,7 @@ class Payments:
         max_retries: int | None = None,
         on_limit: Literal["wait", "raise"] | None = None,
         max_retry_after: float | None = None,
-        on_event: Callable[[Event], object] | None = None,
+        on_event: Callable[[_hints.Event], object] | None = None,
     ) -> Self:
         """A client with other options on the same connections, limits and waits; what is None stays.
 
@@ -155,7 +152,7 @@ class Payments:
         params: Mapping[str, Any] | None = None,
         result: None = None,
         limit: LimitClass | None = None,
-        **options: Unpack[WriteOptions],
+        **options: Unpack[_hints.WriteOptions],
     ) -> Any: ...
 
     @overload
@@ -168,7 +165,7 @@ class Payments:
         params: Mapping[str, Any] | None = None,
         result: type[R],
         limit: LimitClass | None = None,
-        **options: Unpack[WriteOptions],
+        **options: Unpack[_hints.WriteOptions],
     ) -> R: ...
 
     def request(
@@ -180,7 +177,7 @@ class Payments:
         params: Mapping[str, Any] | None = None,
         result: type[Any] | None = None,
         limit: LimitClass | None = None,
-        **options: Unpack[WriteOptions],
+        **options: Unpack[_hints.WriteOptions],
     ) -> Any:
         """Call anything the interface does not show, with the same limits, retries, errors and decoding.
 

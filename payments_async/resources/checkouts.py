@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
-from .. import params
+from .. import _hints, models, params
 from .._operations import CHECKOUTS_CREATE, CHECKOUTS_RETRIEVE
 from ..params import PreparedRequest
 from ._base import Resource
-
-if TYPE_CHECKING:
-    from ..arguments import CheckoutArguments, CheckoutPreparation, ReadOptions
-    from ..models import Checkout
 
 
 class AsyncCheckouts(Resource):
     """`client.checkouts`."""
 
-    async def create(self, **arguments: Unpack[CheckoutArguments]) -> Checkout:
+    async def create(self, **arguments: Unpack[_hints.CheckoutArguments]) -> models.Checkout:
         """Create a payment and its hosted page; send the payer to `.url` (POST /payment/checkouts).
 
         Args:
@@ -30,7 +26,7 @@ class AsyncCheckouts(Resource):
         """
         return await self._channel.create(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
 
-    def prepare(self, **arguments: Unpack[CheckoutPreparation]) -> PreparedRequest:
+    def prepare(self, **arguments: Unpack[_hints.CheckoutPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -41,7 +37,7 @@ class AsyncCheckouts(Resource):
         """
         return self._channel.prepare(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
 
-    async def retrieve(self, checkout_id: str, **options: Unpack[ReadOptions]) -> Checkout:
+    async def retrieve(self, checkout_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Checkout:
         """Read a session and its payment back: this, not the payer's return, says whether it was paid.
 
         Endpoints, GET /payment/checkouts/{checkoutId}.
@@ -56,7 +52,7 @@ class AsyncCheckouts(Resource):
         """
         return await self._channel.read(CHECKOUTS_RETRIEVE, options, {"checkout_id": checkout_id})
 
-    async def wait(self, checkout: Checkout | str, *, deadline: float = 900.0) -> Checkout:
+    async def wait(self, checkout: models.Checkout | str, *, deadline: float = 900.0) -> models.Checkout:
         """Wait until the session's payment is final: paid, failed or expired.
 
         All waits of a client share one reading of the list, never more often than every five seconds

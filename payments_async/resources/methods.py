@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
+from .. import _hints, models
 from .._operations import METHODS_STATUS
 from ._base import Resource
-
-if TYPE_CHECKING:
-    from ..arguments import ReadOptions
-    from ..models import MethodStatus
 
 
 class AsyncMethods(Resource):
     """`client.methods`."""
 
     async def status(
-        self, method_code: str, country_code: str, **options: Unpack[ReadOptions]
-    ) -> MethodStatus:
+        self, method_code: str, country_code: str, **options: Unpack[_hints.ReadOptions]
+    ) -> models.MethodStatus:
         """Recent health of a payment method in a country, to hide or demote it (Resources, Method status).
 
         Args:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
-from .. import _gaps, params
+from .. import _gaps, _hints, models, params
 from .._operations import (
     INTENTS_CREATE,
     INTENTS_INSPECT_ATTEMPT,
@@ -17,21 +17,11 @@ from .._operations import (
 from ..params import PreparedRequest
 from ._base import Resource
 
-if TYPE_CHECKING:
-    from ..arguments import (
-        PaymentIntentArguments,
-        PaymentIntentFilters,
-        PaymentIntentIteration,
-        PaymentIntentPreparation,
-        ReadOptions,
-    )
-    from ..models import Inspection, Page, PaymentAttempt, PaymentIntent, RefundAvailability, Requery
-
 
 class AsyncPaymentIntents(Resource):
     """`client.payment_intents`."""
 
-    async def create(self, **arguments: Unpack[PaymentIntentArguments]) -> PaymentIntent:
+    async def create(self, **arguments: Unpack[_hints.PaymentIntentArguments]) -> models.PaymentIntent:
         """Create a payment, and start a first attempt when `attempt` is given (POST /payment/intents).
 
         Args:
@@ -45,7 +35,7 @@ class AsyncPaymentIntents(Resource):
         """
         return await self._channel.create(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
 
-    def prepare(self, **arguments: Unpack[PaymentIntentPreparation]) -> PreparedRequest:
+    def prepare(self, **arguments: Unpack[_hints.PaymentIntentPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -56,7 +46,9 @@ class AsyncPaymentIntents(Resource):
         """
         return self._channel.prepare(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
 
-    async def list(self, **arguments: Unpack[PaymentIntentFilters]) -> Page[PaymentIntent]:
+    async def list(
+        self, **arguments: Unpack[_hints.PaymentIntentFilters]
+    ) -> models.Page[models.PaymentIntent]:
         """One page of payments, newest first (GET /payment/intents; gaps A, C, D).
 
         Args:
@@ -68,7 +60,9 @@ class AsyncPaymentIntents(Resource):
         """
         return await self._channel.list(INTENTS_LIST, _gaps.INTENT_FILTERS, arguments)
 
-    async def iterate(self, **arguments: Unpack[PaymentIntentIteration]) -> AsyncIterator[PaymentIntent]:
+    async def iterate(
+        self, **arguments: Unpack[_hints.PaymentIntentIteration]
+    ) -> AsyncIterator[models.PaymentIntent]:
         """Every payment of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
@@ -82,8 +76,8 @@ class AsyncPaymentIntents(Resource):
             yield intent
 
     async def retrieve_attempt(
-        self, payment_intent_id: str, attempt_id: str, **options: Unpack[ReadOptions]
-    ) -> PaymentAttempt:
+        self, payment_intent_id: str, attempt_id: str, **options: Unpack[_hints.ReadOptions]
+    ) -> models.PaymentAttempt:
         """One attempt, with its failure when it did not succeed.
 
         Endpoints, GET /payment/intents/{paymentIntentId}/attempts/{attemptId}.
@@ -101,8 +95,8 @@ class AsyncPaymentIntents(Resource):
         return await self._channel.read(INTENTS_RETRIEVE_ATTEMPT, options, ids)
 
     async def refund_availability(
-        self, payment_intent_id: str, **options: Unpack[ReadOptions]
-    ) -> RefundAvailability:
+        self, payment_intent_id: str, **options: Unpack[_hints.ReadOptions]
+    ) -> models.RefundAvailability:
         """What can still be refunded of a payment; at most 100 reads a minute (gap Z).
 
         Endpoints, GET /payment/intents/{paymentIntentId}/refunds/availability.
@@ -118,7 +112,7 @@ class AsyncPaymentIntents(Resource):
         ids = {"payment_intent_id": payment_intent_id}
         return await self._channel.read(INTENTS_REFUND_AVAILABILITY, options, ids)
 
-    async def requery(self, payment_intent_id: str, **options: Unpack[ReadOptions]) -> Requery:
+    async def requery(self, payment_intent_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Requery:
         """Have the service ask the gateways about a payment: recovery, not normal reading (gap T).
 
         At most 12 a minute per payment (Limits, Rate limits).
@@ -135,8 +129,8 @@ class AsyncPaymentIntents(Resource):
         return await self._channel.post(INTENTS_REQUERY, options, ids)
 
     async def inspect_attempt(
-        self, payment_intent_id: str, attempt_id: str, **options: Unpack[ReadOptions]
-    ) -> Inspection:
+        self, payment_intent_id: str, attempt_id: str, **options: Unpack[_hints.ReadOptions]
+    ) -> models.Inspection:
         """The gateway's own record of an attempt: diagnostics (gap U).
 
         At most 12 a minute per attempt (Limits, Rate limits).
@@ -155,7 +149,7 @@ class AsyncPaymentIntents(Resource):
 
     async def wait_attempt(
         self, payment_intent_id: str, attempt_id: str | None = None, *, deadline: float = 900.0
-    ) -> PaymentAttempt:
+    ) -> models.PaymentAttempt:
         """Wait until an attempt is final.
 
         All waits of a client share one reading of the list, never more often than every five seconds

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import attrs
 
-from .. import _calls, _gaps
+from .. import _calls, _gaps, _hints, models
 from .._operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_LIST, PAYOUTS_SYNC
 from ..errors import InvalidRequest, SearchIncomplete
 from ..params import PayoutRequest, PreparedRequest
 from ._base import Resource
-
-if TYPE_CHECKING:
-    from ..arguments import (
-        PayoutArguments,
-        PayoutFilters,
-        PayoutIteration,
-        PayoutPreparation,
-        ReadOptions,
-        Search,
-    )
-    from ..models import Inspection, Page, Payout
 
 _FIND = attrs.evolve(PAYOUTS_LIST, name="payouts.find")
 
@@ -30,7 +19,7 @@ _FIND = attrs.evolve(PAYOUTS_LIST, name="payouts.find")
 class AsyncPayouts(Resource):
     """`client.payouts`."""
 
-    async def create(self, **arguments: Unpack[PayoutArguments]) -> Payout:
+    async def create(self, **arguments: Unpack[_hints.PayoutArguments]) -> models.Payout:
         """Send money. The payout that comes back is usually not final yet (POST /payouts).
 
         Args:
@@ -45,7 +34,7 @@ class AsyncPayouts(Resource):
         """
         return await self._channel.create(PAYOUTS_CREATE, PayoutRequest, arguments)
 
-    def prepare(self, **arguments: Unpack[PayoutPreparation]) -> PreparedRequest:
+    def prepare(self, **arguments: Unpack[_hints.PayoutPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -56,7 +45,7 @@ class AsyncPayouts(Resource):
         """
         return self._channel.prepare(PAYOUTS_CREATE, PayoutRequest, arguments)
 
-    async def list(self, **arguments: Unpack[PayoutFilters]) -> Page[Payout]:
+    async def list(self, **arguments: Unpack[_hints.PayoutFilters]) -> models.Page[models.Payout]:
         """One page of payouts, newest first (GET /payouts; gaps B, C, D).
 
         Args:
@@ -68,7 +57,7 @@ class AsyncPayouts(Resource):
         """
         return await self._channel.list(PAYOUTS_LIST, _gaps.PAYOUT_FILTERS, arguments)
 
-    async def iterate(self, **arguments: Unpack[PayoutIteration]) -> AsyncIterator[Payout]:
+    async def iterate(self, **arguments: Unpack[_hints.PayoutIteration]) -> AsyncIterator[models.Payout]:
         """Every payout of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
@@ -81,7 +70,7 @@ class AsyncPayouts(Resource):
         async for payout in self._channel.iterate(PAYOUTS_LIST, _gaps.PAYOUT_FILTERS, arguments):
             yield payout
 
-    async def find(self, reference: str, **search: Unpack[Search]) -> Payout | None:
+    async def find(self, reference: str, **search: Unpack[_hints.Search]) -> models.Payout | None:
         """The payout with this reference; None when the list, back to `created_on_or_after`, is without it.
 
         The list is read newest first, to its end when no date is given; None is never a guess.
@@ -127,7 +116,7 @@ class AsyncPayouts(Resource):
             raise SearchIncomplete(told, pages=number, cursor=None, operation=_FIND.name)
         return None
 
-    async def sync(self, payout_id: str, **options: Unpack[ReadOptions]) -> Payout:
+    async def sync(self, payout_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Payout:
         """Have the service ask the gateway about a payout: recovery, not normal reading (gap V).
 
         At most 12 a minute per payout (Limits, Rate limits).
@@ -142,7 +131,7 @@ class AsyncPayouts(Resource):
         """
         return await self._channel.read(PAYOUTS_SYNC, options, {"payout_id": payout_id})
 
-    async def inspect(self, payout_id: str, **options: Unpack[ReadOptions]) -> Inspection:
+    async def inspect(self, payout_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Inspection:
         """The gateway's own record of a payout: diagnostics (gap U).
 
         At most 12 a minute per payout (Limits, Rate limits).
@@ -157,7 +146,7 @@ class AsyncPayouts(Resource):
         """
         return await self._channel.read(PAYOUTS_INSPECT, options, {"payout_id": payout_id})
 
-    async def wait(self, payout: Payout | str, *, deadline: float = 900.0) -> Payout:
+    async def wait(self, payout: models.Payout | str, *, deadline: float = 900.0) -> models.Payout:
         """Wait until a payout is final: completed or failed.
 
         All waits of a client share one reading of the list, never more often than every five seconds

@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
+from payments_async import _hints, models
 from payments_async.params import PreparedRequest
 from payments_async.resources.checkouts import AsyncCheckouts
 
 from .._bridge import Bridge
-
-if TYPE_CHECKING:
-    from payments_async.arguments import CheckoutArguments, CheckoutPreparation, ReadOptions
-    from payments_async.models import Checkout
 
 
 class Checkouts:
@@ -21,7 +18,7 @@ class Checkouts:
     def __init__(self, twin: AsyncCheckouts, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
 
-    def create(self, **arguments: Unpack[CheckoutArguments]) -> Checkout:
+    def create(self, **arguments: Unpack[_hints.CheckoutArguments]) -> models.Checkout:
         """Create a payment and its hosted page; send the payer to `.url` (POST /payment/checkouts).
 
         Args:
@@ -34,7 +31,7 @@ class Checkouts:
         """
         return self._bridge.call(self._async.create, **arguments)
 
-    def prepare(self, **arguments: Unpack[CheckoutPreparation]) -> PreparedRequest:
+    def prepare(self, **arguments: Unpack[_hints.CheckoutPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -45,7 +42,7 @@ class Checkouts:
         """
         return self._async.prepare(**arguments)
 
-    def retrieve(self, checkout_id: str, **options: Unpack[ReadOptions]) -> Checkout:
+    def retrieve(self, checkout_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Checkout:
         """Read a session and its payment back: this, not the payer's return, says whether it was paid.
 
         Endpoints, GET /payment/checkouts/{checkoutId}.
@@ -60,7 +57,7 @@ class Checkouts:
         """
         return self._bridge.call(self._async.retrieve, checkout_id, **options)
 
-    def wait(self, checkout: Checkout | str, *, deadline: float = 900.0) -> Checkout:
+    def wait(self, checkout: models.Checkout | str, *, deadline: float = 900.0) -> models.Checkout:
         """Wait until the session's payment is final: paid, failed or expired.
 
         All waits of a client share one reading of the list, never more often than every five seconds

@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
+from payments_async import _hints, models
 from payments_async.resources.methods import AsyncMethods
 
 from .._bridge import Bridge
-
-if TYPE_CHECKING:
-    from payments_async.arguments import ReadOptions
-    from payments_async.models import MethodStatus
 
 
 class Methods:
@@ -21,8 +18,8 @@ class Methods:
         self._async, self._bridge = twin, bridge
 
     def status(
-        self, method_code: str, country_code: str, **options: Unpack[ReadOptions]
-    ) -> MethodStatus:
+        self, method_code: str, country_code: str, **options: Unpack[_hints.ReadOptions]
+    ) -> models.MethodStatus:
         """Recent health of a payment method in a country, to hide or demote it (Resources, Method status).
 
         Args:

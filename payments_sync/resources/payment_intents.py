@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
+from payments_async import _hints, models
 from payments_async.params import PreparedRequest
 from payments_async.resources.payment_intents import AsyncPaymentIntents
 
 from .._bridge import Bridge
-
-if TYPE_CHECKING:
-    from payments_async.arguments import PaymentIntentArguments, PaymentIntentFilters, PaymentIntentIteration, PaymentIntentPreparation, ReadOptions
-    from payments_async.models import Inspection, Page, PaymentAttempt, PaymentIntent, RefundAvailability, Requery
 
 
 class PaymentIntents:
@@ -22,7 +19,7 @@ class PaymentIntents:
     def __init__(self, twin: AsyncPaymentIntents, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
 
-    def create(self, **arguments: Unpack[PaymentIntentArguments]) -> PaymentIntent:
+    def create(self, **arguments: Unpack[_hints.PaymentIntentArguments]) -> models.PaymentIntent:
         """Create a payment, and start a first attempt when `attempt` is given (POST /payment/intents).
 
         Args:
@@ -36,7 +33,7 @@ class PaymentIntents:
         """
         return self._bridge.call(self._async.create, **arguments)
 
-    def prepare(self, **arguments: Unpack[PaymentIntentPreparation]) -> PreparedRequest:
+    def prepare(self, **arguments: Unpack[_hints.PaymentIntentPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -47,7 +44,9 @@ class PaymentIntents:
         """
         return self._async.prepare(**arguments)
 
-    def list(self, **arguments: Unpack[PaymentIntentFilters]) -> Page[PaymentIntent]:
+    def list(
+        self, **arguments: Unpack[_hints.PaymentIntentFilters]
+    ) -> models.Page[models.PaymentIntent]:
         """One page of payments, newest first (GET /payment/intents; gaps A, C, D).
 
         Args:
@@ -59,7 +58,9 @@ class PaymentIntents:
         """
         return self._bridge.call(self._async.list, **arguments)
 
-    def iterate(self, **arguments: Unpack[PaymentIntentIteration]) -> Iterator[PaymentIntent]:
+    def iterate(
+        self, **arguments: Unpack[_hints.PaymentIntentIteration]
+    ) -> Iterator[models.PaymentIntent]:
         """Every payment of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
@@ -72,8 +73,8 @@ class PaymentIntents:
         return self._bridge.iterate(self._async.iterate, **arguments)
 
     def retrieve_attempt(
-        self, payment_intent_id: str, attempt_id: str, **options: Unpack[ReadOptions]
-    ) -> PaymentAttempt:
+        self, payment_intent_id: str, attempt_id: str, **options: Unpack[_hints.ReadOptions]
+    ) -> models.PaymentAttempt:
         """One attempt, with its failure when it did not succeed.
 
         Endpoints, GET /payment/intents/{paymentIntentId}/attempts/{attemptId}.
@@ -90,8 +91,8 @@ class PaymentIntents:
         return self._bridge.call(self._async.retrieve_attempt, payment_intent_id, attempt_id, **options)
 
     def refund_availability(
-        self, payment_intent_id: str, **options: Unpack[ReadOptions]
-    ) -> RefundAvailability:
+        self, payment_intent_id: str, **options: Unpack[_hints.ReadOptions]
+    ) -> models.RefundAvailability:
         """What can still be refunded of a payment; at most 100 reads a minute (gap Z).
 
         Endpoints, GET /payment/intents/{paymentIntentId}/refunds/availability.
@@ -106,7 +107,7 @@ class PaymentIntents:
         """
         return self._bridge.call(self._async.refund_availability, payment_intent_id, **options)
 
-    def requery(self, payment_intent_id: str, **options: Unpack[ReadOptions]) -> Requery:
+    def requery(self, payment_intent_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Requery:
         """Have the service ask the gateways about a payment: recovery, not normal reading (gap T).
 
         At most 12 a minute per payment (Limits, Rate limits).
@@ -122,8 +123,8 @@ class PaymentIntents:
         return self._bridge.call(self._async.requery, payment_intent_id, **options)
 
     def inspect_attempt(
-        self, payment_intent_id: str, attempt_id: str, **options: Unpack[ReadOptions]
-    ) -> Inspection:
+        self, payment_intent_id: str, attempt_id: str, **options: Unpack[_hints.ReadOptions]
+    ) -> models.Inspection:
         """The gateway's own record of an attempt: diagnostics (gap U).
 
         At most 12 a minute per attempt (Limits, Rate limits).
@@ -141,7 +142,7 @@ class PaymentIntents:
 
     def wait_attempt(
         self, payment_intent_id: str, attempt_id: str | None = None, *, deadline: float = 900.0
-    ) -> PaymentAttempt:
+    ) -> models.PaymentAttempt:
         """Wait until an attempt is final.
 
         All waits of a client share one reading of the list, never more often than every five seconds

@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
+from payments_async import _hints, models
 from payments_async.params import PreparedRequest
 from payments_async.resources.payouts import AsyncPayouts
 
 from .._bridge import Bridge
-
-if TYPE_CHECKING:
-    from payments_async.arguments import PayoutArguments, PayoutFilters, PayoutIteration, PayoutPreparation, ReadOptions, Search
-    from payments_async.models import Inspection, Page, Payout
 
 
 class Payouts:
@@ -22,7 +19,7 @@ class Payouts:
     def __init__(self, twin: AsyncPayouts, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
 
-    def create(self, **arguments: Unpack[PayoutArguments]) -> Payout:
+    def create(self, **arguments: Unpack[_hints.PayoutArguments]) -> models.Payout:
         """Send money. The payout that comes back is usually not final yet (POST /payouts).
 
         Args:
@@ -37,7 +34,7 @@ class Payouts:
         """
         return self._bridge.call(self._async.create, **arguments)
 
-    def prepare(self, **arguments: Unpack[PayoutPreparation]) -> PreparedRequest:
+    def prepare(self, **arguments: Unpack[_hints.PayoutPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -48,7 +45,7 @@ class Payouts:
         """
         return self._async.prepare(**arguments)
 
-    def list(self, **arguments: Unpack[PayoutFilters]) -> Page[Payout]:
+    def list(self, **arguments: Unpack[_hints.PayoutFilters]) -> models.Page[models.Payout]:
         """One page of payouts, newest first (GET /payouts; gaps B, C, D).
 
         Args:
@@ -60,7 +57,7 @@ class Payouts:
         """
         return self._bridge.call(self._async.list, **arguments)
 
-    def iterate(self, **arguments: Unpack[PayoutIteration]) -> Iterator[Payout]:
+    def iterate(self, **arguments: Unpack[_hints.PayoutIteration]) -> Iterator[models.Payout]:
         """Every payout of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
@@ -72,7 +69,7 @@ class Payouts:
         """
         return self._bridge.iterate(self._async.iterate, **arguments)
 
-    def find(self, reference: str, **search: Unpack[Search]) -> Payout | None:
+    def find(self, reference: str, **search: Unpack[_hints.Search]) -> models.Payout | None:
         """The payout with this reference; None when the list, back to `created_on_or_after`, is without it.
 
         The list is read newest first, to its end when no date is given; None is never a guess.
@@ -94,7 +91,7 @@ class Payouts:
         """
         return self._bridge.call(self._async.find, reference, **search)
 
-    def sync(self, payout_id: str, **options: Unpack[ReadOptions]) -> Payout:
+    def sync(self, payout_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Payout:
         """Have the service ask the gateway about a payout: recovery, not normal reading (gap V).
 
         At most 12 a minute per payout (Limits, Rate limits).
@@ -109,7 +106,7 @@ class Payouts:
         """
         return self._bridge.call(self._async.sync, payout_id, **options)
 
-    def inspect(self, payout_id: str, **options: Unpack[ReadOptions]) -> Inspection:
+    def inspect(self, payout_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Inspection:
         """The gateway's own record of a payout: diagnostics (gap U).
 
         At most 12 a minute per payout (Limits, Rate limits).
@@ -124,7 +121,7 @@ class Payouts:
         """
         return self._bridge.call(self._async.inspect, payout_id, **options)
 
-    def wait(self, payout: Payout | str, *, deadline: float = 900.0) -> Payout:
+    def wait(self, payout: models.Payout | str, *, deadline: float = 900.0) -> models.Payout:
         """Wait until a payout is final: completed or failed.
 
         All waits of a client share one reading of the list, never more often than every five seconds

@@ -1,0 +1,79 @@
+"""Signatures can be read at run time: every annotation of a public method resolves, in both packages."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import payments_async
+import payments_sync
+from payments_async import Payout, arguments, events
+from payments_async.resources.checkouts import AsyncCheckouts
+from payments_async.resources.methods import AsyncMethods
+from payments_async.resources.payment_intents import AsyncPaymentIntents
+from payments_async.resources.payouts import AsyncPayouts
+from payments_sync.resources.checkouts import Checkouts
+from payments_sync.resources.methods import Methods
+from payments_sync.resources.payment_intents import PaymentIntents
+from payments_sync.resources.payouts import Payouts
+
+CLASSES: tuple[type, ...] = (
+    payments_async.AsyncPayments,
+    payments_sync.Payments,
+    AsyncCheckouts,
+    AsyncMethods,
+    AsyncPaymentIntents,
+    AsyncPayouts,
+    Checkouts,
+    Methods,
+    PaymentIntents,
+    Payouts,
+)
+
+
+def methods(cls: type) -> dict[str, Callable[..., Any]]:
+    """The public methods, and what `with` and a call of the class go through."""
+    found = dict(inspect.getmembers(cls, inspect.isfunction))
+    return {name: found[name] for name in found if not name.startswith("_") or name == "__init__"}
+
+
+PUBLIC = [
+    pytest.param(cls, method, id=method.__qualname__)
+    for cls in CLASSES
+    for name, method in methods(cls).items()
+    if name != "__init__" or cls.__name__.endswith("Payments")
+]
+
+
+@pytest.mark.parametrize(("cls", "method"), PUBLIC)
+def test_every_annotation_of_a_public_method_resolves(cls: type, method: Callable[..., Any]) -> None:
+    hints = typing.get_type_hints(method)
+    own = [name for name in inspect.signature(method).parameters if name != "self"]
+    assert set(hints) == {*own, "return"}
+
+
+def test_the_walk_finds_the_same_methods_on_both_surfaces() -> None:
+    names = {cls.__name__: set(methods(cls)) - {"__init__"} for cls in CLASSES}
+    for cls in (Checkouts, Methods, PaymentIntents, Payouts):
+        assert names[cls.__name__] == names[f"Async{cls.__name__}"]
+        assert len(names[cls.__name__]) > 0
+    assert len(PUBLIC) > 40
+
+
+@pytest.mark.parametrize("create", [AsyncPayouts.create, Payouts.create])
+def test_annotations_name_the_public_types(create: Callable[..., Any]) -> None:
+    hints = typing.get_type_hints(create)
+    assert hints["return"] is Payout
+    (fields,) = typing.get_args(hints["arguments"])
+    assert fields is arguments.PayoutArguments
+
+
+@pytest.mark.parametrize("init", [payments_async.AsyncPayments.__init__, payments_sync.Payments.__init__])
+def test_a_listener_is_given_an_event(init: Callable[..., None]) -> None:
+    listener, nothing = typing.get_args(typing.get_type_hints(init)["on_event"])
+    assert listener == Callable[[events.Event], object]
+    assert nothing is type(None)
