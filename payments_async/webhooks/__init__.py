@@ -13,6 +13,8 @@ From nouns to face, a module imports only from those before it:
     _hint      what a body claims
     _seen      which states a handler has seen
     _body      reading a body: so much, and for so long
+    _places    where a record is, or a look goes on
+    _looks     who waits for which page
     _lookup    one walk of a list for everybody who waits for a record
     _rounds    one look and one hand-over for many deliveries
     _intake    admission and all of the above; the blocking receiver stands on it, too

@@ -1,23 +1,24 @@
 """One look's way through the list, and where the next look at the same URL goes on. Values only, no I/O.
 
-A list comes newest first, and a page keeps its place while records are added (Endpoints). A look begins with
-the front, back to what an earlier look has seen there, since a record may be listed later than its delivery
-comes; then it goes on in the gaps, the stretches that no look has read yet.
+A list comes newest first, and a page keeps its place while records are added (Endpoints). A record may be
+listed later than its delivery comes, and it is listed where it was created: among pages that have been read.
+So nothing is read once and for all. A *run* goes down from the newest page to what is older than the URL; it
+takes as many looks as it needs, and each look begins another one. They take turns, page by page.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
 from typing import Final
 
 import attrs
 
 MOST: Final = 10_000
 """URLs whose places are known; the one that was looked for least lately is forgotten first."""
-
-Gap = tuple[str, str | None]
-"""From which cursor on, and to which record; None for the end of the list."""
+SLACK: Final = 3_600.0
+"""Seconds by which a record may seem older than its URL: the service's clock is another one."""
+_RUNS: Final = 3
+"""Runs that go on in the next look: each of more would hardly come forward."""
 
 
 @attrs.frozen
@@ -26,10 +27,8 @@ class Place:
 
     found: str | None = None
     """The cursor of the page on which it was."""
-    mark: str | None = None
-    """The last record of the front page of the latest look: from the front to there, all was read then."""
-    gaps: tuple[Gap, ...] = ()
-    """What was not read, the oldest first: a record is older than the first look for it, as a rule."""
+    runs: tuple[str, ...] = ()
+    """The cursors from which runs go on, the oldest run first."""
 
 
 NOWHERE: Final = Place()
@@ -55,92 +54,97 @@ class Places:
             self._places.popitem(last=False)
 
 
+@attrs.frozen
+class _Run:
+    cursor: str | None
+    """Of the page to be read next; None for the newest."""
+    age: int
+    """Runs of earlier looks come first; this look's own is the last."""
+    is_own: bool = False
+    """This look began it."""
+    is_from_before: bool = False
+    """The cursor is an earlier look's."""
+
+
 class Way:
     """One look's way: which page it is to read next, until it is over.
 
-    It takes `most` pages. When it goes on with an earlier look, half of them at most are the front's, and one
-    at least is further back.
+    It takes `most` pages. When it goes on with earlier runs it takes two at least: the newest, and another.
     """
 
-    def __init__(self, place: Place, most: int) -> None:
+    def __init__(self, place: Place, most: int, minted_at: float = float("-inf")) -> None:
         self.pages = 0
         """Requests made."""
-        self._most = most
+        self._oldest = minted_at - SLACK
         self._is_known = place.found is not None
-        self._goes_on = self._is_known or bool(place.gaps)
-        self._until = place.mark
-        self._gaps = deque(place.gaps if place.found is None else [(place.found, None)])
-        self.is_front = not self._is_known
-        """Its next page is one of the newest."""
-        self._mark: str | None = None
-        self._following: str | None = None
-        """The cursor of what follows the pages of the front that were read."""
-        self._front_pages = self._back_pages = 0
-        self._is_own = False
-        """The cursor is of this look."""
+        self._is_first = place == NOWHERE
+        self._most = max(most, 2) if place.runs else most
+        self._kept = max(1, min(_RUNS, most - 1))
+        self._second: str | None = None
+        earlier = place.runs if place.found is None else (place.found,)
+        self._runs = deque(_Run(cursor, age, is_from_before=True) for age, cursor in enumerate(earlier))
+        if not self._is_known:
+            self._runs.appendleft(_Run(None, len(earlier), is_own=True))
 
     @property
     def cursor(self) -> str | None:
         """Of the page to be read next; None for the newest."""
-        return self._following if self.is_front else self._gaps[0][0]
+        return self._runs[0].cursor
+
+    @property
+    def is_front(self) -> bool:
+        """Its next page is the newest."""
+        return self.cursor is None
 
     @property
     def is_from_before(self) -> bool:
         """The cursor is an earlier look's: the service may not take it any more."""
-        return not self.is_front and not self._is_own
+        return self._runs[0].is_from_before
 
     @property
     def is_over(self) -> bool:
         """Everything was read, or as much as one look may."""
-        has_enough = self.pages >= self._most and (self._back_pages > 0 or not self._goes_on)
-        return not self.is_front and (has_enough or not self._gaps)
+        return not self._runs or self.pages >= self._most
 
     @property
     def is_cut_off(self) -> bool:
         """Some is left to the next look."""
-        return bool(self._gaps)
+        return bool(self._runs)
 
     @property
     def place(self) -> Place:
         """What the next look is to know when this one has found nothing."""
-        if self._is_known or not self._gaps:
+        if self._is_known:
             return NOWHERE
-        return Place(mark=self._mark, gaps=tuple(self._gaps))
+        by_age = sorted(self._runs, key=lambda run: run.age)
+        runs = [run.cursor for run in by_age if run.cursor is not None]
+        if self._is_first and self._second is not None and self._second not in runs:
+            runs.append(
+                self._second
+            )  # a record that is late is most often one of the newest of the first look
+        return Place(runs=tuple(runs[: self._kept]))
 
-    def passed(self, ids: Sequence[str], following: str | None) -> None:
-        """The page was read, and the record is not on it; `following` is the next page's cursor."""
+    def passed(self, oldest: float | None, following: str | None) -> None:
+        """The page was read, and the record is not on it.
+
+        `oldest` is when its last record was created, in seconds since 1970, where it says so; `following` is
+        the next page's cursor.
+        """
         self.pages += 1
-        if self.is_front:
-            self._passed_front(ids, following)
-        else:
-            self._passed_gap(ids, following)
+        run = self._runs.popleft()
+        is_at_its_end = following is None or (oldest is not None and oldest < self._oldest)
+        if not is_at_its_end:
+            if run.cursor is None:
+                self._second = following
+            self._runs.append(attrs.evolve(run, cursor=following, is_from_before=False))
+        elif run.is_own:  # all was read in this one look
+            self._runs.clear()
 
     def forgotten(self) -> None:
-        """The service does not take the cursor any more: all that is behind the front is a gap again."""
+        """The service does not take the earlier cursor any more; what this look has begun goes on."""
         self.pages += 1
-        self.is_front, self._is_known, self._goes_on = self._is_known, False, False
-        self._gaps = deque([(self._following, None)] if self._following else [])
-        self._is_own = True
-
-    def _passed_front(self, ids: Sequence[str], following: str | None) -> None:
-        if not self._front_pages:
-            self._mark = ids[-1] if ids else None
-        self._front_pages += 1
-        self._following = following
-        if following is None:  # the whole list was read
-            self._gaps.clear()
-        elif not self._goes_on:
-            self._gaps.append((following, None))
-            self._is_own = True
-        elif self._until is not None and self._until not in ids:
-            if self._front_pages < self._most // 2:
-                return
-            self._gaps.append((following, self._until))
-        self.is_front = False
-
-    def _passed_gap(self, ids: Sequence[str], following: str | None) -> None:
-        self._back_pages += 1
-        _, until = self._gaps.popleft()
-        self._is_own = following is not None and until not in ids
-        if following is not None and self._is_own:
-            self._gaps.appendleft((following, until))
+        self._runs = deque(run for run in self._runs if not run.is_from_before)
+        if self._is_known:
+            self._is_known, self._is_first = False, True
+            self._most += self.pages
+            self._runs.append(_Run(None, 0, is_own=True))

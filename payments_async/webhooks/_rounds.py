@@ -18,7 +18,8 @@ import attrs
 
 from ..errors import PaymentsError
 from ._hint import Hint
-from ._lookup import Lookup, Reading, Want
+from ._looks import Reading, Want
+from ._lookup import Lookup
 from ._seen import SeenStore, settled, state_of
 from ._token import Claims
 from ._values import DONE, FAILED, REFUSED, Trusted, TrustedDelivery, WebhookResponse, busy
@@ -177,9 +178,12 @@ class Rounds:
         claims = waiters[0].ticket.claims
         named = next((each.hint.record_id for each in waiters if each.hint.record_id), None)
         lookup = self._payouts if claims.kind == "payout" else self._payments
+        want = Want(claims, token, named)
+        if (wait := lookup.wait(want)) > PATIENCE:
+            return busy(wait)
         found: Reading | WebhookResponse
         try:
-            found = await lookup.read(Want(claims, token, named))
+            found = await lookup.read(want)
             requests = found.requests
         except PaymentsError as error:
             log.warning("a webhook delivery could not be checked, the service will try again: %s", error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from payments_async.errors import UnprocessableError
 from payments_async.models import Page, Pagination, PaymentIntent
-from payments_async.webhooks._lookup import PER_PAGE, Lookup, Reading, Want
-from payments_async.webhooks._places import NOWHERE, Place, Places, Way
+from payments_async.webhooks._looks import Reading, Want
+from payments_async.webhooks._lookup import PER_PAGE, Lookup
+from payments_async.webhooks._places import NOWHERE, SLACK, Place, Places, Way
 from payments_async.webhooks._token import Claims
 
 SIZE = 3
@@ -26,14 +28,17 @@ def page_of(records: list[str], cursor: str | None) -> tuple[list[str], str | No
     return records[start : start + SIZE], following[0] if following else None
 
 
-def look(records: list[str], wanted: str, place: Place, most: int) -> tuple[bool, Place, int]:
+def look(
+    records: list[str], wanted: str, place: Place, most: int, times: Mapping[str, float] | None = None
+) -> tuple[bool, Place, int]:
     """One look: whether it found the record, what the next is to know, the pages it took."""
-    way = Way(place, most)
+    times = times or {}
+    way = Way(place, most, times.get(wanted, 0.0) + SLACK)
     while not way.is_over:
         ids, following = page_of(records, way.cursor)
         if wanted in ids:
             return True, NOWHERE, way.pages + 1
-        way.passed(ids, following)
+        way.passed(times.get(ids[-1]) if ids else None, following)
     return False, way.place, way.pages
 
 
@@ -43,30 +48,86 @@ def look(records: list[str], wanted: str, place: Place, most: int) -> tuple[bool
     growth=st.lists(st.integers(0, 40), max_size=6),
     listed_at=st.integers(0, 6),
     most=st.integers(1, 7),
+    tells_times=st.booleans(),
 )
 def test_a_record_is_found_wherever_it_is_and_whenever_it_is_listed(
-    older: int, depth: int, growth: list[int], listed_at: int, most: int
+    older: int, depth: int, growth: list[int], listed_at: int, most: int, tells_times: bool
 ) -> None:
-    """While others are added between the looks, at first; a late one is among the newest three then."""
+    """While others are added between the looks, at first; a late one is listed among any of those before."""
     records, place, found = [f"r{number}" for number in range(older)], NOWHERE, False
-    for turn, more in enumerate([*growth, *[0] * 60]):
+    below = records[min(depth, older) :][:1]
+    times: dict[str, float] = {each: -float(number) for number, each in enumerate(records)}
+    times["mine"] = times.get(below[0], 0.0) if below else -float(older)
+    for turn, more in enumerate([*growth, *[0] * 700]):
         if turn == min(listed_at, len(growth)):
-            records.insert(min(depth, SIZE - 1 if turn else older, len(records)), "mine")
+            records.insert(records.index(below[0]) if below else len(records), "mine")
         records = [*(f"n{turn}-{number}" for number in range(more)), *records]
-        found, place, pages = look(records, "mine", place, most)
+        found, place, pages = look(records, "mine", place, most, times if tells_times else None)
         assert pages <= max(2, most), "one of the newest and one further back, whatever `most` is"
+        assert len(place.runs) <= 3
         if found:
             break
     assert found
 
 
-@given(older=st.integers(0, 60), added=st.integers(0, 8), most=st.integers(8, 20))
-def test_what_is_listed_late_is_found_by_the_very_next_look(older: int, added: int, most: int) -> None:
-    """Unless more were added in between than half a look reads."""
+@given(older=st.integers(0, 60), added=st.integers(0, 8), place_of_late=st.integers(0, 8))
+def test_what_is_listed_late_is_found_by_the_very_next_look(
+    older: int, added: int, place_of_late: int
+) -> None:
+    """Unless more were added in between than its part of a look reads."""
     records = [f"r{number}" for number in range(older)]
-    _, place, _ = look(records, "mine", NOWHERE, most)
-    records = [*(f"n{number}" for number in range(added)), "mine", *records]
-    assert look(records, "mine", place, most)[0]
+    _, place, _ = look(records, "mine", NOWHERE, 18)
+    records.insert(place_of_late, "mine")
+    records = [*(f"n{number}" for number in range(added)), *records]
+    assert look(records, "mine", place, 18)[0]
+
+
+@pytest.mark.parametrize("behind", [1, 2, 5])
+@pytest.mark.parametrize("rate", [1, 20, 60, 200])
+def test_a_payment_that_is_listed_late_on_a_busy_list_is_found_while_the_service_tries(
+    rate: int, behind: int
+) -> None:
+    """So many payments a second; seconds from its creation to its first look; the service's five tries."""
+    created, newest, place = 200_000, 200_000 + rate * behind, NOWHERE
+    for looks, pause in enumerate([0, 30, 120, 600, 3_600]):
+        newest += rate * pause
+        way = Way(place, 20, created / rate)
+        while not way.is_over:
+            first = newest if way.cursor is None else int(way.cursor)
+            if looks and first >= created > first - 100:
+                return
+            way.passed((first - 100) / rate, str(first - 100))
+        place = way.place
+    pytest.fail("never in five looks")
+
+
+@pytest.mark.parametrize("most", [1, 2, 8])
+def test_what_was_created_before_the_url_was_made_is_not_looked_through(most: int) -> None:
+    """But an hour's worth of it is: the service's clock is another one."""
+    way = Way(NOWHERE, 10, 10_000.0)
+    way.passed(10_000.0 - SLACK, "c1")
+    assert not way.is_over
+    way.passed(9_999.0 - SLACK, "c2")
+    assert (way.is_over, way.is_cut_off, way.pages) == (True, False, 2)
+    again = Way(way.place, most, 10_000.0)
+    assert again.is_front
+    again.passed(9_000.0 - SLACK, "c1")
+    assert (again.is_over, again.is_cut_off, again.place) == (True, False, NOWHERE)
+
+
+def test_runs_take_turns_the_oldest_first_and_each_look_begins_one() -> None:
+    way = Way(NOWHERE, 4)
+    for following in ("c1", "c2", "c3", "c4"):
+        way.passed(None, following)
+    assert way.place == Place(runs=("c4", "c1")), "from the end of the first, and its second page again"
+    way = Way(way.place, 6)
+    asked = []
+    while not way.is_over:
+        asked.append(way.cursor)
+        way.passed(None, f"{way.cursor or 'new'}'")
+    assert asked == [None, "c4", "c1", "new'", "c4'", "c1'"]
+    assert way.place == Place(runs=("c4''", "c1''", "new''"))
+    assert Way(way.place, 3).place == Place(runs=("c4''", "c1''")), "no more than have a page each"
 
 
 def test_a_record_whose_place_is_known_takes_one_page_and_else_all_begins_anew() -> None:
@@ -75,24 +136,24 @@ def test_a_record_whose_place_is_known_takes_one_page_and_else_all_begins_anew()
     assert look(records, "r2", Place(found="r15"), 2) == (False, NOWHERE, 2)
 
 
-@pytest.mark.parametrize("place", [Place(found="gone"), Place(mark="r2", gaps=(("gone", None),))])
+@pytest.mark.parametrize("place", [Place(found="gone"), Place(runs=("gone", "gone, too"))])
 def test_a_place_that_the_service_has_forgotten_is_looked_for_from_the_newest(place: Place) -> None:
     way = Way(place, 3)
     if way.is_front:
-        way.passed(["r0", "r1", "r2"], "r3")
+        way.passed(None, "r3")
     assert (way.cursor, way.is_from_before) == ("gone", True)
     way.forgotten()
     if way.is_front:
-        way.passed(["r0", "r1", "r2"], "r3")
+        way.passed(None, "r3")
     assert (way.cursor, way.is_from_before, way.is_over) == ("r3", False, False)
-    way.passed(["r3"], None)
+    way.passed(None, None)
     assert way.is_over
     assert not way.is_cut_off
 
 
 def test_behind_a_front_that_has_become_the_whole_list_is_nothing() -> None:
-    way = Way(Place(mark="r2", gaps=(("gone", None),)), 3)
-    way.passed([], None)
+    way = Way(Place(runs=("gone",)), 3)
+    way.passed(None, None)
     assert way.is_over
     assert way.place == NOWHERE
 
@@ -148,20 +209,102 @@ class Crowd:
 
     async def read(self, token: str) -> Reading:
         """One look."""
-        return await self.lookup.read(
-            Want(Claims("payment", f"of {token}", 1_700_000_000, 0, b""), token, None)
-        )
+        return await self.lookup.read(want_of(token))
+
+    def wait(self, token: str) -> float:
+        """Seconds until a look has its turn."""
+        return self.lookup.wait(want_of(token))
 
 
-async def test_looks_in_many_places_are_read_a_few_pages_at_a_time_and_rested_for() -> None:
+def want_of(token: str) -> Want:
+    """Whoever waits for this record."""
+    return Want(Claims("payment", f"of {token}", 1_700_000_000, 0, b""), token, None)
+
+
+async def test_looks_in_many_places_are_read_a_few_pages_at_once_and_then_rested_for() -> None:
     crowd = Crowd(300)
     tokens = [f"r{SIZE * number}" for number in range(40)]
     for token in tokens:
         crowd.lookup._places.note(token, Place(found=token))
     found = await asyncio.gather(*map(crowd.read, tokens))
     assert all(each.record is not None and each.requests == 1 for each in found)
-    assert [*Counter(moment for moment, _ in crowd.list.reads).values()] == [5] * 8
-    assert crowd.time.now == pytest.approx(7 * 5 * PER_PAGE)
+    moments = [moment for moment, _ in crowd.list.reads]
+    assert moments == pytest.approx([0.0] * 5 + [PER_PAGE * number for number in range(1, 36)])
+    assert not crowd.lookup._line._by_key, "nobody who has gone is kept"
+
+
+async def test_how_long_a_look_has_to_wait_is_known_before() -> None:
+    crowd = Crowd(300)
+    old = [f"r{SIZE * number}" for number in range(1, 30)]
+    for token in [*old, "r150"]:
+        crowd.lookup._places.note(token, Place(found=token))
+    assert crowd.wait("r150") == 0.0
+    looks = [asyncio.create_task(crowd.read(token)) for token in old[:4]]
+    await asyncio.sleep(0)
+    assert crowd.wait("r150") == 0.0, "five pages may be read at once"
+    looks += [asyncio.create_task(crowd.read(token)) for token in old[4:]]
+    await asyncio.sleep(0)
+    assert crowd.wait("r150") == pytest.approx((29 - 4) * PER_PAGE)
+    assert crowd.wait(old[-1]) == pytest.approx((29 - 5) * PER_PAGE), "together with who waits for that page"
+    assert crowd.wait("new") == 0.0, "the newest page and the others take turns"
+    await asyncio.gather(*looks)
+    assert crowd.wait("new") == pytest.approx(PER_PAGE)
+    crowd.time.now += PER_PAGE
+    assert crowd.wait("new") == pytest.approx(0.0)
+
+
+async def test_a_record_read_before_its_delivery_came_is_read_again() -> None:
+    """What a page shows that was asked for earlier may be older than what the delivery tells of."""
+    crowd = Crowd(3)
+    arrived: list[asyncio.Task[Reading]] = []
+    pages = crowd.list.list
+
+    async def slow(**given: Any) -> Page[PaymentIntent]:
+        if not arrived:
+            arrived.append(asyncio.create_task(crowd.read("r1")))
+            await asyncio.sleep(0)
+        return await pages(**given)
+
+    crowd.list.list = slow  # type: ignore[method-assign] # it takes a while
+    await crowd.read("r0")
+    assert not arrived[0].done()
+    await arrived[0]
+    assert len(crowd.list.reads) == 2
+
+
+async def test_who_gave_up_is_not_read_for() -> None:
+    crowd = Crowd(300)
+    for token in ("r30", "r60"):
+        crowd.lookup._places.note(token, Place(found=token))
+    hasty, patient, same = (asyncio.create_task(crowd.read(token)) for token in ("r30", "r60", "r60"))
+    await asyncio.sleep(0)
+    hasty.cancel()
+    assert await patient == await same
+    assert [cursor for _, cursor in crowd.list.reads] == ["r60"]
+    assert not crowd.lookup._line._by_key, "nobody who has gone is kept"
+
+
+async def test_a_refused_cursor_of_an_earlier_look_throws_nobody_else_back() -> None:
+    """One has come to the page by itself, the other goes on there from an earlier look."""
+    crowd = Crowd(30)
+    crowd.lookup._places.note("r11", Place(runs=("r6",)))
+    pages = crowd.list.list
+    others: list[asyncio.Task[Reading]] = []
+    invalid = UnprocessableError("no", status=422, service_message=None, errors={}, headers={}, body=b"")
+
+    async def forgetful(*, cursor: str | None, **given: Any) -> Page[PaymentIntent]:
+        page = await pages(cursor=cursor, **given)
+        if cursor == "r3" and not others:
+            others.append(asyncio.create_task(crowd.read("r11")))
+            await asyncio.sleep(0)
+        if [each for _, each in crowd.list.reads] == [None, "r3", None, "r6"]:
+            raise invalid
+        return page
+
+    crowd.list.list = forgetful  # type: ignore[method-assign] # of one cursor, once
+    assert (await crowd.read("r10")).requests == 4
+    assert (await others[0]).record is not None
+    assert [cursor for _, cursor in crowd.list.reads] == [None, "r3", None, "r6", "r6", "r3", "r9"]
 
 
 async def test_a_new_record_is_found_while_a_crowd_waits_for_old_ones() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from payments_async.webhooks import WebhookResponse
+from payments_async.webhooks._lookup import PER_PAGE
 from tests.support.hooks import EMPTY, Hook, listed, until
 from tests.support.motion import play, refusal
 from tests.support.receivers import Handler, make_receiver
@@ -71,6 +72,20 @@ async def test_more_than_can_wait_are_told_to_come_again(
             assert (turned_away.status, turned_away.headers) == (503, {"Retry-After": "5"})
     assert {each.status for each in await asyncio.gather(*patient)} == {200}
     assert hook.reads == 2
+
+
+async def test_a_delivery_whose_look_would_come_too_late_is_told_to_come_again_at_once(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it, others are to have their pages."""
+    waits = 6.1
+    monkeypatch.setattr("payments_async.webhooks._lookup.Lookup.wait", lambda lookup, want: waits)
+    hook = Hook(connect, Handler(), listed())
+    turned_away = await hook.arrive()
+    assert (turned_away.status, turned_away.headers) == (503, {"Retry-After": "7"})
+    assert hook.reads == 0
+    waits = 6.0
+    assert (await hook.arrive()).status == 200
 
 
 async def test_urls_beyond_the_many_looked_into_are_told_to_come_again(
@@ -246,10 +261,13 @@ async def test_an_error_further_back_spares_what_was_found(connect: Connect) -> 
     hook = Hook(connect, paid, listed(), answer(200, first), refusal(401))
     assert (await hook.arrive()).status == 200
     urls = [hook.receiver.url_for_payout(f"r-{number}") for number in (1, 2)]
-    with hook.standing_still():  # one walk has just been, so these two wait for the same one
+    lines = [each._payouts for each in hook.rounds]
+    with hook.standing_still():  # there is to be a rest first, so these two wait for the same page
+        lines[0]._rested_at += 8 * PER_PAGE
         looks = [asyncio.create_task(hook.receiver.receive(path=url)) for url in urls]
-        await until(lambda: sum(len(each._payouts._wanted) for each in hook.rounds) == 2)
+        await until(lambda: [len(together) for together in lines[0]._line._newest.values()] == [2])
     assert [(await look).status for look in looks] == [200, 503]
+    assert cursors_of(hook) == ["", "", "c1"]
     assert len(paid.given) == 2
 
 
