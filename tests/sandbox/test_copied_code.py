@@ -170,9 +170,50 @@ def test_code_with_an_idempotency_key_says_what_it_does(sandbox: Sandbox, api: A
     code = code_of(sandbox, sandbox.requests[0].request_id, kind)
     first, _, rest = code.partition("\n")
     assert first.startswith("#")
-    assert "brings the first answer again and moves nothing" in first
+    assert "an answer is stored" in first
+    assert "moves nothing" in first
     assert "key-00001" in rest
-    assert not set(first) & set("'\"`;&|<>()?*$")  # a shell may not know that it is a comment
+    assert_plain(first)
+    sandbox.advance(86_400.0)
+    assert "no answer is stored" in code_of(sandbox, sandbox.requests[0].request_id, kind).partition("\n")[0]
+
+
+def assert_plain(comment: str) -> None:
+    """A shell may not know that it is a comment."""
+    assert not set(comment) & set("'\"`;&|<>()?*$")
+
+
+@pytest.mark.parametrize(
+    ("profile", "scenario", "amount", "is_stored"),
+    [
+        ("observed", "http:503", 10, False),
+        ("observed", "http:429", 10, False),
+        ("observed", "429:5", 10, False),
+        ("observed", "reset", 10, False),
+        ("observed", "lost_response", 10, True),  # carried out, and the answer is lost
+        ("observed", None, 0, True),  # a refusal that is kept
+        ("alternate", None, 0, False),
+        ("observed", None, 10, True),
+    ],
+)
+def test_what_copied_code_says_of_its_key_is_what_happens(
+    profile: str, scenario: str | None, amount: int, is_stored: bool
+) -> None:
+    sandbox = Sandbox(clock=VirtualClock.frozen(), profile=profile)
+    api = Api(sandbox, sandbox.api_key)
+    api.payout(idempotency_key="key-00001", amount=amount, scenario=scenario)
+    first = code_of(sandbox, sandbox.requests[0].request_id, "curl").partition("\n")[0]
+    assert ("no answer is stored" in first, "moves nothing" in first) == (not is_stored, is_stored)
+    assert_plain(first)
+    before = len(sandbox.books.payouts())
+    api.payout(idempotency_key="key-00001", amount=10)
+    assert len(sandbox.books.payouts()) - before == (0 if is_stored else 1)
+
+
+def test_copied_code_under_an_unknown_key_stores_nothing(sandbox: Sandbox) -> None:
+    Api(sandbox, "sk_sandbox_unknown").payout(idempotency_key="key-00001")
+    first = code_of(sandbox, sandbox.requests[0].request_id, "curl").partition("\n")[0]
+    assert "no answer is stored" in first
 
 
 def test_code_for_others_to_see_has_neither_key_nor_account_data(sandbox: Sandbox, api: Api) -> None:

@@ -37,23 +37,25 @@ _MASKED = (
     "# This does not run as it is, its account data is masked: press Show account data first, on the page of "
     "the request, or ask with reveal=1\n"
 )
-_SAME_KEY = (
-    "# The idempotency key is the one of the request: within 24 hours it brings the first answer again and "
-    "moves nothing. Give a new one to pay anew\n"
+_STORED = (
+    "# Under the idempotency key of the request an answer is stored, for 24 hours: this brings it again, or is "
+    "refused, and moves nothing. Give a new one to pay anew\n"
 )
+_NOT_STORED = "# Under the idempotency key of the request no answer is stored: this is carried out, and may move money\n"
 
 
-def written(exchange: Exchange, origin: str, kind: str, *, reveal: bool) -> tuple[str, bool]:
+def written(exchange: Exchange, origin: str, kind: str, *, reveal: bool, is_stored: bool) -> tuple[str, bool]:
     """The request as code of a kind (`async`, `sync`, `curl`), and whether account data in it is masked.
 
     It is unless revealed. Comments in front say that such code does not run, and what its idempotency
-    key does.
+    key does: `is_stored` says whether that has an answer.
     """
     shown = exchange if reveal else _masked(exchange)
     code = curl_code(shown, origin) if kind == "curl" else sdk_code(shown, origin, kind)
     is_masked = (shown.log.path, shown.body) != (exchange.log.path, exchange.body)
     has_key = exchange.log.method != "GET" and exchange.log.idempotency_key is not None
-    return (_MASKED if is_masked else "") + (_SAME_KEY if has_key else "") + code, is_masked
+    note = (_STORED if is_stored else _NOT_STORED) if has_key else ""
+    return (_MASKED if is_masked else "") + note + code, is_masked
 
 
 def _masked(exchange: Exchange) -> Exchange:

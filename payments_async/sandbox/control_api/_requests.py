@@ -53,8 +53,17 @@ def code(sandbox: Sandbox, call: ControlCall) -> object:
     kind = one_of("as", call.query.get("as", "async"), ("async", "sync", "curl"))
     if exchange.body is None:
         raise Refusal(410, "The journal has let this request's body go.")
-    text, is_masked = written(exchange, sandbox.origin, kind, reveal=call.reveals)
+    stored = _has_answer(sandbox, exchange)
+    text, is_masked = written(exchange, sandbox.origin, kind, reveal=call.reveals, is_stored=stored)
     return {"code": text, "masked": is_masked}
+
+
+def _has_answer(sandbox: Sandbox, exchange: Exchange) -> bool:
+    """Whether an answer is stored, still, for the request's idempotency key."""
+    log, now = exchange.log, sandbox.clock.now()
+    with sandbox.look() as world:
+        tenants = [tenant for tenant in world.tenants.values() if tenant.fingerprint == log.key]
+        return any(tenant.replies.find(log.idempotency_key or "", now) for tenant in tenants)
 
 
 def replay(sandbox: Sandbox, call: ControlCall) -> object:
