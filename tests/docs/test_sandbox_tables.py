@@ -146,10 +146,23 @@ def imports_of(path: Path) -> Iterator[str]:
     """The modules of the sandbox that a file imports as soon as it is imported itself."""
     package = path.relative_to(SANDBOX).parent.parts
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom) and node.level:
+        if isinstance(node, ast.ImportFrom) and 0 < node.level <= len(package) + 1:
             parents = package[: len(package) - node.level + 1]
             target = (*parents, *(node.module or "").split(".")) if node.module else parents
             yield from [target[0]] if target else [alias.name for alias in node.names]
+
+
+def imports_from_outside(path: Path) -> Iterator[str]:
+    """The modules of the package around the sandbox that a file imports, wherever in it."""
+    package = path.relative_to(SANDBOX).parent.parts
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level > len(package) + 1:
+            yield node.module or ""
+
+
+def test_of_the_package_around_it_the_sandbox_imports_what_the_architecture_says() -> None:
+    (told,) = re.findall(r"imports nothing of the client \(but `(\w+)`\)", page("docs/architecture.md"))
+    assert {name for path in SANDBOX.rglob("*.py") for name in imports_from_outside(path)} == {told}
 
 
 def test_modules_of_the_sandbox_import_only_from_the_rows_that_the_architecture_says() -> None:
