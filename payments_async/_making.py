@@ -56,8 +56,7 @@ def _source(cls: Any, scope: dict[str, Any], defaults: Mapping[str, Any]) -> tup
     return parameters, lines
 
 
-@cache
-def writable(cls: Any) -> Any:
+def _writable(cls: Any) -> Any:
     """A subclass with the same slots, stored to directly: what is filled, and then becomes the frozen class.
 
     Both methods of storing have to be `object`'s own again: they share one slot of the type, and storing is
@@ -72,6 +71,9 @@ def writable(cls: Any) -> Any:
         "__repr__": named,
     }
     return type(f"_{cls.__name__}", (cls,), body)
+
+
+writable: Callable[[Any], Any] = cache(_writable)
 
 
 def named(value: object) -> str:
