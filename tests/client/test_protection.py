@@ -10,6 +10,7 @@ import pytest
 
 from payments_async import Instrument, PreparedRequest
 from payments_async._runtime import SYSTEM
+from payments_async._sweep import Sweep
 from payments_async._transport import AiohttpTransport
 from payments_async._wire import Answer, Flight, TransportFailure
 from payments_async.errors import ConfigurationError, DuplicateReference, InvalidRequest, OutcomeUnknown
@@ -133,13 +134,24 @@ async def test_a_cancelled_resolve_still_says_that_it_is_in_doubt(connect: Conne
     assert stopped.value.outcome.reference == "r-1"  # type: ignore[attr-defined] # it rides along
 
 
-async def test_siblings_share_one_reading_of_the_list(connect: Connect, sandbox: Sandbox) -> None:
-    runtime = JumpingRuntime(on_jump=sandbox.advance)
+async def test_siblings_share_one_reading_of_the_list(
+    connect: Connect, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime, join, joined = JumpingRuntime(on_jump=sandbox.advance), Sweep.join, list[None]()
+
+    def counted(*arguments: Any, **options: Any) -> None:
+        joined.append(None)
+        if len(joined) == 6:  # all wait, though their threads may have begun one after the other
+            runtime.busy -= 1
+        return join(*arguments, **options)
+
+    monkeypatch.setattr(Sweep, "join", counted)
     transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))
     client = connect(sandbox, runtime=runtime, transport=transport)
     made = [await client.payouts.create(**PAYOUT, reference=f"r-{n}") for n in range(6)]
     siblings = [client.with_options(timeout=20.0) for _ in made]
     before = len(sandbox.requests)
+    runtime.busy += 1
     final = await asyncio.gather(
         *(each.payouts.wait(payout) for each, payout in zip(siblings, made, strict=True))
     )
