@@ -12,6 +12,8 @@ from ._schemas import INVALID
 from ._values import Answer, Refused
 
 Errors = Mapping[str, list[str]]
+KEY_REUSED = "The idempotency key was used for another request."
+"""What a refusal says, in whichever form, when a key comes with a second body."""
 
 
 def json_answer(status: int, body: JsonObject, headers: Mapping[str, str] | None = None) -> Answer:
@@ -43,11 +45,10 @@ def limited(profile: Profile, now: float, limit: int, wait: float) -> Refused:
 
 def reused_key(profile: Profile) -> Refused | None:
     """Gap R, one idempotency key under two bodies; None when the first answer comes again."""
-    told = "The idempotency key was used for another request."
     if profile.reused_key == "conflict":
-        return Refused(409, told)
+        return Refused(409, KEY_REUSED)
     if profile.reused_key == "invalid":
-        return Refused(422, INVALID, {"X-Idempotency-Key": [told]})
+        return Refused(422, INVALID, {"X-Idempotency-Key": [KEY_REUSED]})
     return None
 
 

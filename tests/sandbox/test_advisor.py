@@ -6,8 +6,9 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
+import attrs
 import pytest
 
 from payments_async import Instrument, OutcomeUnknown
@@ -15,6 +16,7 @@ from payments_async._runtime import SYSTEM
 from payments_async._transport import AiohttpTransport
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._journal import Entry, Exchange, Tried
+from payments_async.sandbox._profiles import OBSERVED
 from payments_async.sandbox.inspector.advisor import Finding, advise, watched
 from tests.sandbox.api import INTENT, PAYOUT, TRIED, Api
 from tests.support.jumping import JumpingRuntime
@@ -158,6 +160,16 @@ def test_what_was_definitely_refused_is_not_paid_a_second_time(
     assert findings(sandbox) == []
 
 
+def test_what_a_429_kept_out_is_not_paid_a_second_time(api: Api, sandbox: Sandbox) -> None:
+    sandbox.on("payouts.create").respond("429:10")
+    api.payout(reference="r-1", idempotency_key="key-00001")
+    sandbox.advance(10)
+    api.payout(reference="r-1", idempotency_key="key-00002")
+    assert findings(sandbox) == []
+    api.payout(reference="r-1", idempotency_key="key-00003")
+    assert [found.requests for found in findings(sandbox)] == [requests(sandbox)[1:]]
+
+
 # --- one key for two bodies ---------------------------------------------------------------------
 
 
@@ -191,6 +203,34 @@ def test_a_corrected_body_under_the_key_of_a_refusal_is_found_where_it_is_refuse
     api.payout(amount=0, idempotency_key="key-00001")
     assert api.payout(idempotency_key="key-00001").status < 300
     assert findings(lenient) == []
+    api.payout(amount=0, idempotency_key="key-00002")
+    api.payout(amount=0, reference="r-2", idempotency_key="key-00002")  # wrong by itself
+    api.payout(reference="r-3")
+    api.payout(reference="r-3", idempotency_key="key-00002")  # taken, by another key's
+    assert "one_key" not in rules(lenient)
+
+
+@pytest.mark.parametrize("reused_key", ["conflict", "replay", "invalid"])
+@pytest.mark.parametrize("errors", ["lists", "texts", "nested"])
+def test_a_corrected_body_is_found_however_the_service_takes_a_used_key(
+    reused_key: Literal["conflict", "replay", "invalid"], errors: Literal["lists", "texts", "nested"]
+) -> None:
+    profile = attrs.evolve(OBSERVED, reused_key=reused_key, errors=errors)
+    sandbox = Sandbox(clock=VirtualClock.frozen(), profile=profile)
+    api = Api(sandbox, sandbox.api_key)
+    api.payout(amount=0, idempotency_key="key-00001")
+    assert api.payout(idempotency_key="key-00001").status >= 400
+    assert rules(sandbox) == ["one_key"]
+
+
+def test_a_key_stands_for_one_request_for_as_long_as_it_is_kept(api: Api, sandbox: Sandbox) -> None:
+    api.payout(reference="r-1", idempotency_key="nightly-job")
+    sandbox.advance(86_400)
+    assert api.payout(reference="r-2", idempotency_key="nightly-job").status == 201
+    assert findings(sandbox) == []
+    sandbox.advance(86_399)
+    assert api.payout(reference="r-3", idempotency_key="nightly-job").status == 409
+    assert [found.requests for found in findings(sandbox)] == [requests(sandbox)[1:]]
 
 
 def test_two_keys_may_use_one_idempotency_key(api: Api, stranger: Api, sandbox: Sandbox) -> None:

@@ -38,10 +38,13 @@ _MASKED = (
     "the request, or ask with reveal=1\n"
 )
 _STORED = (
-    "# Under the idempotency key of the request an answer is stored, for 24 hours: this brings it again, or is "
-    "refused, and moves nothing. Give a new one to pay anew\n"
+    "# Under the idempotency key of the request an answer is stored, for 24 hours: this brings it again, or "
+    "is refused, and moves nothing. Give a new one to pay anew\n"
 )
-_NOT_STORED = "# Under the idempotency key of the request no answer is stored: this is carried out, and may move money\n"
+_NOT_STORED = (
+    "# Under the idempotency key of the request no answer is stored: this is carried out, and may move "
+    "money\n"
+)
 
 
 def written(exchange: Exchange, origin: str, kind: str, *, reveal: bool, is_stored: bool) -> tuple[str, bool]:

@@ -12,6 +12,7 @@ from .._journal import Entry, Exchange, Tried
 from .._json import decode
 from .._operations import OPERATIONS, find_operation
 from .._records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES
+from .._refusing import KEY_REUSED
 from .._values import Change, LoggedRequest, Refused
 
 Severity = Literal["money", "limits", "secret"]
@@ -88,6 +89,16 @@ class Seen:
     def was_duplicate(self) -> bool:
         """Whether it was refused only because its reference was taken."""
         return self.creates and self.log.status == 409
+
+    @property
+    def was_others_key(self) -> bool:
+        """Whether its idempotency key was found to be another request's, however that is told (gap R)."""
+        return self.log.replayed or KEY_REUSED.encode() in self.answer
+
+    @property
+    def moved_nothing(self) -> bool:
+        """Whether its sender knows so: it was definitely refused, or was not let in."""
+        return self.was_refused or self.log.status == 429
 
     @property
     def thing(self) -> str | None:

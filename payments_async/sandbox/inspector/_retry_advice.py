@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from email.utils import parsedate_to_datetime
 from itertools import pairwise
 
+from .._idempotency import LIFETIME
 from ._evidence import Finding, Scene, Seen, apart, grouped, ids, stretches
 
 _EARLY = 0.05
@@ -67,7 +68,7 @@ def one_thing_under_two_keys(scene: Scene) -> Iterator[Finding]:
     taken = {seen for _, others in _reused(scene) for seen in others}
     # what was definitely refused moved nothing; a taken reference does not say what became of the first try
     open_ones = (
-        seen for seen in _keyed(scene) if not seen.was_refused or (seen.was_duplicate and seen not in taken)
+        seen for seen in _keyed(scene) if not seen.moved_nothing or (seen.was_duplicate and seen not in taken)
     )
     for same in grouped(open_ones, lambda seen: (seen.log.key, seen.log.path, seen.body)).values():
         # two customers may buy the same; one named thing, or a try in doubt, is a retry with a new key
@@ -89,7 +90,7 @@ def one_thing_under_two_keys(scene: Scene) -> Iterator[Finding]:
 def one_key_for_two_things(scene: Scene) -> Iterator[Finding]:
     """One idempotency key with several bodies: the later ones are no requests of their own."""
     for first, others in _reused(scene):
-        told = [seen for seen in others if seen.log.status == 409 or not _moved_nothing(first)]
+        told = [seen for seen in others if seen.was_others_key or not first.moved_nothing]
         if told:
             yield Finding(
                 "one_key",
@@ -110,15 +111,23 @@ def _keyed(scene: Scene) -> Iterator[Seen]:
 
 def _reused(scene: Scene) -> Iterator[tuple[Seen, list[Seen]]]:
     """The first request of each idempotency key, with those after it that ask for something else."""
-    for same in grouped(_keyed(scene), lambda seen: (seen.log.key, seen.log.idempotency_key)).values():
-        first = same[0]
-        others = [seen for seen in same if (seen.log.path, seen.body) != (first.log.path, first.body)]
-        if others:
-            yield first, others
+    for alike in grouped(_keyed(scene), lambda seen: (seen.log.key, seen.log.idempotency_key)).values():
+        for first, *later in _kept(alike):
+            if others := [
+                seen for seen in later if (seen.log.path, seen.body) != (first.log.path, first.body)
+            ]:
+                yield first, others
 
 
-def _moved_nothing(seen: Seen) -> bool:
-    return seen.was_refused or seen.log.status == 429
+def _kept(alike: Sequence[Seen]) -> Iterator[list[Seen]]:
+    """The requests under one key, apart where the service has forgotten it: then it stands for a new one."""
+    together: list[Seen] = []
+    for seen in alike:
+        if together and seen.log.at - together[0].log.at >= LIFETIME:
+            yield together
+            together = []
+        together.append(seen)
+    yield together
 
 
 def before_retry_after(scene: Scene) -> Iterator[Finding]:
