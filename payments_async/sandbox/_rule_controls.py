@@ -28,7 +28,7 @@ class RuleControls:
 
         `match` compares path, query and body values by name, `metadata__order="7"` for nested ones; `api_key`
         narrows the rule to one tenant. Earlier rules come first. `ValueError`, naming what is near, for an
-        unknown operation, and for a name that its requests cannot have.
+        unknown operation, and for a name that is nearly one of its fields.
         """
         check_operation(operation)
         check_match(operation, match)

@@ -32,18 +32,33 @@ _INSIDE: Mapping[str, Collection[str]] = {
     "restriction": ("country_code", "phone", "phone.number", "phone.country"),
     "appearance": ("color", "display_platform_badge", "brand", "icon_url"),
 }
+_ALIKE = 0.8
+"""How much of two names is the same when one has a letter wrong, missing or in another place."""
 _FREE = ("metadata", "gateway_options")
 """Objects whose members have names of the merchant's own."""
 
 
+class MisspeltField(UnknownWord):
+    """A name that looks like a field of the operation's requests, and is none."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name: str = name
+
+
 def check_match(operation: str, names: Collection[str]) -> None:
-    """`UnknownWord`, naming what is near, for a name that no request of `operation` can have."""
+    """`MisspeltField` for a name that is nearly a field of `operation`.
+
+    Other names may be in its requests, too: `extra_body` and `extra_query` give them whatever is wanted.
+    """
     known = fields_of(operation) if names else []
     for name in names:
         plain = name.replace("__", ".")
-        inside = plain.partition(".")
-        if plain not in known and not (inside[0] in _FREE and inside[0] in known and inside[2]):
-            raise UnknownWord(f"{operation} has no field {name!r} to match ({_near(plain, known)})")
+        near = _near(plain, known)
+        if near or "" in plain.split("."):
+            listed = near or [one for one in known if "." not in one]
+            told = f"{'near' if near else 'there are'}: {', '.join(listed)}"
+            raise MisspeltField(f"{operation} has no field {name!r} to match ({told})", name)
 
 
 def fields_of(operation: str) -> list[str]:
@@ -60,7 +75,16 @@ def _fields(operation: Operation) -> Iterator[str]:
         yield from (f"{name}.{inner}" for inner in _INSIDE.get(name, ()))
 
 
-def _near(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.65)
-    listed = close or [one for one in known if "." not in one]
-    return f"{'near' if close else 'there are'}: {', '.join(listed)}"
+def _near(name: str, known: Collection[str]) -> list[str]:
+    """The fields that were meant; none for a field, and for a name that looks like none of them."""
+    parent, dot, leaf = name.rpartition(".")
+    if name in known or (parent in _FREE and leaf):
+        return []
+    if parent and parent not in known:
+        return [f"{meant}.{leaf}" for meant in _near(parent, known)]
+    if parent and not leaf:
+        return [parent]
+    beside = [one.removeprefix(parent + dot) for one in known if one.rpartition(".")[0] == parent]
+    alike = difflib.get_close_matches(leaf, beside, n=3, cutoff=_ALIKE)
+    # a further word makes another name: `customer_id` is no misspelt `customer`
+    return [parent + dot + one for one in alike if not set(one.split("_")) < set(leaf.split("_"))]

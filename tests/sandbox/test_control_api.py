@@ -373,6 +373,19 @@ def test_a_forged_webhook_finds_its_record_by_reference(control: Control, api: A
     assert control.refused("POST", "webhooks/forge", {"record": "r-2"})[0] == 404
 
 
+def test_a_forged_webhook_is_of_the_record_with_the_id_though_another_has_it_as_its_reference(
+    control: Control, api: Api
+) -> None:
+    url = "http://127.0.0.1:9/hook"
+    payment = api.post("/payment/intents", INTENT).data["id"]
+    checkout = api.post("/payment/checkouts", INTENT).data
+    ids = [api.payout().data["id"], payment, checkout["checkout"]["id"]]
+    for each in ids:
+        api.payout(reference=each)
+    forged = [control.post("webhooks/forge", {"record": each, "url": url}, status=201) for each in ids]
+    assert [each["record"] for each in forged] == [ids[0], payment, checkout["payment"]["id"]]
+
+
 def test_webhooks_are_listed_sent_again_and_forged(control: Control, api: Api) -> None:
     body = {**PAYOUT, "webhook_url": "http://127.0.0.1:9/hook?token=secret"}
     payout = api.post("/payouts", body).data["id"]

@@ -302,20 +302,46 @@ def test_a_rule_matches_values_of_the_body(api: Api, match: dict[str, Any], hit:
     [
         ("payouts.create", "refrence", "near: reference"),
         ("payouts.create", "instrument__phon_number", "near: instrument.phone_number"),
-        ("payouts.list", "reference", "there are: status, customer_id, cursor"),
-        ("payouts.sync", "id", "there are: payout_id"),
-        ("*.create", "payout_id", "there are:"),
-        ("payouts.list", "metadata__order", "there are:"),
+        ("payouts.create", "instrumnt__phone_number", "near: instrument.phone_number"),
+        ("payouts.create", "mehtod", "near: method"),
+        ("payouts.sync", "payout", "near: payout_id"),
+        ("payouts.list", "statuses", "near: status"),
+        ("payouts.create", "metdata__order", "near: metadata.order"),
         ("payouts.create", "metadata__", "near: metadata"),
+        ("payouts.create", "__", "there are: amount, currency"),
     ],
 )
-def test_a_name_that_no_request_has_is_refused_with_the_near_ones(
+def test_a_misspelt_name_is_refused_with_the_near_ones(
     api: Api, operation: str, name: str, near: str
 ) -> None:
     with pytest.raises(ValueError, match=f"no field '{name}' to match") as caught:
         api.sandbox.on(operation, **{name: "x"})
     assert near in str(caught.value)
     assert api.sandbox.rules == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "name"),
+    [
+        ("payouts.create", "priority"),
+        ("payouts.create", "customer_id"),  # its own word more than `customer`
+        ("payouts.create", "instrument__wallet"),
+        ("payouts.create", "customer__phone"),
+        ("payouts.create", "extras__order__id"),
+        ("payouts.create", "metadata__metdata"),  # the merchant's own names
+        ("payouts.list", "reference"),
+        ("payouts.sync", "id"),
+    ],
+)
+def test_a_name_of_the_callers_own_can_be_matched(api: Api, operation: str, name: str) -> None:
+    """A request has whatever `extra_body` and `extra_query` give it."""
+    assert list(api.sandbox.on(operation, **{name: "x"}).match) == [name]
+
+
+def test_what_extra_body_adds_is_matched(api: Api) -> None:
+    api.sandbox.on("payouts.create", priority="high").respond("http:503")
+    assert api.payout(priority="low").status == 201
+    assert api.payout(priority="high").status == 503
 
 
 def test_every_member_of_a_body_can_be_matched(api: Api) -> None:

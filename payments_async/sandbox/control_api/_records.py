@@ -132,7 +132,10 @@ def _check_address(sandbox: Sandbox, webhook_id: str) -> None:
 
 
 def _id_of(world: World, name: str) -> str:
-    """The id of the newest payout or payment of this reference; else `name` itself, as an id."""
+    """`name` itself when it is an id; else the id of the newest payout or payment of this reference."""
+    tenants = world.tenants.values()
+    if any(name in ids for t in tenants for ids in (t.payouts_by_id, t.payments_by_id, t.sessions)):
+        return name
     for records in (newest_payouts(world), newest_payments(world)):
         for record in records:
             if record.reference == name:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._rule import check_operation
-from .._rule_fields import check_match
-from .._scenarios import UnknownWord, parse
+from .._rule import Rule
+from .._rule_fields import MisspeltField
+from .._scenarios import parse
 from ._call import ControlCall, Made, invalid
 from ._guard import Refusal
 from ._views import rule_view
@@ -28,11 +28,7 @@ def add(sandbox: Sandbox, call: ControlCall) -> object:
     operation = call.text("operation")
     words = _sorted(call.text("words"), call.text_or_none("as"))
     times, after = call.count_or_none("times", None), call.count_or_none("after", 0) or 0
-    match = _match(call)
-    check_operation(operation)
-    for name in match:
-        _check_name(operation, name)
-    rule = sandbox.on(operation, api_key=call.text_or_none("api_key"), **match)
+    rule = _made(sandbox, operation, call.text_or_none("api_key"), _match(call))
     try:
         if "fault" in words:  # once, unless it is said how often
             rule.respond(words["fault"], times=times if "times" in call.body else 1, after=after)
@@ -53,12 +49,12 @@ def _match(call: ControlCall) -> dict[str, object]:
     return match
 
 
-def _check_name(operation: str, name: str) -> None:
-    """`Refusal` 422 for a name that requests of the operation cannot have."""
+def _made(sandbox: Sandbox, operation: str, api_key: str | None, match: dict[str, object]) -> Rule:
+    """The rule, without words; `Refusal` 422 for a name that is nearly a field of the operation."""
     try:
-        check_match(operation, [name])
-    except UnknownWord as unknown:
-        raise Refusal(422, str(unknown), {"field": f"match.{name}"}) from unknown
+        return sandbox.on(operation, api_key=api_key, **match)
+    except MisspeltField as misspelt:
+        raise Refusal(422, str(misspelt), {"field": f"match.{misspelt.name}"}) from misspelt
 
 
 def _sorted(text: str, sense: str | None) -> dict[str, str]:
