@@ -268,7 +268,10 @@ def test_an_amount_keeps_the_space_that_does_not_break(
 def test_a_word_that_is_none_stands_in_quotes_and_is_short(
     meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lie = {"event": "payout.completed  po_1  completed", "payout": {"id": "x" * 80, "amount": "5" * 80}}
+    lie = {
+        "event": "payout.completed  po_1  completed",
+        "payout": {"id": "x" * 80, "amount": {"value": "5" * 80}},
+    }
     meanwhile(lambda url: None if send(url, json.dumps(lie).encode()) == 200 else pytest.fail("not taken"))
     assert main(["webhooks", "listen"]) == Exit.DONE
     told = capsys.readouterr().out.splitlines()[-1]
@@ -391,6 +394,8 @@ def test_a_number_is_shown_where_it_can_be_no_account() -> None:
         "codes": [HIDDEN],
     }
     assert masked({"amount": "0244123456"}) == {"amount": HIDDEN}
+    assert read_letter(b'{"payout": {"amount": "0244123456"}}').amount == HIDDEN
+    assert read_letter(b'{"payout": {"amount": 5.10}}').amount == "5.10"
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,8 @@ def read_letter(body: bytes) -> Letter:
     records = (tree.get(name) for name in ("payout", "payment"))
     record: Any = next((each for each in records if isinstance(each, dict)), {})
     amount = record.get("amount")
-    shown = amount.get("formatted") or amount.get("value") if isinstance(amount, dict) else amount
+    is_form = isinstance(amount, dict)
+    shown = amount.get("formatted") or amount.get("value") if is_form else masked(amount, "amount")
     return Letter(
         event=_line(tree.get("event")),
         record=_line(record.get("id")),
