@@ -119,9 +119,7 @@ class Way:
         by_age = sorted(self._runs, key=lambda run: run.age)
         runs = [run.cursor for run in by_age if run.cursor is not None]
         if self._is_first and self._second is not None and self._second not in runs:
-            runs.append(
-                self._second
-            )  # a record that is late is most often one of the newest of the first look
+            runs.append(self._second)  # what is listed late is mostly one of the first look's newest
         return Place(runs=tuple(runs[: self._kept]))
 
     def passed(self, oldest: float | None, following: str | None) -> None:
@@ -133,18 +131,22 @@ class Way:
         self.pages += 1
         run = self._runs.popleft()
         is_at_its_end = following is None or (oldest is not None and oldest < self._oldest)
-        if not is_at_its_end:
-            if run.cursor is None:
-                self._second = following
-            self._runs.append(attrs.evolve(run, cursor=following, is_from_before=False))
-        elif run.is_own:  # all was read in this one look
-            self._runs.clear()
+        if is_at_its_end:
+            if run.is_own:  # all was read in this one look
+                self._runs.clear()
+            return
+        if run.cursor is None:
+            self._second = following
+            if len(self._runs) >= self._kept:  # it would be begun for nothing
+                return
+        self._runs.append(attrs.evolve(run, cursor=following, is_from_before=False))
 
     def forgotten(self) -> None:
-        """The service does not take the earlier cursor any more; what this look has begun goes on."""
+        """The service does not take the earlier cursor any more, nor others as old: what is newer goes on."""
         self.pages += 1
         self._runs = deque(run for run in self._runs if not run.is_from_before)
         if self._is_known:
             self._is_known, self._is_first = False, True
             self._most += self.pages
-            self._runs.append(_Run(None, 0, is_own=True))
+        if not self._runs:
+            self._runs.append(_Run(self._second, 0, is_own=True))

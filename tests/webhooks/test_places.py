@@ -128,6 +128,11 @@ def test_runs_take_turns_the_oldest_first_and_each_look_begins_one() -> None:
     assert asked == [None, "c4", "c1", "new'", "c4'", "c1'"]
     assert way.place == Place(runs=("c4''", "c1''", "new''"))
     assert Way(way.place, 3).place == Place(runs=("c4''", "c1''")), "no more than have a page each"
+    way = Way(way.place, 4)
+    way.passed(None, "newer")
+    assert [run.cursor for run in way._runs] == ["c4''", "c1''", "new''"], "no fourth one is begun"
+    way.forgotten()
+    assert way.cursor == "newer", "but when the others are lost"
 
 
 def test_a_record_whose_place_is_known_takes_one_page_and_else_all_begins_anew() -> None:

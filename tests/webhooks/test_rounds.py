@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from payments_async.webhooks import WebhookResponse
-from payments_async.webhooks._lookup import PER_PAGE
+from payments_async.webhooks._lookup import PER_PAGE, Lookup
 from tests.support.hooks import EMPTY, Hook, listed, until
+from tests.support.jumping import JumpingRuntime
 from tests.support.motion import play, refusal
 from tests.support.receivers import Handler, make_receiver
 from tests.support.scripted import answer, lost
@@ -237,14 +239,30 @@ async def test_urls_of_one_day_share_a_walk_and_others_have_their_own(connect: C
     receiver = make_receiver(played.client, on_payout=paid)
     old = receiver.url_for_payout("r-0")
     played.runtime.advance(10 * 86_400.0)
-    urls = [old, *(receiver.url_for_payout(f"r-{each}") for each in range(1, 5))]
-    answers = [asyncio.create_task(receiver.receive(path=url)) for url in urls]
+    assert (await receiver.receive(path=old)).status == 200
+    (rounds,) = receiver._intake._loops.values()
+    with waiting_together(rounds._payouts, played.runtime, 4) as until_they_wait:
+        urls = [receiver.url_for_payout(f"r-{each}") for each in range(1, 5)]
+        answers = [asyncio.create_task(receiver.receive(path=url)) for url in urls]
+        await until_they_wait
     assert {each.status for each in await asyncio.gather(*answers)} == {200}
     assert len(paid.given) == 5
-    flights = [flight.url for flight in played.transport.flights]
-    assert len(flights) < 5
-    assert any("gte%5D=2025-12-31" in url and "lte%5D=2026-01-03" in url for url in flights)
-    assert any("gte%5D=2026-01-10" in url and "lte%5D=2026-01-13" in url for url in flights)
+    first, second = [flight.url for flight in played.transport.flights]
+    assert "gte%5D=2025-12-31" in first
+    assert "lte%5D=2026-01-03" in first
+    assert "gte%5D=2026-01-10" in second
+    assert "lte%5D=2026-01-13" in second
+
+
+@contextmanager
+def waiting_together(lookup: Lookup, runtime: JumpingRuntime, looks: int) -> Iterator[Awaitable[None]]:
+    """A rest comes first, and time stands still until so many looks wait for the newest page."""
+    runtime.busy += 1
+    lookup._rested_at = runtime.monotonic() + 8 * PER_PAGE
+    try:
+        yield until(lambda: [len(together) for together in lookup._line._newest.values()] == [looks])
+    finally:
+        runtime.busy -= 1
 
 
 async def test_a_record_listed_twice_is_one(connect: Connect) -> None:
@@ -261,11 +279,9 @@ async def test_an_error_further_back_spares_what_was_found(connect: Connect) -> 
     hook = Hook(connect, paid, listed(), answer(200, first), refusal(401))
     assert (await hook.arrive()).status == 200
     urls = [hook.receiver.url_for_payout(f"r-{number}") for number in (1, 2)]
-    lines = [each._payouts for each in hook.rounds]
-    with hook.standing_still():  # there is to be a rest first, so these two wait for the same page
-        lines[0]._rested_at += 8 * PER_PAGE
+    with waiting_together(hook.rounds[0]._payouts, hook.played.runtime, 2) as until_they_wait:
         looks = [asyncio.create_task(hook.receiver.receive(path=url)) for url in urls]
-        await until(lambda: [len(together) for together in lines[0]._line._newest.values()] == [2])
+        await until_they_wait
     assert [(await look).status for look in looks] == [200, 503]
     assert cursors_of(hook) == ["", "", "c1"]
     assert len(paid.given) == 2
