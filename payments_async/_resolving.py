@@ -135,3 +135,17 @@ def _is_the_first_answer(error: PaymentsError) -> bool:
     if not isinstance(error, APIStatusError):
         return False
     return is_replayed(error.headers)
+
+
+def refuse_settled(given: object) -> None:
+    """Raise ConfigurationError for an exception that tells of no write in doubt, or that carries one."""
+    if isinstance(given, PaymentsError):
+        problem = f"the error's effect is known ({given.effect})" if given.effect != "unknown" else None
+    elif isinstance(given, BaseException):
+        if getattr(given, "outcome", None) is not None:
+            raise ConfigurationError(f"resolve() cannot read a {type(given).__name__}: pass error.outcome")
+        problem = f"{type(given).__name__} tells of no write in doubt"
+    else:
+        problem = None
+    if problem is not None:
+        raise ConfigurationError(f"nothing to resolve: {problem}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Callable, Mapping
-from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
@@ -13,16 +12,14 @@ import attrs
 
 from . import _calls, _hints, _operations
 from ._auth import hidden
-from ._idempotency import KeyMaker, UsedKeys
-from ._keys import Keys
-from ._limiters import PROCESS, Limiters
 from ._limits import LimitClass, LimitSnapshot, RateLimits
+from ._opening import opened, waits
 from ._pipeline import Pipeline
 from ._runtime import SYSTEM, Runtime
 from ._settings import check_numbers, check_parts, emitter, settle, variables
 from ._transports import default_transport
 from ._wire import Transport
-from .errors import ConfigurationError, OutcomeUnknown, PaymentsError
+from .errors import ConfigurationError, OutcomeUnknown
 from .params import PreparedRequest
 from .resources._base import Channel
 from .resources.checkouts import AsyncCheckouts
@@ -110,15 +107,16 @@ class AsyncPayments:
             on_limit=on_limit,
         )
         runtime = runtime or SYSTEM
-        transport = transport or default_transport(
-            runtime, connect_timeout, max_connections, proxy, ssl_context
+        pipeline = opened(
+            settings,
+            runtime,
+            transport or default_transport(runtime, connect_timeout, max_connections, proxy, ssl_context),
         )
-        limiters = PROCESS if runtime is SYSTEM else Limiters(runtime.monotonic)
-        keys = Keys(limiters, settings.base_url, settings.limits)
         if not callable(api_key):
-            keys.of(settings.key())  # here, so that a warning about differing limits names the caller
-        pipeline = Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), UsedKeys())
-        self._assemble(pipeline, _waits(pipeline))
+            pipeline.keys.of(
+                settings.key()
+            )  # here, so that a warning about differing limits names the caller
+        self._assemble(pipeline, waits(pipeline))
 
     def _assemble(self, pipeline: Pipeline, waiting: Callable[[], Waiting]) -> None:
         self._pipeline = pipeline
@@ -281,9 +279,9 @@ class AsyncPayments:
             ResponseMismatch: the reference belongs to a payout that differs.
             ConfigurationError: not something that can be resolved, or of another environment or address.
         """
-        _refuse_settled(outcome)
-        from ._resolving import Resolver
+        from ._resolving import Resolver, refuse_settled
 
+        refuse_settled(outcome)
         return await Resolver(self._pipeline, self.payouts.find).resolve(outcome)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
@@ -314,29 +312,3 @@ class AsyncPayments:
         except AttributeError:  # its constructor failed, and a traceback shows its locals
             return f"{type(self).__name__}(unfinished)"
         return f"{type(self).__name__}(base_url={settings.base_url!r})"
-
-
-def _waits(pipeline: Pipeline) -> Callable[[], Waiting]:
-    """Gives a client's waits, which are loaded with the first: a first answer needs none."""
-
-    @cache
-    def waiting() -> Waiting:
-        from ._waiting import Waiting
-
-        return Waiting(pipeline)
-
-    return waiting
-
-
-def _refuse_settled(given: object) -> None:
-    """Raise ConfigurationError for an exception that tells of no write in doubt, or that carries one."""
-    if isinstance(given, PaymentsError):
-        problem = f"the error's effect is known ({given.effect})" if given.effect != "unknown" else None
-    elif isinstance(given, BaseException):
-        if getattr(given, "outcome", None) is not None:
-            raise ConfigurationError(f"resolve() cannot read a {type(given).__name__}: pass error.outcome")
-        problem = f"{type(given).__name__} tells of no write in doubt"
-    else:
-        problem = None
-    if problem is not None:
-        raise ConfigurationError(f"nothing to resolve: {problem}")

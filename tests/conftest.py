@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 import pytest_asyncio
 
-from payments_async import client
+from payments_async import _opening
 from payments_async._limiters import Limiters
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.canary import CANARY_KEY
@@ -34,7 +34,7 @@ BASE_URL = "http://127.0.0.1:9/v1"
 @pytest.fixture(autouse=True)
 def _limits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A 429 that one test was given closes no gate for the next, though both use the same key."""
-    monkeypatch.setattr(client, "PROCESS", Limiters())
+    monkeypatch.setattr(_opening, "PROCESS", Limiters())
 
 
 @pytest.fixture(params=["async", "sync"])

@@ -1,0 +1,37 @@
+"""How a client is put together from its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ._idempotency import KeyMaker, UsedKeys
+from ._keys import Keys
+from ._limiters import PROCESS, Limiters
+from ._pipeline import Pipeline
+from ._runtime import SYSTEM, Runtime
+from ._settings import Settings
+from ._wire import Transport
+
+if TYPE_CHECKING:
+    from ._waiting import Waiting
+
+
+def opened(settings: Settings, runtime: Runtime, transport: Transport) -> Pipeline:
+    """A pipeline. On the system's clock it shares its key's limits with all others of the process."""
+    limiters = PROCESS if runtime is SYSTEM else Limiters(runtime.monotonic)
+    keys = Keys(limiters, settings.base_url, settings.limits)
+    return Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), UsedKeys())
+
+
+def waits(pipeline: Pipeline) -> Callable[[], Waiting]:
+    """Gives a client's waits, which are loaded with the first: a first answer needs none."""
+
+    @cache
+    def waiting() -> Waiting:
+        from ._waiting import Waiting
+
+        return Waiting(pipeline)
+
+    return waiting
