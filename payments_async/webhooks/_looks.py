@@ -59,6 +59,8 @@ class Look:
     way: Way
     since: int
     """Pages that were asked for before it: what they show may be older than the delivery."""
+    until: float
+    """When it has been held for long enough."""
     future: asyncio.Future[Reading] = attrs.field(factory=lambda: asyncio.get_running_loop().create_future())
 
     @property

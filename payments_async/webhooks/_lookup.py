@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import NotFoundError, UnprocessableError
 from ..models import Page, Payout
-from ._looks import Line, Look, Reading, Want
+from ._looks import Line, Look, PageOf, Reading, Want
 from ._places import Place, Places, Way
 from ._values import Trusted
 
@@ -30,6 +30,8 @@ DEADLINE: Final = 15.0
 """Seconds for one reading, its retries and its place in the line included."""
 PER_PAGE: Final = 0.6
 """Seconds of rest for each page read: 1 % of the read limit, however many deliveries come."""
+PATIENCE: Final = 6.0
+"""Seconds a delivery may have to wait for its look; a longer wait is the service's."""
 _INSTANT: Final = 1e-6
 """Seconds: less is a sum's rounding."""
 _EARLIER: Final = timedelta(days=1)
@@ -67,13 +69,16 @@ class Lookup:
 
     def wait(self, want: Want) -> float:
         """Seconds until it is its turn, for those before it and the rests."""
-        page = want.day, self._way(want).cursor
+        return self._wait((want.day, self._way(want).cursor))
+
+    def _wait(self, page: PageOf) -> float:
         busy = max(0.0, self._rested_at - self._runtime.monotonic())
         return max(0.0, busy + PER_PAGE * (self._line.ahead_of(page) + 1 - self._max_pages))
 
     async def read(self, want: Want) -> Reading:
         """Look for a record. Raises PaymentsError."""
-        look = Look(want, self._way(want), self._pages)
+        until = self._runtime.monotonic() + PATIENCE + PER_PAGE * self._max_pages
+        look = Look(want, self._way(want), self._pages, until)
         self._line.enter(look)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -108,8 +113,13 @@ class Lookup:
                 if not look.future.done():
                     look.future.set_exception(error)
         for look in same:
-            if not look.future.done():
+            if look.future.done():
+                continue
+            # twice: those who keep coming for the newest page have every other turn
+            if self._runtime.monotonic() + 2 * self._wait(look.page) <= look.until:
                 self._line.queue(look)
+            else:
+                self._miss(look)
 
     async def _read(self, same: Sequence[Look]) -> None:
         """One page for those who wait for it; it may have the record of others, too."""

@@ -19,7 +19,7 @@ import attrs
 from ..errors import PaymentsError
 from ._hint import Hint
 from ._looks import Reading, Want
-from ._lookup import Lookup
+from ._lookup import PATIENCE, Lookup
 from ._seen import SeenStore, settled, state_of
 from ._token import Claims
 from ._values import DONE, FAILED, REFUSED, Trusted, TrustedDelivery, WebhookResponse, busy
@@ -33,8 +33,6 @@ FLOOR: Final = 5.0
 """Seconds between requests about one record (Limits, Polling guidance): 12 a minute."""
 JITTER: Final = 0.04
 """Up to this part longer, and a hundredth at least: clocks round."""
-PATIENCE: Final = 6.0
-"""Seconds a delivery may have to wait for its look; a longer wait is the service's."""
 MOST_WAITING: Final = 16
 """Deliveries of one URL that wait for the same look."""
 MOST_CASES: Final = 10_000

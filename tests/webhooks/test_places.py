@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from payments_async.errors import UnprocessableError
 from payments_async.models import Page, Pagination, PaymentIntent
 from payments_async.webhooks._looks import Reading, Want
-from payments_async.webhooks._lookup import PER_PAGE, Lookup
+from payments_async.webhooks._lookup import PATIENCE, PER_PAGE, Lookup
 from payments_async.webhooks._places import NOWHERE, SLACK, Place, Places, Way
 from payments_async.webhooks._token import Claims
 
@@ -310,6 +310,36 @@ async def test_a_refused_cursor_of_an_earlier_look_throws_nobody_else_back() -> 
     assert (await crowd.read("r10")).requests == 4
     assert (await others[0]).record is not None
     assert [cursor for _, cursor in crowd.list.reads] == [None, "r3", None, "r6", "r6", "r3", "r9"]
+
+
+async def test_who_keeps_coming_to_look_further_back_does_not_hold_up_the_others_without_end() -> None:
+    crowd = Crowd(300)
+    pages = crowd.list.list
+    looks: list[asyncio.Task[None]] = []
+    held: list[float] = []
+    requests: dict[str, int] = {}
+
+    async def look(token: str) -> None:
+        began = crowd.time.now
+        requests[token] = (await crowd.read(token)).requests
+        held.append(crowd.time.now - began)
+
+    async def busy(**given: Any) -> Page[PaymentIntent]:
+        if len(looks) < 100:
+            crowd.list.records.insert(0, f"new{len(looks)}")  # so that nobody goes on to another's pages
+            looks.append(asyncio.create_task(look(f"absent{len(looks)}")))
+        await asyncio.sleep(0)
+        return await pages(**given)
+
+    crowd.list.list = busy  # type: ignore[method-assign] # while each page is read, another one comes
+    await look("absent")
+    while not all(each.done() for each in looks):
+        await asyncio.gather(*looks)
+    assert len(looks) == 100
+    assert max(held) <= PATIENCE + (5 + 1) * PER_PAGE
+    assert requests["absent"] == 5
+    cut_short = next(token for token, pages_read in requests.items() if pages_read < 5)
+    assert crowd.lookup._places.of(cut_short).runs, "the next look goes on there"
 
 
 async def test_a_new_record_is_found_while_a_crowd_waits_for_old_ones() -> None:
