@@ -46,14 +46,14 @@ class Lean:
         """Send the flight and read its answer of at most `limit` bytes."""
         if is_replaced():
             return await self._plain.exchange(self._session, url, flight, limit)
-        is_head = flight.method == "HEAD"
-        ready = None if is_head else self._warm.take(url)
+        ready = self._warm.take(url)
         connection = await self._connect(url) if ready is None else ready
         try:
             protocol = connection.protocol
             assert protocol is not None
             if ready is None:
-                _make_ready(protocol, is_head=is_head)
+                check_fresh(protocol)
+                receive_less(protocol.transport)
             _write(protocol, serialize(url, flight), flight)
             message, content = await protocol.read()
             while 100 <= message.code < 200 and message.code != 101:  # merely informational
@@ -64,7 +64,7 @@ class Lean:
             abort(connection)
             connection.close()
             raise
-        if is_whole and not (is_head or message.should_close):
+        if is_whole and not message.should_close:
             self._warm.keep(connection, protocol)
         else:
             connection.release()
@@ -78,15 +78,14 @@ class Lean:
         return await connector.connect(_destination(url), [], self._session.timeout)
 
 
-def _make_ready(protocol: ResponseHandler, *, is_head: bool) -> None:
-    """Have a connection of the pool read answers, once for all those that come in one piece."""
-    check_fresh(protocol)
-    protocol.set_response_params(skip_payload=is_head, read_until_eof=True, auto_decompress=False)
-    receive_less(protocol.transport)
-
-
 def _write(protocol: ResponseHandler, message: bytes, flight: Flight) -> None:
-    """Mark, write. A peer too slow for a large body gets no second request."""
+    """Make ready for the answer, mark, write. A peer too slow for a large body gets no second request.
+
+    The parser is a new one each time: what an old one was told unasked, half a message even, is forgotten.
+    """
+    protocol.set_response_params(
+        skip_payload=flight.method == "HEAD", read_until_eof=True, auto_decompress=False
+    )
     transport = protocol.transport
     assert transport is not None
     flight.sent = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING
 
 from ._idempotency import KeyMaker, UsedKeys
@@ -28,10 +27,13 @@ def opened(settings: Settings, runtime: Runtime, transport: Transport) -> Pipeli
 def waits(pipeline: Pipeline) -> Callable[[], Waiting]:
     """Gives a client's waits, which are loaded with the first: a first answer needs none."""
 
-    @cache
-    def waiting() -> Waiting:
-        from ._waiting import Waiting
+    made: dict[str, Waiting] = {}  # filled in one step: two threads that ask first share one
 
-        return Waiting(pipeline)
+    def waiting() -> Waiting:
+        if not made:
+            from ._waiting import Waiting
+
+            made.setdefault("waiting", Waiting(pipeline))
+        return made["waiting"]
 
     return waiting

@@ -29,9 +29,9 @@ class Slots:
         try:
             await turn
         except BaseException:
-            if (
-                not turn.cancel() and not turn.cancelled()
-            ):  # it was handed over, in vain
+            if turn in self._line:
+                self._line.remove(turn)
+            elif not turn.cancelled():  # it was handed over, in vain
                 self.give_back()
             raise
 

@@ -27,7 +27,7 @@ from payments_async._plain import Plain
 from payments_async._runtime import Runtime
 from payments_async._slots import Slots
 from payments_async._transport_failures import describe
-from payments_async._warm import Warm
+from payments_async._warm import LONGEST, REST, Warm
 from payments_async._watchdog import Verdict, Watchdog
 from payments_async._wire import Answer, FailureKind, Flight, TransportFailure
 
@@ -172,7 +172,9 @@ class AiohttpTransport:
             await home.keeper.aclose()
 
     async def _open(self, loop: AbstractEventLoop) -> _Home:
-        connector = TCPConnector(limit=0, ssl=self._ssl, resolver=ThreadedResolver())
+        connector = TCPConnector(
+            limit=0, ssl=self._ssl, resolver=ThreadedResolver(), keepalive_timeout=LONGEST - REST
+        )
         session = self._plain.session(connector, self._timeout)
         home = self._homes[loop] = _Home(session, self._max_connections, self._runtime)
         if not self._is_lean:

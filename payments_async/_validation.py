@@ -64,8 +64,8 @@ def all_rules() -> Mapping[type, Mapping[str, Rule]]:
     """Every table. Those of payments are loaded when they are first wanted."""
     from . import _payment_rules
 
+    REQUIRED.update(_payment_rules.REQUIRED)  # first: whoever finds a table, in another thread, finds this
     RULES.update(_payment_rules.RULES)
-    REQUIRED.update(_payment_rules.REQUIRED)
     return RULES
 
 

@@ -1,8 +1,8 @@
-"""Connections between two requests to the same place, kept as they are: connected, their parser set up.
+"""Connections between two requests to the same place: taken and left without asking aiohttp's pool.
 
-aiohttp's pool, asked before and after each request, and a new parser for each answer are a twelfth of what
-a call costs. So a connection whose answer came whole waits here for the next request, and goes back to the
-pool, which closes what stays idle, when none has come for a while.
+The pool, asked before and after each request, is a sixteenth of what a call costs. So a connection whose
+answer came whole waits here for the next request, and goes back to the pool, which closes what stays idle,
+when none has come for a while.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from yarl import URL
 
-from payments_async._connections import is_fresh
+from payments_async._connections import abort, is_fresh
 from payments_async._runtime import Runtime, Timer
 
 REST: Final = 5.0
 """Seconds between two moments at which all that wait go back to the pool."""
 
 LONGEST: Final = 15.0
-"""Seconds that a connection may wait: aiohttp's own figure. A loop that stood still runs no timer in time."""
+"""Seconds that a connection may wait, here and in the pool: aiohttp's own figure."""
 
 
 class Warm:
@@ -44,6 +44,7 @@ class Warm:
             connection, protocol, since = ready.pop()
             if is_fresh(protocol) and self._runtime.monotonic() - since < LONGEST:
                 return connection
+            abort(connection)  # no farewell under TLS to a peer that may be silent
             connection.close()
         return None
 

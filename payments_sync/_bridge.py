@@ -167,13 +167,15 @@ class Bridge:
             while not line.post(hop):
                 line = self._line()
             hop.wait()
+            return hop.result()
         except BaseException as stopped:
+            if hop.has_raised(stopped):
+                raise
             if hop.over:  # it ended while the signal came: the lock can be taken once only
                 hop.account(stopped, ended=True)
             else:
                 hop.abandon(line, stopped)
             raise
-        return hop.result()
 
     def _line(self) -> Line:
         lease = self._lease

@@ -29,7 +29,10 @@ class Hop(Generic[T]):
     The caller waits for a plain lock: it is a third of the price of a future.
     """
 
-    __slots__ = ("_args", "_done", "_error", "_func", "_kwargs", "_value", "context", "over", "task")
+    __slots__ = (
+        *("_args", "_done", "_error", "_func", "_kwargs", "_raised", "_value"),
+        *("context", "over", "task"),
+    )
 
     def __init__(
         self, func: Callable[..., Coroutine[Any, Any, T]], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -39,6 +42,7 @@ class Hop(Generic[T]):
         self._kwargs = kwargs
         self._error: BaseException | None = None
         self._value: Any = None
+        self._raised: int | None = None
         self._done = allocate_lock()
         self._done.acquire()
         self.over = False
@@ -93,17 +97,25 @@ class Hop(Generic[T]):
         self.account(stopped, ended=ended)
 
     def result(self) -> T:
-        """What came of it; raises what it raised. Once only: an error is not kept."""
-        error = self._taken()
+        """What came of it; raises what it raised, to be shown to `has_raised`."""
+        error = self._error
         if error is None:
             value: T = self._value
             return value
         if isinstance(error, asyncio.CancelledError):
             error = self._ended(error)
+        self._raised = id(error)
         try:
             raise error
         finally:
             del error  # an exception in its own traceback's frame would keep both alive
+
+    def has_raised(self, stopped: BaseException) -> bool:
+        """Whether an exception is the call's own, and no interruption of its caller. It is not kept then."""
+        if id(stopped) != self._raised:
+            return False
+        self._error = None
+        return True
 
     def account(self, stopped: BaseException, *, ended: bool) -> None:
         """Write on the interrupting exception what became of the call, and whether money may have moved.

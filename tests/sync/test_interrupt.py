@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import contextlib
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -207,6 +208,36 @@ def test_an_interruption_seen_when_the_wait_is_over_tells_how_the_call_ended(
     bridge.close()
     assert stopped.value.result == "record"  # type: ignore[attr-defined] # what the bridge adds
     assert "its record is in .result" in note(stopped.value)
+
+
+@pytest.mark.parametrize(
+    ("ending", "result", "told"),
+    [
+        (succeed, "record", "its record is in .result"),
+        (fail_afterwards, None, "just failed, and money may have moved: unreadable"),
+    ],
+)
+@pytest.mark.parametrize("late", [False, True])
+def test_an_interruption_of_the_handing_over_tells_how_the_call_ended(
+    ending: Any, result: str | None, told: str, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Signals are looked at whenever a function begins, and before an exception leaves one."""
+    hand_over = Hop.result
+
+    def interrupted(hop: Hop[Any]) -> Any:
+        if late:
+            with contextlib.suppress(PaymentsError):
+                hand_over(hop)
+        raise KeyboardInterrupt
+
+    bridge = Bridge(nothing)
+    with monkeypatch.context() as patched:
+        patched.setattr(Hop, "result", interrupted)
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            bridge.call(ending)
+    bridge.close()
+    assert stopped.value.result == result  # type: ignore[attr-defined] # what the bridge adds
+    assert told in note(stopped.value)
 
 
 def test_an_interruption_without_a_signal_is_seen_too() -> None:

@@ -60,6 +60,7 @@ async def test_who_gives_up_waiting_takes_no_slot_along(handed_over: bool) -> No
     assert (impatient.cancelled(), patient.cancelled()) == (True, False)
     slots.give_back()
     assert [slots.take(), slots.take()] == [True, False]
+    assert not slots._line
 
 
 async def test_a_wait_that_is_dropped_is_no_longer_in_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 
 import pytest
@@ -123,6 +124,24 @@ async def test_what_arrives_unasked_is_never_taken_for_the_next_answer(
         assert caught.value.kind == "reset"
     answer = await transport.send(flight(server.url("/fresh")))
     assert (answer.status, answer.body, server.connections, len(server.requests)) == (200, b"{}", 2, 2)
+
+
+STRAY = OK.replace(b"{}", b"[]")
+
+
+@pytest.mark.parametrize("cut", [1, 3, 25, STRAY.index(b"\r\n\r\n") + 3, len(STRAY) - 1])
+@pytest.mark.parametrize("behind", [False, True], ids=["by itself", "behind an answer"])
+async def test_half_an_answer_that_nobody_asked_for_is_never_the_next_ones_beginning(
+    cut: int, behind: bool, server: RawServer, transport: AiohttpTransport
+) -> None:
+    server.scripts["/first"] = [OK + STRAY[:cut]] if behind else [OK]
+    server.scripts["/second"] = [STRAY[cut:] + OK]  # the rest of it is there before the answer is
+    await transport.send(get(server.url("/first")))
+    if not behind:
+        await asyncio.to_thread(server.broadcast, STRAY[:cut])
+        await asyncio.to_thread(server.broadcast, b"")  # let the loop see it
+    with contextlib.suppress(TransportFailure):
+        assert (await transport.send(get(server.url("/second")))).body != b"[]"
 
 
 async def test_a_second_answer_behind_the_first_ends_the_connection(

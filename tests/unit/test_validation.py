@@ -9,9 +9,9 @@ from typing import Any
 import attrs
 import pytest
 
+from payments_async import _payment_rules, params
 from payments_async import _rules as rules
 from payments_async import _validation as validation
-from payments_async import params
 from payments_async.params import CustomerInput, Instrument, Params, PayoutRequest
 from payments_async.sandbox._schemas import INSTRUMENT_TYPES
 
@@ -180,3 +180,18 @@ def test_a_reference_can_be_found_again(reference: str, told: str) -> None:
 def test_a_currency_in_small_letters_is_told_so(value: Any, told: str) -> None:
     assert validation.currency(value) == f"must be three uppercase letters (ISO 4217){told}"
     assert validation.currency("GHS") is None
+
+
+def test_who_finds_a_table_finds_what_it_requires(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may look at any moment while the tables of payments are put in."""
+    seen = []
+
+    class Watched(dict[type, object]):
+        def update(self, found: Any) -> None:  # type: ignore[override] # what is used of it
+            seen.append(all(cls in validation.REQUIRED for cls in _payment_rules.REQUIRED))
+            super().update(found)
+
+    monkeypatch.setattr(validation, "REQUIRED", {})
+    monkeypatch.setattr(validation, "RULES", Watched())
+    validation.all_rules()
+    assert seen == [True]
