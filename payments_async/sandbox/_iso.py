@@ -7,14 +7,14 @@ from functools import lru_cache
 
 import attrs
 
-from .._extras import with_extra
+from ._extra import INSTALL_IT
 from ._json import JsonObject
 
 try:
     from babel import Locale
     from babel.numbers import get_currency_precision, get_currency_symbol
 except ImportError as missing:
-    raise ImportError(f"the sandbox needs babel: {with_extra('sandbox')}") from missing
+    raise ImportError(f"the sandbox needs babel: {INSTALL_IT}") from missing
 
 _LOCALE = Locale("en")
 _REGIONAL_A = 0x1F1E6

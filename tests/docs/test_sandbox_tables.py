@@ -161,8 +161,8 @@ def imports_from_outside(path: Path) -> Iterator[str]:
 
 
 def test_of_the_package_around_it_the_sandbox_imports_what_the_architecture_says() -> None:
-    (told,) = re.findall(r"imports nothing of the client \(but `(\w+)`\)", page("docs/architecture.md"))
-    assert {name for path in SANDBOX.rglob("*.py") for name in imports_from_outside(path)} == {told}
+    assert "imports nothing of the client;" in page("docs/architecture.md")
+    assert [name for path in SANDBOX.rglob("*.py") for name in imports_from_outside(path)] == []
 
 
 def test_modules_of_the_sandbox_import_only_from_the_rows_that_the_architecture_says() -> None:

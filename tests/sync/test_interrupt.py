@@ -5,9 +5,7 @@ from __future__ import annotations
 import _thread
 import asyncio
 import contextlib
-import signal
 import threading
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
@@ -24,14 +22,6 @@ from tests.sync.scenes import Silence, interrupt_main_thread, payout, run
 
 KEY = "sk_sandbox_" + "0" * 32
 ADDRESS = "https://p.test/v1"
-
-
-@pytest.fixture(autouse=True)
-def _heard() -> Iterator[None]:
-    """A job that a shell runs in the background starts with SIGINT ignored, and would wait for ever."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 class Doorbell(VirtualClock):
@@ -274,14 +264,6 @@ import os, signal, threading
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_sync import Payments
 from tests.sync.scenes import payout
-
-@pytest.fixture(autouse=True)
-def _heard() -> Iterator[None]:
-    """A job that a shell runs in the background starts with SIGINT ignored, and would wait for ever."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
 
 class Doorbell(VirtualClock):
     armed = False

@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..._extras import with_extra
+from .._extra import INSTALL_IT
 from .._operations import INTERFACE_VERSION
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _environment() -> Environment:
     try:  # imported with the first page: a sandbox without visitors starts without it
         from jinja2 import DictLoader, Environment, StrictUndefined
     except ImportError as missing:
-        raise ImportError(f"the hosted checkout needs Jinja2: {with_extra('sandbox')}") from missing
+        raise ImportError(f"the hosted checkout needs Jinja2: {INSTALL_IT}") from missing
     made = Environment(
         loader=DictLoader({name: text.decode() for name, text in _TEMPLATES.items()}),
         autoescape=True,

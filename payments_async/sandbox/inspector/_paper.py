@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from ..._extras import with_extra
+from .._extra import INSTALL_IT
 from .._instants import stamp
 from .._json import encode
 
@@ -34,7 +34,7 @@ def environment() -> Environment:
     try:
         from jinja2 import DictLoader, Environment, StrictUndefined
     except ModuleNotFoundError as missing:
-        told = f"the inspector needs Jinja2: {with_extra('sandbox')}"
+        told = f"the inspector needs Jinja2: {INSTALL_IT}"
         raise ModuleNotFoundError(told) from missing
     made = Environment(
         loader=DictLoader(_sources()),

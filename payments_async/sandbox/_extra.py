@@ -1,0 +1,7 @@
+"""What to say where a library of the sandbox's extra is missing. Its own words: it imports nothing around it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+INSTALL_IT: Final = "install payments-sdk with its extra 'sandbox'"
