@@ -1,4 +1,4 @@
-"""What to say where a library of the sandbox's extra is missing. Its own words: it imports nothing around it."""
+"""What to say where a library of the sandbox's extra is missing: in its own words, it imports no others."""
 
 from __future__ import annotations
 
