@@ -206,17 +206,23 @@ async def test_the_first_programs_are_copied(sandbox: Sandbox, visit: Visit) -> 
 
 
 async def clipboard_with(visitor: Visitor, held: str) -> str:
-    """What was copied, once it has `held`: the notice of an earlier copy may still stand."""
+    """What was copied, once it has `held`, and no more: the notice of an earlier copy may still stand.
+
+    All pages of a browser share one clipboard, those of other tests too.
+    """
     await visitor.page.wait_for_function(
         "async held => (await navigator.clipboard.readText()).includes(held)", arg=held
     )
-    return str(await visitor.measure("navigator.clipboard.readText()"))
+    copied = str(await visitor.measure("navigator.clipboard.readText()"))
+    await visitor.measure("navigator.clipboard.writeText('')")
+    return copied
 
 
 async def test_a_request_is_copied_as_code_and_sent_again(busy: Sandbox, visit: Visit) -> None:
     visitor = await visit(width=1440)
     await visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await look(visitor, busy, f"requests/{request_of(busy, 'payout-lost')}")
+    await visitor.measure("navigator.clipboard.writeText('')")
     for name, held in (
         ("Copy async", "await client"),
         ("Copy sync", "with Payments"),
