@@ -14,7 +14,7 @@ from benchmarks.worker import CLIENT_CORE, Worker, started
 
 NAME = "blocking"
 QUESTION = (
-    "How many payouts a second does blocking code create, from 1 and from 32 threads, against requests and "
+    "How many payouts a second does blocking code create, from 1 to 256 threads, against requests and "
     "others? The process is held on one core, or may use two, one of them the answering server's, too."
 )
 OURS, STOCK, PORTAL, REQUESTS = (
@@ -29,6 +29,8 @@ GOALS = {("one core", 1): 5.0, ("one core", 32): 7.0, ("two cores", 1): 2.4, ("t
 STEADY = 1.0
 """Seconds of a round of 32 threads, of a quick run, too: when the machine stalls, all 32 calls under way are
 late together, and of the calls of a shorter round these alone are more than the one in a hundred."""
+CROWDS = (64, 256)
+"""Threads, beyond those of the targets."""
 Round = dict[str, dict[str, float]]
 """What each contender told of one round."""
 CHARTS = {
@@ -99,8 +101,20 @@ def beside(found: list[Round], where: str, threads: int) -> Iterator[Figure]:
         yield Figure.of([each[OURS][what] * factor for each in found], f"{OURS}, {place}", unit)
 
 
+def crowded(found: list[Round], threads: int) -> Iterator[Figure]:
+    """What a call costs when so many threads call."""
+    place = f"{threads} threads, one core"
+    if REQUESTS in found[0]:
+        for kind, name in (("rate", "blocking payouts a second"), ("cpu", "CPU of a blocking payout")):
+            yield Figure.of(over(found, OURS, REQUESTS, kind), f"{name} over requests.Session, {place}")
+        p99 = over(found, OURS, REQUESTS, "p99")
+        yield Figure.of(p99, f"99th percentile of a call over requests.Session, {place}")
+    yield Figure.of(over(found, OURS, PORTAL, "cpu"), f"CPU of Payments over {PORTAL}, {place}")
+    yield Figure.of([each[OURS]["cpu"] * 1e6 for each in found], f"{OURS}, {place}", "µs of CPU a call")
+
+
 def run(peers: Peers, *, quick: bool) -> list[Figure]:
-    """On one core and on two, from 1 thread and from 32."""
+    """On one core and on two, from 1 thread and from 32; a few also from 64 and 256, on one core."""
     times, seconds = (2, 0.3) if quick else (7, 1.0)
     figures: list[Figure] = []
     for where, core in CORES.items():
@@ -110,6 +124,9 @@ def run(peers: Peers, *, quick: bool) -> list[Figure]:
                 if peers.present:
                     figures.extend(against_requests(found, where, threads))
                 figures.extend(beside(found, where, threads))
+            few = {name: worker for name, worker in workers.items() if name in (OURS, PORTAL, REQUESTS)}
+            for threads in CROWDS if where == "one core" else ():
+                figures.extend(crowded(rounds(few, threads, 1 if quick else 3, STEADY), threads))
     return figures
 
 
