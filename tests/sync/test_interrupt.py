@@ -190,6 +190,16 @@ def test_a_hop_cancelled_before_it_began_never_runs() -> None:
         hop.result()
 
 
+def interruption_of(ending: Any, monkeypatch: pytest.MonkeyPatch) -> BaseException:
+    """What leaves a call whose wait, or handing over, was patched to be interrupted."""
+    bridge = Bridge(nothing)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        bridge.call(ending)
+    monkeypatch.undo()  # closing is a call, too
+    bridge.close()
+    return stopped.value
+
+
 def test_an_interruption_seen_when_the_wait_is_over_tells_how_the_call_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -200,14 +210,10 @@ def test_an_interruption_seen_when_the_wait_is_over_tells_how_the_call_ended(
         wait(hop)
         raise KeyboardInterrupt
 
-    bridge = Bridge(nothing)
-    with monkeypatch.context() as patched:
-        patched.setattr(Hop, "wait", wait_and_be_interrupted)
-        with pytest.raises(KeyboardInterrupt) as stopped:
-            bridge.call(succeed)
-    bridge.close()
-    assert stopped.value.result == "record"  # type: ignore[attr-defined] # what the bridge adds
-    assert "its record is in .result" in note(stopped.value)
+    monkeypatch.setattr(Hop, "wait", wait_and_be_interrupted)
+    stopped = interruption_of(succeed, monkeypatch)
+    assert stopped.result == "record"  # type: ignore[attr-defined] # what the bridge adds
+    assert "its record is in .result" in note(stopped)
 
 
 @pytest.mark.parametrize(
@@ -230,14 +236,10 @@ def test_an_interruption_of_the_handing_over_tells_how_the_call_ended(
                 hand_over(hop)
         raise KeyboardInterrupt
 
-    bridge = Bridge(nothing)
-    with monkeypatch.context() as patched:
-        patched.setattr(Hop, "result", interrupted)
-        with pytest.raises(KeyboardInterrupt) as stopped:
-            bridge.call(ending)
-    bridge.close()
-    assert stopped.value.result == result  # type: ignore[attr-defined] # what the bridge adds
-    assert told in note(stopped.value)
+    monkeypatch.setattr(Hop, "result", interrupted)
+    stopped = interruption_of(ending, monkeypatch)
+    assert stopped.result == result  # type: ignore[attr-defined] # what the bridge adds
+    assert told in note(stopped)
 
 
 def test_an_interruption_without_a_signal_is_seen_too() -> None:
