@@ -123,6 +123,9 @@ class Pipeline:
         That is under another secret key, which may be another project's, and without a reference after the
         key's time. A payout's reference protects it for ever (Endpoints, POST /payouts).
         """
+        if not isinstance(prepared, PreparedRequest):
+            told = f"send() takes a PreparedRequest, not {type(prepared).__name__}"
+            raise ConfigurationError(f"{told}; PreparedRequest.from_json(text) reads one")
         self.refuse_foreign(prepared)
         same_key = rotated_key or self.made_it(prepared)
         if problem := unprotected(prepared, self.age(prepared), same_key=same_key):

@@ -77,11 +77,14 @@ def settle(
 
 
 def check_numbers(numbers: dict[str, Any]) -> dict[str, Any]:
-    """The options about time and retries, as they are. Raises ConfigurationError."""
+    """The options that are numbers, and `on_limit`, as they are. Raises ConfigurationError."""
     for name in ("timeout", "max_retry_after", "deadline", "connect_timeout"):
         boundless = name == "deadline" and numbers.get(name) is None
         if name in numbers and not boundless and not _calls.positive(numbers[name]):
             raise ConfigurationError(f"{name} must be a positive number of seconds")
+    connections = numbers.get("max_connections", 1)
+    if not _calls.count(connections) or not connections:
+        raise ConfigurationError("max_connections must be a whole number, 1 or more")
     if not _calls.count(numbers.get("max_retries", 0)):
         raise ConfigurationError("max_retries must be a whole number, 0 or more")
     if numbers.get("on_limit", "wait") not in ("wait", "raise"):
@@ -97,6 +100,16 @@ def check_parts(*, ssl_context: object, **parts: object) -> None:
         lacks = [method for method in PARTS[name] if not callable(getattr(part, method, None))]
         if part is not None and (lacks or isinstance(part, type)):
             raise ConfigurationError(f"{name} must be an object with the methods {', '.join(PARTS[name])}")
+
+
+def altered(
+    settings: Settings, on_event: Callable[[Any], object] | None, numbers: Mapping[str, Any]
+) -> Settings:
+    """The settings of a sibling: what is None stays. Raises ConfigurationError."""
+    changed = check_numbers({name: value for name, value in numbers.items() if value is not None})
+    if on_event is not None:
+        changed["emitter"] = emitter(on_event)
+    return attrs.evolve(settings, **changed)
 
 
 def emitter(on_event: Callable[[Any], object] | None) -> Emitter:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 import attrs
@@ -16,10 +15,10 @@ from ._limits import LimitClass, LimitSnapshot, RateLimits
 from ._opening import opened, waits
 from ._pipeline import Pipeline
 from ._runtime import SYSTEM, Runtime
-from ._settings import check_numbers, check_parts, emitter, settle, variables
+from ._settings import altered, check_numbers, check_parts, settle, variables
 from ._transports import default_transport
 from ._wire import Transport
-from .errors import ConfigurationError, OutcomeUnknown
+from .errors import OutcomeUnknown
 from .params import PreparedRequest
 from .resources._base import Channel
 from .resources.checkouts import AsyncCheckouts
@@ -88,10 +87,8 @@ class AsyncPayments:
             ConfigurationError: an option cannot be used; the message says why, never showing the key.
         """
         api_key, proxy = hidden(api_key), hidden(proxy)
-        check_numbers({"connect_timeout": connect_timeout})
+        check_numbers({"connect_timeout": connect_timeout, "max_connections": max_connections})
         check_parts(ssl_context=ssl_context, transport=transport, runtime=runtime)
-        if not _calls.count(max_connections) or not max_connections:
-            raise ConfigurationError("max_connections must be a whole number, 1 or more")
         settings = settle(
             variables(os.environ),
             api_key=api_key,
@@ -113,9 +110,7 @@ class AsyncPayments:
             transport or default_transport(runtime, connect_timeout, max_connections, proxy, ssl_context),
         )
         if not callable(api_key):
-            pipeline.keys.of(
-                settings.key()
-            )  # here, so that a warning about differing limits names the caller
+            pipeline.keys.of(settings.key())  # now: a warning about differing limits names the caller
         self._assemble(pipeline, waits(pipeline))
 
     def _assemble(self, pipeline: Pipeline, waiting: Callable[[], Waiting]) -> None:
@@ -154,11 +149,8 @@ class AsyncPayments:
             "on_limit": on_limit,
             "max_retry_after": max_retry_after,
         }
-        changed = check_numbers({name: value for name, value in given.items() if value is not None})
-        if on_event is not None:
-            changed["emitter"] = emitter(on_event)
+        settings = altered(self._pipeline.settings, on_event, given)
         sibling = object.__new__(type(self))
-        settings = attrs.evolve(self._pipeline.settings, **changed)
         sibling._assemble(attrs.evolve(self._pipeline, settings=settings), self._channel.waiting)
         return sibling
 
@@ -251,9 +243,6 @@ class AsyncPayments:
             OutcomeUnknown: no definite answer came.
             PaymentsError: see `errors`; `error.attempts` tells every attempt's verdict.
         """
-        if not isinstance(prepared, PreparedRequest):
-            told = f"send() takes a PreparedRequest, not {type(prepared).__name__}"
-            raise ConfigurationError(f"{told}; PreparedRequest.from_json(text) reads one")
         self._pipeline.refuse_unprotected(prepared, rotated_key=rotated_key)
         options = {"max_retries": max_retries, "timeout": timeout, "deadline": deadline}
         operation = _operations.named(prepared.operation)
@@ -298,12 +287,7 @@ class AsyncPayments:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *ended: object) -> None:
         await self.aclose()
 
     def __repr__(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 from payments_async import _hints
@@ -274,12 +273,7 @@ class Payments:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -17,7 +17,11 @@ from tests.browser.sales import BALANCE, Sale, begins
 from tests.browser.visitor import SHOP, Visitor
 from tests.sandbox.api import Api
 
-pytestmark = [pytest.mark.browser, pytest.mark.no_cover, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.no_cover,
+    pytest.mark.asyncio(loop_scope="session"),
+]  # heavy under a tracer; what it runs is covered without it
 
 Visit = Callable[..., Awaitable[Visitor]]
 

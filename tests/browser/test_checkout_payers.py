@@ -14,7 +14,11 @@ import pytest
 from tests.browser.sales import ACTIONS, BALANCE, BANK, CARD, Sale, begins
 from tests.browser.visitor import SHOP, Visitor
 
-pytestmark = [pytest.mark.browser, pytest.mark.no_cover, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.no_cover,
+    pytest.mark.asyncio(loop_scope="session"),
+]  # heavy under a tracer; what it runs is covered without it
 
 Visit = Callable[..., Awaitable[Visitor]]
 

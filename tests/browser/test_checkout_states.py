@@ -18,7 +18,11 @@ from tests.sandbox.api import Api
 from tests.sandbox.test_attempt_pages import Payer as Returning
 from tests.sandbox.test_hosted_page import BALANCE, METHODS, Payer
 
-pytestmark = [pytest.mark.browser, pytest.mark.no_cover, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.no_cover,
+    pytest.mark.asyncio(loop_scope="session"),
+]  # heavy under a tracer; what it runs is covered without it
 
 ADA: dict[str, Any] = {
     "amount": 24_500,

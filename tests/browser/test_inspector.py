@@ -15,7 +15,11 @@ from payments_async.sandbox.inspector._pages import NAV
 from tests.browser.visitor import Visitor
 from tests.sandbox.api import INTENT, TRIED, Api
 
-pytestmark = [pytest.mark.browser, pytest.mark.no_cover, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.no_cover,
+    pytest.mark.asyncio(loop_scope="session"),
+]  # heavy under a tracer; what it runs is covered without it
 
 Visit = Callable[..., Awaitable[Visitor]]
 

@@ -15,7 +15,11 @@ from payments_async.sandbox import Sandbox, VirtualClock
 from tests.browser.visitor import Visitor
 from tests.support.shop import shop_beside
 
-pytestmark = [pytest.mark.browser, pytest.mark.no_cover, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.no_cover,
+    pytest.mark.asyncio(loop_scope="session"),
+]  # heavy under a tracer; what it runs is covered without it
 
 Served = tuple[Any, str]
 VisitBy = Callable[..., Awaitable[Visitor]]

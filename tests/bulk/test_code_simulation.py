@@ -13,7 +13,7 @@ from tests.simulation.real.loosened import without
 from tests.simulation.real.play import play_schedule
 
 # many times as slow when it is traced; others cover the same
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 
 @pytest.mark.parametrize("first", range(0, 15, 5))

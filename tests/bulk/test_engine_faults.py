@@ -12,7 +12,7 @@ from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import assert_true, in_process, items, over_socket, spread_faults, steady_ledgers
 
 # many times as slow when it is traced; others cover the same
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 KINDS = (
     *("http:500", "http:502", "http:503", "http:504", "http:408", "http:409", "http:422", "http:400"),

@@ -14,7 +14,7 @@ from payments_async.bulk.ledger import Ledger
 from tests.support.ledgers import BINDING, Clock, all_rows, counts, new_rows
 
 # many times as slow when it is traced; others cover the same
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 ROWS = 300
 WORKER = """

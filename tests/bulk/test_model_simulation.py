@@ -13,7 +13,7 @@ from tests.simulation.loop import Deadlock, SimulatedLoop
 from tests.simulation.schedule import run_schedule
 
 # many times as slow when it is traced; others cover the same
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 
 def new_loop(seed: object = 0) -> SimulatedLoop:

@@ -8,7 +8,7 @@ from tests.campaigns.hostile import Campaign
 from tests.support.forms import Connect
 
 # many times as slow when it is traced; others cover the same
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 CASES = {"async": 3000, "sync": 300}
 WHAT_MUST_COME_UP = (

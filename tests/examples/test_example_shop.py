@@ -17,7 +17,7 @@ from payments_async.testing import SkippingRuntime
 from tests.support.shop import shop_beside
 
 # many times as slow when it is traced; others cover the same
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 
 @attrs.frozen

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 # many times as slow when it is traced; others cover the same
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 PROJECT = Path(__file__).parents[2] / "examples" / "pytest_project"
 BY_NAME = ("-p", "payments_async.testing._plugin", "-p", "pytest_asyncio.plugin")

@@ -9,7 +9,7 @@ import pytest
 from tests.fidelity.asking import WAIVED, ask
 
 # many times as slow when it is traced; others cover the same
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 EXAMPLES = 4
 """For each operation and phase. `python -m tests.campaigns.asking 1000` asks for longer."""

@@ -17,7 +17,7 @@ from payments_async.sandbox._values import LoggedRequest, Request
 from tests.sandbox.api import Api
 
 # many times as slow when it is traced; others cover the same
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 FAULTS = st.sampled_from(
     [None, "lost_response", "lost_request", "http:503", "cut_body", "429", "empty", "hang", "slow:9"]

@@ -17,7 +17,7 @@ from tests.fidelity.contract import CHECKS, broken
 from tests.fidelity.mutants import MUTANTS, Mutant
 
 # many times as slow when it is traced; others cover the same
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 PACKAGE = "payments_async.sandbox."
 

@@ -10,8 +10,8 @@ from importlib.metadata import entry_points
 import pytest
 
 import payments_async.client  # noqa: F401 - with those below, so that each project need not import them anew
-import payments_sync.client  # noqa: F401
-from payments_async.testing import _judging, _plugin  # noqa: F401
+import payments_sync.client  # noqa: F401 - likewise
+from payments_async.testing import _judging, _plugin  # noqa: F401 - likewise
 from payments_async.testing._ledger import REMEDIES, RULES
 
 HEAD = """

@@ -50,7 +50,7 @@ def written_amount(amount: Any) -> str:
     return found[1]
 
 
-@pytest.mark.no_cover
+@pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 @given(MONEY)
 @settings(deadline=None, max_examples=300)
 def test_money_of_any_exponent_reaches_the_wire_as_a_number_and_comes_back_equal(amount: Decimal) -> None:
@@ -112,7 +112,7 @@ def sparse(body: bodies.Json) -> st.SearchStrategy[bodies.Json]:
     return st.fixed_dictionaries({}, optional={name: member(value) for name, value in body.items()})
 
 
-@pytest.mark.no_cover
+@pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 @given(
     case=st.sampled_from(
         [
@@ -137,7 +137,7 @@ def test_any_record_survives_its_own_json(
     assert list(differences(body, record)) == []
 
 
-@pytest.mark.no_cover
+@pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 @given(UNKNOWN)
 @settings(deadline=None, max_examples=200)
 def test_unknown_fields_are_kept_as_they_came(unknown: bodies.Json) -> None:
@@ -194,7 +194,7 @@ def as_pairs(value: Any) -> Any:
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
-@pytest.mark.no_cover
+@pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 @pytest.mark.parametrize("cls", [CheckoutRequest, PaymentIntentRequest, PayoutRequest])
 @given(data=st.data())
 @settings(deadline=None, max_examples=50)

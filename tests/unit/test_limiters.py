@@ -82,7 +82,7 @@ def test_a_snapshot_has_every_class_of_the_key() -> None:
 # --- Records come and go -------------------------------------------------------------------------------
 
 
-@pytest.mark.no_cover
+@pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 def test_many_records_do_not_stay() -> None:
     limiter = KeyLimiter()
     for number in range(30_000):

@@ -316,7 +316,7 @@ requests = st.tuples(
 )
 
 
-@pytest.mark.no_cover
+@pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 @given(limit=st.integers(1, 6), capacity=st.integers(1, 6), schedule=st.lists(requests, max_size=120))
 @settings(max_examples=300, deadline=None)
 def test_no_minute_at_the_service_ever_holds_more_than_the_limit(

@@ -21,7 +21,7 @@ from payments_async._meter import Meter
 from tests.support.simulated import SimulatedRuntime, run_simulated
 
 # many times as slow when it is traced; others cover the same
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 CALLERS = 256
 LIMIT = 60_000

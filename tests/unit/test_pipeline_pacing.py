@@ -10,7 +10,7 @@ import pytest
 from tests.campaigns.pacing import fullest_aligned, fullest_sliding, run
 
 # many times as slow when it is traced; others cover the same
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 
 
 @pytest.mark.parametrize(("limit", "seconds"), [(60_000, 8.0), (6_000, 75.0), (100, 240.0)])

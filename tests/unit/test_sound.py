@@ -185,7 +185,7 @@ def made(cls: type[Params]) -> st.SearchStrategy[Any]:
     return st.builds(cls, **{name: _field(name, rule) for name, rule in validation.all_rules()[cls].items()})
 
 
-@pytest.mark.no_cover
+@pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 @pytest.mark.parametrize("cls", validation.all_rules(), ids=lambda cls: cls.__name__)
 @given(data=st.data())
 @settings(deadline=None, max_examples=60)

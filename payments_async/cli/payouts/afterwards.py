@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .._show import Json
-from .family import payouts, require_extra
+from .family import command
 from .options import Flag, Path, RowNumbers, States, Totals, Url
 
 
-@payouts.command
+@command
 def status(ledger: Path, /, *, json: Json = False) -> int:
     """Where a batch stands, while it is run or after. Needs no key.
 
@@ -18,14 +18,13 @@ def status(ledger: Path, /, *, json: Json = False) -> int:
     json
         One JSON object instead of text.
     """
-    require_extra()
     from .looking import status
     from .working import perform
 
     return perform(lambda stage: status(ledger, stage), as_json=json)
 
 
-@payouts.command
+@command
 def export(
     ledger: Path,
     out: Path,
@@ -56,7 +55,6 @@ def export(
     json
         One JSON object instead of text.
     """
-    require_extra()
     from .looking import export
     from .working import perform
 
@@ -64,7 +62,7 @@ def export(
     return perform(lambda stage: export(ledger, out, state, stage, **options), as_json=json)
 
 
-@payouts.command
+@command
 def check(ledger: Path, /, *, json: Json = False) -> int:
     """Read all of a ledger, and see whether it is as it was written. Needs no key; exit code 1 if it is not.
 
@@ -75,14 +73,13 @@ def check(ledger: Path, /, *, json: Json = False) -> int:
     json
         One JSON object instead of text.
     """
-    require_extra()
     from .looking import check
     from .working import perform
 
     return perform(lambda stage: check(ledger, stage), as_json=json)
 
 
-@payouts.command
+@command
 def reconcile(
     ledger: Path,
     /,
@@ -109,14 +106,13 @@ def reconcile(
     json
         JSON lines instead of text; also without a terminal.
     """
-    require_extra()
     from .settling import reconcile
     from .working import perform
 
     return perform(lambda stage: reconcile(ledger, certificate, base_url, stage), as_json=json, lines=True)
 
 
-@payouts.command
+@command
 def retry_failed(
     ledger: Path,
     /,
@@ -151,7 +147,6 @@ def retry_failed(
     json
         One JSON object instead of text.
     """
-    require_extra()
     from .settling import Retry, retry_failed
     from .working import perform
 

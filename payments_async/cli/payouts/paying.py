@@ -7,11 +7,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from .._show import Json
-from .family import payouts, require_extra
+from .family import command
 from .options import Amount, Concurrency, Delimiter, Duration, Flag, Path, Rows, Share, Totals, Url
 
 
-@payouts.command
+@command
 def run(
     file: Annotated[str, Parameter(metavar="FILE")],
     /,
@@ -89,7 +89,6 @@ def run(
     json
         JSON lines instead of text; also without a terminal.
     """
-    require_extra()
     from .loading import Order
     from .running import pay  # brings the client and SQLAlchemy along
     from .working import perform
