@@ -33,6 +33,19 @@ from typing import TYPE_CHECKING, Any
 from ._error_base import Body as Body
 from ._error_base import Effect as Effect
 from ._error_base import PaymentsError as PaymentsError
+from ._status_errors import STATUS_ERRORS as STATUS_ERRORS
+from ._status_errors import APIStatusError as APIStatusError
+from ._status_errors import AuthenticationError as AuthenticationError
+from ._status_errors import BadRequestError as BadRequestError
+from ._status_errors import ConflictError as ConflictError
+from ._status_errors import DuplicateReference as DuplicateReference
+from ._status_errors import IdempotencyConflict as IdempotencyConflict
+from ._status_errors import NotFoundError as NotFoundError
+from ._status_errors import PermissionDeniedError as PermissionDeniedError
+from ._status_errors import RateLimitedError as RateLimitedError
+from ._status_errors import ServerError as ServerError
+from ._status_errors import UnprocessableError as UnprocessableError
+from ._status_errors import error_class as error_class
 
 if TYPE_CHECKING:
     from .params import PreparedRequest
@@ -151,97 +164,6 @@ class SearchIncomplete(PaymentsError):
         """Where to go on: `client.payouts.find(reference, cursor=error.cursor)`; None when nobody knows."""
 
 
-class APIStatusError(PaymentsError):
-    """The service answered with a status that is not 2xx (Errors)."""
-
-    _left_out_of_pickles = frozenset({"body"})
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int,
-        service_message: str | None,
-        errors: Mapping[str, list[str]],
-        headers: Mapping[str, str],
-        body: bytes,
-        **facts: Any,
-    ) -> None:
-        super().__init__(message, **facts)
-        self.status = status
-        """HTTP status."""
-        self.message = service_message
-        """The service's own `message`: digit runs, e-mails, the request's instrument and customer masked."""
-        self.errors: dict[str, list[str]] = dict(errors)
-        """{field: [texts]} of a 400 or 422, masked likewise (gap P)."""
-        self.headers: dict[str, str] = {name.lower(): value for name, value in headers.items()}
-        """The answer's headers, names in lower case."""
-        self.body: Body | None = Body(body)
-        """The answer's body; left behind by a pickle."""
-
-    @property
-    def request_id(self) -> str | None:
-        """`X-Request-Id`, when the service sends one (gap AE)."""
-        return self.headers.get("x-request-id")
-
-
-class BadRequestError(APIStatusError):
-    """400: the request was malformed."""
-
-
-class AuthenticationError(APIStatusError):
-    """401: the key is missing, invalid, inactive or expired (Authentication, rule 4)."""
-
-
-class PermissionDeniedError(APIStatusError):
-    """403: this address is not on the key's allowlist (Authentication, rule 5)."""
-
-
-class NotFoundError(APIStatusError):
-    """404: no such record or path."""
-
-
-class ConflictError(APIStatusError):
-    """409: in conflict with something that exists. Never retried."""
-
-
-class DuplicateReference(ConflictError):
-    """409: a payout with this `reference` exists. `client.payouts.find(reference)` shows it."""
-
-
-class IdempotencyConflict(ConflictError):
-    """409: the idempotency key belongs to another body or to a request under way (gap R)."""
-
-
-class UnprocessableError(APIStatusError):
-    """422: the data is invalid; `.errors` says which fields."""
-
-
-class RateLimitedError(APIStatusError):
-    """429: over the limit, and not waited out (Limits)."""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        retry_after: float | None = None,
-        limit: int | None = None,
-        remaining: int | None = None,
-        **facts: Any,
-    ) -> None:
-        super().__init__(message, **facts)
-        self.retry_after = retry_after
-        """Seconds to wait, as `Retry-After` said."""
-        self.limit = limit
-        """Requests a minute (`X-RateLimit-Limit`)."""
-        self.remaining = remaining
-        """Requests left (`X-RateLimit-Remaining`)."""
-
-
-class ServerError(APIStatusError):
-    """5xx: the service failed. Of a write nobody can tell what came; see `OutcomeUnknown`."""
-
-
 class DecodeError(PaymentsError):
     """A 2xx that could not be read as the record it should be. For a write, it happened."""
 
@@ -279,25 +201,7 @@ class WaitTimeout(PaymentsError):
         """JSON with which the same `wait` goes on, here or in another process."""
 
 
-STATUS_ERRORS: Mapping[int, type[APIStatusError]] = {
-    400: BadRequestError,
-    401: AuthenticationError,
-    403: PermissionDeniedError,
-    404: NotFoundError,
-    409: ConflictError,
-    422: UnprocessableError,
-    429: RateLimitedError,
-}
-
-
-def error_class(
-    status: int, *, message: str | None = None, reference: str | None = None
-) -> type[APIStatusError]:
-    """The class for a status. A 409 is told apart by its message, then by whether a reference was sent."""
-    if status == 409 and any(word in (message or "").lower() for word in ("idempoten", "key")):
-        return IdempotencyConflict
-    if status == 409 and reference is not None:
-        return DuplicateReference
-    if status >= 500:
-        return ServerError
-    return STATUS_ERRORS.get(status, APIStatusError)
+for _error in [value for value in globals().values() if isinstance(value, type)]:
+    if issubclass(_error, PaymentsError):
+        _error.__module__ = __name__  # what tracebacks and pickles name is where one imports it from
+del _error

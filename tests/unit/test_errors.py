@@ -213,3 +213,10 @@ def test_a_huge_errors_object_is_read_in_a_moment(text: str) -> None:
     assert time.perf_counter() - started < 1.0
     assert 0 < len(error.errors) <= 500
     assert len(str(error)) < 3000
+
+
+def test_tracebacks_and_pickles_name_the_public_place_of_every_error() -> None:
+    found = [getattr(errors, name) for name in errors.__all__]
+    kinds = [kind for kind in found if isinstance(kind, type) and issubclass(kind, PaymentsError)]
+    assert len(kinds) > 20
+    assert {kind.__module__ for kind in kinds} == {"payments_async.errors"}
