@@ -90,10 +90,13 @@ class Gate:
         finally:
             lock.release()
 
-    def refused(self, grant: int, now: float, seconds: float) -> None:
-        """The answer was a 429: the gate closes for so long, then lets one probe through (Errors, rule 1)."""
+    def refused(self, grant: int, now: float, seconds: float, *, mistaken: bool = False) -> float:
+        """The answer was a 429: the gate closes for so long, then lets one probe through (Errors, rule 1).
+
+        Returns the seconds it closes for, which are more after repeated mistakes (`Meter.refuse`).
+        """
         with self._lock:
-            self._meter.refuse(grant, now, seconds)
+            return self._meter.refuse(grant, now, seconds, mistaken=mistaken)
 
     def put_back(self, grant: int) -> None:
         """The request was never sent: the next in line may go instead."""

@@ -104,19 +104,21 @@ class KeyLimiter:
             return self._ways[kind]
         return (self._records.fetch(record, now), *self._ways[kind])
 
-    def refused(self, held: Held, now: float, seconds: float) -> None:
+    def refused(self, held: Held, now: float, seconds: float, *, mistaken: bool = False) -> float:
         """A 429 came, and ends the grants: the narrow gate closes for `seconds` (Errors, rule 1).
 
         The wide one closes too when this was its probe, or when the service refuses other records as well.
+        `mistaken`: the seconds stand in for a time that cannot be meant. Returns those of the narrow gate.
         """
         (narrow, grant), *rest = held
-        narrow.refused(grant, now, seconds)
+        closed_for = narrow.refused(grant, now, seconds, mistaken=mistaken)
         for gate, grant in rest:
             live = gate is self._classes["diagnostic"]
-            if (live and self._records.refuses_others(narrow, now, seconds)) or grant > ORDINARY:
-                gate.refused(grant, now, seconds)
+            if (live and self._records.refuses_others(narrow, now, closed_for)) or grant > ORDINARY:
+                gate.refused(grant, now, seconds, mistaken=mistaken)
             else:
                 gate.leave(grant, now)
+        return closed_for
 
     def agree(self, limits: RateLimits) -> bool:
         """Take over what a client asks for; true, once, when another one has asked for something else.

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 from ._limits import LimitSnapshot
+from ._retry import LONGEST
 
 WINDOW: Final = 60.0
 """Seconds over which the service counts (`docs/interface.md`, Rate limits)."""
@@ -45,6 +46,7 @@ class Meter:
         "_closings",
         "_counted",
         "_full_at",
+        "_mistaken",
         "_opens",
         "_probe_until",
         "_shut",
@@ -66,6 +68,7 @@ class Meter:
         self._shut = NONE  # the number of the closing in force
         self._closings = ORDINARY
         self._opens = 0.0
+        self._mistaken = 0.0  # seconds of the last closing, where it followed a Retry-After that is a mistake
         self._probe_until = 0.0
         self.resize(limit, capacity)
 
@@ -106,10 +109,20 @@ class Meter:
             if answered:
                 self._shut = NONE
 
-    def refuse(self, grant: int, now: float, seconds: float) -> None:
-        """The answer was a 429: nothing is granted for `seconds`, then one probe (Errors, rule 1)."""
+    def refuse(self, grant: int, now: float, seconds: float, *, mistaken: bool = False) -> float:
+        """The answer was a 429: nothing is granted for `seconds`, then one probe (Errors, rule 1).
+
+        `mistaken`: the service named a time that cannot be meant. A probe that meets this again doubles the
+        last pause, up to an hour; a request that left before the closing does not. Returns the pause.
+        """
+        last = self._mistaken if self._shut else 0.0
+        if mistaken:
+            doubled = 2 * last if grant > ORDINARY and grant == self._shut else last
+            seconds = min(max(seconds, doubled), LONGEST)
+        self._mistaken = seconds if mistaken else 0.0
         self.settle(grant, now, answered=False)
         self.close(now, seconds)
+        return seconds
 
     def put_back(self, grant: int) -> None:
         """The request was never sent: it neither counts nor spends."""

@@ -25,7 +25,7 @@ from ._key_limiter import Held, give_up
 from ._keys import Keys, KeyState
 from ._limits import LimitClass, LimitSnapshot
 from ._operations import Operation
-from ._retry import JITTER, backoff, pause
+from ._retry import JITTER, backoff, is_mistaken, pause
 from ._runtime import Runtime
 from ._settings import Settings
 from ._wire import Flight, Transport, TransportFailure
@@ -245,8 +245,10 @@ class Pipeline:
 
     def _close(self, state: KeyState, held: Held, journey: Journey, reading: Reading, now: float) -> None:
         """A 429: nobody of this limit goes on until the service's time, plus jitter, has passed."""
-        seconds = pause(journey.retries + 1, reading.retry_after, self.runtime.random())
-        state.limiter.refused(held, now, seconds)
+        mistaken = is_mistaken(reading.retry_after)
+        asked = self.settings.max_retry_after if mistaken else reading.retry_after
+        seconds = pause(journey.retries + 1, asked, self.runtime.random())
+        seconds = state.limiter.refused(held, now, seconds, mistaken=mistaken)
         narrate.closed(self.settings.emitter, journey, seconds)
 
     def _before_retry(

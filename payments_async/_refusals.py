@@ -74,7 +74,8 @@ def _hint(cls: type[APIStatusError], status: int, facts: Mapping[str, Any]) -> s
         return "a payout has this reference: client.payouts.find(reference) shows it"
     if cls is RateLimitedError:
         seconds = facts["retry_after"]
-        return "over the rate limit: " + (f"wait {seconds:g} s" if seconds is not None else "wait")
+        believed = seconds is not None and not _retry.is_mistaken(seconds)
+        return "over the rate limit: wait" + (f" {seconds:g} s" if believed else "")
     return _HINTS.get(status)
 
 

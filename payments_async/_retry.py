@@ -15,7 +15,7 @@ CAP = 8.0
 """Seconds: the bound of any back-off."""
 
 LONGEST = 3600.0
-"""Seconds: limits are by the minute, so a longer `Retry-After` is a mistake; it closes a gate for an hour."""
+"""Seconds: limits are by the minute, so a longer `Retry-After` is a mistake; no gate closes for longer."""
 JITTER = 1.0
 """Seconds added to a `Retry-After` at most."""
 
@@ -31,8 +31,12 @@ def pause(retry: int, retry_after: float | None, chance: float) -> float:
     """Seconds for which a 429 closes a gate: what the service asked plus positive jitter, or a back-off."""
     if retry_after is None:
         return BASE + backoff(retry, chance)
-    retry_after = min(retry_after, LONGEST)
     return retry_after + chance * min(JITTER, 0.1 + retry_after / 10)
+
+
+def is_mistaken(retry_after: float | None) -> bool:
+    """Whether a `Retry-After` asks for longer than the service can mean."""
+    return retry_after is not None and retry_after > LONGEST
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:

@@ -203,6 +203,27 @@ def test_a_probe_that_is_lost_makes_way_in_the_end() -> None:
     assert meter.take(13.0 + PROBE_PATIENCE) == ORDINARY
 
 
+def test_only_the_probe_of_a_mistaken_closing_doubles_it() -> None:
+    meter = Meter(60_000, 1_000)
+    early = [meter.take(0.0) for _ in range(8)]
+    assert [meter.refuse(grant, 0.0, 120.0, mistaken=True) for grant in early] == [120.0] * 8
+    assert meter.refuse(meter.take(120.0), 120.0, 100.0, mistaken=True) == 240.0
+
+
+def test_a_believable_closing_ends_the_doubling() -> None:
+    meter = Meter(60_000, 1_000)
+    meter.refuse(meter.take(0.0), 0.0, 120.0, mistaken=True)
+    assert meter.refuse(meter.take(120.0), 120.0, 300.0) == 300.0
+    assert meter.refuse(meter.take(420.0), 420.0, 120.0, mistaken=True) == 120.0
+
+
+def test_the_doubling_begins_anew_after_the_meter_was_open() -> None:
+    meter = Meter(60_000, 1_000)
+    meter.refuse(meter.take(0.0), 0.0, 120.0, mistaken=True)
+    meter.settle(meter.take(120.0), 120.0)
+    assert meter.refuse(meter.take(121.0), 121.0, 60.0, mistaken=True) == 60.0
+
+
 def test_answers_of_requests_that_left_before_the_closing_do_not_open_it() -> None:
     meter = Meter(60_000, 1_000)
     early = [meter.take(0.0) for _ in range(3)]
