@@ -40,8 +40,10 @@ FIRST_ANSWER = """
 import asyncio, sys
 from payments_async import AsyncPayments, Instrument
 
+client = AsyncPayments("sk_sandbox_benchmark", base_url=sys.argv[1])
+
 async def main():
-    async with AsyncPayments("sk_sandbox_benchmark", base_url=sys.argv[1]) as client:
+    async with client:
         payout = await client.payouts.create(
             amount="250.50", currency="GHS", method="mtn_momo_gh",
             instrument=Instrument.phone("+233241234567", "GH"),
