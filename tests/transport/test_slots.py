@@ -63,6 +63,21 @@ async def test_who_gives_up_waiting_takes_no_slot_along(handed_over: bool) -> No
     assert not slots._line
 
 
+async def test_a_slot_passes_over_a_waiter_that_was_cancelled_and_has_not_run_since() -> None:
+    slots = Slots(1)
+    assert slots.take()
+    cancelled = asyncio.create_task(slots.wait())
+    next_in_line = asyncio.create_task(slots.wait())
+    await turns()
+    cancelled.cancel()  # ends its future; the task itself runs only after the slot was given back
+    slots.give_back()
+    await asyncio.wait([cancelled, next_in_line])
+    assert (cancelled.cancelled(), next_in_line.cancelled()) == (True, False)
+    assert not slots.take()
+    slots.give_back()
+    assert [slots.take(), slots.take()] == [True, False]
+
+
 async def test_a_wait_that_is_dropped_is_no_longer_in_line() -> None:
     slots = Slots(1)
     assert slots.take()
