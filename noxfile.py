@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -73,14 +74,21 @@ def run_tests(session: nox.Session, *options: str) -> None:
 
 @nox.session(python=RUNNING)
 def tests(session: nox.Session) -> None:
-    """All tests: both surfaces, facts, documentation, coverage of layers 0 to 4."""
+    """All tests: both surfaces, facts, documentation; the client's again under the hostile gap profile."""
     sync(session, "tests")
     if session.posargs:
         run_tests(session)
         return
-    session.run("coverage", "erase")
-    run_tests(session, "--facts", "--cov", "--cov-report=")
+    run_tests(session, "--facts")
     run_tests(session, "--gap-profile=hostile", "tests/client")
+
+
+@nox.session(python=RUNNING)
+def coverage(session: nox.Session) -> None:
+    """Every line and branch that we measure is reached by a test; tests marked `no_cover` are left out."""
+    sync(session, "tests")
+    session.run("coverage", "erase")
+    run_tests(session, "-m", "not no_cover", "--cov", "--cov-report=")
     session.run("coverage", "report", "--fail-under=100")
 
 
@@ -93,24 +101,52 @@ def tests_on(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def lowest(session: nox.Session) -> None:
-    """All tests with the oldest versions of our dependencies that we accept."""
-    session.install("--resolution=lowest-direct", ".", "--no-config")
-    tools = [
-        "pytest",
-        "pytest-asyncio",
-        "pytest-timeout",
-        "pytest-xdist",
-        "pytest-cov",
-        "hypothesis",
-        "aioresponses",
-        "axe-playwright-python",
-        "playwright",
-        "jsonschema",
-        "schemathesis",
+    """All tests with the oldest version of every dependency that we accept, extras included."""
+    sync(session, "tests")
+    floors = ["uv", "pip", "install", "--quiet", "--no-config", "--resolution=lowest-direct"]
+    session.run_install(*floors, f"--python={session.virtualenv.location}", ".[all,parquet]")
+    run_tests(session, "--facts")
+
+
+@nox.session(python=RUNNING)
+def audit(session: nox.Session) -> None:
+    """Published vulnerabilities in our pins and floors; skipped where no database can be reached."""
+    session.install("pip-audit")
+    pinned, oldest = (os.path.join(session.create_tmp(), name) for name in ("pinned.txt", "oldest.txt"))
+    listing = [
+        "uv",
+        "pip",
+        "compile",
+        "--quiet",
+        "--no-header",
+        "--no-annotate",
+        "--all-extras",
+        "pyproject.toml",
     ]
-    session.install(*tools, "payments-sdk[cli,sandbox] @ .", "--no-config")
-    session.install("--resolution=lowest-direct", ".", "--no-config")
-    run_tests(session)
+    session.run_install(*listing, f"--output-file={pinned}")
+    session.run_install(*listing, f"--output-file={oldest}", "--resolution=lowest-direct", "--no-config")
+    for listed in (pinned, oldest):
+        if not any(audited(session, service, listed) for service in ("pypi", "osv")):
+            session.skip("no database of vulnerabilities can be reached from here")
+
+
+def audited(session: nox.Session, service: str, listed: str) -> bool:
+    """Whether a database could be asked about the listed versions. A vulnerability fails the session."""
+    report = os.path.join(session.create_tmp(), "audit.json")
+    with open(report, "wb"):  # an audit that could not connect leaves it empty
+        pass
+    command = ["pip-audit", f"--requirement={listed}", "--no-deps", "--disable-pip", f"--output={report}"]
+    session.run(
+        *command, "--format=json", f"--vulnerability-service={service}", success_codes=[0, 1], silent=True
+    )
+    with open(report, "rb") as file:
+        content = file.read()
+    found = [item for item in json.loads(content)["dependencies"] if "vulns" in item] if content else []
+    if vulnerable := [
+        f"{item['name']} {item['version']}: {known['id']}" for item in found for known in item["vulns"]
+    ]:
+        session.error("; ".join(vulnerable))
+    return bool(found)
 
 
 @nox.session(python=RUNNING)
