@@ -105,7 +105,7 @@ def lowest(session: nox.Session) -> None:
     sync(session, "tests")
     floors = ["uv", "pip", "install", "--quiet", "--no-config", "--resolution=lowest-direct"]
     session.run_install(*floors, f"--python={session.virtualenv.location}", ".[all,parquet]")
-    run_tests(session, "--facts")
+    run_tests(session)
 
 
 @nox.session(python=RUNNING)
