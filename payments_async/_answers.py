@@ -24,6 +24,7 @@ from .errors import (
 )
 from .models import Amount, Payout, Verdict
 from .models._response import is_replayed
+from .models.lists import proves_end
 from .params import PreparedRequest
 
 
@@ -116,7 +117,10 @@ def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | No
         return None
     if not page:
         return found.data, found.message
-    return models.Page(found.data, found.pagination or models.Pagination()), found.message
+    stands = found.pagination or models.Pagination()
+    if stands.has_more_pages is None and stands.next_cursor is None:
+        return None  # whether it has a cursor of null or none at all is another thing
+    return models.Page(found.data, stands), found.message
 
 
 def _done(call: Call, answer: Answer, value: Any, message: Any) -> Reading:
@@ -208,7 +212,8 @@ def _page(cls: type[Any], data: Any, pagination: Any) -> models.Page[Any]:
         except _codec.Unreadable as problem:
             unread.append(models.Unread(index, str(problem), _id_in(item), item))
     stands = _codec.structure(pagination, models.Pagination) if pagination else models.Pagination()
-    return models.Page(tuple(items), stands, unread=tuple(unread))
+    is_last = proves_end(stands, is_empty=not data, names_next="next_cursor" in (pagination or ()))
+    return models.Page(tuple(items), stands, unread=tuple(unread), is_last=is_last)
 
 
 def _agrees(value: Any, asked: Any) -> bool:

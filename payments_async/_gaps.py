@@ -30,6 +30,9 @@ PAYOUT_FILTERS: Final[Mapping[str, str]] = {
     "cursor": "cursor",
 }
 
+# C: where a list ends is decided by `models.lists.proves_end`; this is said of a page that does not say it.
+NO_END: Final = "the service gave no cursor to go on with, and did not say that the list ends"
+
 # D: page sizes accepted locally; nothing is sent unless asked for.
 PAGE_SIZE: Final = range(1, 101)
 

@@ -17,6 +17,7 @@ from .errors import (
     DeadlineExceeded,
     LimitReached,
     RateLimitedError,
+    SearchIncomplete,
     ServerError,
     UnprocessableError,
 )
@@ -64,7 +65,7 @@ class Sweep:
         self._watches: set[Watch] = set()
         self._task: asyncio.Task[None] | None = None
         self.trouble: Exception | None = None
-        """Why the latest walk came to nothing."""
+        """Why the latest walk came to nothing, or not to the list's end."""
         self._swept_at = float("-inf")
         self._pages = 0
         self._unchanged = 0
@@ -100,7 +101,6 @@ class Sweep:
             try:
                 news = await self._walk()
                 self._unchanged = 0 if news else self._unchanged + 1
-                self.trouble = None
             except PASSING as error:
                 self._unchanged += 1
                 self.trouble = error
@@ -112,11 +112,11 @@ class Sweep:
                 self._swept_at = runtime.monotonic()
 
     async def _walk(self) -> bool:
-        """Read pages until everybody's record was seen; whether any had changed."""
+        """Read pages until everybody's record was seen, or the list's end; whether any had changed."""
         wanted: dict[str, list[Watch]] = {}
         for watch in self._watches:
             wanted.setdefault(watch.id, []).append(watch)
-        query, news = self._query(), False
+        query, news, trouble = self._query(), False, None
         self._pages = 0
         while wanted and self._pages < _polling.MAX_PAGES:
             page = await self._page(query)
@@ -125,8 +125,12 @@ class Sweep:
                 for watch in wanted.pop(record.id, ()):
                     news = watch.show(record) or news
             if page.next_cursor is None:
+                if wanted and not page.is_last:
+                    told = f"the list cannot be read to its end: {_gaps.NO_END}"
+                    trouble = SearchIncomplete(told, pages=self._pages, cursor=None)
                 break
             query["cursor"] = page.next_cursor
+        self.trouble = trouble
         return news
 
     async def _page(self, query: dict[str, str]) -> Page[Any]:

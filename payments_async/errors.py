@@ -154,7 +154,7 @@ class LimitReached(PaymentsError):
 
 
 class SearchIncomplete(PaymentsError):
-    """A look-up used up its pages before the end of the list: the record may be further back."""
+    """A look-up has not come to the end of the list, or could not read all of it: the record may be there."""
 
     def __init__(self, message: str, *, pages: int, cursor: str | None, **facts: Any) -> None:
         super().__init__(message, **facts)

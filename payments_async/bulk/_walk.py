@@ -6,12 +6,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, 
 from datetime import date
 from typing import Final
 
+from .._gaps import NO_END
 from ..errors import PaymentsError, SearchIncomplete
 from ..models import Payout
 from ._no_entry import FATAL
 from ._service import Service
 
 _PAGE: Final = 100
+_CIRCLE: Final = "the list does not come to an end: a cursor repeats"
 Filters = Mapping[str, str | date]
 """Arguments of `payouts.list`."""
 
@@ -35,15 +37,15 @@ class Walk:
     async def page(self, deadline: float | None = None) -> Sequence[Payout]:
         """The next page's payouts, within so many seconds.
 
-        Raises PaymentsError, SearchIncomplete among them for a list that does not come to an end.
+        Raises PaymentsError, SearchIncomplete among them for a list whose end is not shown.
         """
         if self._cursor in self._gone:
-            told = "the list does not come to an end: a cursor repeats"
+            told = _CIRCLE if self._cursor else f"the list cannot be read to its end: {NO_END}"
             raise SearchIncomplete(told, pages=self.pages, cursor=self._cursor)
         page = await self._service.page(self._cursor, size=_PAGE, filters=self._filters, deadline=deadline)
         self._gone.add(self._cursor)
         self._cursor, self.unread = page.next_cursor, self.unread + len(page.unread)
-        self.is_over = self._cursor is None and not page.pagination.has_more_pages
+        self.is_over = page.is_last
         return page.items
 
 

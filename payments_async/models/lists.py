@@ -29,6 +29,22 @@ class Pagination(Record):
     has_pages: bool | None = None
 
 
+def proves_end(stands: Pagination, *, is_empty: bool, names_next: bool) -> bool:
+    """Whether a page is surely the last of its list (gap C): the one place where that is decided.
+
+    The service says so by `has_more_pages`, else by a `next_cursor` that is null or empty. A page that says
+    neither proves no end, however short it is; one that holds nothing does.
+
+    Args:
+        stands: what the page says of its place.
+        is_empty: it holds no record, readable or not.
+        names_next: its answer has the key `next_cursor`, perhaps with null.
+    """
+    if stands.has_more_pages is not None:
+        return not stands.has_more_pages
+    return not stands.next_cursor and (names_next or is_empty)
+
+
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Unread(Alike):
     """An item of a page that could not be read as its record: one odd field of one record, say."""
@@ -56,10 +72,18 @@ class Page(Alike, Generic[T_co]):
     """The answer this page came with."""
     unread: tuple[Unread, ...] = ()
     """What the page held beside `items` and could not be read; empty while the service keeps to its forms."""
+    is_last: bool = attrs.field()
+    """Whether the list surely ends here. Where it is false and `next_cursor` is None, the service does not
+    say what follows, and what the list has not shown until then may still be in it."""
+
+    @is_last.default
+    def _is_last(self) -> bool:
+        stands, is_empty = self.pagination, not (self.items or self.unread)
+        return proves_end(stands, is_empty=is_empty, names_next=stands.next_cursor is not None)
 
     @property
     def next_cursor(self) -> str | None:
-        """Give it as `cursor=` for the next page; None on the last one (gap C)."""
+        """Give it as `cursor=` for the next page; None on the last one, and where it is not given (gap C)."""
         if self.pagination.has_more_pages is False:
             return None
         return self.pagination.next_cursor or None

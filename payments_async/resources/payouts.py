@@ -85,8 +85,8 @@ class AsyncPayouts(Resource):
             The payout, with the answer of its page as `.response`.
 
         Raises:
-            SearchIncomplete: the pages were used up before the list's end, `.cursor` goes on; or a record of
-                the list could not be read, and might be it.
+            SearchIncomplete: the pages were used up before the list's end, `.cursor` goes on; or the service
+                did not say that the list ends; or a record of it could not be read, and might be it.
             InvalidRequest: a fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
@@ -106,8 +106,7 @@ class AsyncPayouts(Resource):
             if found is not None:
                 return attrs.evolve(found, response=page.response)
             unread += len(page.unread)
-            goes_on = page.next_cursor or page.pagination.has_more_pages
-            if goes_on and (number == most or not page.next_cursor):
+            if not page.is_last and (number == most or page.next_cursor is None):
                 raise _incomplete(number, page.next_cursor)
         if unread:
             told = (
@@ -164,6 +163,6 @@ class AsyncPayouts(Resource):
 
 
 def _incomplete(pages: int, cursor: str | None) -> SearchIncomplete:
-    how = "go on with cursor=error.cursor" if cursor else "the service gave no cursor to go on with"
-    told = f"{_FIND.name}: not in the {pages} page(s) read, and the list goes on; {how}"
+    how = f"and {_gaps.NO_END}" if cursor is None else "and the list goes on; go on with cursor=error.cursor"
+    told = f"{_FIND.name}: not in the {pages} page(s) read, {how}"
     return SearchIncomplete(told, pages=pages, cursor=cursor, operation=_FIND.name)

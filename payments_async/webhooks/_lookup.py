@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from .._gaps import NO_END
 from ..errors import NotFoundError, UnprocessableError
 from ..models import Page, Payout
 from ._looks import Line, Look, PageOf, Reading, Want
@@ -45,6 +46,10 @@ _CUT_OFF: Final = (
 _NOT_THERE: Final = (
     "a webhook delivery's record is not listed: %d pages read, created %s to %s: the service will try again"
     " (was it created with its URL, and has this process the service's time?)"
+)
+_NO_END: Final = (
+    "a webhook delivery's record was not on the %d pages read of those created %s to %s: the service will try"
+    f" again, but the list cannot be read to its end ({NO_END})"
 )
 
 log = logging.getLogger("payments.webhooks")
@@ -136,7 +141,7 @@ class Lookup:
             if look.future.done():
                 continue
             if page is not None:
-                look.way.passed(_oldest(page), page.next_cursor)
+                look.way.passed(_oldest(page), page.next_cursor, is_last=page.is_last)
             elif look.way.is_from_before:
                 look.way.forgotten()
             if look.way.is_over:
@@ -148,7 +153,8 @@ class Lookup:
         self._places.note(want.token, way.place)
         if not self._payouts or want.record_id is None:
             since, until = _window(want.day)
-            log.warning(_CUT_OFF if way.is_cut_off else _NOT_THERE, way.pages, since, until)
+            missed = _NO_END if way.is_unproven else _CUT_OFF if way.is_cut_off else _NOT_THERE
+            log.warning(missed, way.pages, since, until)
         look.future.set_result(Reading(None, way.pages))
 
     async def _page(self, day: int, cursor: str | None, *, may_be_forgotten: bool) -> Page[Any] | None:

@@ -81,6 +81,8 @@ class Way:
         self._most = max(most, 2) if place.runs else most
         self._kept = max(1, min(_RUNS, most - 1))
         self._second: str | None = None
+        self.is_unproven = False
+        """A run came to a page that neither ends the list nor says what follows."""
         earlier = place.runs if place.found is None else (place.found,)
         self._runs = deque(_Run(cursor, age, is_from_before=True) for age, cursor in enumerate(earlier))
         if not self._is_known:
@@ -122,17 +124,18 @@ class Way:
             runs.append(self._second)  # what is listed late is mostly one of the first look's newest
         return Place(runs=tuple(runs[: self._kept]))
 
-    def passed(self, oldest: float | None, following: str | None) -> None:
+    def passed(self, oldest: float | None, following: str | None, *, is_last: bool = True) -> None:
         """The page was read, and the record is not on it.
 
         `oldest` is when its last record was created, in seconds since 1970, where it says so; `following` is
-        the next page's cursor.
+        the next page's cursor. `is_last`: where there is none, the list ends with this page.
         """
         self.pages += 1
         run = self._runs.popleft()
-        is_at_its_end = following is None or (oldest is not None and oldest < self._oldest)
-        if is_at_its_end:
-            if run.is_own:  # all was read in this one look
+        is_past = oldest is not None and oldest < self._oldest
+        if following is None or is_past:
+            self.is_unproven |= not (is_last or is_past)
+            if run.is_own and not self.is_unproven:  # all was read in this one look
                 self._runs.clear()
             return
         if run.cursor is None:

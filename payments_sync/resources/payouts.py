@@ -84,8 +84,8 @@ class Payouts:
             The payout, with the answer of its page as `.response`.
 
         Raises:
-            SearchIncomplete: the pages were used up before the list's end, `.cursor` goes on; or a record of
-                the list could not be read, and might be it.
+            SearchIncomplete: the pages were used up before the list's end, `.cursor` goes on; or the service
+                did not say that the list ends; or a record of it could not be read, and might be it.
             InvalidRequest: a fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """

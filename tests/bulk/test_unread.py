@@ -1,9 +1,10 @@
-"""A list with items that cannot be read: whatever it does not show may be one of them."""
+"""A list not read whole, for unreadable items or an end that is not shown, proves no absence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from payments_async.bulk._walk import pages, scan, search
 from payments_async.errors import SearchIncomplete
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import alter, in_process, items, ledger_rows, steady_ledgers
-from tests.support.spoiled import spoiling
+from tests.support.spoiled import silent, spoiling
 
 
 @pytest.fixture(autouse=True)
@@ -36,3 +37,32 @@ async def test_a_list_with_an_unreadable_item_proves_no_absence(tmp_path: Path) 
         assert list(await search(batch._service, [second])) == [second]
         with pytest.raises(SearchIncomplete, match="could not be read"):
             await batch.certify()
+
+
+@pytest.mark.parametrize("says", [None, {"count": 3}, {"has_more_pages": None}, {"has_more_pages": True}])
+async def test_a_list_that_does_not_show_its_end_proves_no_absence(tmp_path: Path, says: Any) -> None:
+    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        await batch.run()
+        first = (await ledger_rows(batch))[0].reference
+        alter(batch._service._client, silent(says))
+        assert list(await search(batch._service, [first])) == [first]
+        with pytest.raises(SearchIncomplete, match="did not say that the list ends"):
+            await search(batch._service, ["absent"])
+        with pytest.raises(SearchIncomplete, match="did not say that the list ends"):
+            [page async for page in pages(batch._service)]
+        assert [whole async for _, whole in scan(batch._service)] == [False]
+        for certifying in (batch.certify, batch.reconcile):
+            with pytest.raises(SearchIncomplete, match="did not say that the list ends"):
+                await certifying()
+
+
+async def test_a_list_whose_cursor_is_null_was_read_to_its_end(tmp_path: Path) -> None:
+    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        await batch.run()
+        alter(batch._service._client, silent({"next_cursor": None}))
+        assert [whole async for _, whole in scan(batch._service)] == [True]
+        assert (await batch.certify()).is_clean

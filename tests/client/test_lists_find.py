@@ -114,7 +114,8 @@ async def test_senseless_arguments_are_refused(
 
 
 async def test_a_record_that_cannot_be_read_may_be_the_one_wanted(connect: Callable[..., Any]) -> None:
-    page = {"data": [{"id": "po_1", "reference": 7}, {"id": "po_2", "reference": "r-2"}]}
+    page: dict[str, Any] = {"data": [{"id": "po_1", "reference": 7}, {"id": "po_2", "reference": "r-2"}]}
+    page["pagination"] = {"has_more_pages": False}
     client = connect(transport=ScriptedTransport(answer(200, page)))
     assert (await client.payouts.find("r-2")).id == "po_2"
     with pytest.raises(SearchIncomplete, match="could not be read"):

@@ -379,3 +379,15 @@ async def test_who_gave_up_while_a_page_was_read_is_not_told_of_its_error() -> N
     with pytest.raises(ZeroDivisionError):
         await patient
     assert hasty.cancelled()
+
+
+def test_a_page_that_says_nothing_of_what_follows_is_no_end() -> None:
+    way = Way(Place(runs=("c1",)), 5)
+    way.passed(None, None, is_last=False)
+    assert (way.cursor, way.is_unproven) == ("c1", True), "the earlier run goes on"
+    way.passed(None, None)
+    assert (way.is_over, way.is_unproven) == (True, True)
+    whole, dated = Way(NOWHERE, 5), Way(NOWHERE, 5, 10_000.0)
+    whole.passed(None, None)
+    dated.passed(9_999.0 - SLACK, None, is_last=False)
+    assert (whole.is_unproven, dated.is_unproven) == (False, False)

@@ -322,6 +322,23 @@ async def test_a_record_that_is_listed_after_the_first_look_is_found_by_the_next
     assert cursors_of(hook) == ["", "c11", ""]
 
 
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        ({}, "cannot be read to its end"),
+        ({"pagination": {"has_more_pages": True}}, "cannot be read to its end"),
+        ({"pagination": {"next_cursor": None}}, "is not listed"),
+    ],
+)
+async def test_a_record_is_called_unlisted_only_where_the_list_was_read_to_its_end(
+    connect: Connect, caplog: pytest.LogCaptureFixture, says: dict[str, Any], told: str
+) -> None:
+    hook = Hook(connect, Handler(), answer(200, {"data": [{"id": "po_2", "reference": "r-2"}], **says}))
+    assert (await hook.arrive(b"")).status == 503
+    (line,) = caplog.messages
+    assert told in line
+
+
 def cursors_of(hook: Hook) -> list[str]:
     """From where on pages were asked for."""
     return [flight.url.partition("&cursor=")[2] for flight in hook.played.transport.flights]
