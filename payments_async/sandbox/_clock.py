@@ -10,7 +10,7 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 EPOCH = 1_767_225_600.0
@@ -123,6 +123,15 @@ class Chance:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)  # noqa: S311 - identifiers of a simulation, not secrets
+
+    @property
+    def state(self) -> list[int]:
+        """Where the generator stands."""
+        return list(self._random.getstate()[1])
+
+    def go_on_from(self, state: Sequence[int]) -> None:
+        """Go on from where another generator stood; `ValueError` when it is no such state."""
+        self._random.setstate((random.Random.VERSION, tuple(state), None))
 
     def token(self, length: int) -> str:
         """So many digits and small letters."""

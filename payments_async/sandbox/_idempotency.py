@@ -16,9 +16,14 @@ _SHORTEST, _LONGEST = 8, 128
 
 def idempotency_key(header: str | None, refusal: int) -> str | None:
     """The key a write request carries, or None; `Refused` with `refusal` unless 8 to 128 characters."""
-    if header is not None and not _SHORTEST <= len(header) <= _LONGEST:
+    if header is not None and not (_SHORTEST <= len(header) <= _LONGEST and _is_text(header)):
         raise Refused(refusal, f"X-Idempotency-Key must be {_SHORTEST} to {_LONGEST} characters long.")
     return header
+
+
+def _is_text(header: str) -> bool:
+    """Whether its bytes were UTF-8: what stands for others can be neither hashed nor stored."""
+    return header.isascii() or not any("\ud800" <= character <= "\udfff" for character in header)
 
 
 def fingerprint(method: str, path: str, body: bytes) -> bytes:

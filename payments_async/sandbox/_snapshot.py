@@ -3,65 +3,77 @@
 Not kept: rules, the request log and the journal, which are a session's; counts of the rate limits, which a
 restart empties. Profile and limits are those that the sandbox is started with.
 
-A state is a head and parts. `Snapshot` copies the containers of one moment, and then gives part after part,
-a millisecond or two of work each, while the service goes on in between: records are copied before they
-change (`_images`), and all else that a state holds is never changed but replaced.
-
-The bytes are pickles of our own making; `_thawing` reads them.
+A state is a head and parts (`_state_parts`). `Snapshot` copies the containers of one moment, and then gives
+part after part, a millisecond or two of work each, while the service goes on in between: records are copied
+before they change (`_images`), and all else that a state holds is never changed but replaced. `_thawing`
+reads the parts.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
-import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
-from operator import attrgetter
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import attrs
 
+from . import _payments, _payouts
 from ._core import Core
-from ._idempotency import Stored
+from ._idempotency import Stored as Reply
 from ._images import Images
-from ._records import Attempt, Gateway, Payment, Payout, Session
+from ._records import Attempt, Payment, Payout, Refund, Session
+from ._state_parts import (
+    Attempts,
+    Customers,
+    Ended,
+    Head,
+    Part,
+    Payments,
+    Payouts,
+    Queue,
+    Replies,
+    Sessions,
+    StepName,
+    Stored,
+    StoredAttempt,
+    StoredPayment,
+    StoredPayout,
+    StoredRefund,
+    StoredReply,
+    StoredSession,
+    StoredTenant,
+    StoredTimer,
+    Timers,
+    Turns,
+    Webhooks,
+    encode_part,
+)
 from ._tenants import Tenant
-from ._values import Answer
-from ._world import World
-from .webhooks import Webhook, WebhookTry
+from ._world import Step
 from .webhooks._courier import Courier
-
-FORM: Final = "parts"
-"""What the bytes are like; another word for another form."""
 
 SIZE: Final = 100
 """Records, answers, timers or webhooks in a part: 1 to 2 ms of work."""
 
-MODULES: Final = (
-    "_clock",
-    "_idempotency",
-    "_payments",
-    "_payouts",
-    "_records",
-    "_scenarios",
-    "_tenants",
-    "_values",
-    "webhooks._courier",
-    "webhooks._webhook",
-)
-"""Where records and timers live, below this package."""
+STEPS: Final[Mapping[StepName, tuple[Callable[..., None], type]]] = {
+    "payment.expire": (_payments._expire_at, Payment),
+    "attempt.end": (_payments._end, Attempt),
+    "payout.process": (_payouts._process, Payout),
+    "payout.end": (_payouts._end, Payout),
+}
+"""What timers do, and to which kind of record."""
 
-RECORDS: Final[Mapping[str, type]] = {kind.__name__: kind for kind in (Payout, Payment, Attempt, Session)}
-"""What is referred to by its id, within other parts too."""
-_VALUES: Final = (Answer, Gateway, Stored, Webhook, WebhookTry)
-"""What there are many of; written as their class and arguments, three times as fast."""
-COURIER: Final = ("_all", "_over", "_queue")
-"""Of the courier, what may be long."""
+_STORED: Final[Mapping[type, type[Stored]]] = {
+    Payout: StoredPayout,
+    Payment: StoredPayment,
+    Attempt: StoredAttempt,
+    Session: StoredSession,
+}
+_FIELDS: Final = {kind: tuple(field.name for field in attrs.fields(kind)) for kind in _STORED}
+_STEP_NAMES: Final = {function: name for name, (function, _) in STEPS.items()}
 
-Column = list[Any]
-Part = tuple[str, str, Sequence[Column]]
-"""What kind of things, whose (a tenant's fingerprint), and the things; of a dict its keys and its values."""
+Make = Callable[[list[Any]], Part]
+"""Makes a part of some of the things that were copied."""
 
 
 class Snapshot:
@@ -70,109 +82,91 @@ class Snapshot:
     def __init__(self, core: Core, courier: Courier, api_key: str, now: float) -> None:
         """`now` is the sandbox's time."""
         world = core.world
-        self._table = _dispatch_table()
-        self._head = self._dump(
-            {
-                "api_key": api_key,
-                "now": now,
-                "served": core.served,
-                "world": (world.chance, world.has_receivers, world._serial),
-                "tenants": [
-                    (key, tenant.fingerprint, tenant.status, tenant.allowlist)
-                    for key, tenant in world.tenants.items()
-                ],
-                "courier": (courier._busy, courier._held, courier._accepted, courier._pushed),
-            }
-        )
-        self._copies: list[Part] = [
-            *(part for tenant in world.tenants.values() for part in _of_tenant(tenant)),
-            ("timers", "", [list(world._timers)]),
-            *(("courier", name, [_listed(getattr(courier, name))]) for name in COURIER),
+        self._head = encode_part(_head(core, courier, api_key, now))
+        self._copies: list[tuple[list[Any], Make]] = [
+            *(copy for tenant in world.tenants.values() for copy in self._of_tenant(tenant)),
+            (list(world._timers), lambda some: Timers([_timer(*each) for each in some])),
+            (list(courier._all.values()), Webhooks),
+            (list(courier._over), Ended),
+            (list(courier._queue), Queue),
         ]
         self._images = Images()
 
     def parts(self) -> Iterator[bytes]:
         """The head, and then the rest. Ask for each under the sandbox's lock."""
         yield self._head
-        for kind, owner, columns in self._copies:
-            for start in range(0, len(columns[0]), SIZE):
-                some = [column[start : start + SIZE] for column in columns]
-                if kind in RECORDS:
-                    some = [[self._images.take(record) for record in some[0]]]
-                yield self._dump((kind, owner, some))
+        for things, make in self._copies:
+            for start in range(0, len(things), SIZE):
+                yield encode_part(make(things[start : start + SIZE]))
 
     def close(self) -> None:
         """Records need not be copied for this one any more."""
         self._images.close()
 
-    def _dump(self, value: object) -> bytes:
-        buffer = io.BytesIO()
-        pickler = pickle.Pickler(buffer, protocol=5)
-        pickler.dispatch_table = self._table
-        pickler.dump(value)
-        return buffer.getvalue()
+    def _of_tenant(self, tenant: Tenant) -> Iterator[tuple[list[Any], Make]]:
+        owner = tenant.fingerprint
+        yield list(tenant.payouts), lambda some: Payouts(owner, self._stored(some))
+        yield list(tenant.payments), lambda some: Payments(owner, self._stored(some))
+        yield list(tenant.attempts.values()), lambda some: Attempts(owner, self._stored(some))
+        yield list(tenant.sessions.values()), lambda some: Sessions(owner, self._stored(some))
+        yield (
+            list(tenant.replies._stored.items()),
+            lambda some: Replies(owner, [_reply(*each) for each in some]),
+        )
+        yield (
+            list(tenant.turns.items()),
+            lambda some: Turns(owner, [(*place, count) for place, count in some]),
+        )
+        yield list(tenant.customers.items()), lambda some: Customers(owner, dict(some))
+
+    def _stored(self, records: list[Any]) -> list[Any]:
+        return [self._record(record) for record in records]
+
+    def _record(self, record: Any) -> Stored:
+        kind = type(record)
+        values = dict(zip(_FIELDS[kind], self._images.take(record), strict=True))
+        values.pop("site", None)
+        return _STORED[kind](**{name: _value(value) for name, value in values.items()})
 
 
-def _listed(container: Iterable[Any]) -> Column:
-    return list(container.values() if isinstance(container, dict) else container)
-
-
-def _of_tenant(tenant: Tenant) -> Iterator[Part]:
-    lists: tuple[tuple[str, Iterable[Any]], ...] = (
-        ("Payout", tenant.payouts),
-        ("Payment", tenant.payments),
-        ("Attempt", tenant.attempts.values()),
-        ("Session", tenant.sessions.values()),
+def _head(core: Core, courier: Courier, api_key: str, now: float) -> Head:
+    world = core.world
+    return Head(
+        api_key=api_key,
+        now=now,
+        served=core.served,
+        chance=world.chance.state,
+        has_receivers=world.has_receivers,
+        serial=world._serial,
+        tenants=[_tenant(key, tenant) for key, tenant in world.tenants.items()],
+        busy=courier._busy,
+        held=courier._held,
+        accepted=courier._accepted,
+        pushed=courier._pushed,
     )
-    dicts: tuple[tuple[str, dict[Any, Any]], ...] = (
-        ("replies", tenant.replies._stored),
-        ("turns", tenant.turns),
-        ("customers", tenant.customers),
+
+
+def _tenant(key: str, tenant: Tenant) -> StoredTenant:
+    allowlist = None if tenant.allowlist is None else [str(network) for network in tenant.allowlist]
+    return StoredTenant(key, tenant.fingerprint, tenant.status, allowlist)
+
+
+def _value(value: object) -> object:
+    """A record's field as it is stored."""
+    if isinstance(value, (Payment, Attempt, Session)):
+        return value.id
+    if isinstance(value, Refund):
+        return StoredRefund(value.id, value.amount, value.pending)
+    return [_value(each) for each in value] if isinstance(value, tuple) else value
+
+
+def _reply(key: str, reply: Reply) -> StoredReply:
+    answer = reply.answer
+    return StoredReply(
+        key, reply.request, answer.status, dict(answer.headers), answer.body, reply.until, reply.ready_at
     )
-    yield from ((kind, tenant.fingerprint, [list(things)]) for kind, things in lists)
-    yield from ((kind, tenant.fingerprint, [list(each), list(each.values())]) for kind, each in dicts)
 
 
-def _dispatch_table() -> dict[type, Callable[[Any], tuple[Any, ...]]]:
-    table: dict[type, Callable[[Any], tuple[Any, ...]]] = {
-        World: lambda _: (_the_world, ()),
-        Tenant: lambda tenant: (_the_tenant, (tenant.fingerprint,)),
-    }
-    for name, kind in RECORDS.items():
-        table[kind] = _referring(name)
-    for kind in _VALUES:
-        table[kind] = _by_arguments(kind)
-    return table
-
-
-def _referring(name: str) -> Callable[[Any], tuple[Any, ...]]:
-    return lambda record: (_the_record, (name, record.id))
-
-
-def _by_arguments(kind: type) -> Callable[[Any], tuple[Any, ...]]:
-    fields = attrgetter(*(field.name for field in attrs.fields(kind)))
-    return lambda value: (kind, fields(value))
-
-
-def shape() -> str:
-    """What a state of this version is made of, as a short text: it differs where the records differ."""
-    digest = hashlib.sha256(FORM.encode())
-    for name in MODULES:
-        for item in vars(import_module(f".{name}", __package__)).values():
-            if isinstance(item, type) and attrs.has(item):
-                digest.update(
-                    f"{item.__name__}({','.join(field.name for field in attrs.fields(item))})".encode()
-                )
-    return digest.hexdigest()[:16]
-
-
-def _the_world() -> None:
-    """Stands for the world that is thawed into: its profile, limits and address are the process's."""
-
-
-def _the_tenant() -> None:
-    """Stands for a tenant, by its fingerprint."""
-
-
-def _the_record() -> None:
-    """Stands for a record, by its kind and id."""
+def _timer(at: float, serial: int, step: Step) -> StoredTimer:
+    assert isinstance(step, partial)
+    return StoredTimer(at, serial, _STEP_NAMES[step.func], step.args[-1].id)

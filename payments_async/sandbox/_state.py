@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from ._clock import real_seconds
-from ._snapshot import shape
 from ._state_error import StateError
+from ._state_parts import VERSION
 from ._thawing import Unreadable
 
 T = TypeVar("T")
@@ -53,6 +53,7 @@ class StateFile:
             with suppress(FileExistsError):  # to close one would end our locks on it
                 made = os.path.realpath(self.path)  # O_EXCL follows no link, and SQLite would
                 os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            self._refuse_exposed()
             self._file = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.Error) as failure:
             raise StateError(f"{self.path} cannot be opened: {_reason(failure, self.path)}") from failure
@@ -65,6 +66,14 @@ class StateFile:
             self._file.close()
             raise
 
+    def _refuse_exposed(self) -> None:
+        mode = os.stat(self.path).st_mode
+        if os.name == "posix" and mode & 0o077:
+            raise StateError(
+                f"{self.path} may be used by others than its owner (mode {mode & 0o777:03o}), and a state"
+                " holds keys and account data: chmod 600 it if you trust its content, else name another file"
+            )
+
     def _prepare(self) -> None:
         self._file.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._file.execute("BEGIN EXCLUSIVE")
@@ -72,8 +81,12 @@ class StateFile:
         (tables,) = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if tables and mark != _MARK:
             raise StateError(f"{self.path} is another program's database: name another file")
+        (version,) = self._file.execute("PRAGMA user_version").fetchone()
+        if tables and version != VERSION:
+            raise StateError(f"{self.path} was written by another version of payments-sdk: delete it")
         self._file.execute(f"PRAGMA application_id = {_MARK}")
-        self._file.execute("CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY, shape TEXT, body BLOB)")
+        self._file.execute(f"PRAGMA user_version = {VERSION}")
+        self._file.execute("CREATE TABLE IF NOT EXISTS part (id INTEGER PRIMARY KEY, body BLOB)")
         self._file.execute("COMMIT")
 
     def read(self, reader: Callable[[Iterable[bytes]], T]) -> T | None:
@@ -89,21 +102,19 @@ class StateFile:
             raise
 
     def _load(self) -> list[bytes]:
-        rows = self._file.execute("SELECT shape, body FROM state ORDER BY id").fetchall()
-        own = shape()
-        if any(row[0] != own for row in rows):
-            raise StateError(f"{self.path} was written by another version of payments-sdk: delete it")
-        return [bytes(row[1]) for row in rows]
+        bodies = [body for (body,) in self._file.execute("SELECT body FROM part ORDER BY id")]
+        if not all(isinstance(body, bytes) for body in bodies):
+            raise Unreadable("the state in the file cannot be read")
+        return bodies
 
     def save(self, parts: Iterable[bytes]) -> None:
         """Replace the state; `StateError` when it cannot be written, and the old one stays."""
-        own = shape()
         try:
             self._file.execute("BEGIN")
             try:
-                self._file.execute("DELETE FROM state")
+                self._file.execute("DELETE FROM part")
                 for part in parts:
-                    self._file.execute("INSERT INTO state (shape, body) VALUES (?, ?)", (own, part))
+                    self._file.execute("INSERT INTO part (body) VALUES (?)", (part,))
                 self._file.execute("COMMIT")
             except BaseException:
                 self._file.execute("ROLLBACK")

@@ -1,35 +1,40 @@
-"""A state's bytes back into a service.
-
-They are pickles of our own making (`_snapshot`) that are read with a reader of our own: it finds the classes
-and the timers of `MODULES` and the few others of `_OTHERS`, and runs nothing else, whoever wrote the file.
-"""
+"""A state's parts back into a service: bytes of whatever origin become records, timers and plain values."""
 
 from __future__ import annotations
 
-import io
-import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
-
-import attrs
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 from ._core import Core
+from ._idempotency import Stored as Reply
 from ._limits import Meter
-from ._snapshot import COURIER, MODULES, RECORDS, Column, shape
-from ._tenants import Tenant
-from .webhooks._courier import Courier
-
-_OTHERS: Final = frozenset(
-    {
-        ("decimal", "Decimal"),
-        ("functools", "partial"),
-        ("ipaddress", "IPv4Address"),
-        ("ipaddress", "IPv4Network"),
-        ("ipaddress", "IPv6Address"),
-        ("ipaddress", "IPv6Network"),
-        ("random", "Random"),
-    }
+from ._records import Attempt, Payment, Payout, Refund, Session
+from ._snapshot import STEPS
+from ._state_parts import (
+    Attempts,
+    Customers,
+    Ended,
+    Head,
+    Part,
+    Payments,
+    Payouts,
+    Queue,
+    Replies,
+    Sessions,
+    Stored,
+    StoredPayment,
+    StoredPayout,
+    StoredTimer,
+    Timers,
+    Turns,
+    Webhooks,
+    decode_part,
 )
+from ._tenants import Tenant, read_allowlist
+from ._values import Answer
+from ._world import Step
+from .webhooks._courier import Courier
 
 
 class Unreadable(ValueError):
@@ -39,7 +44,7 @@ class Unreadable(ValueError):
 def thaw(core: Core, parts: Iterable[bytes]) -> tuple[Courier, str, float]:
     """Bring a fresh core to a state; gives the courier, the first API key and the time. `Unreadable`."""
     try:
-        return _Thawing(core).read(iter(parts))
+        return _Thawing(core).read(map(decode_part, parts))
     except Exception as damage:
         raise Unreadable("the state in the file cannot be read") from damage
 
@@ -51,95 +56,111 @@ class _Thawing:
         self._core = core
         self._world = core.world
         self._courier = Courier()
-        self._records: dict[tuple[str, str], Any] = {}
-        self._blank: set[tuple[str, str]] = set()
+        self._records: dict[tuple[type, str], Any] = {}
+        self._blank: set[tuple[type, str]] = set()
         self._tenants: dict[str, Tenant] = {}
 
-    def read(self, parts: Iterator[bytes]) -> tuple[Courier, str, float]:
-        head = self._load(next(parts))
-        world, courier = self._world, self._courier
-        for key, fingerprint, status, allowlist in head["tenants"]:
-            tenant = Tenant(fingerprint, status, allowlist, Meter(world.limits))
-            self._tenants[fingerprint] = world.tenants[key] = tenant
-        world.chance, world.has_receivers, world._serial = head["world"]
-        courier._busy, courier._held, courier._accepted, courier._pushed = head["courier"]
+    def read(self, parts: Iterator[Part]) -> tuple[Courier, str, float]:
+        head = next(parts)
+        if not isinstance(head, Head):
+            raise Unreadable("the first part is no head")
+        self._begin(head)
         for part in parts:
-            self._add(*self._load(part))
+            self._add(part)
         if self._blank:
             raise Unreadable(f"{len(self._blank)} records are missing")
-        self._core.served = head["served"]
-        return courier, head["api_key"], head["now"]
+        return self._courier, head.api_key, head.now
 
-    def _add(self, kind: str, owner: str, columns: Sequence[Column]) -> None:
-        if kind == "timers":
-            self._world._timers.extend(*columns)
-        elif kind == "courier" and owner == "_all":
-            self._courier._all.update((webhook.id, webhook) for webhook in columns[0])
-        elif kind == "courier":
-            getattr(self._courier, COURIER[COURIER.index(owner)]).extend(*columns)
-        else:
-            self._add_to(self._tenants[owner], kind, columns)
+    def _begin(self, head: Head) -> None:
+        world, courier = self._world, self._courier
+        for each in head.tenants:
+            allowlist = read_allowlist(each.allowlist)
+            tenant = Tenant(each.fingerprint, each.status, allowlist, Meter(world.limits))
+            self._tenants[each.fingerprint] = world.tenants[each.key] = tenant
+        world.chance.go_on_from(head.chance)
+        world.has_receivers, world._serial = head.has_receivers, head.serial
+        courier._busy, courier._held = head.busy, head.held
+        courier._accepted, courier._pushed = head.accepted, head.pushed
+        self._core.served = head.served
 
-    def _add_to(self, tenant: Tenant, kind: str, columns: Sequence[Column]) -> None:
-        pairs: dict[str, dict[Any, Any]] = {
-            "replies": tenant.replies._stored,
-            "turns": tenant.turns,
-            "customers": tenant.customers,
-        }
-        if kind in pairs:
-            pairs[kind].update(zip(*columns, strict=True))
-            return
-        records = [self._filled(kind, fields) for fields in columns[0]]
-        by_id = {record.id: record for record in records}
-        if kind == "Payout":
-            tenant.payouts.extend(records)
-            tenant.payouts_by_id.update(by_id)
-            named = {record.reference: record for record in records if record.reference is not None}
-            tenant.payouts_by_reference.update(named)
-        elif kind == "Payment":
-            tenant.payments.extend(records)
-            tenant.payments_by_id.update(by_id)
-        else:
-            (tenant.attempts if kind == "Attempt" else tenant.sessions).update(by_id)
+    def _add(self, part: Part) -> None:
+        match part:
+            case Timers():
+                self._world._timers.extend((each.at, each.serial, self._step(each)) for each in part.timers)
+            case Webhooks():
+                self._courier._all.update((webhook.id, webhook) for webhook in part.webhooks)
+            case Ended():
+                self._courier._over.extend(part.ids)
+            case Queue():
+                self._courier._queue.extend(part.entries)
+            case Head():
+                raise Unreadable("a second head")
+            case _:
+                self._add_to(self._tenants[part.owner], part)
 
-    def _filled(self, kind: str, fields: Sequence[Any]) -> Any:
-        record = self._record(kind, fields[0])
-        self._blank.remove((kind, fields[0]))
-        for field, value in zip(attrs.fields(RECORDS[kind]), fields, strict=True):
-            object.__setattr__(record, field.name, value)
+    def _add_to(
+        self,
+        tenant: Tenant,
+        part: Payouts | Payments | Attempts | Sessions | Replies | Turns | Customers,
+    ) -> None:
+        match part:
+            case Payouts():
+                self._add_payouts(tenant, part.records)
+            case Payments():
+                payments = [self._filled(Payment, each) for each in part.records]
+                tenant.payments.extend(payments)
+                tenant.payments_by_id.update((payment.id, payment) for payment in payments)
+            case Attempts():
+                tenant.attempts.update((each.id, self._filled(Attempt, each)) for each in part.records)
+            case Sessions():
+                tenant.sessions.update((each.id, self._filled(Session, each)) for each in part.records)
+            case Replies():
+                for each in part.replies:
+                    answer = Answer(each.status, each.headers, each.body)
+                    tenant.replies._stored[each.key] = Reply(each.request, answer, each.until, each.ready_at)
+            case Turns():
+                tenant.turns.update(((words, identity), count) for words, identity, count in part.turns)
+            case Customers():
+                tenant.customers.update(part.ids)
+
+    def _add_payouts(self, tenant: Tenant, stored: Sequence[StoredPayout]) -> None:
+        payouts = [self._filled(Payout, each) for each in stored]
+        tenant.payouts.extend(payouts)
+        tenant.payouts_by_id.update((payout.id, payout) for payout in payouts)
+        named = ((payout.reference, payout) for payout in payouts if payout.reference is not None)
+        tenant.payouts_by_reference.update(named)
+
+    def _filled(self, kind: type, stored: Any) -> Any:
+        record = self._record(kind, stored.id)
+        self._blank.remove((kind, stored.id))
+        for name, value in self._fields(record, stored).items():
+            object.__setattr__(record, name, value)
         return record
 
-    def _record(self, kind: str, record_id: str) -> Any:
+    def _fields(self, record: Any, stored: Stored) -> dict[str, object]:
+        """What a record's fields are, other records in place of their ids."""
+        fields = {name: getattr(stored, name) for name in stored.__struct_fields__}
+        if isinstance(stored, StoredPayment):
+            fields["site"] = self._world
+            fields["session"] = stored.session and self._record(Session, stored.session)
+            fields["attempts"] = tuple(self._record(Attempt, each) for each in stored.attempts)
+            fields["refunds"] = tuple(
+                Refund(each.id, record, each.amount, each.pending) for each in stored.refunds
+            )
+        elif not isinstance(stored, StoredPayout):
+            fields["payment"] = self._record(Payment, fields["payment"])
+        return fields
+
+    def _record(self, kind: type, record_id: str) -> Any:
         name = kind, record_id
         if name not in self._records:
-            self._records[name] = object.__new__(RECORDS[kind])
+            self._records[name] = object.__new__(kind)
             self._blank.add(name)
         return self._records[name]
 
-    def _load(self, part: bytes) -> Any:
-        special: dict[str, Callable[..., object]] = {
-            "_the_world": lambda: self._world,
-            "_the_tenant": self._tenants.__getitem__,
-            "_the_record": self._record,
-        }
-        return _Reader(io.BytesIO(part), special).load()
-
-
-class _Reader(pickle.Unpickler):
-    """Reads nothing but our own records."""
-
-    def __init__(self, file: io.BytesIO, special: Mapping[str, Callable[..., object]]) -> None:
-        super().__init__(file)
-        self._special = special
-
-    def find_class(self, module: str, name: str) -> Any:
-        package, _, inner = module.partition(f"{__package__}.")
-        if not package and inner in MODULES and "." not in name:
-            found = super().find_class(module, name)
-            if getattr(found, "__module__", None) == module:
-                return found
-        elif module == shape.__module__ and name in self._special:
-            return self._special[name]
-        elif (module, name) in _OTHERS:
-            return super().find_class(module, name)
-        raise Unreadable(f"{module}.{name} is no part of a state")
+    def _step(self, timer: StoredTimer) -> Step:
+        function, kind = STEPS[timer.step]
+        record = self._record(kind, timer.record)
+        if kind is Attempt:
+            return partial(function, self._world, self._tenants[record.payment.key], record)
+        return partial(function, self._world, record)

@@ -52,6 +52,11 @@ def test_a_key_has_8_to_128_characters(api: Api, length: int, status: int) -> No
     assert api.payout(idempotency_key="k" * length).status == status
 
 
+def test_a_key_whose_bytes_are_no_text_is_refused(api: Api) -> None:
+    assert api.payout(idempotency_key="\udcff" * 8, scenario="slow:1s").status == 428
+    assert api.payout(idempotency_key="schlüssel").status == 201
+
+
 def test_reads_take_no_notice_of_the_header(api: Api) -> None:
     assert api.get("/payouts", idempotency_key="short").status == 200
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import os
@@ -15,10 +16,12 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from decimal import Decimal
+from ipaddress import IPv4Network, ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,14 +34,17 @@ from payments_async.sandbox import (
     VirtualClock,
     _snapshot,
     _state,
+    _state_parts,
     _thawing,
 )
 from payments_async.sandbox._clock import EPOCH
 from payments_async.sandbox._core import Core
-from payments_async.sandbox._scenarios import ACTION_TYPES
+from payments_async.sandbox._records import Failure, Gateway, Plan
+from payments_async.sandbox._scenarios import ACTION_TYPES, HookWord, Outcome, Timing
 from payments_async.sandbox._values import Request, Stream
 from payments_async.sandbox.checkout import answer_stream
 from payments_async.sandbox.control_api._stream import open_stream
+from payments_async.sandbox.webhooks import Webhook, WebhookTry
 
 PAYOUT = {
     "amount": 10,
@@ -315,31 +321,63 @@ def test_nobody_else_may_read_what_a_link_leads_to(tmp_path: Path, file: Path) -
 def test_other_files_are_left_as_they_are(tmp_path: Path, file: Path) -> None:
     text = tmp_path / "text"
     text.write_text("no database " * 100)
+    text.chmod(0o600)
     with pytest.raises(StateError, match="no state of a sandbox"):
         opened(text)
     assert text.read_text() == "no database " * 100
     with sqlite3.connect(file) as other:
         other.execute("CREATE TABLE theirs (id)")
     other.close()
+    file.chmod(0o600)
     with pytest.raises(StateError, match="another program's database"):
         opened(file)
     with pytest.raises(StateError, match="cannot be opened"):
         opened(tmp_path / "nowhere" / "state.db")
 
 
-def spoil(file: Path, column: str, value: object) -> None:
+def spoil(file: Path, statement: str, *values: object) -> None:
+    """Make a state, and change its file as somebody else would."""
     opened(file).stop()
+    change(file, statement, *values)
+
+
+def change(file: Path, statement: str, *values: object) -> None:
     with sqlite3.connect(file) as state:
-        state.execute(f"UPDATE state SET {column} = ?", (value,))
+        (table,) = state.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchone()
+        state.execute(statement.replace("TABLE", table), values)
     state.close()
 
 
+def head_of(file: Path) -> dict[str, Any]:
+    with sqlite3.connect(file) as state:
+        (body,) = state.execute("SELECT body FROM part ORDER BY id LIMIT 1").fetchone()
+    state.close()
+    found: dict[str, Any] = json.loads(body)
+    return found
+
+
 def test_the_state_of_another_version_is_refused(file: Path) -> None:
-    spoil(file, "shape", "other")
+    spoil(file, f"PRAGMA user_version = {_state_parts.VERSION + 1}")
     with pytest.raises(StateError, match="another version of payments-sdk: delete it"):
         opened(file)
     with pytest.raises(StateError, match="another version"):  # the first try has left it
         opened(file)
+
+
+def test_a_change_of_the_form_is_a_new_version() -> None:
+    """Change the digest together with `VERSION`: a state of the old form would be misread otherwise."""
+    stored = [kind for kind in vars(_state_parts).values() if isinstance(kind, type)]
+    parts = [kind for kind in stored if issubclass(kind, _state_parts.Stored)]
+    values = [Failure, Gateway, HookWord, Outcome, Plan, Timing, Webhook, WebhookTry]
+    told = [(kind.__name__, list(kind.__annotations__.items())) for kind in (*parts, *values)]
+    digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    assert (_state_parts.VERSION, digest) == (1, "323a1d76f89626db")
+
+
+def test_every_field_of_a_record_is_kept() -> None:
+    for kind, stored in _snapshot._STORED.items():
+        fields = [field.name for field in attrs.fields(kind) if field.name != "site"]
+        assert sorted(stored.__struct_fields__) == sorted(fields)
 
 
 class Harmful:
@@ -347,34 +385,111 @@ class Harmful:
         return os.mkdir, ("harm",)
 
 
-@pytest.mark.parametrize("body", [b"", b"no pickle", pickle.dumps(Harmful()), pickle.dumps({"world": {}})])
-def test_bytes_that_are_no_state_are_refused_and_run_nothing(
-    file: Path, body: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+PATCHING = b"cipaddress\nIPv4Network\nN}V__contains__\ncrandom\nRandom\ns\x86b."
+"""A pickle that sets what `address in network` calls."""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"no state",
+        "a text",
+        10**12,
+        None,
+        b"{}",
+        b'{"type": "payouts", "owner": "", "records": []}',
+        b'{"type": "head"}',
+        b'[{"type": "head"}]',
+        b"[" * 100_000,
+        pickle.dumps(Harmful()),
+        pickle.dumps({"world": {}}),
+        PATCHING,
+    ],
+)
+def test_what_is_no_state_is_refused_and_runs_nothing(
+    file: Path, body: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    spoil(file, "body", body)
+    monkeypatch.setattr(IPv4Network, "__contains__", IPv4Network.__contains__)  # put back in the end
+    spoil(file, "UPDATE TABLE SET body = ?", body)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StateError, match="cannot be read"):
         opened(file)
     assert not (tmp_path / "harm").exists()
+    assert ip_address("8.8.8.8") not in IPv4Network("10.0.0.0/8")
 
 
 @pytest.mark.parametrize(
-    ("module", "name"),
+    "odd",
     [
-        ("os", "system"),
-        ("builtins", "eval"),
-        ("payments_async.sandbox._sandbox", "Sandbox"),
-        ("payments_async.sandbox._payouts", "partial"),
-        ("payments_async.sandbox._records", "Payout.__init__"),
-        ("payments_async.sandbox._snapshot", "shape"),
-        ("payments_async.sandbox._thawing", "thaw"),
+        {"now": "noon"},
+        {"chance": [1, 2, 3]},
+        {"chance": [-1] * 625},
+        {"tenants": [{"key": "k", "fingerprint": "f", "status": "odd", "allowlist": None}]},
+        {"tenants": [{"key": "k", "fingerprint": "f", "status": "active", "allowlist": ["everywhere"]}]},
+        {"more": 1},
     ],
 )
-def test_the_reader_finds_nothing_but_records_and_timers(module: str, name: str) -> None:
-    import io
+def test_a_state_whose_head_is_not_of_its_types_is_refused(file: Path, odd: dict[str, object]) -> None:
+    opened(file).stop()
+    change(file, "UPDATE TABLE SET body = ?", json.dumps({**head_of(file), **odd}).encode())
+    with pytest.raises(StateError, match="cannot be read"):
+        opened(file)
 
-    with pytest.raises(_thawing.Unreadable, match="no part of a state"):
-        _thawing._Reader(io.BytesIO(), {}).find_class(module, name)
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        b'{"type": "payouts", "owner": "nobody", "records": []}',
+        b'{"type": "timers", "timers": [{"at": 0, "serial": 1, "step": "os.system", "record": "po_1"}]}',
+        b'{"type": "timers", "timers": [{"at": 0, "serial": 1, "step": "payout.end", "record": "po_1"}]}',
+        b'{"type": "timers", "timers": [{"at": 0, "serial": 1, "step": "attempt.end", "record": "pa_1"}]}',
+        b'{"type": "os.system"}',
+    ],
+)
+def test_a_state_with_a_part_that_does_not_belong_is_refused(file: Path, part: bytes) -> None:
+    spoil(file, "INSERT INTO TABLE (body) VALUES (?)", part)
+    with pytest.raises(StateError, match="cannot be read"):
+        opened(file)
+
+
+def test_a_state_with_two_heads_is_refused(file: Path) -> None:
+    spoil(file, "INSERT INTO TABLE (body) SELECT body FROM TABLE")
+    with pytest.raises(StateError, match="cannot be read"):
+        opened(file)
+
+
+def test_parts_of_a_state_show_nothing_of_it(file: Path) -> None:
+    opened(file).stop()
+    head = head_of(file)
+    assert head["api_key"] not in repr(_state_parts.decode_part(json.dumps(head).encode()))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX permissions")
+@pytest.mark.parametrize("mode", [0o666, 0o640, 0o604, 0o620])
+def test_a_state_that_others_may_use_is_refused(file: Path, mode: int) -> None:
+    opened(file).stop()
+    file.chmod(mode)
+    with pytest.raises(StateError, match=rf"others than its owner \(mode {mode:03o}\).*chmod 600"):
+        opened(file)
+    file.chmod(0o600)
+    opened(file).stop()
+
+
+def test_amounts_and_numbers_come_back_digit_for_digit(file: Path) -> None:
+    body = b"""{"amount": 10.10, "currency": "GHS", "method": "mobile_money", "reference": "r-1",
+        "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
+        "metadata": {"rate": 1.10, "size": 1E+2, "big": 12345678901234567890123, "whole": 7}}"""
+    first = opened(file)
+    headers = {"Authorization": f"Bearer {first.api_key}"}
+    made = first.handle("POST", "/v1/payouts", headers, body)
+    assert made.status == 201
+    before = first.handle("GET", "/v1/payouts", headers).body
+    first.stop()
+    second = opened(file)
+    assert second.handle("GET", "/v1/payouts", headers).body == before
+    assert b"12345678901234567890123" in before
+    second.stop()
 
 
 KILLED = """
@@ -590,11 +705,7 @@ def test_a_state_with_a_record_that_is_gone_is_refused(file: Path) -> None:
     first = opened(file)
     _paid(first, 0)
     first.stop()
-    with sqlite3.connect(file) as state:
-        rows = state.execute("SELECT id, body FROM state").fetchall()
-        (gone,) = (number for number, body in rows if b"Payment" in body[:22])
-        state.execute("DELETE FROM state WHERE id = ?", (gone,))
-    state.close()
+    change(file, """DELETE FROM TABLE WHERE CAST(body AS TEXT) LIKE '{"type":"payments"%'""")
     with pytest.raises(StateError, match="cannot be read"):
         opened(file)
 
