@@ -38,6 +38,8 @@ ACTION_TYPES = (
 """Gap K, without `none`, which is no action."""
 
 _MOST = 1_000_000
+_LONGEST = 4_000
+"""Characters of a scenario: anybody may send one."""
 MOST_COPIES = 20
 """How often `duplicate` sends one delivery at most."""
 
@@ -208,6 +210,8 @@ def near(word: str, words: Sequence[str]) -> str:
 
 def parse(text: str, sense: Sense) -> Scenario:
     """The scenario in `text`; `sense` says what `hang` means. `UnknownWord` names what is near."""
+    if len(text) > _LONGEST:
+        raise UnknownWord(f"a scenario has at most {_LONGEST:,} characters, not {len(text):,}")
     scenario = NOTHING
     for word in re.split(r"[\s,;]+", text.strip()):
         scenario = _add(scenario, word, sense)

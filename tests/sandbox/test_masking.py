@@ -40,6 +40,21 @@ def test_of_an_address_only_plain_words_are_shown(url: str, shown: str) -> None:
     assert mask({"webhook_url": url}) == {"webhook_url": shown}
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("write to ada@shop.example, or call", "write to •••e, or call"),
+        ("ada@shop.example", "•••le"),
+        ("a@b@c.example", "a@•••le"),
+        ("call +229 90 11 22 33 now", "call •••33 now"),
+        ("+229 90112233ada@shop.example", "+229 •••le"),
+        ("ada@shop, @ada, 1+1", "ada@shop, @ada, 1+1"),
+    ],
+)
+def test_an_address_or_a_phone_number_is_hidden_anywhere_in_a_text(text: str, shown: str) -> None:
+    assert mask({"description": text}) == {"description": shown}
+
+
 @settings(deadline=None)
 @given(st.text(alphabet="ABCDEFabcdef0123456789_-", min_size=21, max_size=80))
 def test_no_long_segment_is_shown(token: str) -> None:

@@ -61,6 +61,13 @@ def test_words_are_read(text: str, scenario: Scenario) -> None:
     assert parse(text, "fault") == scenario
 
 
+def test_a_text_that_is_too_long_is_refused_unread() -> None:
+    parse("hang " * 800, "fault")
+    for text in ("hang " * 801, "x" * 1_000_000, "http:" + "5" * 10_000):
+        with pytest.raises(UnknownWord, match="a scenario has at most 4,000 characters"):
+            parse(text, "fault")
+
+
 def test_hang_is_what_the_place_of_the_text_makes_it() -> None:
     assert parse("hang", "outcome") == Scenario(outcome=Outcome("hang"))
     assert parse("hang", "fault") == Scenario((Fault("hang"),))

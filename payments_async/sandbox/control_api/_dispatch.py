@@ -27,7 +27,7 @@ _HEADERS = {
 TOLD = "refusals=told"
 """The query string of the inspector's buttons: refusals come as 200, so that the console stays clean."""
 
-_NEAR = re.compile(r"\((?:near|there are): ([^)]*)\)")
+_NEAR = re.compile(r"\((?:near|there are): ([^()]*)\)")
 
 
 def answer_control(sandbox: Sandbox, request: Request) -> Answer | Stream:

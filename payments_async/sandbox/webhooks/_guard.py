@@ -30,7 +30,8 @@ _NETWORKS = tuple(
 _PORTS = {"http": 80, "https": 443}
 _SUSPICIOUS = re.compile(r"[\x00-\x20\x7f\\]")
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?")
-_NUMBER = re.compile(r"(?:0x[0-9a-f]*|\d+)\.?\Z")
+_NUMBER = re.compile(r"(?:0x[0-9a-f]*|\d)\.?\Z")
+"""The end of a number: one digit tells it, and a search for more would be quadratic."""
 _KEPT = "%!$&'()*+,/:;=?@[]~"
 
 

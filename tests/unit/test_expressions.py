@@ -1,0 +1,178 @@
+"""Every regular expression of the package takes a number of steps that grows as its text does, not faster."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import payments_async
+from payments_async import _operations, _payment_rules, _refusals, _validation
+from payments_async._rules import Matching
+from payments_async.sandbox import _operations as sandbox_operations
+from payments_async.sandbox import _schemas
+from payments_async.sandbox.control_api._routes import ROUTES
+from payments_async.sandbox.inspector import _pages
+from tests.support.expressions import Matcher, TooManySteps, hostile
+
+ROOT = Path(payments_async.__file__).parent
+LENGTH = 250
+"""Of the shorter texts: more than the bound of any repetition that a search begins with."""
+MOST = 3.0
+"""Times the steps for a text of twice the length: linear is twice, quadratic four times."""
+USES = frozenset({"search", "match", "fullmatch", "sub", "split", "findall", "finditer"})
+
+
+@attrs.frozen
+class Use:
+    """An expression, and how it is put to a text."""
+
+    place: str
+    pattern: str
+    flags: int
+    how: str
+
+    def matcher(self) -> Matcher:
+        """What counts its steps."""
+        return Matcher(re.compile(self.pattern, self.flags))
+
+
+def _schema_patterns() -> Iterator[str]:
+    for call in ast.walk(ast.parse(Path(_schemas.__file__).read_text())):
+        for keyword in call.keywords if isinstance(call, ast.Call) else ():
+            if keyword.arg == "pattern":
+                yield ast.literal_eval(keyword.value)
+
+
+def _forms() -> Iterator[str]:
+    rules = [*vars(_validation).values(), *vars(_payment_rules).values()]
+    return (rule.form for rule in rules if isinstance(rule, Matching))
+
+
+def _own_texts() -> str:
+    pattern = _refusals._own_pattern(["Ada", "+22990112233", "a" * 40])
+    assert pattern is not None
+    return pattern.pattern
+
+
+MADE: dict[tuple[str, str], Callable[[], Iterable[str]]] = {
+    ("_operations.py", "pattern"): lambda: [
+        re.sub(_operations._PLACEHOLDER, r"(?P<\1>[^/]+)", each.path)
+        for each in _operations.OPERATIONS.values()
+    ],
+    ("_operations.py", "form"): lambda: [_operations._ID, _operations._COUNTRY],
+    ("_rules.py", "self.form"): _forms,
+    ("_refusals.py", "'|'.join(parts)"): lambda: [_own_texts()],
+    ("sandbox/_checks.py", "pattern"): _schema_patterns,
+    (
+        "sandbox/_operations.py",
+        "re.sub('\\\\{(\\\\w+)\\\\}', lambda found: f'(?P<{found[1]}>{_SEGMENT})', path)",
+    ): (lambda: [each.pattern for _, each in sandbox_operations._WITH_PARAMETERS]),
+    ("sandbox/control_api/_routes.py", "re.sub('\\\\{(\\\\w+)\\\\}', _ID, self.path)"): lambda: [
+        route.pattern.pattern for route in ROUTES
+    ],
+    ("sandbox/inspector/_pages.py", "pattern or re.escape(name)"): lambda: [
+        page.pattern.pattern for page in _pages.PAGES
+    ],
+}
+"""Expressions that are made while the program runs: {(file, how its line says it): what gives them}."""
+
+
+def _uses() -> Iterator[Use]:
+    for path in sorted(ROOT.rglob("*.py")):
+        tree = ast.parse(text := path.read_text())
+        names = {
+            id(part): ast.unparse(target)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            for part in ast.walk(node.value)
+        }
+        for call in ast.walk(tree):
+            function = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
+            if function.startswith("re.") and function != "re.escape":
+                place = path.relative_to(ROOT).as_posix()
+                yield from _uses_in(place, call, text, names.get(id(call), ""))
+
+
+def _uses_in(place: str, call: Any, text: str, name: str) -> Iterator[Use]:
+    how = call.func.attr
+    if how == "compile":
+        found = set(re.findall(rf"\b{name}\.(\w+)\(", text)) & USES if name else set()
+        hows = sorted(found) or ["search"]  # which is the dearest
+    else:
+        hows = [how]
+    flags = next((_value(place, each) for each in call.args if ast.unparse(each).startswith("re.A")), 0)
+    for pattern in _patterns(place, call.args[0]):
+        yield from (Use(place, pattern, int(flags), each) for each in hows)
+
+
+def _patterns(place: str, said: ast.expr) -> Iterable[str]:
+    try:
+        return [_value(place, said)]
+    except (NameError, AttributeError):
+        known = MADE.get((place, ast.unparse(said)))
+        assert known, f"{place} makes an expression that this test does not know: {ast.unparse(said)}"
+        return known()
+
+
+def _value(place: str, said: ast.expr) -> Any:
+    module = importlib.import_module("payments_async." + place.removesuffix(".py").replace("/", "."))
+    return eval(compile(ast.Expression(said), place, "eval"), dict(vars(module)))
+
+
+ALL = list(dict.fromkeys(_uses()))
+
+
+def growth(matcher: Matcher, how: str) -> float:
+    """The most by which the steps for a hostile text grow when it becomes twice as long."""
+    shorter, longer = hostile(matcher, LENGTH), hostile(matcher, 2 * LENGTH)
+    return max(
+        matcher.count(after, how) / max(matcher.count(before, how), LENGTH)
+        for before, after in zip(shorter, longer, strict=True)
+    )
+
+
+@pytest.mark.parametrize("use", ALL, ids=lambda use: f"{use.place}-{use.how}")
+def test_an_expression_is_linear(use: Use) -> None:
+    assert growth(use.matcher(), use.how) < MOST, use
+
+
+@pytest.mark.parametrize(
+    ("pattern", "how"),
+    [
+        (r"[^\s@]+@[^\s@]+\.[^\s@]+", "sub"),
+        (r"\d+\.?\Z", "search"),
+        (r"\(near: ([^)]*)\)", "search"),
+        (r"\s*(\S*)\s*,", "match"),
+        (r"(?:a|b)*(?:b|c)*d", "fullmatch"),
+    ],
+)
+def test_what_is_not_linear_is_found(pattern: str, how: str) -> None:
+    assert growth(Matcher(re.compile(pattern)), how) > MOST
+
+
+def test_what_grows_without_measure_is_given_up() -> None:
+    with pytest.raises(TooManySteps):
+        growth(Matcher(re.compile("(?:a+)+b")), "match")
+
+
+@given(st.data())
+def test_the_counted_matches_are_those_of_the_library(data: st.DataObject) -> None:
+    use = data.draw(st.sampled_from(ALL))
+    matcher = use.matcher()
+    texts = list(hostile(matcher, 20))
+    text = data.draw(st.one_of(st.sampled_from(texts), st.text("".join(set("".join(texts))), max_size=12)))
+    for start in range(len(text) + 1):
+        found = matcher.pattern.match(text[start:])
+        if not re.search(r"\(\?<|\\Z", use.pattern):  # these see what stands before or after
+            assert matcher.end(text, start) == (found.end() + start if found else None)
+    assert (matcher.end(text, 0, whole=True) is None) is (matcher.pattern.fullmatch(text) is None)
