@@ -45,13 +45,15 @@ class Reading:
     """Seconds, when the service named them."""
 
 
-_FINAL: Final = frozenset({"too_large", "tls", "closed"})
+_FINAL: Final = frozenset({"tls", "closed"})
 """Failures that another try would meet again, or that the caller asked for by closing the client."""
 
 
 def read_failure(call: Call, failure: TransportFailure, *, sent: bool) -> Reading:
     """No answer came."""
     verdict: Verdict = "in_doubt" if sent else "not_sent"
+    if failure.kind == "too_large":
+        return Reading(verdict, failure.kind, error=_oversized(call, failure))
     cls = APITimeoutError if failure.kind == "timeout" else APIConnectionError
     error = cls(
         f"{call.operation.name}: no answer ({failure.kind}: {failure.detail})",
@@ -59,6 +61,16 @@ def read_failure(call: Call, failure: TransportFailure, *, sent: bool) -> Readin
         operation=call.operation.name,
     )
     return Reading(verdict, failure.kind, error=error, again=failure.kind not in _FINAL)
+
+
+def _oversized(call: Call, failure: TransportFailure) -> DecodeError:
+    """The error of an answer that is too large to be read, whatever its status."""
+    return DecodeError(
+        f"{call.operation.name}: {failure.detail}; check that the base URL is the service's, or ask for less",
+        record_id=None,
+        body=b"",
+        operation=call.operation.name,
+    )
 
 
 def read_answer(call: Call, answer: Answer, now: Callable[[], datetime]) -> Reading:
@@ -93,6 +105,8 @@ def _read_success(call: Call, answer: Answer) -> Reading:
         return _done(call, answer, value, message)
     record_id: str | None = None
     try:
+        if operation.result is not None and _codec.is_crowded(answer.body):
+            raise _codec.Unreadable(_codec.TOO_MANY)
         tree = _codec.parse(answer.body)
         record_id = _record_id(tree, operation)
         value = _value(call, tree)
@@ -205,6 +219,8 @@ def _page(cls: type[Any], data: Any, pagination: Any) -> models.Page[Any]:
     """A page; one record that cannot be read does not keep anybody from the others."""
     if not isinstance(data, list):
         raise _codec.Unreadable("without its list")
+    if len(data) > _codec.MOST_RECORDS:
+        raise _codec.Unreadable(_codec.TOO_MANY)
     items, unread = [], []
     for index, item in enumerate(data):
         try:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import cattrs
@@ -26,6 +26,13 @@ R = TypeVar("R", bound=Record)
 
 _parse = msgspec.json.Decoder(float_hook=Decimal).decode
 _write = msgspec.json.Encoder(decimal_format="number").encode
+
+
+MOST_RECORDS: Final = 1_000
+"""Records of one answer's list; the largest page there is has 100 (gap D)."""
+TOO_MANY: Final = f"a list of more than {MOST_RECORDS:,} records"
+_LARGE: Final = 256 * 1024
+"""Bytes of a body that is looked through before it is parsed; a page of 100 records has a third of that."""
 
 
 class Unreadable(Exception):
@@ -65,6 +72,48 @@ def _read(reader: Callable[[bytes], Any], body: bytes) -> Any:
     raise Unreadable(problem)
 
 
+def is_crowded(body: bytes) -> bool:
+    """Whether a large body holds a list, as `data` or by itself, of more records than any page.
+
+    It is read up to the first record too many, and nothing of it is made: parsed, 16 MiB of empty objects
+    would be a gigabyte.
+    """
+    if len(body) < _LARGE:
+        return False
+    try:
+        data = _outline(body).data
+    except msgspec.ValidationError:  # it is no object
+        data = msgspec.Raw(body)
+    except (ValueError, RecursionError):
+        return False
+    if not bytes(memoryview(data)[:16]).lstrip().startswith(b"["):
+        return False
+    try:
+        _room()(data)
+    except msgspec.ValidationError:
+        return True
+    except (ValueError, RecursionError):
+        return False
+    return False
+
+
+class _Outline(msgspec.Struct):
+    """An answer, its data unread."""
+
+    data: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_outline = msgspec.json.Decoder(_Outline).decode
+
+
+@cache
+def _room() -> Callable[[Any], Any]:
+    """Reads a list of so many values and no more; the first one too many ends the reading."""
+    values = [(f"value{number}", msgspec.Raw, None) for number in range(MOST_RECORDS)]
+    made = msgspec.defstruct("Room", values, array_like=True, forbid_unknown_fields=True)
+    return msgspec.json.Decoder(made).decode
+
+
 def structure(value: Any, cls: type[R]) -> R:
     """A parsed JSON value as a record. Raises Unreadable where a field has another type than it should."""
     try:
@@ -101,7 +150,8 @@ def _reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
     stands: Callable[..., Any] = _CONVERTER.get_structure_hook(_forms.form_of(models.Pagination))
 
     def many(body: bytes) -> Any:
-        found = read(body)
+        if is_crowded(body) or len((found := read(body)).data) > MOST_RECORDS:
+            raise _structure.WrongType(TOO_MANY)
         found.data = tuple([fill(item) for item in found.data])
         if found.pagination is not None:
             found.pagination = stands(found.pagination)

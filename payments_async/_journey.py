@@ -33,7 +33,6 @@ _STEPS: Mapping[str, str] = {
     "reset": "try again later",
     "protocol": "check that the base URL is the service's",
     "closed": "end all calls before the client's `async with` block ends, or aclose() is called",
-    "too_large": "check that the base URL is the service's, or ask for less",
 }
 """What to do about each kind of failure."""
 

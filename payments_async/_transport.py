@@ -31,7 +31,7 @@ from payments_async._warm import LONGEST, REST, Warm
 from payments_async._watchdog import Verdict, Watchdog
 from payments_async._wire import Answer, FailureKind, Flight, TransportFailure
 
-MAX_BODY: Final = 8 * 1024 * 1024
+MAX_BODY: Final = 16 * 1024 * 1024
 """Bytes of an answer's body, before and after decompression."""
 
 

@@ -101,7 +101,7 @@ class APIConnectionError(PaymentsError):
     def __init__(self, message: str, *, kind: str, **facts: Any) -> None:
         super().__init__(message, **facts)
         self.kind = kind
-        """`dns`, `connect`, `tls`, `pool`, `reset`, `protocol`, `too_large` or `timeout`."""
+        """`dns`, `connect`, `tls`, `pool`, `reset`, `protocol`, `closed` or `timeout`."""
 
 
 class APITimeoutError(APIConnectionError):
@@ -165,7 +165,10 @@ class SearchIncomplete(PaymentsError):
 
 
 class DecodeError(PaymentsError):
-    """A 2xx that could not be read as the record it should be. For a write, it happened."""
+    """A 2xx that could not be read as the record it should be. For a write, it happened.
+
+    Also an answer to a read of more than 16 MiB, decompressed, or with a list of more than 1,000 records.
+    """
 
     _left_out_of_pickles = frozenset({"body"})
 

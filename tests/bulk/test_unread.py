@@ -10,10 +10,10 @@ import pytest
 
 from payments_async.bulk import PayoutBatch
 from payments_async.bulk._walk import pages, scan, search
-from payments_async.errors import SearchIncomplete
+from payments_async.errors import DecodeError, SearchIncomplete
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import alter, in_process, items, ledger_rows, steady_ledgers
-from tests.support.spoiled import silent, spoiling
+from tests.support.spoiled import crowding, silent, spoiling
 
 
 @pytest.fixture(autouse=True)
@@ -66,3 +66,16 @@ async def test_a_list_whose_cursor_is_null_was_read_to_its_end(tmp_path: Path) -
         alter(batch._service._client, silent({"next_cursor": None}))
         assert [whole async for _, whole in scan(batch._service)] == [True]
         assert (await batch.certify()).is_clean
+
+
+async def test_a_list_of_too_many_records_is_not_read(tmp_path: Path) -> None:
+    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(1))
+        await batch.run()
+        (row,) = await ledger_rows(batch)
+        alter(batch._service._client, crowding())
+        with pytest.raises(DecodeError, match="more than 1,000 records"):
+            await search(batch._service, [row.reference])
+        with pytest.raises(DecodeError, match="more than 1,000 records"):
+            await batch.certify()

@@ -90,6 +90,55 @@ async def test_a_pagination_that_cannot_be_read_is_a_decode_error(
         await call(connect, operation, {**OPERATIONS[operation].body, "pagination": wrong})
 
 
+BLANKS = " " * 300_000
+
+
+@pytest.mark.parametrize("rest", ["", BLANKS], ids=["small", "large"])
+@pytest.mark.parametrize("record", ['{"id":"x_1"}', '{"id":"x_1","new":1}', "7"])
+@pytest.mark.parametrize("operation", LISTS)
+async def test_a_list_of_more_than_a_thousand_records_is_a_decode_error(
+    connect: Connect, operation: str, record: str, rest: str
+) -> None:
+    def page(records: int) -> bytes:
+        return f'{{"data":{rest}[{",".join([record] * records)}]}}'.encode()
+
+    read = await call(connect, operation, page(1_000))
+    assert len(read.items) + len(read.unread) == 1_000
+    with pytest.raises(DecodeError, match="more than 1,000 records") as caught:
+        await call(connect, operation, page(1_001))
+    assert caught.value.effect == "none"
+
+
+@pytest.mark.parametrize("rest", ["", BLANKS], ids=["small", "large"])
+@pytest.mark.parametrize("written", ['{"data":LIST}', "LIST"])
+async def test_a_list_of_ones_own_is_bounded_where_it_becomes_records(
+    connect: Callable[..., Any], written: str, rest: str
+) -> None:
+    body = written.replace("LIST", f"{rest}[{','.join(['{}'] * 1_001)}]").encode()
+    client = connect(transport=ScriptedTransport(answer(200, body)), runtime=JumpingRuntime())
+    with pytest.raises(DecodeError, match="more than 1,000 records"):
+        await client.request("GET", "/payouts", result=Payout)
+    tree = await client.request("GET", "/payouts")
+    assert len(tree["data"] if isinstance(tree, dict) else tree) == 1_001
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"[{BLANKS}",
+        f'{{"data":{BLANKS}[1,',
+        f'{{"data":{BLANKS}7}}',
+        f'{{"data":{"[" * 300_000}',
+        f"{BLANKS}7",
+    ],
+    ids=["cut list", "cut", "a number", "deep", "a number by itself"],
+)
+async def test_a_large_body_that_is_no_list_is_what_a_small_one_is(connect: Connect, body: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        await call(connect, "payouts.list", body.encode())
+    assert "1,000" not in str(caught.value)
+
+
 def paged(*items: str, **pagination: Any) -> Any:
     records = [{**bodies.PAYOUT, "reference": reference} for reference in items]
     return answer(200, bodies.encoded({"data": records, "pagination": pagination}))

@@ -84,7 +84,6 @@ BROKEN: dict[str, Script] = {
     "an encoding nobody asked for": [http(BODY, "Content-Encoding: br")],
     "gzip that is none": [http(BODY, "Content-Encoding: gzip")],
     "half a gzip": [http(gzip.compress(BODY)[:-9], "Content-Encoding: gzip")],
-    "a length of 10 GB": [http(BODY, length=10**10)],
 }
 
 
@@ -104,22 +103,47 @@ async def test_a_broken_answer_leaves_a_creation_in_doubt_and_a_read_without_one
 BOMB = gzip.compress(bytes(200 * MIB), compresslevel=9)
 
 
-async def test_a_gzip_bomb_costs_at_most_16_mib(server: RawServer, client: Any) -> None:
-    bomb = http(BOMB, "Content-Encoding: gzip")
-    server.scripts = {CREATE: [bomb], READ: [bomb]}
-    with pytest.raises(APIConnectionError):
+LARGE: dict[str, bytes] = {
+    "a length of 10 GB": http(BODY, length=10**10),
+    "a bomb": http(BOMB, "Content-Encoding: gzip"),
+    "a byte more than 16 MiB": http(gzip.compress(bytes(16 * MIB + 1)), "Content-Encoding: gzip"),
+}
+
+
+@pytest.mark.parametrize("large", LARGE.values(), ids=LARGE.keys())
+async def test_of_an_answer_that_is_too_large_no_more_than_16_mib_are_read(
+    server: RawServer, client: Any, large: bytes
+) -> None:
+    server.scripts = {CREATE: [large], READ: [large]}
+    with pytest.raises(DecodeError):
         await read(client)  # everything is loaded now
     tracemalloc.start()
     try:
-        with pytest.raises(APIConnectionError) as failed:
+        with pytest.raises(DecodeError) as failed:
             await read(client)
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(OutcomeUnknown) as doubtful:
             await create(client)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert failed.value.kind == "too_large"
-    assert peak <= 16 * MIB
+    assert failed.value.effect == "none"
+    assert isinstance(doubtful.value.__cause__, DecodeError)
+    assert peak <= 17 * MIB
+
+
+async def test_a_list_of_millions_of_records_is_refused_before_any_is_made(
+    server: RawServer, client: Any
+) -> None:
+    page = b'{"data":[' + b",".join([b"{}"] * 5_592_000) + b"]}"
+    server.scripts = {"/v1/payouts": [http(gzip.compress(page), "Content-Encoding: gzip")]}
+    tracemalloc.start()
+    try:
+        with pytest.raises(DecodeError, match="more than 1,000 records"):
+            await client.payouts.list()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= 40 * MIB, "the body twice, compressed and in pieces, and no object of its JSON"
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,6 @@ async def test_a_refusal_says_what_to_do(connect: Connect, status: int, headers:
         ("timeout", "longer timeout"),
         ("reset", "try again later"),
         ("protocol", "is the service's"),
-        ("too_large", "ask for less"),
     ],
 )
 async def test_no_answer_says_that_nothing_happened_and_what_to_check(
@@ -60,6 +59,11 @@ async def test_no_answer_says_that_nothing_happened_and_what_to_check(
     assert step in message
     read = connect(transport=ScriptedTransport(lost(kind)))
     assert "; nothing can have happened: " in await told(errors.APIConnectionError, read.payouts.list(**ONE))
+
+
+async def test_an_answer_that_is_too_large_says_what_to_check(connect: Connect) -> None:
+    read = connect(transport=ScriptedTransport(lost("too_large")))
+    assert "ask for less" in await told(errors.DecodeError, read.payouts.list())
 
 
 async def test_a_write_that_was_refused_before_it_failed_was_sent_and_did_nothing(connect: Connect) -> None:

@@ -24,6 +24,16 @@ def spoiling(reference: str) -> Callable[[Any, Any], Any]:
     return spoil
 
 
+def crowding() -> Callable[[Any, Any], Any]:
+    """For `batches.alter`: every list has more records than a page can have."""
+
+    def crowd(flight: Any, answer: Any) -> Any:
+        page = json.loads(answer.body)
+        return attrs.evolve(answer, body=json.dumps({**page, "data": [{}] * 1_001}).encode())
+
+    return crowd
+
+
 def circling() -> Callable[[Any, Any], Any]:
     """For `batches.alter`: every page is the first one, and says that the same one follows it."""
     pages: list[Any] = []

@@ -149,7 +149,10 @@ async def test_a_look_that_cost_many_requests_is_paid_for_with_time(connect: Con
     assert (soon.status, soon.headers, hook.reads) == (503, {"Retry-After": "11"}, 2)
 
 
-@pytest.mark.parametrize("trouble", [refusal(401), refusal(503), lost()])
+CROWDED = answer(200, {"data": [{"id": "po_1", "status": "completed", "reference": "r-1"}] * 1_001})
+
+
+@pytest.mark.parametrize("trouble", [refusal(401), refusal(503), lost(), CROWDED])
 async def test_a_service_that_cannot_be_read_has_to_try_again(
     connect: Connect, trouble: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
