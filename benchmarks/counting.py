@@ -9,8 +9,16 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+from benchmarks.worker import ROOT
 
 _SEQUENCE = bytes.fromhex(
     "4889f8"  # mov rax, rdi: the request
@@ -49,6 +57,21 @@ class Counter:
 
 COMMAND = ("valgrind", "--tool=callgrind", "--quiet", "--instr-atstart=no")
 """To be followed by `--callgrind-out-file=` and the program."""
+
+
+def possible() -> bool:
+    """Whether instructions can be counted here."""
+    return shutil.which("valgrind") is not None and platform.machine() == "x86_64"
+
+
+def counted(module: str, *arguments: str) -> dict[str, int]:
+    """Run `python -m module arguments` under valgrind: instructions of each thing it counts, once."""
+    with tempfile.TemporaryDirectory() as place:
+        command = [*COMMAND, f"--callgrind-out-file={place}/counted", sys.executable, "-m", module]
+        environ = {**os.environ, "PYTHONHASHSEED": "0"}
+        subprocess.run([*command, *arguments], check=True, cwd=ROOT, env=environ)
+        found = counts(Path(place), "counted")
+    return {name: found[name, times] // times for name, times in sorted(found)}
 
 
 def counts(folder: Path, stem: str) -> dict[tuple[str, int], int]:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks import inside
-from benchmarks.bodies import ARGUMENTS, KEY, UNPACED
+from benchmarks.bodies import ARGUMENTS, KEY, UNPACED, arguments
 from benchmarks.counting import Counter
 from payments_async import AsyncPayments, _operations
 from payments_async._calls import writing
@@ -83,13 +83,13 @@ def paths() -> dict[str, tuple[Path, int]]:
         gate.leave(gate.try_enter(clock()), clock())
 
     return {
-        "prepare": (lambda: client.payouts.prepare(**ARGUMENTS), 300),
+        "prepare": (lambda: client.payouts.prepare(**arguments()), 300),
         "read_answer": (lambda: inside.read(call, inside.CREATED), 300),
         "decode_one": (lambda: inside.read(inside.READ_ONE, inside.ONE), 300),
         "decode_page": (lambda: inside.read(inside.READ_PAGE, inside.PAGE), 10),
         "gate": (through_gate, 1_000),
-        "create": (lambda: done(client.payouts.create(**ARGUMENTS)), 300),
-        "blocking_create": (lambda: blocking.payouts.create(**ARGUMENTS), 300),
+        "create": (lambda: done(client.payouts.create(**arguments())), 300),
+        "blocking_create": (lambda: blocking.payouts.create(**arguments()), 300),
     }
 
 

@@ -9,16 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
-import shutil
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from benchmarks.counting import COMMAND, counts
-from benchmarks.worker import ROOT
+from benchmarks.counting import counted, possible
 
 KEPT = Path(__file__).with_name("instructions.json")
 TOLERANCE = {"blocking_create": 0.06}
@@ -31,16 +26,6 @@ def key() -> str:
     """What counts depend on besides our code."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return ", ".join((python, platform.python_compiler(), " ".join(platform.libc_ver()), platform.machine()))
-
-
-def counted(wanted: list[str]) -> Counts:
-    """Instructions of each path, once."""
-    with tempfile.TemporaryDirectory() as place:
-        command = [*COMMAND, f"--callgrind-out-file={place}/counted", sys.executable]
-        environ = {**os.environ, "PYTHONHASHSEED": "0"}
-        subprocess.run([*command, "-m", "benchmarks.hot_paths", *wanted], check=True, cwd=ROOT, env=environ)
-        found = counts(Path(place), "counted")
-    return {name: found[name, times] // times for name, times in sorted(found)}
 
 
 def judged(now: Counts, before: Counts) -> tuple[str, list[str]]:
@@ -80,10 +65,10 @@ def main() -> int:
     parser.add_argument("paths", nargs="*", help="only these")
     parser.add_argument("--update", action="store_true", help="keep what is counted now")
     chosen = parser.parse_args()
-    if shutil.which("valgrind") is None or platform.machine() != "x86_64":
+    if not possible():
         print("NOT COMPARED: counting needs valgrind, on Linux and x86_64.")
         return 0
-    now, before = counted(chosen.paths), read().get(key())
+    now, before = counted("benchmarks.hot_paths", *chosen.paths), read().get(key())
     table, grown = judged(now, before or {})
     print(table)
     if chosen.update:

@@ -7,21 +7,30 @@ from typing import Any
 
 KEY = "sk_sandbox_benchmark"
 
-BODY: dict[str, Any] = {
-    "amount": 250.5,
-    "currency": "GHS",
-    "method": "mtn_momo_gh",
-    "instrument": {
-        "type": "phone",
-        "phone_number": "+233241234567",
-        "account_name": "Ama Mensah",
-        "country": "GH",
-    },
-    "description": "Weekly rider settlement, week 47",
-    "webhook_url": "https://merchant.test/hooks/payouts",
-    "metadata": {"batch": "2026-W47", "depot": "accra-central"},
-}
-"""A creation, as somebody writes it by hand."""
+REFERENCE = "riders-2026-W47-0042"
+
+
+def body() -> dict[str, Any]:
+    """A creation as somebody writes it by hand, made anew for each call."""
+    return {
+        "amount": 250.5,
+        "currency": "GHS",
+        "method": "mtn_momo_gh",
+        "instrument": {
+            "type": "phone",
+            "phone_number": "+233241234567",
+            "account_name": "Ama Mensah",
+            "country": "GH",
+        },
+        "reference": REFERENCE,
+        "description": "Weekly rider settlement, week 47",
+        "webhook_url": "https://merchant.test/hooks/payouts",
+        "metadata": {"batch": "2026-W47", "depot": "accra-central"},
+    }
+
+
+BODY = body()
+"""The same, made once."""
 
 
 def _amount(value: float) -> dict[str, Any]:
@@ -47,7 +56,7 @@ _PAYOUT: dict[str, Any] = {
         "requires_phone": True,
     },
     "status": "pending",
-    "reference": None,
+    "reference": REFERENCE,
     "description": BODY["description"],
     "webhook_url": BODY["webhook_url"],
     "customer": {

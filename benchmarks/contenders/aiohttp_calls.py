@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
 
-from benchmarks.contenders.rounds import on_loop, spent
-from benchmarks.wire import BODY, KEY
+from benchmarks.contenders.rounds import Call, on_loop, spent
+from benchmarks.wire import KEY, body
 from benchmarks.worker import serve
 
 
-async def calls(base_url: str, times: int, in_flight: int) -> dict[str, Any]:
-    """One round."""
+@asynccontextmanager
+async def opened(base_url: str) -> AsyncIterator[Call]:
+    """An open session's call."""
     url, headers = f"{base_url}/payouts", {"Authorization": f"Bearer {KEY}"}
     connector = aiohttp.TCPConnector(limit=256)
     async with aiohttp.ClientSession(headers=headers, connector=connector) as session:
 
         async def call() -> object:
-            async with session.post(url, json=BODY) as response:
+            async with session.post(url, json=body()) as response:
                 return await response.json()
 
+        yield call
+
+
+async def calls(base_url: str, times: int, in_flight: int) -> dict[str, Any]:
+    """One round."""
+    async with opened(base_url) as call:
         return await spent(call, times, in_flight)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
-from benchmarks.bodies import ARGUMENTS, KEY, UNPACED
+from benchmarks.bodies import KEY, UNPACED, arguments
 from benchmarks.contenders.blocking_rounds import Call, measured
 from benchmarks.worker import functions, serve
 from payments_async import AsyncPayments
@@ -26,7 +26,7 @@ def payments(base_url: str) -> Callable[[], Call]:
     from payments_sync import Payments
 
     client = Payments(KEY, base_url=base_url, limits=UNPACED)
-    return lambda: lambda: client.payouts.create(**ARGUMENTS)
+    return lambda: lambda: client.payouts.create(**arguments())
 
 
 def stock(base_url: str) -> Callable[[], Call]:
@@ -41,7 +41,7 @@ def portal(base_url: str) -> Callable[[], Call]:
 
     client = AsyncPayments(KEY, base_url=base_url, limits=UNPACED)
     call = _KEPT.enter_context(start_blocking_portal("asyncio", {"use_uvloop": True})).call
-    return lambda: lambda: call(partial(client.payouts.create, **ARGUMENTS))
+    return lambda: lambda: call(partial(client.payouts.create, **arguments()))
 
 
 CLIENTS = {"payments": payments, "stock": stock, "portal": portal}
@@ -56,9 +56,9 @@ def profiled(base_url: str, times: int) -> str:
 
     def calls() -> None:
         for _ in range(times):
-            client.payouts.create(**ARGUMENTS)
+            client.payouts.create(**arguments())
 
-    client.payouts.create(**ARGUMENTS)
+    client.payouts.create(**arguments())
     line.tell(loop.enable)
     caller.runcall(calls)
     line.tell(loop.disable)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.contenders.blocking_rounds import Call, measured
-from benchmarks.wire import BODY, KEY
+from benchmarks.wire import BODY, KEY, body
 from benchmarks.worker import serve
 
 HEADERS = {"Authorization": f"Bearer {KEY}"}
@@ -24,7 +24,7 @@ def by_requests(base_url: str) -> Callable[[], Call]:
     def new_call() -> Call:
         session = requests.Session()
         session.headers.update(HEADERS)
-        return lambda: session.post(f"{base_url}/payouts", json=BODY, timeout=30).json()
+        return lambda: session.post(f"{base_url}/payouts", json=body(), timeout=30).json()
 
     return new_call
 
@@ -34,7 +34,7 @@ def by_urllib3(base_url: str) -> Callable[[], Call]:
     import urllib3
 
     pool = urllib3.PoolManager(maxsize=CONNECTIONS, headers=HEADERS)
-    return lambda: lambda: pool.request("POST", f"{base_url}/payouts", json=BODY, timeout=30.0).json()
+    return lambda: lambda: pool.request("POST", f"{base_url}/payouts", json=body(), timeout=30.0).json()
 
 
 def by_httpx(base_url: str) -> Callable[[], Call]:
@@ -43,7 +43,7 @@ def by_httpx(base_url: str) -> Callable[[], Call]:
 
     limits = httpx.Limits(max_keepalive_connections=CONNECTIONS)  # fewer than threads: its pool fails
     client = httpx.Client(headers=HEADERS, timeout=30, limits=limits)
-    return lambda: lambda: client.post(f"{base_url}/payouts", json=BODY).json()
+    return lambda: lambda: client.post(f"{base_url}/payouts", json=body()).json()
 
 
 def by_stripe(base_url: str) -> Callable[[], Call]:

@@ -1,28 +1,43 @@
-"""Ours: checked, keyed, paced, retried, typed. `sdk_calls URL [asyncio|uvloop] [lean|plain]`."""
+"""Ours: checked, keyed, paced, retried, typed. `sdk_calls URL [each|before] [asyncio|uvloop] [lean|plain]`.
+
+`each` makes a call's arguments anew, as programs do; `before` passes the same objects to every call.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
-from benchmarks.bodies import ARGUMENTS, KEY, UNPACED
-from benchmarks.contenders.rounds import on_loop, spent
+from benchmarks.bodies import ARGUMENTS, KEY, UNPACED, arguments
+from benchmarks.contenders.rounds import Call, on_loop, spent
 from benchmarks.worker import serve
 from payments_async import AsyncPayments, _transport
 
+MADE: dict[str, Callable[[], dict[str, Any]]] = {"each": arguments, "before": lambda: ARGUMENTS}
 
-async def calls(base_url: str, times: int, in_flight: int) -> dict[str, Any]:
-    """One round of whole calls."""
+
+@asynccontextmanager
+async def opened(base_url: str, made: str = "each") -> AsyncIterator[Call]:
+    """An open client's call."""
+    make = MADE[made]
     async with AsyncPayments(KEY, base_url=base_url, limits=UNPACED) as client:
-        return await spent(lambda: client.payouts.create(**ARGUMENTS), times, in_flight)
+        yield lambda: client.payouts.create(**make())
 
 
-def main(base_url: str, loop: str = "asyncio", style: str = "lean") -> None:
+async def calls(base_url: str, made: str, times: int, in_flight: int) -> dict[str, Any]:
+    """One round of whole calls."""
+    async with opened(base_url, made) as call:
+        return await spent(call, times, in_flight)
+
+
+def main(base_url: str, made: str = "each", loop: str = "asyncio", style: str = "lean") -> None:
     """Serve rounds. `plain` is what is used on an aiohttp whose inside nobody has checked."""
     if style == "plain":
         _transport.lean_supported = lambda: False
     assert _transport.lean_supported() == (style == "lean"), "the lean transport does not know this aiohttp"
-    serve(lambda times, in_flight: on_loop(loop, calls(base_url, times, in_flight)))
+    serve(lambda times, in_flight: on_loop(loop, calls(base_url, made, times, in_flight)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,60 @@
+"""Whole calls over TCP under valgrind, ours and aiohttp by hand. `counted_calls URL`.
+
+Connections are open, code is warm and the garbage collector has been frozen before anything is
+counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+
+from benchmarks.contenders import aiohttp_calls, sdk_calls
+from benchmarks.contenders.rounds import Call
+from benchmarks.counting import Counter
+
+WARM, COUNTED = 6, 6
+"""Calls of each of those under way at once, before and while instructions are counted."""
+IN_FLIGHT = (1, 64)
+LEAST = 200
+"""Calls that are counted at least."""
+
+
+async def together(call: Call, each: int, in_flight: int) -> None:
+    """So many calls one after the other, by each of so many at once."""
+
+    async def work() -> None:
+        for _ in range(each):
+            await call()
+
+    await asyncio.gather(*(work() for _ in range(in_flight)))
+
+
+def count(counter: Counter, name: str, opening: AbstractAsyncContextManager[Call], in_flight: int) -> None:
+    """Have one contender counted, for `benchmarks.counting.counts`."""
+    each = max(COUNTED, LEAST // in_flight)
+    with asyncio.Runner() as runner:
+        call = runner.run(opening.__aenter__())
+        runner.run(together(call, max(WARM, 60 // in_flight), in_flight))
+        gc.collect()
+        gc.freeze()
+        counted = partial(runner.run, together(call, each, in_flight))
+        counter.count(f"{name}/{in_flight}", each * in_flight, counted)
+        runner.run(opening.__aexit__(None, None, None))
+
+
+def main(base_url: str) -> None:
+    """Count all."""
+    counter = Counter()
+    assert counter.present, "to be run under valgrind"
+    for in_flight in IN_FLIGHT:
+        count(counter, "each", sdk_calls.opened(base_url, "each"), in_flight)
+        count(counter, "before", sdk_calls.opened(base_url, "before"), in_flight)
+        count(counter, "aiohttp", aiohttp_calls.opened(base_url), in_flight)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
