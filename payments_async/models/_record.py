@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -28,6 +28,8 @@ def _some(extra: dict[str, Any] | None) -> dict[str, Any] | None:
 class Record(Alike):
     """A frozen record. Missing and null fields are both None; fields we do not know are in `extra`."""
 
+    _decimal_texts: ClassVar[frozenset[str]] = frozenset()
+    """Fields that are a Decimal here and text on the wire."""
     _extra: dict[str, Any] | None = attrs.field(
         default=None, converter=_some, kw_only=True, alias="extra", repr=False, hash=False
     )
@@ -53,16 +55,20 @@ class Record(Alike):
 
     def to_dict(self) -> dict[str, Any]:
         """The record under its wire names: Decimals and datetimes as they are, unknown fields included."""
-        known = {
-            field.name: _plain(getattr(self, field.name))
-            for field in attrs.fields(type(self))
-            if not field.name.startswith("_")
-        }
-        return {**known, **self.extra}
+        return {name: _plain(value) for name, value in _fields(self).items()}
 
     def to_json(self) -> str:
-        """The record as JSON text: amounts are exact numbers, timestamps ISO 8601."""
-        return json_text(self.to_dict())
+        """The record as JSON text: amounts are exact numbers, timestamps ISO 8601.
+
+        The value of an exchange rate in its object form is text, as on the wire (Resources, Exchange rate).
+        """
+        return json_text(self)
+
+
+def _fields(record: Record) -> dict[str, Any]:
+    """The fields under their wire names, unknown ones included."""
+    names = [field.name for field in attrs.fields(type(record)) if not field.name.startswith("_")]
+    return {**{name: getattr(record, name) for name in names}, **record.extra}
 
 
 def _shown(record: Record, field: attrs.Attribute[Any]) -> str:
@@ -82,6 +88,8 @@ def _plain(value: Any) -> Any:
 
 def json_text(value: Any) -> str:
     """JSON in which a Decimal is a number with all its digits (the standard module cannot do that)."""
+    if isinstance(value, Record):
+        return json_text(_on_the_wire(value))
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(str(k))}: {json_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
@@ -89,3 +97,10 @@ def json_text(value: Any) -> str:
     if isinstance(value, Decimal):
         return str(value)
     return json.dumps(value.isoformat() if isinstance(value, datetime) else value)
+
+
+def _on_the_wire(record: Record) -> dict[str, Any]:
+    """The fields, with Decimals as text where the wire has text."""
+    fields = _fields(record)
+    texts = {name: f"{fields[name]:f}" for name in record._decimal_texts if fields[name] is not None}
+    return {**fields, **texts}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -42,6 +42,7 @@ class Method(Record):
 class ExchangeRate(Record):
     """The object form of an exchange rate (Resources, Exchange rate)."""
 
+    _decimal_texts: ClassVar[frozenset[str]] = frozenset({"value"})
     value: Decimal | None = None
     """Eight fractional digits on the wire, exact here."""
     from_currency: str | None = None

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.models import Page, RateLimit
+from payments_async.models import Page, PaymentAttempt, RateLimit
 from tests.support import bodies
 from tests.support.calls import OPERATIONS
 from tests.support.faithful import differences
@@ -123,10 +123,21 @@ async def test_json_text_carries_exact_numbers_and_unknown_fields(connect: Conne
     assert again["later"] == data["later"]
     assert again["amount"] == data["amount"]
     assert again["created_at"] == "2026-02-03T04:05:05+00:00"
-    again["exchange_rate"]["value"] = bodies.RATE["value"]  # decimal text on the wire, a number here
     assert list(differences(again, payout)) == []
     assert payout.to_dict()["amount"]["value"] == Decimal("10.10")
     assert payout.to_dict()["later"] == data["later"]
+
+
+@pytest.mark.parametrize("value", ["655.95700000", "0.00000001"])
+async def test_json_text_has_a_rate_in_the_form_of_the_wire(connect: Connect, value: str) -> None:
+    """Text in an object, with all its digits; a number where the wire has a number."""
+    payout = await call(
+        connect, "payouts.sync", {"data": {**bodies.PAYOUT, "exchange_rate": {**bodies.RATE, "value": value}}}
+    )
+    assert json.loads(payout.to_json())["exchange_rate"]["value"] == value
+    assert payout.to_dict()["exchange_rate"]["value"] == Decimal(value)
+    attempt = PaymentAttempt(exchange_rate=Decimal("655.957"))
+    assert '"exchange_rate": 655.957' in attempt.to_json()
 
 
 async def test_a_page_is_a_sequence_of_its_items(connect: Connect) -> None:
