@@ -60,7 +60,7 @@ def reading(
     if faults:
         raise InvalidRequest(faults, operation=operation.name)
     path = _operations.path_with(
-        operation.path.format(**(ids or {})), {**(query or {}), **(options.get("extra_query") or {})}
+        operation.path_for(ids), {**(query or {}), **(options.get("extra_query") or {})}
     )
     return _call(
         operation,

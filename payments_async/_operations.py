@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import attrs
 
@@ -25,7 +25,7 @@ Shape = Literal["record", "checkout", "page", "method_status", "raw"]
 or the whole body as it is."""
 
 # Compiled by `re` when they are first asked.
-_ID = r"[A-Za-z0-9_-]{1,128}"
+_NO_SEGMENT = r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]"
 _COUNTRY = r"[A-Za-z]{2}"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _PATH = r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)+"
@@ -58,6 +58,12 @@ class Operation(Alike, Generic[R_co]):
         if self._result is None and self.record_class is not None:
             object.__setattr__(self, "_result", self.record_class())
         return self._result
+
+    def path_for(self, ids: Mapping[str, str] | None) -> str:
+        """The path with its placeholders filled: each id percent-encoded, as one segment."""
+        if not ids:
+            return self.path
+        return self.path.format(**{name: quote(value, safe="") for name, value in ids.items()})
 
     @property
     def writes(self) -> bool:
@@ -166,17 +172,22 @@ OPERATIONS: Mapping[str, Operation[Any]] = {
 
 
 def id_problems(ids: Mapping[str, object]) -> dict[str, list[str]]:
-    """Faults of path parameters. What is not a plain identifier is refused, never quoted and hoped for."""
+    """Faults of path parameters. Ids are opaque: whatever can be one segment of a path is sent (gap AC)."""
     return {name: [problem] for name, value in ids.items() if (problem := _id_problem(name, value))}
 
 
 def _id_problem(name: str, value: object) -> str | None:
-    is_country = name == "country_code"
-    form = _COUNTRY if is_country else _ID
-    if isinstance(value, str) and re.fullmatch(form, value):
+    if name == "country_code":
+        fits = isinstance(value, str) and re.fullmatch(_COUNTRY, value)
+        return None if fits else "must be a two-letter country code"
+    if is_segment(value):
         return None
-    wanted = "a two-letter country code" if is_country else "1 to 128 letters, digits, hyphens or underscores"
-    return f"must be {wanted}"
+    return "must be an id: text other than . and .., without control characters or lone surrogates"
+
+
+def is_segment(value: object) -> bool:
+    """Whether a value can be one segment of a path, percent-encoded."""
+    return isinstance(value, str) and value not in ("", ".", "..") and not re.search(_NO_SEGMENT, value)
 
 
 def path_with(path: str, query: Mapping[str, object]) -> str:
@@ -196,7 +207,7 @@ def _record_of(method: str, path: str) -> tuple[Operation[Any] | None, str | Non
         pattern = re.sub(_PLACEHOLDER, r"(?P<\1>[^/]+)", operation.path)
         match = re.fullmatch(pattern, path) if operation.method == method else None
         if match:
-            return operation, match[operation.record] if operation.record else None
+            return operation, unquote(match[operation.record]) if operation.record else None
     return None, None
 
 

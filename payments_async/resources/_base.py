@@ -93,7 +93,7 @@ class Channel:
         _calls.refuse_unknown(options, _calls.READ_OPTIONS, operation.name)
         if faults := id_problems(ids):
             raise InvalidRequest(faults, operation=operation.name)
-        prepared = self.pipeline.prepare(operation, None, options, operation.path.format(**ids))
+        prepared = self.pipeline.prepare(operation, None, options, operation.path_for(ids))
         record = ids[operation.record] if operation.record else None
         return self.pipeline.run(_calls.writing(prepared, options, operation=operation, record=record))
 

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 import attrs
 
+from .._operations import is_segment
 from ._values import Kind
 
-_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
+_LONGEST: Final = 255
+"""Characters of an id; nobody has checked the body it comes from."""
 _EVENT: Final = re.compile(r"[ -~]{1,128}")
 
 
@@ -35,7 +37,7 @@ def read_hint(kind: Kind, headers: Mapping[str, str], body: bytes) -> Hint:
     own, other = ("payout", "payment") if kind == "payout" else ("payment", "payout")
     record_id = _id_in(tree.get(own))
     if record_id is None and own == "payment":
-        record_id = _word(_ID, named.get("x-payment-id"))
+        record_id = _id(named.get("x-payment-id"))
     return Hint(record_id, event, record_id is None and _id_in(tree.get(other)) is not None)
 
 
@@ -48,7 +50,12 @@ def _tree(body: bytes) -> dict[str, Any]:
 
 
 def _id_in(record: Any) -> str | None:
-    return _word(_ID, record.get("id")) if isinstance(record, dict) else None
+    return _id(record.get("id")) if isinstance(record, dict) else None
+
+
+def _id(value: Any) -> str | None:
+    """An opaque id, if a read can ask for it (gap AC)."""
+    return value if is_segment(value) and len(value) <= _LONGEST else None
 
 
 def _word(form: re.Pattern[str], value: Any) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -54,12 +55,16 @@ def test_the_table_holds_the_nine_endpoints_and_the_four_live_operations() -> No
         assert operation.writes == (operation.method == "POST")
 
 
-@pytest.mark.parametrize("good", ["a", "po_1-B", "x" * 128, "9"])
-def test_a_plain_identifier_can_be_part_of_a_path(good: str) -> None:
+@pytest.mark.parametrize("good", ["a", "po_1-B", "x" * 300, "9", "a.b", "a/b", "é", "...", " ", "\u2028"])
+def test_an_opaque_id_can_be_part_of_a_path(good: str) -> None:
     assert id_problems({"payout_id": good, "country_code": "bj"}) == {}
+    path = OPERATIONS["payouts.sync"].path_for({"payout_id": good})
+    assert unquote(path) == f"/payouts/{good}/sync"
+    assert path.count("/") == 3
+    assert path.isascii()
 
 
-@pytest.mark.parametrize("bad", ["", "a.b", "a/b", "é", "x" * 129, "a\n", None, 7])
+@pytest.mark.parametrize("bad", ["", ".", "..", "a\n", "\x7f", "\x85", "\udcff", None, 7])
 def test_nothing_else_can(bad: object) -> None:
     assert id_problems({"payout_id": bad}).keys() == {"payout_id"}
 
@@ -120,6 +125,8 @@ def test_a_listed_path_has_its_listed_limit_and_record() -> None:
     assert (operation.limit, record) == ("diagnostic", "pa_1")
     operation, record = unlisted("GET", "/payment/intents/pi_1/refunds/availability", None, None)
     assert (operation.limit, record) == ("refund_availability", None)
+    operation, record = unlisted("GET", "/payouts/po_1%3A2/sync", None, None)
+    assert record == "po_1:2"  # the id that `payouts.sync` is given: both pass one gate
     operation, record = unlisted("POST", "/payouts/po_1/sync", None, "read")
     assert (operation.limit, record) == ("read", None)
 

@@ -56,7 +56,7 @@ TOKEN = {"v": 1, "kind": "payout", "id": "po_1", "attempt": None, "at": None}
     [
         {"v": 2},
         {"kind": "checkout"},
-        {"id": "../po_1"},
+        {"id": ".."},
         {"id": 7},
         {"at": "yesterday"},
         {"at": 7},
@@ -80,7 +80,7 @@ def test_an_attempts_token_needs_its_attempt() -> None:
         Target.read("attempt", json.dumps({**TOKEN, "kind": "attempt"}))
 
 
-@pytest.mark.parametrize("given", ["", "a/b", "a b", None, 7, "x" * 129])
+@pytest.mark.parametrize("given", ["", ".", "..", "a\n", None, 7])
 def test_an_id_that_cannot_be_part_of_a_path_is_refused(given: object) -> None:
     with pytest.raises(InvalidRequest) as caught:
         Target.read("payout", given)
@@ -89,5 +89,5 @@ def test_an_id_that_cannot_be_part_of_a_path_is_refused(given: object) -> None:
 
 def test_an_attempt_needs_both_of_its_ids() -> None:
     with pytest.raises(InvalidRequest) as caught:
-        Target.read("attempt", "pi 1", None)
+        Target.read("attempt", "..", None)
     assert list(caught.value.errors) == ["payment_intent_id", "attempt_id"]

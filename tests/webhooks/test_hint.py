@@ -39,10 +39,15 @@ def test_headers_help_where_the_body_says_nothing() -> None:
     assert hint("payout", b"", **headers) == Hint(None, "payment.completed"), "they speak of payments"
 
 
-@pytest.mark.parametrize("odd", ["", "../payouts", "pi 1", "x" * 129, "pi_1\n", "pï", 7, None, ["pi_1"], {}])
+@pytest.mark.parametrize("odd", ["", "..", "x" * 256, "pi_1\n", "pi\ud800", 7, None, ["pi_1"], {}])
 def test_an_id_that_could_be_none_is_not_looked_at(odd: object) -> None:
     assert hint("payment", {"payment": {"id": odd}}) == Hint()
     assert hint("payment", {"payment": odd}) == Hint()
+
+
+@pytest.mark.parametrize("opaque", ["pi_1.2:3", "pi 1", "pï", "x" * 255])
+def test_an_id_is_opaque(opaque: str) -> None:
+    assert hint("payout", {"payout": {"id": opaque}}) == Hint(opaque)
 
 
 @pytest.mark.parametrize("odd", ["", "a\nb", "x" * 129, 7, {"id": 1}])
