@@ -98,6 +98,16 @@ class Sandbox(Insides, RuleControls, RecordControls):
         with self.present() as world:
             return world.add_tenant(status, None if allowlist is None else tuple(allowlist))
 
+    def revoke_key(self, api_key: str, reason: str = "The API key was revoked.") -> None:
+        """Refuse a key from now on: 401, with `reason` as its message. Its records stay.
+
+        `LookupError` for a key that is none of this sandbox's.
+        """
+        with self.present() as world:
+            if api_key not in world.tenants:
+                raise LookupError("no such API key of this sandbox")
+            world.tenants[api_key].revoked = reason
+
     def reset(self) -> None:
         """Start over: no records, rules, timers, counts or journal. Keys and the time stay as they are."""
         with self._lock:

@@ -148,7 +148,7 @@ def _head(core: Core, courier: Courier, api_key: str, now: float) -> Head:
 
 def _tenant(key: str, tenant: Tenant) -> StoredTenant:
     allowlist = None if tenant.allowlist is None else [str(network) for network in tenant.allowlist]
-    return StoredTenant(key, tenant.fingerprint, tenant.status, allowlist)
+    return StoredTenant(key, tenant.fingerprint, tenant.status, allowlist, tenant.revoked)
 
 
 def _value(value: object) -> object:

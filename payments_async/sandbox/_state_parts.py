@@ -39,6 +39,7 @@ class StoredTenant(Stored):
     fingerprint: str
     status: KeyStatus
     allowlist: list[str] | None
+    revoked: str | None
 
 
 class StoredPayout(Stored):

@@ -35,6 +35,8 @@ class Tenant:
     allowlist: tuple[IPv4Network | IPv6Network, ...] | None
     """Networks that may use the key; None for all."""
     meter: Meter
+    revoked: str | None = None
+    """Why it is refused from now on; None for a key that was not revoked."""
     replies: IdempotencyStore = attrs.field(factory=IdempotencyStore)
     turns: dict[tuple[str, bytes], int] = attrs.field(factory=dict)
     """How often each scenario of a request has been met, by its words and the request's identity."""
@@ -81,14 +83,16 @@ def read_allowlist(entries: Iterable[str] | None) -> tuple[IPv4Network | IPv6Net
 def authenticate(header: str | None, address: str, tenants: dict[str, Tenant]) -> Tenant:
     """The tenant whose key a request carries.
 
-    `Refused` with 401 for a missing, malformed, unknown, inactive or expired key and for every live key, with
-    403 for an address off the key's allowlist.
+    `Refused` with 401 for a missing, malformed, unknown, inactive, expired or revoked key and for every live
+    key, with 403 for an address off the key's allowlist.
     """
     tenant = tenants.get(_bearer_key(header))
     if tenant is None:
         raise Refused(401, "The API key is not valid.")
     if tenant.status != "active":
         raise Refused(401, f"The API key is {tenant.status}.")
+    if tenant.revoked is not None:
+        raise Refused(401, tenant.revoked)
     if tenant.allowlist is not None and not _allowed(address, tenant.allowlist):
         raise Refused(403, "Requests from this address are not allowed for the API key.")
     return tenant

@@ -75,7 +75,8 @@ class _Thawing:
         world, courier = self._world, self._courier
         for each in head.tenants:
             allowlist = read_allowlist(each.allowlist)
-            tenant = Tenant(each.fingerprint, each.status, allowlist, Meter(world.limits))
+            meter = Meter(world.limits)
+            tenant = Tenant(each.fingerprint, each.status, allowlist, meter, each.revoked)
             self._tenants[each.fingerprint] = world.tenants[each.key] = tenant
         world.chance.go_on_from(head.chance)
         world.has_receivers, world._serial = head.has_receivers, head.serial

@@ -47,7 +47,9 @@ class World:
     def reset(self) -> None:
         """Forget every record, answer, timer and count; keys and the time stay."""
         self.tenants = {
-            key: Tenant(tenant.fingerprint, tenant.status, tenant.allowlist, Meter(self.limits))
+            key: Tenant(
+                tenant.fingerprint, tenant.status, tenant.allowlist, Meter(self.limits), tenant.revoked
+            )
             for key, tenant in self.tenants.items()
         }
         self._timers.clear()

@@ -71,6 +71,15 @@ def verdict(sandbox: SandboxTenant, allowed: Collection[str], *, passed: bool) -
     return "\n".join(parts) or None
 
 
+def revoked(test: str) -> str:
+    """What a request with the key of a test that has ended is answered; `test` is pytest's name of it."""
+    return (
+        f"The API key is that of the test {test.partition('[')[0]}, which has ended. The client was kept from"
+        " that test to this one: give each test a client of its own (docs/testing.md, Programs that keep a"
+        " client)."
+    )
+
+
 def _unbalanced(wrong: Sequence[Finding]) -> str:
     """The broken rules, first of all by name for pytest's summary; what each request did, and what to do."""
     broken = [name for name in RULES if any(finding.rule == name for finding in wrong)]

@@ -76,9 +76,10 @@ def payments_sandbox(payments_sandbox_options: Mapping[str, Any]) -> Iterator[Sa
 def sandbox(request: pytest.FixtureRequest, payments_sandbox: Sandbox) -> Iterator[SandboxTenant]:
     """A fresh tenant of the session's simulated service, in the environment variables, too.
 
-    At the end of the test its money ledger must balance, and its fault rules must have been used up.
+    At the end of the test its money ledger must balance, its fault rules must have been used up, and its key
+    is revoked.
     """
-    from ._judging import MARK, misuse, verdict
+    from ._judging import MARK, misuse, revoked, verdict
     from ._tenant import SandboxTenant
 
     marks = list(request.node.iter_markers(MARK))
@@ -91,7 +92,7 @@ def sandbox(request: pytest.FixtureRequest, payments_sandbox: Sandbox) -> Iterat
         patch.setenv("PAYMENTS_API_KEY", tenant.api_key)
         yield tenant
     wrong = verdict(tenant, allowed, passed=not request.node.stash.get(_FAILED, False))
-    tenant.close()
+    tenant.close(revoked(request.node.nodeid))
     if wrong is not None:
         pytest.fail(wrong, pytrace=False)
 

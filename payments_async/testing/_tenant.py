@@ -27,7 +27,7 @@ from ._log import request_log
 class SandboxTenant:
     """A fresh tenant of a serving sandbox, with the sandbox's own methods, narrowed to its keys.
 
-    Time is the service's, and shared. `close` takes its rules back; its records stay where nobody sees them.
+    Time is the service's, and shared. `close` takes its rules back and revokes its keys; its records stay.
     """
 
     def __init__(self, service: Sandbox) -> None:
@@ -39,6 +39,8 @@ class SandboxTenant:
         self._since = service.journal.last
         self._rules: list[Rule] = []
         self._keys: set[str] = set()
+        """Fingerprints."""
+        self._api_keys: list[str] = []
         self.api_key: str = self.new_key()
         self.clock: SandboxClock = SandboxClock(service)
         self.books: Books = Books(service.present, self._keys)
@@ -53,7 +55,12 @@ class SandboxTenant:
         """One more key, with records of its own; `inactive` and `expired` ones are refused."""
         key = self.service.new_key(status)
         self._keys.add(fingerprint_of(key))
+        self._api_keys.append(key)
         return key
+
+    def revoke_key(self, api_key: str, reason: str = "The API key was revoked.") -> None:
+        """Refuse one of its keys from now on: 401 with `reason`; see `Sandbox.revoke_key`."""
+        self.service.revoke_key(api_key, reason)
 
     def on(self, operation: str, *, api_key: str | None = None, **match: object) -> Rule:
         """A rule for this tenant's requests, or those of another of its keys; see `Sandbox.on`."""
@@ -150,8 +157,13 @@ class SandboxTenant:
         named = {word for finding in self.findings() for word in finding.text.split()}
         return request_log(self.service.entries(self._since), self._keys, named)
 
-    def close(self) -> None:
-        """Take back the rules that are still set."""
+    def close(self, reason: str = "The API key is that of a SandboxTenant that was closed.") -> None:
+        """Take back the rules that are still set, and revoke the keys: a later request gets a 401.
+
+        `reason` is the message of that 401.
+        """
+        for key in self._api_keys:
+            self.service.revoke_key(key, reason)
         known = self.service.rules
         for rule in self._rules:
             if rule in known:

@@ -50,6 +50,21 @@ def test_a_missing_malformed_unknown_or_live_key_gets_401(
     assert isinstance(got.json["message"], str)
 
 
+def test_a_revoked_key_gets_401_with_the_reason_and_its_records_stay(sandbox: Sandbox) -> None:
+    key = sandbox.new_key()
+    assert Api(sandbox, key).payout().status == 201
+    sandbox.revoke_key(key, "The key was found in a repository.")
+    sandbox.revoke_key(sandbox.api_key)
+    got = Api(sandbox, key).payout()
+    assert (got.status, got.json["message"]) == (401, "The key was found in a repository.")
+    assert ask(sandbox, f"Bearer {sandbox.api_key}").json["message"] == "The API key was revoked."
+    assert len(sandbox.books.payouts()) == 1
+    sandbox.reset()
+    assert Api(sandbox, key).payout().status == 401
+    with pytest.raises(LookupError, match="no such API key"):
+        sandbox.revoke_key("sk_sandbox_nobody")
+
+
 @pytest.mark.fact("service.environments-are-separate")
 def test_a_live_key_is_refused_as_such(sandbox: Sandbox) -> None:
     assert "never accepts a live key" in ask(sandbox, "Bearer sk_live_1").json["message"]

@@ -117,6 +117,62 @@ def test_after():
     ).assert_outcomes(passed=2)
 
 
+def test_a_client_that_is_kept_beyond_its_test_is_refused_with_the_recipe(run: Run) -> None:
+    """The second test would pay into the first one's books, where no ledger sees a double payment."""
+    result = run(
+        """
+import functools
+
+@functools.cache
+def client():
+    return Payments()
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_pays(turn, sandbox):
+    client().payouts.create(**PAYOUT, reference="a")
+
+def test_rest():
+    client().close()
+"""
+    )
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "E *AuthenticationError*the test test_*::test_pays, which has ended*client was kept*"
+            "a client of its own (docs/testing.md, Programs that keep a client)*"
+        ]
+    )
+    result.stdout.no_fnmatch_line("*test_pays?1*has ended*")
+
+
+def test_a_program_that_keeps_a_client_is_tested_with_a_fresh_one_each_time(run: Run) -> None:
+    result = run(
+        """
+import functools
+
+@functools.cache
+def client():
+    return Payments()
+
+@pytest.fixture(autouse=True)
+def _fresh(sandbox):
+    client.cache_clear()
+    yield
+    client().close()
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_pays(turn, sandbox):
+    client().payouts.create(**PAYOUT, reference="a")
+    assert len(sandbox.books.payouts()) == 1
+
+def test_pays_twice(sandbox):
+    for _ in range(2):
+        client().payouts.create(**PAYOUT)
+"""
+    )
+    result.assert_outcomes(passed=3, errors=1)
+
+
 def test_waits_take_no_time_and_the_clock_can_be_moved(run: Run) -> None:
     run(
         """

@@ -77,6 +77,20 @@ def test_each_sees_the_webhooks_of_its_own_records(tenants: tuple[SandboxTenant,
     assert len(tenants[0].webhooks) == 1
 
 
+def test_a_closed_tenant_s_keys_are_refused_and_the_other_s_are_not(
+    tenants: tuple[SandboxTenant, SandboxTenant],
+) -> None:
+    first, second = tenants
+    more = first.new_key()
+    third = first.new_key()
+    first.revoke_key(third, "lost")
+    first.close()
+    for tenant, key in ((first, first.api_key), (first, more), (second, second.api_key)):
+        answer = tenant.service.handle("GET", "/v1/payouts", {"Authorization": f"Bearer {key}"})
+        assert answer.status == (200 if tenant is second else 401)
+        assert (b"was closed" in answer.body) == (tenant is first)
+
+
 def test_deliveries_are_sent_again_and_forged(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
     tenant = tenants[0]
     payout = pay(tenant, webhook_url=NOWHERE)
