@@ -26,7 +26,7 @@ from yarl import URL
 from payments_async._bodies import read_answer
 from payments_async._connections import abort, check_fresh, receive_less
 from payments_async._head import serialize
-from payments_async._plain import Plain, is_replaced
+from payments_async._plain import Plain, is_patched
 from payments_async._warm import Warm
 from payments_async._wire import Answer, Flight
 
@@ -44,7 +44,7 @@ class Lean:
 
     async def exchange(self, url: URL, flight: Flight, limit: int) -> Answer:
         """Send the flight and read its answer of at most `limit` bytes."""
-        if is_replaced():
+        if is_patched():
             return await self._plain.exchange(self._session, url, flight, limit)
         ready = self._warm.take(url)
         connection = await self._connect(url) if ready is None else ready

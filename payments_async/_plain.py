@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 from contextvars import ContextVar
 from functools import lru_cache
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any, Final
 
 from aiohttp import (
@@ -114,7 +114,7 @@ class Plain:
         return (
             _MARKED
             and _FAMILIAR
-            and not is_replaced()
+            and not is_patched()
             and not session.trace_configs
             and len(flight.body or b"") <= _SMALL
             and (self._proxy is None or url.scheme == "https")
@@ -182,19 +182,37 @@ class AbortingResponse(ClientResponse):
         super().close()
 
 
+def is_stock(session: ClientSession) -> bool:
+    """Whether a session is as it was made here: without trace configs, over a connector of aiohttp's own.
+
+    Agents that trace HTTP (OpenTelemetry's, Sentry's) add trace configs where a session is made.
+    """
+    return not session.trace_configs and type(session.connector).__module__ == TCPConnector.__module__
+
+
 def is_replaced() -> bool:
-    """Whether something stands in for aiohttp's client, as aioresponses and recorders of traffic do."""
+    """Whether something stands in for aiohttp's session, as aioresponses and recorders of traffic do."""
     return ClientSession._request is not _REQUEST
 
 
-def _source(function: object) -> str | None:
-    return getattr(getattr(function, "__code__", None), "co_filename", None)
+def is_patched() -> bool:
+    """Whether something stands in for aiohttp's session, or for its connector, as aiointercept does."""
+    return ClientSession._request is not _REQUEST or TCPConnector._resolve_host is not _RESOLVE_HOST
 
 
-_REQUEST: Final = (
-    ClientSession._request if _source(ClientSession._request) == _source(ClientSession.close) else None
-)
-"""aiohttp's own, or None when this module was first imported while something stood in for it."""
+def _own(method: object, neighbour: object) -> object:
+    """aiohttp's own method, told by a neighbour's file; None where something stood in for it at import."""
+    source = _source(method)
+    return method if source is not None and source == _source(neighbour) else None
+
+
+def _source(method: object) -> str | None:
+    return method.__code__.co_filename if isinstance(method, FunctionType) else None
+
+
+_REQUEST: Final = _own(ClientSession._request, ClientSession.close)
+
+_RESOLVE_HOST: Final = _own(TCPConnector._resolve_host, TCPConnector.close)
 
 _MARKED: Final = list(inspect.signature(ClientRequest.send).parameters) == ["self", "conn"]
 """Whether this aiohttp hands its requests the connection, as far as can be seen."""

@@ -23,7 +23,7 @@ from yarl import URL
 
 from payments_async._head import address, check_head, check_proxy
 from payments_async._lean import Lean, lean_supported
-from payments_async._plain import Plain
+from payments_async._plain import Plain, is_stock
 from payments_async._runtime import Runtime
 from payments_async._slots import Slots
 from payments_async._transport_failures import describe
@@ -177,7 +177,7 @@ class AiohttpTransport:
         )
         session = self._plain.session(connector, self._timeout)
         home = self._homes[loop] = _Home(session, self._max_connections, self._runtime)
-        if not self._is_lean:
+        if not (self._is_lean and is_stock(session)):
             home.exchange = partial(self._plain.exchange, session)
         await anext(home.keeper)
         await self._drop_closed()

@@ -168,6 +168,8 @@ class DecodeError(PaymentsError):
     """A 2xx that could not be read as the record it should be. For a write, it happened.
 
     Also an answer to a read of more than 16 MiB, decompressed, or with a list of more than 1,000 records.
+
+    A write's 2xx that shows no id of the record proves nothing: that is an OutcomeUnknown, caused by this.
     """
 
     _left_out_of_pickles = frozenset({"body"})

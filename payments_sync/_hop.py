@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from payments_async.errors import OutcomeUnknown, PaymentsError
 
+from ._traces import HAS_AGENT, traced
+
 if TYPE_CHECKING:
     from ._line import Line
 
@@ -37,7 +39,7 @@ class Hop(Generic[T]):
     def __init__(
         self, func: Callable[..., Coroutine[Any, Any, T]], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
-        self._func = func
+        self._func = traced(func) if HAS_AGENT else func
         self._args = args
         self._kwargs = kwargs
         self._error: BaseException | None = None
