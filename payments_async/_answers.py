@@ -24,7 +24,6 @@ from .errors import (
 )
 from .models import Amount, Payout, Verdict
 from .models._response import is_replayed
-from .models.lists import proves_end
 from .params import PreparedRequest
 
 
@@ -217,6 +216,8 @@ def _raw(call: Call, tree: Any) -> Any:
 
 def _page(cls: type[Any], data: Any, pagination: Any) -> models.Page[Any]:
     """A page; one record that cannot be read does not keep anybody from the others."""
+    from .models.lists import proves_end  # only lists need it: a first payout does without
+
     if not isinstance(data, list):
         raise _codec.Unreadable("without its list")
     if len(data) > _codec.MOST_RECORDS:
