@@ -83,10 +83,10 @@ def is_crowded(body: bytes) -> bool:
     try:
         data = _outline(body).data
     except msgspec.ValidationError:  # it is no object
-        data = msgspec.Raw(body)
+        data = msgspec.Raw(body.lstrip())
     except (ValueError, RecursionError):
         return False
-    if not bytes(memoryview(data)[:16]).lstrip().startswith(b"["):
+    if bytes(memoryview(data)[:1]) != b"[":
         return False
     try:
         _room()(data)
