@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from . import _gaps
+from ._addresses import same_service
 from ._auth import Key
 from ._calls import Call
 from ._idempotency import HEADER
@@ -48,7 +49,7 @@ def _headers(call: Call, settings: Settings, key: Key) -> dict[str, str]:
 
 def foreign(prepared: PreparedRequest, base_url: str, key: Key) -> str | None:
     """Why a request does not belong where it would go; None when it does."""
-    if prepared.base_url != base_url:
+    if not same_service(prepared.base_url, base_url):
         return f"this request was prepared for {prepared.base_url}; this client talks to another address"
     if prepared.environment != key.environment:
         return f"this request was prepared for {prepared.environment}, the key is a {key.environment} key"

@@ -9,8 +9,8 @@ import warnings
 import weakref
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import urlsplit
 
+from ._addresses import normal
 from ._key_limiter import KeyLimiter
 from ._limits import RateLimits
 from ._runtime import SYSTEM
@@ -19,7 +19,7 @@ SWEEP_FROM: Final = 64
 """So many keys may stand idle before they are looked for; then twice as many as stayed."""
 
 _Place = tuple[str, str]
-"""An address and a key's fingerprint."""
+"""An address in its normal form and a key's fingerprint."""
 
 _OURS: Final = frozenset({"payments_async", "payments_sync"})
 
@@ -45,7 +45,7 @@ class Limiters:
 
         The one RuntimeWarning points at the code that called this package.
         """
-        place = _place(address, fingerprint)
+        place = normal(address), fingerprint
         with self._lock:
             limiter = self._find(place)
             if limiter is None:
@@ -86,12 +86,6 @@ class Limiters:
         self._kept = {key: limiter for key, limiter in self._kept.items() if not limiter.idle(now)}
         self._kept = dict(self._known.items())
         self._sweep_at = max(SWEEP_FROM, 2 * len(self._kept))
-
-
-def _place(address: str, fingerprint: str) -> _Place:
-    """What one limiter is kept for: scheme and host name are the same in capitals."""
-    parts = urlsplit(address)
-    return parts._replace(netloc=parts.netloc.lower()).geturl(), fingerprint
 
 
 def _outside() -> int:

@@ -10,6 +10,7 @@ from typing import Final
 
 import attrs
 
+from .._addresses import same_service
 from ._safeguards import ALL, Safeguards
 from ._states import RowState
 from ._totals import EXACT
@@ -130,7 +131,7 @@ def displacement(
     """
     if safeguards.same_place and ledger.environment != here.environment:
         return Displacement.ENVIRONMENT
-    if safeguards.same_place and ledger.base_url != here.base_url:
+    if safeguards.same_place and not same_service(ledger.base_url, here.base_url):
         return Displacement.BASE_URL
     proven = ledger.key == here.key or visible or untouched or not safeguards.rotated_key_is_proven
     return None if proven else Displacement.PROJECT

@@ -63,6 +63,19 @@ async def test_the_ledger_stays_with_its_environment_and_address(
     assert service.books.payouts() == []
 
 
+async def test_the_ledger_goes_on_however_its_address_is_written(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    options = {"base_url": "https://pay.test/v1"}
+    async with desk.client(service, **options) as client:
+        await desk.paid(tmp_path / "l", client, items(3), max_rows=1)
+    for spelling in ("https://Pay.test.:443/v1/", "https://pay.test:/v1"):
+        async with desk.client(service, base_url=spelling) as client:
+            report = await desk.paid(tmp_path / "l", client, items(3))
+            assert report.exit_code == 0
+    assert len(service.books.payouts()) == 3
+
+
 async def test_another_key_goes_on_before_anything_was_sent(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:

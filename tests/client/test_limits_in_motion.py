@@ -13,7 +13,7 @@ from payments_async import LimitReached, PaymentsError, RateLimitedError, RateLi
 from payments_async._limits import LimitClass
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.motion import INTENT, PAYOUT, jumping, payout_answer, play, refusal
-from tests.support.scripted import answer
+from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import make_client
 
 Connect = Callable[..., Any]
@@ -206,3 +206,12 @@ async def test_a_snapshot_says_what_is_used_and_what_is_closed(connect: Connect)
     after = played.client.limits_snapshot()["write"]
     assert (after.used, after.available) == (1, 0)
     assert 8.0 < after.closed_for <= 9.0
+
+
+async def test_clients_of_one_service_share_limits_however_its_address_is_written(connect: Connect) -> None:
+    spellings = ("https://pay.test/v1", "https://Pay.test.:443/v1/", "https://pay.test:/v1")
+    transport = ScriptedTransport(payout_answer())
+    clients = [connect(transport=transport, base_url=spelling) for spelling in spellings]
+    for client in clients:
+        await client.payouts.create(**PAYOUT)
+    assert [client.limits_snapshot()["write"].used for client in clients] == [3, 3, 3]

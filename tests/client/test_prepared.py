@@ -169,6 +169,17 @@ async def test_a_request_for_elsewhere_is_refused_and_stays_here(
     assert caught.value.operation == "payouts.create"
 
 
+@pytest.mark.parametrize("how", ["send", "resolve"])
+async def test_a_request_goes_to_its_service_however_the_address_is_written(
+    connect: Callable[..., Any], how: str
+) -> None:
+    transport = ScriptedTransport(answer(201, {"data": {"id": "po_1"}}))
+    stored = connect(transport=transport, base_url="https://pay.test/v1").payouts.prepare(**PAYOUT).to_json()
+    client = connect(transport=transport, base_url="https://Pay.test.:443/v1/")
+    assert (await getattr(client, how)(PreparedRequest.from_json(stored))).id == "po_1"
+    assert transport.flights[0].url == "https://Pay.test.:443/v1/payouts", "it is sent as it was given"
+
+
 async def test_sending_reports_every_attempts_verdict(connect: Callable[..., Any], sandbox: Sandbox) -> None:
     client = connect(transport=ScriptedTransport(lost("timeout")), runtime=JumpingRuntime())
     prepared = client.payouts.prepare(**PAYOUT)

@@ -186,11 +186,11 @@ def test_clients_of_one_key_at_one_address_share_a_limiter() -> None:
     assert limiters.join("https://a/v1", "other") is not one
 
 
-def test_an_address_is_the_same_in_capitals_except_for_its_path() -> None:
+def test_however_an_address_is_written_it_has_one_limiter() -> None:
     limiters = Limiters()
-    one = limiters.join("http://localhost:80/a/v1", "key")
-    assert limiters.join("HTTP://LOCALHOST:80/a/v1", "key") is one
-    assert limiters.join("http://localhost:80/A/v1", "key") is not one
+    one = limiters.join("https://api.x/v1", "key")
+    assert limiters.join("HTTPS://API.x.:443/v1/", "key") is one
+    assert limiters.join("https://api.x/V1", "key") is not one
 
 
 def test_without_wishes_a_key_has_the_services_limits() -> None:
