@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from . import _sqlite
 from ._check import emptied
 from ._failing import Failure, error_of
-from ._ledger_file import Ballast, FileWatch, prepare, refuse_remote, remove
+from ._ledger_file import Ballast, FileWatch, needs_check, prepare, refuse_remote, remove
 from ._lock import LedgerLock
 from ._store import Unreadable
 from .ledger_errors import LedgerClosed, LedgerDamaged, LedgerFull, LedgerGone, LedgerMissing
@@ -48,6 +48,8 @@ class Handle:
     lock: LedgerLock
     made: bool
     """Whether the file was made by this opening."""
+    needs_check: bool
+    """Whether SQLite has to check the file's structure before it is used."""
     after: Callable[[], None] | None = None
     """Set within a transaction: what to do once it is committed, even when its caller was cancelled."""
     _engine: AsyncEngine = attrs.field(kw_only=True)
@@ -178,7 +180,7 @@ async def open_handle(path: str, *, create: bool, pid: int, since: float, looks:
     lock = LedgerLock.acquire(path, pid=pid, since=since, looks=looks)
     try:
         made = _prepared(path, lock)
-        return await _connected(path, lock, made=made)
+        return await _connected(path, lock, made=made, check=not made and needs_check(path))
     except BaseException:
         lock.release()
         raise
@@ -205,7 +207,7 @@ def _prepared(path: str, lock: LedgerLock) -> bool:
     return made
 
 
-async def _connected(path: str, lock: LedgerLock, *, made: bool) -> Handle:
+async def _connected(path: str, lock: LedgerLock, *, made: bool, check: bool) -> Handle:
     engine = _sqlite.engine_for(path)
     connection = engine.connect()
     try:
@@ -216,7 +218,9 @@ async def _connected(path: str, lock: LedgerLock, *, made: bool) -> Handle:
     else:
         ballast, watch = Ballast(f"{path}.ballast", BALLAST), FileWatch((path, f"{path}-wal"))
         watch.gone()  # a first look: the file that was opened is the one to watch
-        return Handle(path, lock, made, engine=engine, connection=connection, ballast=ballast, watch=watch)
+        return Handle(
+            path, lock, made, check, engine=engine, connection=connection, ballast=ballast, watch=watch
+        )
     await connection.close()
     await engine.dispose()
     raise error_of(path, failure)

@@ -57,7 +57,9 @@ class LedgerReader:
 
     async def _begin(self, *, create: bool) -> None:
         handle = self._handle
-        self._standing = await handle.transact(lambda db: _opening.opened(db, handle.path, handle.lock.mark))
+        self._standing = await handle.transact(
+            lambda db: _opening.opened(db, handle.path, handle.lock.mark, check=handle.needs_check)
+        )
         if self._standing is not None:
             await handle.in_write_ahead_log()
         elif not create:

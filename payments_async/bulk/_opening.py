@@ -27,11 +27,15 @@ from .ledger_errors import (
 )
 
 
-async def opened(db: AsyncConnection, path: str, mark: HighWater | None) -> Standing | None:
+async def opened(
+    db: AsyncConnection, path: str, mark: HighWater | None, *, check: bool = True
+) -> Standing | None:
     """The ledger as its last commit left it; None for a ledger without a batch, whose tables are made.
 
-    Raises LedgerNewer or LedgerDamaged.
+    `check`: have SQLite check the file's structure first. Raises LedgerNewer or LedgerDamaged.
     """
+    if check and (faults := await _sqlite.faults(db, quick=True)):
+        raise LedgerDamaged(path, faults)
     if not await db.run_sync(lambda sync: inspect(sync).has_table(HEADER.name)):
         _refuse_emptied(path, mark)
         await _sqlite.mark(db)

@@ -233,6 +233,25 @@ def test_a_spoilt_ledger_is_told_by_every_command(here: Here, monkeypatch: pytes
     assert_paid_once(here.sandbox, 4)
 
 
+@pytest.mark.parametrize("lost", ["the last page, cut off", "a page in the middle", "the last page"])
+def test_a_ledger_that_lost_a_page_is_refused_before_anything_is_paid(here: Here, lost: str) -> None:
+    payouts_file(here.folder, 200)
+    assert here("run", "june.csv", "--max-rows", "20").code == Exit.RESUMABLE
+    ledger, paid = Path("june.csv.ledger"), len(here.sandbox.books.payouts())
+    whole, blank = ledger.read_bytes(), bytes(4096)
+    middle = len(whole) // 8192 * 4096
+    ledger.write_bytes(
+        {
+            "the last page, cut off": whole[:-4096],
+            "a page in the middle": whole[:middle] + blank + whole[middle + 4096 :],
+            "the last page": whole[:-4096] + blank,
+        }[lost]
+    )
+    here("run", "june.csv").assert_one_message(Exit.USAGE, "put back the newest whole copy")
+    here("check", ledger).assert_one_message(Exit.REFUSED, "put back the newest whole copy")
+    assert len(here.sandbox.books.payouts()) == paid == 20
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written_is_told(here: Here) -> None:
     os.chmod(here.folder, 0o500)
