@@ -65,6 +65,8 @@ class Step(StrEnum):
     """The same, once the key's pause is over; the row is unchanged and no try is used up."""
     HOLD = "hold"
     """Leave the row in flight and take no new rows: nothing gets out at all."""
+    LATER = "later"
+    """The same bytes and key, after a back-off in which other rows are sent."""
     RESOLVE = "resolve"
     """Read the list."""
     HALT_CREDENTIALS = "halt: credentials"
@@ -172,5 +174,10 @@ def after_attempt(reply: Reply, *, doubt: bool, tries_left: int, safeguards: Saf
     if step is Step.REJECT and doubt and safeguards.refusal_needs_no_doubt:
         return Step.RESOLVE
     if step is Step.AGAIN and tries_left <= 0:
-        return Step.HOLD if kind is Kind.UNSENT else Step.RESOLVE
+        return Step.HOLD if kind is Kind.UNSENT else _after_tries(reply)
     return step
+
+
+def _after_tries(reply: Reply) -> Step:
+    """An answer that is replayed stays what it is for 24 hours; anything else may be another later."""
+    return Step.RESOLVE if reply.replayed else Step.LATER

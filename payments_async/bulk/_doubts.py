@@ -1,4 +1,4 @@
-"""Rows of which only the list, or the next key, can tell: eight bytes for each, by when to look next."""
+"""Rows in doubt that wait: for another post, or for a look at the list. Eight bytes for each, by when."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ class Doubt(NamedTuple):
     """Whether the next walk of the list has no filter."""
     looks: int = LOOKS
     """How many more walks this run affords it, 0 to 7."""
+    times: int = 0
+    """How often it was posted again after a back-off, 0 to 7."""
 
 
 class Doubts:
@@ -40,6 +42,9 @@ class Doubts:
         """When the next row is due; None when there is none."""
         return min(self._due, default=None)
 
+    def __len__(self) -> int:
+        return sum(map(len, self._due.values()))
+
     def take(self, until: float = math.inf) -> Taken:
         """Take out those that are due by then."""
         taken = array("Q")
@@ -54,6 +59,9 @@ class Taken:
     def __init__(self, packed: array[int]) -> None:
         self._packed = packed
 
+    def __len__(self) -> int:
+        return len(self._packed)
+
     def groups(self, size: int) -> Iterator[list[Doubt]]:
         """All of them, so many at a time."""
         for start in range(0, len(self._packed), size):
@@ -62,9 +70,9 @@ class Taken:
 
 def _packed(doubt: Doubt) -> int:
     flags = doubt.exists << 2 | doubt.refused << 1 | doubt.everywhere
-    return (doubt.number << 3 | doubt.looks) << 3 | flags
+    return ((doubt.number << 3 | doubt.times) << 3 | doubt.looks) << 3 | flags
 
 
 def _unpacked(packed: int) -> Doubt:
     exists, refused, everywhere = (bool(packed & bit) for bit in (4, 2, 1))
-    return Doubt(packed >> 6, exists, refused, everywhere, packed >> 3 & 7)
+    return Doubt(packed >> 9, exists, refused, everywhere, packed >> 3 & 7, packed >> 6 & 7)

@@ -1,30 +1,26 @@
-"""One run over a ledger: rows of earlier runs, then new ones, then what is in doubt, to the last."""
+"""One run over a ledger: rows of earlier runs and new ones, then what is in doubt, to the last."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable
 from contextlib import aclosing
-from decimal import Decimal
 from typing import Final
 
 import attrs
 
 from .._runtime import Timer
 from ..errors import PaymentsError
-from ._ages import age
-from ._closing import Stop, StopRules, Tally, allows_any, stop_reason
-from ._doubts import Doubt
+from ._backoff import BackOff
+from ._claims import Claims
+from ._closing import Stop, StopRules
 from ._no_entry import FATAL, is_shut_out, why
 from ._outcomes import Recorder
-from ._records import Claim, LedgerRow, Resend
+from ._records import Claim
 from ._resolver import Resolver
-from ._rules import Action, at_start
-from ._sending import Sender, same_bytes
+from ._sending import Sender
 from ._service import Service
-from ._states import RowState
 from ._stopping import Stopping
-from ._totals import EXACT
 from ._window import Claiming, work_off
 from .ledger import Ledger
 from .ledger_errors import LedgerFull, LedgerGone
@@ -41,7 +37,7 @@ class Pace:
     """Rows under way at a time."""
     rules: StopRules
     patience: float
-    """Seconds to wait, once all else is done, for rows in doubt that only time can tell of."""
+    """Seconds, once all else is done, in which rows in doubt are posted again and looked for."""
     drain: float
     """Seconds that rows under way are given after a stop."""
 
@@ -60,7 +56,13 @@ class Engine:
         self._ledger, self._service, self._pace, self._stopping = ledger, service, pace, stopping
         self._recorder = Recorder(ledger, service.runtime)
         self._resolver = Resolver(ledger, service, self._recorder, stopping)
-        self._sender = Sender(ledger, service, self._recorder, stopping, self._resolver.add)
+        self._backoff = BackOff(service.runtime, self._resolver.add)
+        self._sender = Sender(ledger, service, self._recorder, stopping, self._resolver, self._backoff)
+        self._claims = Claims(
+            *(ledger, service, self._recorder, stopping, self._resolver, self._backoff),
+            rules=pace.rules,
+            size=_AHEAD * pace.concurrency,
+        )
         self._recorder.on_commit = on_commit
         self._recorder.on_failure = lambda error: stopping.halt(str(error))
         self._working: asyncio.Task[None] | None = None
@@ -75,10 +77,9 @@ class Engine:
         self._stopping.on_drain = self._begin_drain
         try:
             await self._greet()
-            await self._resume()
-            await self._look()
-            await self._work(self._claim_new)
-            await self._resolve()
+            async with aclosing(self._claims):
+                await self._work(self._claims.next)
+                await self._resolve()
         finally:
             if self._cutting is not None:
                 self._cutting.cancel()
@@ -114,97 +115,36 @@ class Engine:
             if not self._is_cut or (task is not None and task.cancelling()):
                 raise
 
-    # Rows of earlier runs
-
-    async def _resume(self) -> None:
-        async with aclosing(self._unfinished()) as groups:
-
-            async def claim() -> Claim | None:
-                group = None if self._stopping.draining else await anext(groups, None)
-                return None if group is None else await self._again(group)
-
-            await self._work(claim)
-
-    async def _unfinished(self) -> AsyncGenerator[Sequence[LedgerRow], None]:
-        group: list[LedgerRow] = []
-        async for row in self._ledger.unfinished():
-            group.append(row)
-            if len(group) == _AHEAD * self._pace.concurrency:
-                yield group
-                group = []
-        if group:
-            yield group
-
-    async def _again(self, rows: Sequence[LedgerRow]) -> Claim:
-        """Intents for the rows that may be posted again at once; the others are left to the list."""
-        moments = await self._ledger.moments(rows)
-        resends = []
-        for row in rows:
-            made = age(moments[row.key_intent or 0], self._service.moment(), self._service.started)
-            if at_start(row.state, made, same_bytes=same_bytes(row)) is Action.SEND_AGAIN:
-                resends.append(Resend(row.number))
-            else:
-                self._resolver.add(Doubt(row.number))
-        return await self._intend(resends) or Claim((), self._service.moment())
-
-    async def _intend(self, resends: Sequence[Resend]) -> Claim | None:
-        try:
-            return await self._ledger.resend(resends) if resends else None
-        except (LedgerFull, LedgerGone) as error:
-            self._stopping.drain(str(error))
-            return None
-
-    # New rows
-
-    async def _claim_new(self) -> Claim | None:
-        # with no row left, nothing is asked for that needs room or a limit: the run then ends by itself
-        left = 0 if self._stopping.closed else Tally.of(self._ledger.totals).count(RowState.NEW)
-        limit = left and await self._allowed(_AHEAD * self._pace.concurrency)
-        if not limit:
-            return None
-        try:
-            claim = await self._ledger.claim(limit)
-        except (LedgerFull, LedgerGone) as error:
-            self._stopping.drain(str(error))
-            return None
-        return claim if claim.rows else None
-
-    async def _allowed(self, limit: int) -> int:
-        """How many of the next rows the stop rules let through."""
-        rules = self._pace.rules
-        if rules == StopRules():
-            return limit
-        if rules.max_failure_rate is not None:
-            # this rule counts what was learned so far, the others what was taken
-            await self._recorder.flush()
-        tally, number = Tally.of(self._ledger.totals), 0
-        if allows_any(rules, tally, limit):
-            return limit
-        async for row in self._ledger.rows(RowState.NEW):
-            reason = stop_reason(rules, tally, amount=row.amount, currency=row.currency)
-            if reason is not None and not number:
-                self._stopping.close(reason, Stop.RULE)
-            if reason is not None or number == limit:
-                break
-            tally, number = _taken(tally, row), number + 1
-        return number
-
     # Rows in doubt
 
     async def _resolve(self) -> None:
+        """Post again and look, whenever rows are due, until none waits or the patience is over."""
         runtime = self._service.runtime
         until = runtime.monotonic() + self._pace.patience
-        while (due := self._resolver.due) is not None and not self._stopping.draining:
-            if due > until:
+        while (due := self._due) is not None and not self._stopping.draining:
+            if due <= until:
+                await self._stopping.rest(due - runtime.monotonic(), deep=False)
+                if self._is_now(self._backoff.due):
+                    await self._work(self._claims.waiting)
+                if self._is_now(self._resolver.due):
+                    await self._look()
+            elif self._backoff:
+                self._backoff.end()  # a look at the list is all there is time for
+            else:
                 await self._resolver.surface()
                 return
-            await self._stopping.rest(due - runtime.monotonic(), deep=False)
-            await self._look()
+
+    @property
+    def _due(self) -> float | None:
+        dues = [due for due in (self._backoff.due, self._resolver.due) if due is not None]
+        return min(dues, default=None)
+
+    def _is_now(self, due: float | None) -> bool:
+        is_due = due is not None and due <= self._service.runtime.monotonic()
+        return is_due and not self._stopping.draining
 
     async def _look(self) -> None:
         """One look at the list for the rows that are due, and the next requests of those that need one."""
-        if self._resolver.due is None or self._stopping.draining:
-            return
         try:
             looked = await self._resolver.look()
         except FATAL as error:
@@ -220,13 +160,3 @@ class Engine:
                     return None
 
             await self._work(claim)
-
-
-def _taken(tally: Tally, row: LedgerRow) -> Tally:
-    """The tally once a new row is in flight."""
-    counts, sums = dict(tally.counts), dict(tally.sums)
-    for state, sign in ((RowState.NEW, -1), (RowState.IN_FLIGHT, 1)):
-        counts[state] = counts.get(state, 0) + sign
-        place = (state, row.currency)
-        sums[place] = EXACT.add(sums.get(place, Decimal(0)), row.amount.copy_sign(sign))
-    return Tally(counts, sums)

@@ -1,9 +1,9 @@
 """What to do with a row: at start-up, before each request, and after a walk of the list. Pure.
 
-A row in doubt whose key is young is posted again at once, before any list is read: the same bytes under the
-same key and reference are one request to the service. The list is read only when that did not settle it or
-the key is old. A list that does not show the payout proves nothing by itself; the same reference under the
-next key does, because only one of the two can exist.
+A row in doubt whose key is young is posted again, at once when a run starts and after a back-off within it,
+before any list is read: the same bytes under the same key and reference are one request to the service. The
+list is read only when that did not settle it or the key is old. A list that does not show the payout proves
+nothing by itself; the same reference under the next key does, because only one of the two can exist.
 """
 
 from __future__ import annotations
@@ -41,6 +41,19 @@ def at_start(
         return Action.NOTHING
     young = key_is_trusted(age_of_key, safeguards)
     return Action.SEND_AGAIN if young and (same_bytes or not safeguards.same_bytes) else Action.RESOLVE
+
+
+_BACK_OFF: Final = 10.0
+"""Seconds before a row is posted again for the first time in a run; twice as many before each next time."""
+
+
+def post_again_after(times: int) -> float | None:
+    """Seconds until a row whose posts failed is posted again, `times` of this having failed already.
+
+    None once that takes longer than it takes until the next key may be used: then the list is read.
+    """
+    seconds = _BACK_OFF * 2.0**times
+    return seconds if seconds < ABANDONED_AFTER else None
 
 
 class Hindrance(StrEnum):

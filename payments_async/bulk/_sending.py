@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -13,6 +12,7 @@ from ..models import Verdict
 from . import _states
 from ._ages import INTENT_LIFETIME, Age, Moment, age
 from ._attempts import RULINGS, Kind, Step, after_attempt, attempt_verdict, kind_of, row_verdict
+from ._backoff import BackOff
 from ._closing import Stop
 from ._doubts import Doubt
 from ._identifiers import body_hash
@@ -20,6 +20,7 @@ from ._no_entry import why_of
 from ._outcomes import Recorder
 from ._records import LedgerRow, Outcome, Resend
 from ._replies import Posted
+from ._resolver import Resolver
 from ._rules import Action, Hindrance, at_start, hindrance
 from ._service import Service
 from ._states import Known
@@ -28,7 +29,7 @@ from .ledger import Ledger
 from .ledger_errors import LedgerFull, LedgerGone
 
 TRIES: Final = 4
-"""Posts of a row under one intent before the list is asked."""
+"""Posts of a row before others go first."""
 _MARGIN: Final = 30.0
 """Seconds before the end of an intent's life in which no post is begun."""
 _OUTAGE: Final = 30.0
@@ -41,7 +42,7 @@ def same_bytes(row: LedgerRow) -> bool:
 
 
 class Sender:
-    """Posts rows; what it learns goes to the recorder, what it cannot tell to `doubt`."""
+    """Posts rows; what it learns goes to the recorder, a row in doubt to the back-off or the resolver."""
 
     def __init__(
         self,
@@ -49,14 +50,22 @@ class Sender:
         service: Service,
         recorder: Recorder,
         stopping: Stopping,
-        doubt: Callable[[Doubt], object],
+        resolver: Resolver,
+        backoff: BackOff,
     ) -> None:
         self._ledger, self._service = ledger, service
-        self._recorder, self._stopping, self._doubt = recorder, stopping, doubt
+        self._recorder, self._stopping = recorder, stopping
+        self._resolver, self._backoff = resolver, backoff
         self._budget = Budget()
 
     async def send(self, row: LedgerRow, at: Moment) -> None:
         """Post the row, intended `at` that moment, until something is known or the run is halted."""
+        try:
+            await self._send(row, at)
+        finally:
+            self._backoff.settled(row.number)
+
+    async def _send(self, row: LedgerRow, at: Moment) -> None:
         tries, verdicts = TRIES, list[Verdict]()
         while not self._stopping.halted:
             held = _hasty(self._age(at))
@@ -64,7 +73,7 @@ class Sender:
                 case None:
                     pass
                 case Hindrance.STALE:
-                    renewed = await self._renew(row, doubt=_in_doubt(row.known, verdicts))
+                    renewed = await self._renew(row, doubt=_is_doubtful(row.known, verdicts))
                     if renewed is None:
                         return
                     (row, at), verdicts = renewed, []
@@ -78,7 +87,7 @@ class Sender:
             verdicts.append(attempt_verdict(posted.reply))
             outage = self._is_outage(posted)
             tries -= posted.counts and not outage
-            doubt = _in_doubt(row.known, verdicts)
+            doubt = _is_doubtful(row.known, verdicts)
             step = after_attempt(posted.reply, doubt=doubt, tries_left=tries)
             if step is Step.AGAIN and posted.counts:
                 await self._back_off(_OUTAGE if outage else 0.5 * 2.0 ** (TRIES - tries))
@@ -136,6 +145,9 @@ class Sender:
             await self._recorder.put(
                 attrs.evolve(refused, failure_code=posted.code, failure_message=posted.message)
             )
+        elif step is Step.LATER:
+            await self._in_doubt(row, posted)
+            self._backoff.add(row.number)
         elif step is Step.RESOLVE:
             refused_now = kind_of(reply) is Kind.REFUSED
             await self._give_up(
@@ -148,11 +160,14 @@ class Sender:
 
     async def _give_up(self, row: LedgerRow, doubt: Doubt, posted: Posted | None = None) -> None:
         """Leave the row to the list."""
+        await self._in_doubt(row, posted)
+        self._resolver.add(doubt)
+
+    async def _in_doubt(self, row: LedgerRow, posted: Posted | None) -> None:
         outcome = Outcome(row.number, _states.doubt(row.known))
         if posted is not None:
             outcome = attrs.evolve(outcome, failure_code=posted.code, failure_message=posted.message)
         await self._recorder.put(outcome)
-        self._doubt(doubt)
 
 
 def _hasty(held: Age) -> Age:
@@ -160,5 +175,5 @@ def _hasty(held: Age) -> Age:
     return Age(held.at_least, held.at_most + _MARGIN)
 
 
-def _in_doubt(known: Known, verdicts: list[Verdict]) -> bool:
+def _is_doubtful(known: Known, verdicts: list[Verdict]) -> bool:
     return known.was_doubtful or row_verdict(verdicts) in ("in_doubt", "executed")

@@ -156,9 +156,9 @@ class LedgerOfAnotherKey(LedgerMismatch):
     subject = "key fingerprint"
     way_out = (
         "use the ledger's key, or one of the same project: it is taken as soon as the list shows it a payout "
-        "of this ledger (a list may lag: try again in 15 minutes). Where no payout ever arrived and the key "
-        "is surely of the same project, move the ledger and its .lock away, and load the file again under "
-        "the same batch id"
+        "of this ledger (up to 15 minutes after it was made: try again then). Where no payout ever arrived "
+        "and the key is surely of the same project, move the ledger and its .lock away, and load the file "
+        "again under the same batch id"
     )
 
 

@@ -122,7 +122,8 @@ class PayoutBatch:
             concurrency: rows under way at a time. It bounds the speed: for R payouts a second (Limits) and
                 answers that take S seconds, R x S are under way: 192 are enough for 1,000 a second at 0.19 s.
                 Keep it below the client's `max_connections` (256), so that other calls find one too.
-            patience: seconds to wait at the end for rows in doubt of which only time can tell.
+            patience: seconds, once every other row is decided, in which rows in doubt are posted again and
+                looked for.
             drain: seconds that rows under way are given after `stop`, or Ctrl-C in a blocking program.
             wait_final: then `follow` the payouts for so many seconds; None to leave that for later.
 

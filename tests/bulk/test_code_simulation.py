@@ -55,4 +55,4 @@ def test_a_safeguard_that_was_off_is_on_again() -> None:
     reply = Reply(500)
     with without("server_error_is_doubt"):
         assert after_attempt(reply, doubt=False, tries_left=0) is Step.REJECT
-    assert after_attempt(reply, doubt=False, tries_left=0) is Step.RESOLVE
+    assert after_attempt(reply, doubt=False, tries_left=0) is Step.LATER

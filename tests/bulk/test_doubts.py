@@ -32,6 +32,7 @@ DOUBTS = st.builds(
     st.booleans(),
     st.booleans(),
     st.integers(0, 4),
+    st.integers(0, 7),
 )
 COUNT = 1_203
 

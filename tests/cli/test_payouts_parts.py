@@ -135,7 +135,7 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     assert "names the payout" in told(1, conflict=1)
     assert "names the payout" not in told(1, rejected=1)
     assert "3 rows cancelled; every other row was created." in told(1, cancelled=3)
-    assert "wait 15 minutes and run `payments payouts reconcile 'a b.ledger'`" in told(3, in_doubt=3)
+    assert "`payments payouts reconcile 'a b.ledger'` only looks" in told(3, in_doubt=3)
     assert "1 payout failed for good" in told(75, "the time was over", failed=1, created=2)
     assert told(75, "SIGTERM", new=3).startswith("Stopped: SIGTERM. The same `run` command goes on")
     assert "With that limit raised" in told(75, "as many as --max-rows allows", new=3)

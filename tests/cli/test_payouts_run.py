@@ -163,7 +163,7 @@ def test_rows_in_doubt_end_with_3_until_the_service_tells(
     done = here("run", "june.csv", "--patience", "0")
     assert done.code == Exit.OUTCOME_UNKNOWN, done
     assert done.step("finished")["in_doubt"] == 1
-    assert "1 row in doubt: wait 15 minutes and run `payments payouts reconcile june.csv.ledger`" in done.err
+    assert "1 row in doubt: the same `run` command posts them once more" in done.err
     assert here("reconcile", "june.csv.ledger").code == Exit.OUTCOME_UNKNOWN
     told = here("status", "june.csv.ledger")
     assert (told.code, "1 row in doubt" in told.out) == (Exit.DONE, True)

@@ -64,6 +64,7 @@ EVENTS = (
     "refused: project",
     # Decisions
     "sent again at once",
+    "posted again after a back-off",
     "key over 23 hours",
     "intent renewed",
     "rejected",

@@ -19,7 +19,16 @@ from payments_async.bulk._attempts import (
     kind_of,
     row_verdict,
 )
-from payments_async.bulk._rules import Action, Finding, Hindrance, Walk, after_walk, at_start, hindrance
+from payments_async.bulk._rules import (
+    Action,
+    Finding,
+    Hindrance,
+    Walk,
+    after_walk,
+    at_start,
+    hindrance,
+    post_again_after,
+)
 from payments_async.bulk._states import Known, RowState
 from payments_async.models import Verdict
 
@@ -49,6 +58,8 @@ class Job:
         """The account of this job's own intent, when all requests so far surely made nothing."""
         self._exists = self._refused = self._everywhere = False
         self._looks = _LOOKS
+        self._times = 0
+        """How often the row was posted again after a back-off."""
 
     @property
     def _entry(self) -> Entry:
@@ -190,10 +201,25 @@ class Job:
             if self._refused:
                 self._note("refused in doubt")
             self._record(_states.doubt(known))
+            self._times = 0
             return self._resolve
+        elif step is Step.LATER:
+            self._record(_states.doubt(known))
+            return self._later
         else:
             self._worker.stop(str(step))
         return None
+
+    async def _later(self) -> Next:
+        """Post the same again after a back-off, or leave the row to the list."""
+        seconds = post_again_after(self._times)
+        self._times = 0 if seconds is None else self._times + 1
+        if seconds is None:
+            self._exists = self._refused = False
+            return self._resolve
+        self._note("posted again after a back-off")
+        await self._worker.sleep(seconds)
+        return self._first()
 
     def _record(self, known: Known) -> None:
         before = self._entry

@@ -50,8 +50,9 @@ def after_run(
 def doubtful(rows: int, ledger: str) -> str:
     """Rows of which the service has not said what became of them."""
     return (
-        f"{counted(rows, 'row')} in doubt: wait 15 minutes and run `{command('reconcile', ledger)}`, "
-        "or the same command again; do not pay them by other means before that."
+        f"{counted(rows, 'row')} in doubt: the same `run` command posts them once more and pays none twice; "
+        f"`{command('reconcile', ledger)}` only looks. A row that the service takes for paid and does not "
+        "show needs 15 minutes from its last request. Pay them by no other means."
     )
 
 
@@ -111,8 +112,8 @@ def _disagreeing(clean: bool | None, ledger: str) -> str:
     if clean is not False:
         return ""
     return (
-        "The service's list and the ledger do not agree: read the certificate's findings, and in 15 minutes "
-        f"run `{command('reconcile', ledger)}`; a list may lag."
+        "The service's list and the ledger do not agree: read the certificate's findings. A list may show "
+        f"a payout up to 15 minutes late: run `{command('reconcile', ledger)}` then."
     )
 
 

@@ -81,7 +81,7 @@ def run(
         Rows under way at a time, and connections. It bounds the speed: payouts a second x seconds until the
         service answers. 256 pay 1,000 a second at up to a quarter of a second each.
     patience
-        How long to wait at the end for rows in doubt: 90, 90s, 15m, 2h.
+        How long rows in doubt are posted again and looked for, once the others are done: 90, 90s, 15m, 2h.
     drain
         How long rows under way are given after SIGTERM or Ctrl-C.
     wait_final

@@ -44,6 +44,7 @@ _OF_ABSENCE = (Finding.LOOK_AGAIN, Finding.LOOK_EVERYWHERE, Finding.WAIT, Findin
 
 EVENTS = (
     # Machines, disks, clocks
+    "posted again after a back-off",
     "crash",
     "crash with rows in flight",
     "drained",

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
 
-from payments_async.bulk import _learning, _resolver, _sending
+from payments_async.bulk import _backoff, _learning, _resolver, _sending
 from payments_async.bulk._attempts import Reply, Step, after_attempt, kind_of
 from payments_async.bulk._evidence import testify
-from payments_async.bulk._rules import Resolution, after_walk
+from payments_async.bulk._rules import Resolution, after_walk, post_again_after
 from payments_async.bulk._witness import Witness
 
 
@@ -32,7 +32,13 @@ def counted(note: Callable[[str], None]) -> Iterator[None]:
         note(f"found: {witness}")
         return witness
 
+    def waited(times: int) -> float | None:
+        seconds = post_again_after(times)
+        note("back-off over: the list" if seconds is None else "posted again after a back-off")
+        return seconds
+
     with (
+        patch.object(_backoff, "post_again_after", waited),
         patch.object(_sending, "after_attempt", answered),
         patch.object(_resolver, "after_walk", resolved),
         patch.object(_learning, "testify", found),

@@ -1,0 +1,166 @@
+"""Rows whose posts failed are posted again after a back-off, within the run and before any epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async.bulk import PayoutBatch, RowState
+from payments_async.bulk._attempts import Reply, Step, after_attempt
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import assert_true, in_process, items, paid, runtime_of, steady_ledgers
+
+DAY = 86_400.0
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+class Balancer:
+    """A load balancer in front of the service that answers every creation itself for so many seconds."""
+
+    def __init__(self, client: Any, seconds: float, **answer: Any) -> None:
+        self._transport, self._runtime = client._pipeline.transport, runtime_of(client)
+        self._until, self._answer = self._runtime.monotonic() + seconds, {"status": 500, **answer}
+        self.posts: list[tuple[float, str]] = []
+        """When each creation left, and its idempotency key."""
+        self._page: Any = None
+        client._pipeline.transport = self
+
+    async def send(self, flight: Any) -> Any:
+        now = self._runtime.monotonic()
+        if flight.method == "GET":
+            self._page = await self._transport.send(flight)
+            return self._page
+        self.posts.append((now, flight.headers["X-Idempotency-Key"]))
+        if now >= self._until:
+            return await self._transport.send(flight)
+        flight.sent = True
+        return attrs.evolve(self._page, body=b"<html>Bad gateway</html>", **self._answer)
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_a_balancer_that_answers_500_for_30_s_costs_a_batch_less_than_a_minute(
+    service: Sandbox, tmp_path: Path, seed: int
+) -> None:
+    async with in_process(service, seed) as client:
+        balancer = Balancer(client, 30.0)
+        began = runtime_of(client).monotonic()
+        report = await paid(tmp_path / "l", client, items(3))
+        took = runtime_of(client).monotonic() - began
+    assert (report.exit_code, took < 60.0) == (0, True)
+    assert_true(report, service, items(3))
+    assert len({key for _, key in balancer.posts}) == 3  # the same bytes, key and reference
+    assert [request.operation for request in service.requests].count("payouts.list") == 1
+
+
+async def test_the_back_off_doubles_and_then_the_list_is_asked_and_the_next_key_used(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    async with in_process(service) as client:
+        balancer = Balancer(client, 2400.0)
+        report = await paid(tmp_path / "l", client, items(1))
+    assert report.exit_code == 0
+    assert_true(report, service, items(1))
+    keys = list(dict.fromkeys(key for _, key in balancer.posts))
+    assert len(keys) == 2
+    times = [at for at, key in balancer.posts if key == keys[0]]
+    pauses = [after - before for before, after in zip(times[3::4], times[4::4], strict=False)]
+    assert [round(pause, -1) for pause in pauses] == [10, 20, 40, 80, 160, 320, 640]
+
+
+async def test_without_time_for_another_post_the_list_is_asked_once_before_the_row_is_left_in_doubt(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    rows = items(2)
+    service.on("payouts.create", description="row 1").respond("lost_response", times=4)
+    service.on("payouts.create", description="row 2").respond("lost_request", times=None)
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, rows, patience=5.0)
+    assert report.exit_code == 3
+    assert (report.counts[RowState.CREATED], report.counts[RowState.IN_DOUBT]) == (1, 1)
+    assert_true(report, service, rows)
+
+
+async def test_a_row_that_waits_holds_no_other_row_up(service: Sandbox, tmp_path: Path) -> None:
+    rows = items(60)
+    service.on("payouts.create", description="row 1").respond("http:500", times=12)
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, rows, concurrency=1)
+    assert report.exit_code == 0
+    last, first = service.books.payouts()[-1], service.books.payouts()[0]
+    assert (str(first.amount), str(last.amount)) == ("2.01", "1.01")
+
+
+@pytest.mark.parametrize("word", ["http:409", "http:422"])
+async def test_a_refusal_is_not_posted_again_under_its_key(
+    service: Sandbox, tmp_path: Path, word: str
+) -> None:
+    service.on("payouts.create").respond("lost_request").respond(word, times=None, after=1)
+    async with in_process(service) as client:
+        await paid(tmp_path / "l", client, items(1), patience=600.0)
+    assert [request.operation for request in service.requests].count("payouts.create") == 2
+
+
+async def test_a_replayed_error_is_not_posted_again_under_its_key(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client:
+        headers = {"X-Idempotent-Replayed": "true"}
+        balancer = Balancer(client, 600.0, headers=headers)
+        await paid(tmp_path / "l", client, items(1), patience=500.0)
+    assert len(balancer.posts) == 1
+
+
+def test_an_answer_that_is_replayed_is_left_to_the_list_once_the_tries_are_over() -> None:
+    cut = Reply(201, replayed=True, record="unreadable")
+    assert after_attempt(cut, doubt=True, tries_left=1) is Step.AGAIN
+    assert after_attempt(cut, doubt=True, tries_left=0) is Step.RESOLVE
+    assert after_attempt(attrs.evolve(cut, replayed=False), doubt=True, tries_left=0) is Step.LATER
+
+
+async def test_a_row_whose_key_grew_old_while_it_waited_is_left_to_the_list(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create").respond("lost_response", times=4)
+    async with in_process(service) as client:
+        runtime = runtime_of(client)
+
+        def slept(progress: Any) -> None:
+            if progress.counts[RowState.IN_DOUBT] and runtime.monotonic() < DAY:
+                runtime.advance(DAY)
+                service.advance(DAY)
+
+        report = await paid(tmp_path / "l", client, items(1), on_progress=slept)
+    assert report.exit_code == 0
+    assert_true(report, service, items(1))
+    operations = [request.operation for request in service.requests]
+    assert operations == ["payouts.list", *["payouts.create"] * 4, "payouts.list"]
+
+
+async def test_a_stop_ends_the_back_off(service: Sandbox, tmp_path: Path) -> None:
+    service.on("payouts.create").respond("http:503", times=None)
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(1))
+
+        def stop(progress: Any) -> None:
+            if progress.counts[RowState.IN_DOUBT]:
+                batch.stop()
+
+        report = await batch.run(stop)
+        assert runtime_of(client).monotonic() < 30.0
+    assert (report.exit_code, report.counts[RowState.IN_DOUBT]) == (3, 1)
