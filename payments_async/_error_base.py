@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar, Literal
 
+from ._masking import body_without_keys
 from .models._response import Attempt
 
 Effect = Literal["none", "happened", "unknown"]
@@ -17,8 +18,8 @@ class Body:
     __slots__ = ("raw",)
 
     def __init__(self, raw: bytes) -> None:
-        self.raw: bytes = raw
-        """The bytes as they came."""
+        self.raw: bytes = body_without_keys(raw)
+        """The bytes as they came, secret keys masked."""
 
     def text(self) -> str:
         """The body as text; unreadable bytes are replaced."""

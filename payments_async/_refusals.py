@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _codec, _retry
 from ._calls import Call
+from ._masking import HIDDEN, clean, without_keys
 from ._wire import Answer
 from .errors import (
     APIStatusError,
@@ -136,12 +137,13 @@ def _inside(name: str, key: str) -> str:
 
 
 def _mask(request: bytes) -> Mask:
-    """What hides account data in the service's words: by its form, and all that the request itself held."""
+    """What cleans the service's words: of keys, of account data by its form, of all that the request held."""
     own = _own_pattern(_own_texts(_object(request)))
 
     def mask(text: str) -> str:
-        text = text[:2000]  # before the last cut, so that no half of a value escapes at its end
-        return re.sub(_PERSONAL, "***", own.sub("***", text) if own else text)[:1000]
+        # cut again at the end, so that no half of a value escapes there; keys first, as they hold digits
+        text = without_keys(text[:2000])
+        return clean(re.sub(_PERSONAL, HIDDEN, own.sub(HIDDEN, text) if own else text))[:1000]
 
     return mask
 

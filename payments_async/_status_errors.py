@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._error_base import Body, PaymentsError
+from ._masking import without_keys
 
 
 class APIStatusError(PaymentsError):
@@ -28,11 +29,12 @@ class APIStatusError(PaymentsError):
         self.status = status
         """HTTP status."""
         self.message = service_message
-        """The service's own `message`: digit runs, e-mails, the request's instrument and customer masked."""
+        """The service's own `message`, on one line: secret keys, digit runs, e-mails, the request's
+        instrument and customer masked."""
         self.errors: dict[str, list[str]] = dict(errors)
         """{field: [texts]} of a 400 or 422, masked likewise (gap P)."""
-        self.headers: dict[str, str] = {name.lower(): value for name, value in headers.items()}
-        """The answer's headers, names in lower case."""
+        self.headers: dict[str, str] = {name.lower(): without_keys(value) for name, value in headers.items()}
+        """The answer's headers, names in lower case, secret keys masked."""
         self.body: Body | None = Body(body)
         """The answer's body; left behind by a pickle."""
 

@@ -8,6 +8,7 @@ from typing import Literal
 import attrs
 
 from .._likeness import Alike
+from .._masking import clean, without_keys
 
 Verdict = Literal["not_sent", "not_executed", "executed", "in_doubt"]
 """What one attempt can have done: nothing left · refused · carried out · nobody can tell."""
@@ -52,8 +53,12 @@ class ResponseInfo:
     """Every try, the last one included."""
     idempotency_key: str | None = None
     """The key sent with a write, made by the client when the caller gave none (Limits, Idempotency)."""
-    message: str | None = attrs.field(default=None, repr=False)
-    """The top-level `message` of a create response."""
+    _message: str | None = attrs.field(default=None, repr=False, alias="message")
+
+    @property
+    def message(self) -> str | None:
+        """The top-level `message` of a create response, on one line, secret keys masked."""
+        return None if self._message is None else clean(self._message)
 
     @property
     def replayed(self) -> bool:
@@ -74,7 +79,8 @@ class ResponseInfo:
 
     def __getstate__(self) -> dict[str, object]:
         state = {field.name: getattr(self, field.name) for field in attrs.fields(ResponseInfo)}
-        state["headers"] = _Headers(self.headers)
+        state["headers"] = _Headers({name: without_keys(value) for name, value in self.headers.items()})
+        state["_message"] = self.message
         return state
 
     def __setstate__(self, state: dict[str, object]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import pickle
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -12,8 +13,19 @@ import attrs
 import pytest
 
 from payments_async import Instrument
+from payments_async._wire import Answer
 from payments_async.errors import InvalidRequest, PaymentsError
-from tests.support.canary import CANARY_ACCOUNT, LONG_CANARY_KEY, NEEDLE, pickled, printed, shown_by, told_by
+from tests.support.canary import (
+    CANARY_ACCOUNT,
+    LONG_CANARY_KEY,
+    NEEDLE,
+    chain,
+    echoed,
+    pickled,
+    printed,
+    shown_by,
+    told_by,
+)
 from tests.support.creations import PAYOUT
 from tests.support.jumping import JumpingRuntime
 from tests.support.patience import PATIENCE
@@ -99,6 +111,34 @@ async def test_no_ending_of_a_write_shows_key_or_account(
     assert watch.events
     assert NEEDLE not in shown_by(transport.flights[0])
     assert str(transport.flights[0].headers["Authorization"]) == f"Bearer {LONG_CANARY_KEY}"
+
+
+@pytest.mark.parametrize("ending", [name for name, step in ENDINGS.items() if isinstance(step, Answer)])
+async def test_a_service_that_repeats_the_key_does_not_show_it(
+    connect: Callable[..., Any], watch: Watch, ending: str
+) -> None:
+    transport = ScriptedTransport(echoed(ENDINGS[ending]))
+    options = {"runtime": JumpingRuntime(), "max_retries": 1, "on_event": watch.events.append}
+    client = connect(transport=transport, api_key=LONG_CANARY_KEY, **options)
+    with pytest.raises(PaymentsError) as caught:
+        await client.payouts.create(**ARGUMENTS)
+
+    for error in chain(caught.value):
+        check_error(error, watch)
+        body = getattr(error, "body", None)
+        assert body is None or b"sk_sandbox_***" in body.raw
+        if getattr(error, "message", None):
+            assert error.message == "Invalid API key: sk_sandbox_***."
+            assert error.request_id == "sk_sandbox_***"
+
+
+async def test_a_record_whose_answer_repeats_the_key_does_not_show_it(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(echoed(answer(201, {"data": RECORD})))
+    client = connect(transport=transport, api_key=LONG_CANARY_KEY)
+    payout = await client.payouts.create(**ARGUMENTS)
+    assert payout.response.message == "Invalid API key: sk_sandbox_***."
+    shown = f"{payout!r} {payout.response!r} {pickle.loads(pickle.dumps(payout)).response.headers}"
+    assert NEEDLE not in shown + pickled(payout)
 
 
 @pytest.mark.parametrize("ending", ["200", "404", "429", "503", "not JSON", "timeout", "unsent"])

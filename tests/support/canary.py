@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 import attrs
 from rich.console import Console
 from rich.traceback import Traceback
+
+from payments_async._wire import Answer, Flight
+from tests.support.scripted import answer
 
 CANARY_KEY = "sk_sandbox_CANARY0123456789abcdef"
 LONG_CANARY_KEY = "sk_sandbox_" + "CANARY0123456789" * 12
@@ -112,3 +116,23 @@ def pickled(value: Any) -> str:
     """What a pickle of the value holds, and what comes out of it again."""
     raw = pickle.dumps(value)
     return raw.decode("latin-1") + shown_by(pickle.loads(raw))
+
+
+def echoed(said: Answer) -> Callable[[Flight], Answer]:
+    """The answer of a service that repeats the key it was given: in its words, its fields and its headers."""
+
+    def step(flight: Flight) -> Answer:
+        flight.sent = True
+        key = flight.headers["Authorization"].removeprefix("Bearer ")
+        headers = {**said.headers, "X-Debug": f"Bearer {key}", "X-Request-Id": key}
+        try:
+            tree = json.loads(said.body)
+        except ValueError:
+            return answer(said.status, said.body + key.encode(), headers)
+        words = {
+            "message": f"Invalid API key: {key}.",
+            "errors": {key: [f"{key} is not active"], "key": [key]},
+        }
+        return answer(said.status, {**tree, **words}, headers)
+
+    return step

@@ -126,7 +126,8 @@ def _patterns(place: str, said: ast.expr) -> Iterable[str]:
 
 def _value(place: str, said: ast.expr) -> Any:
     module = importlib.import_module("payments_async." + place.removesuffix(".py").replace("/", "."))
-    return eval(compile(ast.Expression(said), place, "eval"), dict(vars(module)))
+    found = eval(compile(ast.Expression(said), place, "eval"), dict(vars(module)))
+    return found.decode() if isinstance(found, bytes) else found
 
 
 ALL = list(dict.fromkeys(_uses()))
