@@ -42,11 +42,13 @@ def body_without_keys(raw: bytes) -> bytes:
     return re.sub(_KEYS.encode(), rf"sk_\1_{HIDDEN}".encode(), raw)
 
 
+def is_visible(sign: str) -> bool:
+    """Whether a character shows itself and nothing else. Amounts hold a space that does not break."""
+    return sign.isprintable() or unicodedata.category(sign) == "Zs"
+
+
 def _visible(sign: str) -> str:
-    # a space of any width is no control: amounts hold one that does not break
-    if sign.isprintable() or unicodedata.category(sign) == "Zs":
-        return sign
-    return sign.encode("unicode_escape").decode()
+    return sign if is_visible(sign) else sign.encode("unicode_escape").decode()
 
 
 def address(url: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from .._masking import clean
 from ._audit import Audit, Auditor
 from ._closing import OPEN
 from ._records import CheckReport
@@ -43,7 +44,8 @@ class Certificate:
     @property
     def findings(self) -> tuple[str, ...]:
         """All that speaks against it, in words: of the batch, the ledger's check and the list's audit."""
-        return (*shortcomings(self.report), *self.check.findings, *self.audit.findings)
+        found = (*shortcomings(self.report), *self.check.findings, *self.audit.findings)
+        return tuple(map(clean, found))  # they name payouts as the service does
 
     def to_json(self) -> str:
         """All of it as JSON text; amounts are text. It holds no account data."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from .._extras import with_extra
+from .._masking import clean
 from ._export_rows import WHOLE, Record, flat, json_text
 from .errors import BulkError
 from .sources.rejects import escaped
@@ -35,7 +36,10 @@ class Form(ABC):
 
 
 class CsvForm(Form):
-    """A header and a line each; cells that a spreadsheet would take for formulas have an apostrophe first."""
+    """A header and a line each, for people: control characters and line ends in a cell are escapes.
+
+    Cells that a spreadsheet would take for formulas have an apostrophe first.
+    """
 
     def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
         super().__init__(file, columns)
@@ -54,7 +58,7 @@ class CsvForm(Form):
 def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "" if value is None else escaped(str(value))
+    return "" if value is None else escaped(clean(str(value)))
 
 
 class JsonLinesForm(Form):

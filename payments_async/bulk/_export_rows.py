@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
 
 from .. import _codec
+from .._masking import is_visible
 from ..params import CustomerInput, Instrument
 from ._identifiers import PROOF_KEY
 from ._records import LedgerRow
@@ -96,5 +98,8 @@ def _plain(value: Any) -> str | None:
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON text, numbers exact."""
-    return _codec.encode_json(value).decode()
+    """A value as JSON text, numbers exact, control characters escaped: they read back as they were."""
+    text = _codec.encode_json(value).decode()
+    if text.isprintable():
+        return text
+    return "".join(sign if is_visible(sign) else json.dumps(sign)[1:-1] for sign in text)

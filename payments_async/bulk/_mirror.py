@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from .._masking import clean
 from ..models import Payout
 from ._later import Later
 from ._learning import contradiction, mirrored, settled
@@ -86,7 +87,7 @@ class Mirror:
 
     def note(self, finding: str) -> None:
         """Something that must not happen silently."""
-        _log.warning("%s", finding)
+        _log.warning("%s", clean(finding))
         self.contradictions += 1
         if len(self.findings) < _TOLD:
             self.findings.append(finding)

@@ -10,6 +10,7 @@ from typing import Final
 
 from cyclopts import App, CycloptsError
 
+from .._masking import clean_lines
 from .._version import __version__
 from ..errors import PaymentsError
 from ._exit import Ended, Exit, exit_of
@@ -100,7 +101,7 @@ def argument_hint(argv: Sequence[str]) -> str:
 
 def _told(text: str, code: Exit) -> Exit:
     try:
-        print(f"payments: {text}", file=sys.stderr)
+        print(f"payments: {clean_lines(text)}", file=sys.stderr)
     except BrokenPipeError:  # nobody reads it; the exit code tells
         write_nowhere(sys.stderr)
     return code

@@ -1,6 +1,7 @@
 """What a command says while it works: to a person, or to a program as JSON lines.
 
 Every step is told once, with a sentence for people and its facts for programs; each `Show` takes its half.
+Foreign text is cleaned here, where it is printed (`_masking.clean`); JSON escapes it by itself.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from cyclopts import Parameter
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
+
+from .._masking import clean
 
 Json = Annotated[bool, Parameter(negative="", show_default=False)]
 """The `--json` flag of every command that has one."""
@@ -58,12 +61,12 @@ class Terminal:
     def heading(self, title: str, note: str = "") -> None:
         """A line that stands out, after an empty one."""
         self._console.print()
-        self._console.print(Text.assemble((title, "bold"), ("  ", ""), (note, "dim")))
+        self._console.print(Text.assemble((clean(title), "bold"), ("  ", ""), (clean(note), "dim")))
 
     def step(self, name: str, text: str, *, good: bool = True, **facts: object) -> None:
         """A line with a tick, or with a cross."""
         mark = ("✓", "green") if good else ("✗", "bold red")
-        label, told = (f" {name:<{INDENT}}", "dim"), (text, "" if good else "bold red")
+        label, told = (f" {name:<{INDENT}}", "dim"), (clean(text), "" if good else "bold red")
         self._console.print(Text.assemble("  ", mark, label, told), soft_wrap=True)
 
     def picture(self, renderable: RenderableType) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 from urllib.parse import unquote
 
+from payments_async._masking import clean
 from payments_async.sandbox import LoggedRequest
 from payments_async.sandbox._journal import Entry, Exchange
 from payments_async.sandbox._json import decode_object
@@ -47,7 +48,7 @@ def request_log(entries: Sequence[Entry], tenants: Collection[str], named: Colle
 def _line(exchange: Exchange, start: float) -> str:
     log = exchange.log
     parts = [f"{log.at - start:+9.3f} s", log.request_id, f"{log.status or '---'}"]
-    return "  ".join([*parts, f"{log.method} {_short(log.path)}", *_asked(exchange), *_notes(log)])
+    return clean("  ".join([*parts, f"{log.method} {_short(log.path)}", *_asked(exchange), *_notes(log)]))
 
 
 def _asked(exchange: Exchange) -> Iterator[str]:

@@ -245,7 +245,12 @@ def test_nothing_a_stranger_writes_moves_the_terminal() -> None:
     letter = read_letter(
         b'{"event": "\\u001b[2J\\npayout", "payout": {"id": 7, "status": ["x"], "amount": 5.10}}'
     )
-    assert (letter.event, letter.record, letter.status, letter.amount) == ("?[2J?payout", "7", "", "5.10")
+    assert (letter.event, letter.record, letter.status, letter.amount) == (
+        r"\x1b[2J\npayout",
+        "7",
+        "",
+        "5.10",
+    )
     assert len(read_letter(json.dumps({"event": "x" * 5000}).encode()).event) < 200
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from ..._masking import clean
 from ...params import PayoutRequest
 
 
@@ -43,7 +44,7 @@ class RowFault:
         """`line 7, amount: must be at least 1, in major units`."""
         row = "header" if self.number is None else f"row {self.number}"
         where = row if self.line is None else f"line {self.line}"
-        return f"{where}, {self.column}: {self.reason}" if self.column else f"{where}: {self.reason}"
+        return clean(f"{where}, {self.column}: {self.reason}" if self.column else f"{where}: {self.reason}")
 
 
 SourceItem = Row | RowFault

@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ..._masking import clean
 from ..._runtime import SYSTEM, Timer
 from .._show import INDENT, Show
 from .advice import counted
@@ -124,7 +125,7 @@ class Bar:
         for line in filter(None, (self._rows(figures), self._pace(figures), *_money(figures))):
             yield Text(pad + line, "dim", no_wrap=True, overflow="ellipsis")
         if self._note:
-            yield Text(pad + self._note, "bold yellow")
+            yield Text(pad + clean(self._note), "bold yellow")
 
     def _bar(self, figures: Figures, width: int) -> Table:
         done, rows = _come(figures)

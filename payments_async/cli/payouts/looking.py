@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rich.padding import Padding
+from rich.text import Text
 
+from ..._masking import clean
 from ..._runtime import SYSTEM
 from ...bulk import PayoutBatch, RowFate, RowState
 from ...bulk.ledger_errors import LedgerDamaged, LedgerLocked
@@ -45,7 +47,7 @@ async def status(ledger: str, stage: Stage) -> Exit:
     )
     stage.show.picture(standing(figures))
     for sentence in () if figures.is_untouched else todo:
-        stage.show.picture(Padding(sentence, (0, 0, 0, 2)))
+        stage.show.picture(Padding(Text(clean(sentence)), (0, 0, 0, 2)))
     return Exit.DONE
 
 

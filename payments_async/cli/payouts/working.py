@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import attrs
 from rich.console import Console
 
+from ..._masking import clean
 from ..._runtime import SYSTEM
 from ...bulk import BatchReport, OutcomesUnrecorded, Progress
 from ...bulk._no_entry import is_shut_out, why
@@ -181,7 +182,7 @@ def watching(board: Board) -> Callable[[Progress], None]:
 def tell_next(todo: Iterable[str]) -> None:
     """What to know and do, on stderr: a line for each."""
     for sentence in todo:
-        print(f"payments: {sentence}", file=sys.stderr)
+        print(f"payments: {clean(sentence)}", file=sys.stderr)
 
 
 def title_of(batch_id: str) -> str:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
+from ..._masking import clean
 from .opening import Wishes, environment, inspector_of, open_sandbox
 
 NOT_RUNNABLE: Final = 126
@@ -34,7 +35,7 @@ def _run(command: Sequence[str], variables: Mapping[str, str]) -> int:
     try:
         child = subprocess.Popen(command, env=variables)
     except OSError as failure:
-        print(f"payments: cannot run {command[0]}: {failure.strerror}", file=sys.stderr)
+        print(f"payments: cannot run {clean(command[0])}: {failure.strerror}", file=sys.stderr)
         return NOT_FOUND if isinstance(failure, FileNotFoundError) else NOT_RUNNABLE
     with child, _signals_left_to(child):
         code = child.wait()

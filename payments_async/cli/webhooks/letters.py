@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
 
+from payments_async._masking import clean
 from payments_async._rules import is_identifier
 
 HIDDEN: Final = "•••"
@@ -98,12 +98,7 @@ def read_letter(body: bytes) -> Letter:
 def _line(value: object) -> str:
     """A text for a terminal: without anything that could move its cursor."""
     text = "" if value is None or isinstance(value, dict | list) else str(value)
-    return "".join(each if _is_plain(each) else "?" for each in text[:_LONGEST])
-
-
-def _is_plain(character: str) -> bool:
-    # a space of any width is no control: amounts hold one that does not break
-    return character.isprintable() or unicodedata.category(character) == "Zs"
+    return clean(text[:_LONGEST])[:_LONGEST]
 
 
 def quoted(text: str) -> str:

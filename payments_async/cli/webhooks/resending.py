@@ -8,6 +8,7 @@ import re
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from ..._masking import clean
 from ...errors import ConfigurationError
 from .._exit import Ended, Exit
 from .._show import show_for
@@ -33,7 +34,8 @@ def resend(webhook_id: str, sandbox: str | None, *, as_json: bool) -> Exit:
         raise Ended(told, Exit.REFUSED) from failure
     answer = _read(body)
     if not 200 <= status < 300:
-        raise Ended(f"the sandbox refused: {answer.get('message', f'HTTP {status}')}", Exit.REFUSED)
+        told = clean(str(answer.get("message", f"HTTP {status}")))
+        raise Ended(f"the sandbox refused: {told}", Exit.REFUSED)
     again = str(answer.get("id", ""))
     show_for(as_json=as_json).step("Resent", f"{webhook_id} again, as {again}", id=again, repeats=webhook_id)
     return Exit.DONE

@@ -1,0 +1,194 @@
+"""What an input or the service says moves no cursor and adds no line, whichever command prints it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from payments_async.bulk.sources import RowFault
+from payments_async.cli import main
+from payments_async.cli._app import make_app
+from payments_async.cli._exit import Exit
+from payments_async.cli._show import Terminal
+from payments_async.cli.webhooks import resending
+from payments_async.cli.webhooks.letters import read_letter
+from payments_async.sandbox import Answer, Sandbox, SandboxLimits
+from payments_async.sandbox._values import Request
+from payments_async.testing._log import request_log
+from tests.sandbox.api import Api
+from tests.support.payout_command import PHONE, Here, environment_of, payouts_file
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b2J\r\n\u2028payments: all 3 rows were paid\u202e\u2066\u200b\x85\x7f"
+"""Clears a screen, names a window, adds lines, turns the direction of writing."""
+WORDS = "payments: all 3 rows were paid"
+FORBIDDEN = re.compile(
+    r"\x1b\[2J|\x1b\]|\r(?!\x1b\[)|[\x00-\x08\x0b\x0c\x0e-\x1a\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]"
+)
+"""What nothing printed may hold; Rich's own sequences for colours and lines are others."""
+
+
+class HostileSandbox(Sandbox):
+    """A service whose ids, words and codes are hostile."""
+
+    def _answer(self, request: Request) -> Answer:
+        answer = super()._answer(request)
+        marked = json.dumps(HOSTILE).encode()[1:-1]
+        body = answer.body.replace(b'"po_', b'"' + marked + b"po_")
+        body = re.sub(
+            rb'"(message|failure_message|label)":"', rb'"\1":"' + marked.replace(b"\\", rb"\\"), body
+        )
+        return Answer(answer.status, answer.headers, body)
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Here]:
+    """The command at such a service, on what it takes for a terminal."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with HostileSandbox(limits=SandboxLimits.off()) as sandbox:
+        for name, value in environment_of(sandbox).items():
+            monkeypatch.setenv(name, value)
+        yield Here(sandbox, tmp_path, capsys)
+
+
+def assert_harmless(text: str) -> None:
+    """No control of a terminal, and no line that only seems to be one of ours."""
+    assert FORBIDDEN.search(text) is None, ascii(text)
+    assert not [line for line in re.split(r"[\r\n]", text) if line.startswith(WORDS)]
+
+
+def failed_batch(here: Here) -> None:
+    """A ledger with a failed payout, a rejected row, and one that the list shows otherwise."""
+    payouts_file(here.folder, 3)
+    here.sandbox.on("payouts.create", amount="1.07").outcome("fail:RECIPIENT_ERROR immediate")
+    here.sandbox.on("payouts.create", amount="2.07").respond("http:422")
+    assert here("run", "june.csv", "--json").code != 0
+    third = here.sandbox._core.world.tenants[here.sandbox.api_key].payouts[-1]
+    third.id += "-other"
+
+
+COMMAND_LINES = {
+    "run": [["run", "june.csv"], ["run", "hostile.csv"], ["run", "names.csv", "--dry-run"], ["run", HOSTILE]],
+    "status": [["status", "june.csv.ledger"], ["status", HOSTILE]],
+    "export": [["export", "june.csv.ledger", "out.csv"], ["export", "june.csv.ledger", HOSTILE]],
+    "check": [["check", "june.csv.ledger"], ["check", HOSTILE]],
+    "reconcile": [["reconcile", "june.csv.ledger"], ["reconcile", HOSTILE]],
+    "retry-failed": [
+        ["retry-failed", "june.csv.ledger", "--dry-run"],
+        ["retry-failed", "june.csv.ledger", "--row", "3"],
+        ["retry-failed", "june.csv.ledger", "--rejected"],
+        ["retry-failed", "june.csv.ledger"],
+    ],
+}
+ELSEWHERE = {
+    "demo": "prints its own plan, at a sandbox of its own",
+    "webhooks listen": "test_what_a_delivery_claims_is_harmless",
+    "webhooks resend": "test_a_sandbox_that_refuses_is_quoted_on_one_line",
+    "sandbox": "prints what it was given on the command line",
+    "sandbox exec": "the same",
+}
+
+
+def test_every_command_is_walked() -> None:
+    app = make_app()
+    families = [name for name in app if not name.startswith("-")]
+    names = {f"{family} {name}" for family in families for name in app[family] if not name.startswith("-")}
+    names |= {family for family in families if app[family].default_command}
+    assert names == {f"payouts {name}" for name in COMMAND_LINES} | ELSEWHERE.keys()
+
+
+@pytest.mark.parametrize("name", COMMAND_LINES)
+def test_hostile_cells_and_ids_are_printed_as_escapes(here: Here, name: str) -> None:
+    failed_batch(here)
+    head = "row_key,amount,currency,method,instrument.phone_number,instrument.country,reference,metadata.x"
+    cells = f'"{HOSTILE}",1,XOF,m,{PHONE},BJ,"{HOSTILE}","{HOSTILE}"\n'
+    cells += f'"{HOSTILE}",x,"{HOSTILE}",m,{PHONE},BJ,r,y\n'
+    (here.folder / "hostile.csv").write_text(f"{head}\n{cells}", newline="")
+    (here.folder / "names.csv").write_text(f'{head},"{HOSTILE}","metadata.{HOSTILE}"\n', newline="")
+    shown = ""
+    for argv in COMMAND_LINES[name]:
+        for options in ([], ["--json"]):
+            said = here(*argv, *options)
+            assert "Traceback" not in said.err
+            assert_harmless(said.out + said.err)
+            shown += said.out + said.err
+    assert "owned" in shown or name in ("status", "check")
+    exported = here.folder / "out.csv"
+    if exported.exists():
+        assert_harmless(exported.read_bytes().decode().replace("\r\n", "\n"))
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+def test_an_export_for_programs_holds_what_came_and_no_control(here: Here, ending: str) -> None:
+    failed_batch(here)
+    here("export", "june.csv.ledger", f"out.{ending}")
+    text = (here.folder / f"out.{ending}").read_text()
+    assert_harmless(text)
+    rows = json.loads(text) if ending == "json" else [json.loads(line) for line in text.splitlines()]
+    assert [row["payout_id"].startswith(HOSTILE) for row in rows if row["payout_id"]] == [True, True]
+
+
+def test_what_is_logged_is_on_one_line(here: Here, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    failed_batch(here)
+    payout = here.sandbox._core.world.tenants[here.sandbox.api_key].payouts[0]
+    here("reconcile", "june.csv.ledger")
+    payout.status, payout.completed_at, payout.failed_at = "completed", payout.created_at, None
+    here("reconcile", "june.csv.ledger")
+    messages = [record.getMessage() for record in caplog.records if record.name.startswith("payments")]
+    assert any("owned" in message for message in messages)
+    for message in messages:
+        assert "\n" not in message
+        assert_harmless(message)
+
+
+def test_a_terminal_shows_a_step_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    show = Terminal(Console(highlight=False, width=500))
+    show.heading(HOSTILE, HOSTILE)
+    show.step("Finding", HOSTILE, good=False)
+    said = capsys.readouterr().out
+    assert_harmless(said)
+    assert said.count("\n") == 3
+
+
+def test_a_fault_of_a_row_is_one_line() -> None:
+    told = str(RowFault(7, 6, f"metadata.{HOSTILE}", HOSTILE))
+    assert_harmless(told)
+    assert "\n" not in told
+
+
+def test_what_a_delivery_claims_is_harmless() -> None:
+    body: Any = {"event": HOSTILE, "payout": {"id": HOSTILE, "status": HOSTILE, "amount": HOSTILE}}
+    letter = read_letter(json.dumps(body).encode())
+    for text in (letter.event, letter.record, letter.status, letter.amount, letter.reference):
+        assert_harmless(text)
+        assert "\n" not in text
+
+
+def test_a_sandbox_that_refuses_is_quoted_on_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = [(404, {"message": HOSTILE}), (200, {"id": HOSTILE})]
+    monkeypatch.setattr(resending, "post", lambda *_: (answers[0][0], json.dumps(answers.pop(0)[1]).encode()))
+    for code in (Exit.REFUSED, Exit.DONE):
+        assert main(["webhooks", "resend", "wh_00000001"]) == code
+        said = "".join(capsys.readouterr())
+        assert_harmless(said)
+        assert "owned" in said
+
+
+def test_the_requests_of_a_failed_test_are_a_line_each() -> None:
+    sandbox = Sandbox()
+    Api(sandbox, sandbox.api_key).get("/payouts/%1B%5B2J%0A%E2%80%AEx")
+    log = request_log(sandbox.entries(), [entry.item.log.key or "" for entry in sandbox.entries()])
+    assert_harmless(log)
+    assert len(log.splitlines()) == 1
