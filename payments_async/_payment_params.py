@@ -6,6 +6,7 @@ from datetime import datetime
 
 import attrs
 
+from ._masking import shown_address
 from .models._record import masked
 from .params import CustomerInput, Money, Pairs, Params, decimal_if_readable
 
@@ -59,7 +60,7 @@ class PaymentFields(Params):
     description: str | None = None
     customer: CustomerInput | Pairs | None = attrs.field(default=None, repr=masked)
     return_url: str | None = None
-    webhook_url: str | None = None
+    webhook_url: str | None = attrs.field(default=None, repr=shown_address)
     statement_descriptor: str | None = None
     receipt_email: str | None = attrs.field(default=None, repr=masked)
     entity_id: str | None = None

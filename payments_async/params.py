@@ -18,6 +18,7 @@ import attrs
 
 from ._likeness import Alike
 from ._making import maker
+from ._masking import shown_address
 from .models._record import masked
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class PayoutRequest(Params):
     """Your own identifier, unique within the project: what makes a payout impossible to pay twice."""
     description: str | None = None
     customer: CustomerInput | Pairs | None = attrs.field(default=None, repr=masked)
-    webhook_url: str | None = None
+    webhook_url: str | None = attrs.field(default=None, repr=shown_address)
     metadata: Pairs | None = attrs.field(default=None, repr=masked)
     gateway_options: Pairs | None = attrs.field(default=None, repr=masked)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from .._masking import shown_address
 from ._record import Record, masked
 from .common import Amount, Customer, ExchangeRate, Failure, Gateway, Method
 from .statuses import PaymentAttemptStatus, PaymentIntentStatus
@@ -129,7 +130,7 @@ class PaymentIntent(Record):
     """List form only; see `PaymentIntentStatus`; open."""
     description: str | None = None
     return_url: str | None = None
-    webhook_url: str | None = None
+    webhook_url: str | None = attrs.field(default=None, repr=shown_address)
     statement_descriptor: str | None = None
     receipt_email: str | None = attrs.field(default=None, repr=masked)
     metadata: dict[str, Any] | None = attrs.field(default=None, repr=masked, hash=False)

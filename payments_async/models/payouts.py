@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from .._masking import shown_address
 from ._record import Record, masked
 from .common import Amount, Country, Customer, ExchangeRate, Failure, Gateway, Method
 from .statuses import PayoutStatus
@@ -47,7 +48,7 @@ class Payout(Record):
     reference: str | None = None
     """Your own identifier, unique within the project."""
     description: str | None = None
-    webhook_url: str | None = None
+    webhook_url: str | None = attrs.field(default=None, repr=shown_address)
     customer: Customer | None = None
     instrument: PayoutInstrument | None = None
     gateway: Gateway | None = None

@@ -71,6 +71,11 @@ def address(url: str) -> str:
     return f"{scheme}://{shown}" + (mark and mark + HIDDEN)
 
 
+def shown_address(url: str | None) -> str:
+    """The same as a repr."""
+    return repr(url and address(url))
+
+
 def _segment(text: str) -> str:
     return text if not text or _WORD.fullmatch(text) else HIDDEN
 

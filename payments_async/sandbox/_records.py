@@ -14,6 +14,7 @@ import attrs
 
 from ._images import before_change
 from ._json import JsonObject
+from ._masking import shown_address
 from ._money import less, total
 from ._scenarios import HookWords, Outcome, Timing
 
@@ -84,13 +85,13 @@ class Payout:
     amount: Decimal
     currency: str
     method: str
-    instrument: JsonObject
+    instrument: JsonObject = attrs.field(repr=False)
     """The instrument in its response form."""
     reference: str | None
     description: str | None
-    webhook_url: str | None
-    customer: JsonObject | None
-    metadata: JsonObject | None
+    webhook_url: str | None = attrs.field(repr=shown_address)
+    customer: JsonObject | None = attrs.field(repr=False)
+    metadata: JsonObject | None = attrs.field(repr=False)
     gateway: Gateway
     plan: Plan
     created_at: float
@@ -186,7 +187,7 @@ class Payment:
     amount: Decimal
     currency: str
     customer: JsonObject | None
-    body: JsonObject
+    body: JsonObject = attrs.field(repr=False)
     """The request it was created from, for the fields that are given back unchanged."""
     plan: Plan | None
     """What the scenario of the creation planned; None when nothing did."""

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 
 import attrs
 
+from ._masking import shown_address
 from ._scenarios import HookWords
 
 
@@ -101,8 +102,8 @@ class Delivery:
     at: float
     event: str
     record_id: str
-    url: str
-    """Empty for a record without a `webhook_url`."""
+    url: str = attrs.field(repr=shown_address)
+    """Empty for a record without a `webhook_url`. It may hold a receiver's token."""
     body: bytes = attrs.field(repr=False)
     hooks: HookWords = ()
     """The scenario's webhook words, for what becomes of it."""

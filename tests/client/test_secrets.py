@@ -15,6 +15,8 @@ import pytest
 from payments_async import Instrument
 from payments_async._wire import Answer
 from payments_async.errors import InvalidRequest, PaymentsError
+from payments_async.params import CheckoutRequest, PayoutRequest
+from payments_async.sandbox import Sandbox
 from tests.support.canary import (
     CANARY_ACCOUNT,
     LONG_CANARY_KEY,
@@ -235,6 +237,28 @@ async def test_account_data_is_in_a_record_for_who_asks_and_in_no_repr(
             assert "Ada" not in shown
     assert NEEDLE not in pickled(payout) + shown_by(payout) + shown_by(payout.response)
     assert CANARY_ACCOUNT in pickled(payout)
+
+
+async def test_no_repr_shows_the_token_of_a_receivers_address(
+    connect: Callable[..., Any], sandbox: Sandbox
+) -> None:
+    url, shown = "http://127.0.0.1:9/hooks/Xk4tokenXk4?t=Xk4", "'http://127.0.0.1:9/hooks/***?***'"
+    client = connect(sandbox)
+    payout = await client.payouts.create(**ARGUMENTS, webhook_url=url)
+    checkout = {"amount": 5, "currency": "GHS", "return_url": "https://shop.test/", "webhook_url": url}
+    await client.checkouts.create(**checkout)
+    (intent,) = await client.payment_intents.list()
+    sandbox.clock.advance(60)
+    world = sandbox._core.world.tenants[sandbox.api_key]
+    requests = [PayoutRequest(**ARGUMENTS, webhook_url=url), CheckoutRequest(**checkout)]
+    for value in (payout, intent, *requests, *sandbox.deliveries, *world.payouts, *world.payments):
+        assert "Xk4" not in repr(value)
+    for value in (payout, intent, *requests):
+        assert f"webhook_url={shown}" in repr(value)
+    dotted = shown.replace("***", "•••")
+    assert {f"url={dotted}" in repr(value) for value in sandbox.deliveries} == {True}
+    assert payout.webhook_url == intent.webhook_url == requests[0].webhook_url == url
+    assert "webhook_url" not in repr(PayoutRequest(**ARGUMENTS))
 
 
 async def test_nothing_of_a_client_shows_its_key(connect: Callable[..., Any]) -> None:
