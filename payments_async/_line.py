@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, Literal
 
-from ._runtime import Runtime, Timer
+from ._runtime import Runtime, Timer, event_loop
 
 Priority = Literal["interactive", "bulk"]
 NEVER: Final = float("inf")
@@ -138,7 +138,7 @@ class Line:
 
     def _party(self, runtime: Runtime) -> Party:
         """The running loop's party. Parties of loops closed meanwhile are forgotten on the way."""
-        loop = asyncio.get_running_loop()
+        loop = event_loop()
         party = self.parties.get(loop)
         if party is None:
             self.parties = {known: party for known, party in self.parties.items() if not known.is_closed()}

@@ -10,8 +10,11 @@ import os
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Protocol
+
+from .errors import ConfigurationError
 
 
 class Timer(Protocol):
@@ -60,11 +63,21 @@ class SystemRuntime:
 
     def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
         """Run `callback` on the running loop after `delay` seconds."""
-        return asyncio.get_running_loop().call_later(delay, callback)
+        return event_loop().call_later(delay, callback)
 
     def token(self, size: int) -> bytes:
         """So many unpredictable bytes."""
         return os.urandom(size)
+
+
+def event_loop() -> asyncio.AbstractEventLoop:
+    """The running event loop. Raises ConfigurationError where none of asyncio's runs."""
+    with suppress(RuntimeError):
+        return asyncio.get_running_loop()
+    raise ConfigurationError(
+        "no event loop of asyncio runs here: await AsyncPayments under asyncio.run() or an asyncio server, "
+        "not under trio; elsewhere, such as in a thread of trio's, use payments_sync.Payments"
+    )
 
 
 SYSTEM = SystemRuntime()

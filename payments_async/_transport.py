@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import os
 import ssl
-from asyncio import AbstractEventLoop, CancelledError
+from asyncio import AbstractEventLoop, CancelledError, _get_running_loop
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from typing import Final
@@ -24,7 +24,7 @@ from yarl import URL
 from payments_async._head import address, check_head, check_proxy
 from payments_async._lean import Lean, lean_supported
 from payments_async._plain import Plain, is_stock
-from payments_async._runtime import Runtime
+from payments_async._runtime import Runtime, event_loop
 from payments_async._slots import Slots
 from payments_async._transport_failures import describe
 from payments_async._warm import LONGEST, REST, Warm
@@ -139,10 +139,11 @@ class AiohttpTransport:
             asyncio.CancelledError: the task was cancelled; a new one, for the same reason.
             BaseException: an interrupt, without the frames it came through.
             ValueError: the method, address or a header is not fit to be sent; nothing was.
+            ConfigurationError: no event loop of asyncio runs.
         """
         url = address(flight.url)
         check_head(flight)
-        loop = asyncio.get_running_loop()
+        loop = _get_running_loop() or event_loop()
         home = self._homes.get(loop) or await self._open(loop)
         watch = home.watchdog.watch(flight.timeout, loop)
         outcome: Answer | BaseException
@@ -167,8 +168,8 @@ class AiohttpTransport:
 
     async def aclose(self) -> None:
         """Close every connection of the running loop; attempts under way fail, later ones reopen."""
-        home = self._homes.pop(asyncio.get_running_loop(), None)
-        if home is not None:
+        loop = _get_running_loop()  # none, under trio: nothing is open there
+        if loop is not None and (home := self._homes.pop(loop, None)) is not None:
             await home.keeper.aclose()
 
     async def _open(self, loop: AbstractEventLoop) -> _Home:

@@ -20,6 +20,7 @@ from ._operations import (
 )
 from ._pipeline import Pipeline
 from ._polling import Target
+from ._runtime import event_loop
 from ._sweep import PASSING, Sweep, Watch
 from .errors import InvalidRequest, WaitTimeout
 from .models import Payout, Record
@@ -114,7 +115,7 @@ class Waiting:
         return _Wait(target, self._pipeline.runtime.monotonic() + deadline)
 
     def _sweeps(self) -> _Sweeps:
-        loop = asyncio.get_running_loop()
+        loop = event_loop()
         if loop not in self._loops:
             self._loops[loop] = _Sweeps(
                 Sweep(self._pipeline, PAYOUTS_LIST, _gaps.PAYOUT_FILTERS),
@@ -175,7 +176,7 @@ def _watch(
     record_id: str, created_at: datetime | None, ends: Callable[[Any], bool], seen: Record | None = None
 ) -> Watch:
     """A watch for the running loop; `seen` is the record as the caller knows it."""
-    return Watch(record_id, created_at, ends, asyncio.get_running_loop().create_future(), seen)
+    return Watch(record_id, created_at, ends, event_loop().create_future(), seen)
 
 
 def _is_final(record: Payout | PaymentIntent) -> bool:

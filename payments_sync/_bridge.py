@@ -11,6 +11,7 @@ forked child begins with a portal of its own. The only module that imports anyio
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import os
 import threading
@@ -46,7 +47,11 @@ class Exchange:
         self._provider = BlockingPortalProvider("asyncio", {"use_uvloop": _HAS_UVLOOP})
 
     def lease(self) -> Line:
-        """The line, started when nobody had one. Under the lock, and ended by one `give_back`."""
+        """The line, started when nobody had one. Under the lock, and ended by one `give_back`.
+
+        Raises ConfigurationError where a greenlet would run the loop.
+        """
+        _refuse_greenlets()
         portal = self._provider.__enter__()
         if self.line is None or portal is not self._portal:
             self.line, self._portal = portal.call(_new_line), portal
@@ -112,7 +117,8 @@ class Bridge:
         `.outcome`, `.result` and a note on whether money may have moved (see `Hop.account`).
 
         Raises:
-            ConfigurationError: called on the loop itself, which would wait for itself for ever.
+            ConfigurationError: called on the loop itself, which would wait for itself for ever; or gevent or
+                eventlet has replaced threads.
         """
         self._refuse_own_loop()
         return self._ride(self._line(), Hop(func, args, kwargs))
@@ -196,6 +202,17 @@ _END: Final = _End()
 
 async def _next(items: AsyncIterator[T]) -> T | _End:
     return await anext(items, _END)
+
+
+def _refuse_greenlets() -> None:
+    """Refuse threads that a library has replaced: a loop in one would hold up the thread it serves."""
+    library = (_thread.start_new_thread.__module__ or "").partition(".")[0]
+    if library in ("gevent", "eventlet"):
+        raise ConfigurationError(
+            f"{library} has replaced this process's threads, and the event loop behind a Payments client "
+            "needs one of the system's: use a worker with threads (gunicorn's gthread), or AsyncPayments "
+            "under asyncio"
+        )
 
 
 async def _new_line() -> Line:

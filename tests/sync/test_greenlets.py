@@ -1,0 +1,89 @@
+"""Where gevent or eventlet has replaced threads, a blocking call is refused at once: it would hang."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from payments_async.sandbox import Sandbox
+
+PATCHED = """
+import sys
+{patch}
+from payments_sync import ConfigurationError, Payments
+
+client = Payments(sys.argv[1], base_url=sys.argv[2])
+for _ in range(2):
+    try:
+        client.payouts.list()
+    except ConfigurationError as error:
+        assert str(error).startswith("{library} has replaced this process's threads"), error
+        assert "gthread" in str(error), error
+        assert error.effect == "none"
+    else:
+        raise AssertionError
+client.close()
+"""
+APPLICATION = """
+import os
+from payments_sync import ConfigurationError, Payments
+
+client = Payments(os.environ["KEY"], base_url=os.environ["ADDRESS"])
+
+def application(environ, start_response):
+    try:
+        told = f"{len(client.payouts.list())} payouts"
+    except ConfigurationError as error:
+        told = str(error)
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [told.encode()]
+"""
+
+
+@pytest.mark.parametrize(
+    ("library", "patch"),
+    [
+        ("gevent", "from gevent import monkey; monkey.patch_all()"),
+        ("eventlet", "import eventlet; eventlet.monkey_patch()"),
+    ],
+)
+def test_after_threads_were_replaced_a_call_is_refused_at_once(
+    sandbox: Sandbox, library: str, patch: str
+) -> None:
+    program = PATCHED.format(library=library, patch=patch)
+    command = [sys.executable, "-W", "ignore", "-c", program, sandbox.api_key, sandbox.base_url]
+    subprocess.run(command, check=True, timeout=30)
+
+
+@contextmanager
+def served(sandbox: Sandbox, worker: str, folder: Path) -> Iterator[HTTPConnection]:
+    """The application in one worker of gunicorn's, of that kind."""
+    (folder / "shop.py").write_text(APPLICATION)
+    command = [sys.executable, "-m", "gunicorn", "--bind=127.0.0.1:0", f"--worker-class={worker}", "shop"]
+    environ = {"KEY": sandbox.api_key, "ADDRESS": sandbox.base_url}
+    with subprocess.Popen(command, cwd=folder, env=environ, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            for line in server.stderr:  # it ends when the server does
+                if "Listening at: " in line:
+                    port = line.partition("127.0.0.1:")[2].partition(" ")[0]
+                    yield HTTPConnection("127.0.0.1", int(port), timeout=20)
+                    break
+        finally:
+            server.terminate()
+
+
+@pytest.mark.parametrize(("worker", "told"), [("gevent", "gevent has replaced"), ("gthread", "0 payouts")])
+def test_gunicorns_gevent_worker_is_refused_and_its_worker_with_threads_is_not(
+    sandbox: Sandbox, tmp_path: Path, worker: str, told: str
+) -> None:
+    with served(sandbox, worker, tmp_path) as connection:
+        connection.request("GET", "/")
+        assert connection.getresponse().read().decode().startswith(told)
+        connection.close()
