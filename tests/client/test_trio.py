@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import pytest
-import trio
 
 from payments_async import AsyncPayments, ConfigurationError
 from payments_async.sandbox import Sandbox
@@ -32,6 +31,8 @@ CALLS: dict[str, Call] = {
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_the_first_call_under_trio_names_asyncio(sandbox: Sandbox, call: Call) -> None:
+    import trio
+
     async def main() -> None:
         async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url) as client:
             await call(client)
@@ -44,5 +45,7 @@ def test_the_first_call_under_trio_names_asyncio(sandbox: Sandbox, call: Call) -
 
 
 def test_a_blocking_call_works_from_a_thread_of_trios(sandbox: Sandbox) -> None:
+    import trio
+
     with Payments(sandbox.api_key, base_url=sandbox.base_url) as client:
         assert len(trio.run(trio.to_thread.run_sync, client.payouts.list)) == 0
