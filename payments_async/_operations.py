@@ -29,6 +29,7 @@ _NO_SEGMENT = r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]"
 _COUNTRY = r"[A-Za-z]{2}"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _PATH = r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)+"
+_QUERY = r"[A-Za-z0-9._~+%&=-]*"
 _DOTS = r"/\.{1,2}(?:/|$)|%2[eEfF]|%5[cC]|%0|%1|%7[fF]"
 _PLACEHOLDER = r"{(\w+)}"
 
@@ -218,7 +219,7 @@ def unlisted(
     faults: dict[str, list[str]] = {}
     if not isinstance(method, str) or method not in METHODS:
         faults["method"] = [f"must be one of {', '.join(METHODS)}"]
-    if not isinstance(path, str) or not re.fullmatch(_PATH, path) or re.search(_DOTS, path):
+    if not isinstance(path, str) or not _is_plain(path):
         faults["path"] = [
             "must start with a slash and hold plain segments: encode what is special, use params= for a query"
         ]
@@ -231,6 +232,30 @@ def unlisted(
     listed, record = _record_of(str(method), str(path))
     operation = bare(str(method), str(path), result)
     return attrs.evolve(operation, limit=limit or (listed.limit if listed else operation.limit)), record
+
+
+def _is_plain(path: str) -> bool:
+    return re.fullmatch(_PATH, path) is not None and not re.search(_DOTS, path)
+
+
+def can_be_prepared(name: str, path: str) -> bool:
+    """Whether a prepared write can have this operation's name and this path, its query included."""
+    plain, _, query = path.partition("?")
+    if not re.fullmatch(_QUERY, query):
+        return False
+    operation = OPERATIONS.get(name)
+    if operation is not None:
+        return operation.writes and _fills(operation, plain)
+    method, _, own = name.partition(" ")
+    return method in METHODS and method != "GET" and own == plain and _is_plain(plain)
+
+
+def _fills(operation: Operation[Any], path: str) -> bool:
+    """Whether a path is an operation's, with ids in it that it would be made with."""
+    pattern = re.sub(_PLACEHOLDER, r"(?P<\1>[^/]+)", operation.path)
+    found = re.fullmatch(pattern, path)
+    ids = {name: unquote(value) for name, value in found.groupdict().items()} if found else {}
+    return found is not None and not id_problems(ids) and operation.path_for(ids) == path
 
 
 def named(name: str) -> Operation[Any]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
+from . import _operations
 from ._likeness import Alike
 from ._making import maker
 from ._masking import shown_address
@@ -213,6 +214,8 @@ class PreparedRequest(Alike):
             if fields.pop("version") != 1:
                 raise ValueError("another version")
             _refuse_odd(fields)
+            if not _operations.can_be_prepared(fields["operation"], fields["path"]):
+                raise ValueError("no write of this name and path can be prepared")
             changed = {
                 "body": fields["body"].encode(),
                 "created_at": datetime.fromisoformat(fields["created_at"]).astimezone(UTC),

@@ -14,7 +14,7 @@ import attrs
 
 from ._clock import Clock, real_seconds
 from ._core import Core
-from ._journal import Entry, Journal
+from ._journal import Entry, Exchange, Journal
 from ._tried import tried
 from ._values import Answer, Delivery, Effect, LoggedRequest, Notice, Request
 from ._world import World
@@ -40,7 +40,7 @@ class Insides(WebhookControls):
         self.clock: Clock = clock
         self._core = core
         self._lock = threading.RLock()
-        self._requests: deque[LoggedRequest] = deque(maxlen=KEPT)
+        self._requests: deque[Exchange] = deque(maxlen=KEPT)
         self._mail = Mailroom(self._lock)
         self._journal = Journal()
         self._keeper: Keeper | None = None
@@ -50,10 +50,10 @@ class Insides(WebhookControls):
     def requests(self) -> list[LoggedRequest]:
         """The latest requests to the API, oldest first (20,000 at most), without their Authorization headers.
 
-        Visits to a hosted page are not among them.
+        Visits to a hosted page are not among them. Of those whose bytes the journal let go, headers are gone.
         """
         with self.look():
-            return list(self._requests)
+            return [exchange.log for exchange in self._requests]
 
     @property
     def journal(self) -> Journal:
@@ -93,7 +93,7 @@ class Insides(WebhookControls):
                 raise LookupError(f"no API key {key!r}")
             headers = {**request.headers, "authorization": f"Bearer {keys[0]}"}
             self._answer(attrs.evolve(request, headers=headers))
-            return self._requests[-1]
+            return self._requests[-1].log
 
     def _answer(self, request: Request) -> Answer:
         with self._lock:
@@ -103,8 +103,8 @@ class Insides(WebhookControls):
                 before = self._journal.last
                 awaits = self._keep(effects[:-1])
                 told = self._journal.last - before
-                self._requests.append(logged)
-                self._journal.add_exchange(logged, real_seconds(), request.body, answer, told)
+                exchange = self._journal.add_exchange(logged, real_seconds(), request.body, answer, told)
+                self._requests.append(exchange)
             else:
                 awaits = self._keep(effects)
         return attrs.evolve(answer, awaits=awaits) if awaits else answer

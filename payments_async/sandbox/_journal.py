@@ -1,7 +1,8 @@
 """The journal: what happened, in order, each entry with a sequence number; bounded in entries and in bytes.
 
 A ring of the latest entries. Numbers are positions, so that an entry costs an append and an addition, and
-nothing more while nobody listens. Bodies have a budget of their own and are let go first, oldest first.
+nothing more while nobody listens. What requests and answers consist of has a budget of its own, in bytes, and
+is let go first, oldest first: bodies, headers, and all but the start of a long address.
 Not safe for threads by itself; `Sandbox` holds its lock around every write and takes snapshots under it.
 """
 
@@ -18,13 +19,22 @@ from ._values import Answer, Effect, LoggedRequest
 ENTRIES = 20_000
 """How many of the latest entries are kept."""
 
-BODY_BYTES = 16 * 1024 * 1024
-"""How many bytes of request and answer bodies are kept with them."""
+BODY_BYTES = 24 * 1024 * 1024
+"""How many bytes of requests and answers are kept with them: bodies, request headers, addresses."""
+
+_PAIR = 64
+"""What a header takes in memory besides its characters."""
+
+_LONGEST = 200
+"""How many characters of an address and an idempotency key stay when the rest is let go."""
 
 
 @attrs.define(eq=False)
 class Exchange:
-    """One request to the API and its answer. `body` and `answer` are None once their bytes were let go."""
+    """One request to the API and its answer.
+
+    Once its bytes were let go, `body` and `answer` are None, and `log` has no headers.
+    """
 
     log: LoggedRequest
     real: float
@@ -35,6 +45,31 @@ class Exchange:
     """What the answer's `Retry-After` said."""
     told: int = 0
     """How many of the entries right before it came with it: what it caused, after what had fallen due."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its bytes are still here."""
+        return self.answer is not None
+
+    @property
+    def size(self) -> int:
+        """The bytes that can be let go."""
+        log = self.log
+        headers = sum(len(name) + len(value) + _PAIR for name, value in log.headers.items())
+        bodies = len(self.body or b"") + (len(self.answer.body) if self.answer else 0)
+        return bodies + headers + len(log.path) + len(log.method)
+
+    def let_go(self) -> None:
+        """Keep what a line of the log needs."""
+        log, key = self.log, self.log.idempotency_key
+        self.body = self.answer = None
+        self.log = attrs.evolve(
+            log,
+            method=log.method[:_LONGEST],
+            path=log.path[:_LONGEST],
+            idempotency_key=key and key[:_LONGEST],
+            headers={},
+        )
 
 
 @attrs.frozen
@@ -70,7 +105,7 @@ class Entry:
 
 
 class Journal:
-    """The latest `entries` things that happened, the bodies among them up to `body_bytes`."""
+    """The latest `entries` things that happened, requests and answers among them up to `body_bytes`."""
 
     def __init__(self, entries: int = ENTRIES, body_bytes: int = BODY_BYTES) -> None:
         self._entries = entries
@@ -95,18 +130,19 @@ class Journal:
 
     def add_exchange(
         self, log: LoggedRequest, real: float, body: bytes, answer: Answer, told: int = 0
-    ) -> None:
-        """A request was answered, the last `told` entries with it; keeps both bodies while there is room."""
+    ) -> Exchange:
+        """A request was answered, the last `told` entries with it; keeps its bytes while there is room."""
         retry_after = answer.headers.get("Retry-After") if answer.status == 429 else None
         exchange = Exchange(log, real, body, answer, retry_after, told)
-        size = len(body) + len(answer.body)
+        size = exchange.size
         self._bodies.append((exchange, size))
         self._room -= size
         while self._room < 0 or len(self._bodies) > self._entries:
             oldest, freed = self._bodies.popleft()
-            oldest.body = oldest.answer = None
+            oldest.let_go()
             self._room += freed
         self.add(exchange)
+        return exchange
 
     def since(self, seq: int, limit: int | None = None) -> list[Entry]:
         """The entries after number `seq`, oldest first; with `limit` the newest so many of them."""

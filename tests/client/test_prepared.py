@@ -132,6 +132,47 @@ def test_any_other_text_is_a_value_error_that_shows_nothing(text: str) -> None:
     assert caught.value.__cause__ is caught.value.__context__ is None
 
 
+@pytest.mark.parametrize(
+    ("operation", "path"),
+    [
+        ("payouts.create", "@elsewhere.test/payouts"),  # https://api.test@elsewhere.test/payouts
+        ("payouts.create", "/payment/intents"),
+        ("payouts.create", "/payouts/"),
+        ("payouts.create", "/payouts#fragment"),
+        ("payouts.create", "/payouts?a=1 b"),
+        ("payouts.create", "/payouts?a=1\r\nX-Other: 1"),
+        ("payouts.list", "/payouts"),
+        ("payouts.burn", "/payouts"),
+        ("payment_intents.requery", "/payment/intents/../requery"),
+        ("payment_intents.requery", "/payment/intents/%2e%2e/requery"),
+        ("GET /payouts", "/payouts"),
+        ("PURGE /payouts", "/payouts"),
+        ("POST /refunds", "/payouts"),
+        ("POST @elsewhere.test/payouts", "@elsewhere.test/payouts"),
+        ("POST /a/../b", "/a/../b"),
+        ("POST", ""),
+    ],
+)
+def test_a_stored_operation_that_prepare_cannot_make_is_refused(operation: str, path: str) -> None:
+    with pytest.raises(ValueError, match="not a PreparedRequest of this version"):
+        PreparedRequest.from_json(json.dumps({**FIELDS, "operation": operation, "path": path}))
+
+
+@pytest.mark.parametrize(
+    ("operation", "path"),
+    [
+        ("payouts.create", "/payouts?expand=all&note=a+b%2Fc"),
+        ("checkouts.create", "/payment/checkouts"),
+        ("payment_intents.requery", "/payment/intents/pi_1.2%3A3%2F4/requery"),
+        ("POST /refunds", "/refunds"),
+        ("DELETE /webhooks/wh_1", "/webhooks/wh_1?now=true"),
+    ],
+)
+def test_a_stored_operation_that_can_be_made_is_read(operation: str, path: str) -> None:
+    read = PreparedRequest.from_json(json.dumps({**FIELDS, "operation": operation, "path": path}))
+    assert (read.operation, read.path) == (operation, path)
+
+
 @pytest.mark.parametrize("bad", [None, 7, b"\xff"])
 def test_what_is_not_text_is_a_value_error_too(bad: Any) -> None:
     with pytest.raises(ValueError, match="not a PreparedRequest"):

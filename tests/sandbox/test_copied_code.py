@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -148,6 +149,19 @@ def test_each_request_as_a_command_sends_the_same_again(serving: Sandbox, tmp_pa
     done = subprocess.run(["sh", "-e", script], env=env, capture_output=True, timeout=50, check=False)
     assert done.stderr == b""
     assert asked_again(serving, asked) == [line_of(serving, request) for request in asked]
+
+
+def test_a_method_and_a_body_of_a_command_are_nothing_but_text(sandbox: Sandbox) -> None:
+    """A shell would run `id` in backticks, and curl would send the file after an @."""
+    headers = {"Authorization": f"Bearer {sandbox.api_key}"}
+    sandbox.handle("`id`$HOME", "/v1/payouts", headers, b"@/etc/hostname")
+    told = sandbox.handle(
+        "GET", f"/_sandbox/api/requests/{sandbox.requests[0].request_id}/code?as=curl&reveal=1"
+    )
+    words = shlex.split(json.loads(told.body)["code"])
+    assert words[words.index("-X") + 1] == "`id`$HOME"
+    assert "-X '`id`$HOME' " in json.loads(told.body)["code"]
+    assert words[-2:] == ["--data-raw", "@/etc/hostname"]
 
 
 @pytest.mark.parametrize("kind", ["async", "sync", "curl"])

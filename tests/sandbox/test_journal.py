@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import aiohttp
+import attrs
 import pytest
 
 from payments_async.sandbox import Answer, Change, LoggedRequest, Sandbox, VirtualClock
@@ -60,12 +61,39 @@ def test_a_limit_keeps_the_newest() -> None:
 
 
 def test_bodies_are_let_go_oldest_first_when_their_budget_is_spent() -> None:
-    journal = Journal(body_bytes=100)
-    fill(journal, 5, size=20)  # 40 bytes each
+    journal = Journal(body_bytes=120)
+    fill(journal, 5, size=20)  # 54 bytes each, with method and address
     assert kept_bodies(journal) == ["req_3", "req_4"]
     gone = journal.exchange("req_0")
     assert gone is not None
     assert gone.body is None
+
+
+def test_headers_and_addresses_count_as_bytes_and_are_let_go_with_them() -> None:
+    """600 requests with many headers kept 293 MiB."""
+    journal = Journal(body_bytes=100_000)
+    key = "k" * 8_000
+    for number in range(3):
+        headers = {f"x-{place}": "v" * 1_000 for place in range(30)}
+        log = attrs.evolve(
+            logged(f"req_{number}"), path="/v1/" + "p" * 8_000, headers=headers, idempotency_key=key
+        )
+        journal.add_exchange(log, 0.0, b"", Answer(200, {}, b""))
+    assert kept_bodies(journal) == ["req_1", "req_2"]
+    gone, kept = journal.exchange("req_0"), journal.exchange("req_2")
+    assert gone is not None
+    assert kept is not None
+    assert (gone.is_whole, gone.log.headers, kept.is_whole, len(kept.log.headers)) == (False, {}, True, 30)
+    assert len(gone.log.path) == len(gone.log.idempotency_key or "") == 200
+
+
+def test_the_request_log_lets_go_of_headers_with_the_journal(sandbox: Sandbox, api: Api) -> None:
+    sandbox.journal._room = 2_000
+    for _ in range(8):
+        api.get("/payouts", idempotency_key="key-00001")
+    first, *_, last = sandbox.requests
+    assert (first.headers, first.path) == ({}, "/v1/payouts")
+    assert dict(last.headers) == {"x-idempotency-key": "key-00001"}
 
 
 def test_a_body_larger_than_the_budget_is_not_kept_and_harms_no_later_one() -> None:
@@ -230,6 +258,21 @@ async def test_an_idle_stream_says_that_it_is_there_and_ends_with_the_sandbox(
             while await response.content.readline():
                 pass
     assert serving.journal._wakers == {}
+
+
+async def test_a_stream_that_ends_with_its_pause_leaves_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As some of many do when the server stops: cancelled, and due to go on, in one turn of the loop."""
+    monkeypatch.setattr(_stream, "_GATHER", 0.0)
+    loop, errors = asyncio.get_running_loop(), list[dict[str, Any]]()
+    loop.set_exception_handler(lambda _, context: errors.append(context))
+    pause = asyncio.ensure_future(_stream._pause(loop))
+    turn = loop.create_future()
+    loop.call_soon(turn.set_result, None)
+    await turn
+    pause.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await pause
+    assert errors == []
 
 
 async def test_what_comes_between_two_batches_is_not_waited_for(

@@ -81,12 +81,12 @@ def _masked_body(body: bytes | None) -> bytes | None:
 def curl_code(exchange: Exchange, origin: str) -> str:
     """The request as a curl command; the key is `$PAYMENTS_API_KEY`."""
     log = exchange.log
-    parts = [f"curl -sS -X {log.method} {shlex.quote(origin + log.path)}"]
+    parts = [f"curl -sS -X {shlex.quote(log.method)} {shlex.quote(origin + log.path)}"]
     parts.append('-H "Authorization: Bearer $PAYMENTS_API_KEY"')
     sent = [f"{name}: {log.headers[name]}" for name in _SENT_ALONG if name in log.headers]
     parts += [f"-H {shlex.quote(line)}" for line in sent]
     if exchange.body:
-        parts.append(f"--data-binary {shlex.quote(exchange.body.decode('utf-8', 'replace'))}")
+        parts.append(f"--data-raw {shlex.quote(exchange.body.decode('utf-8', 'replace'))}")
     return " \\\n  ".join(parts) + "\n"
 
 

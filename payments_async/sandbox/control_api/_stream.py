@@ -90,9 +90,4 @@ def _event(kind: str, seq: int, value: object) -> bytes:
 
 
 async def _pause(loop: asyncio.AbstractEventLoop) -> None:
-    over = loop.create_future()
-    timer = loop.call_later(_GATHER, over.set_result, None)
-    try:
-        await over
-    finally:
-        timer.cancel()
+    await asyncio.wait([loop.create_future()], timeout=_GATHER)
