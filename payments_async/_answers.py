@@ -140,11 +140,28 @@ def _done(call: Call, answer: Answer, value: Any, message: Any) -> Reading:
     """Carried out, if the record is the one that was asked for."""
     operation, prepared = call.operation, call.prepared
     error: ResponseMismatch | None = None
-    if prepared is not None and operation.creates and not _agrees(value, call.request):
+    if operation.echo is not None:
+        error = _other_record(call, operation.echo, value)
+    elif prepared is not None and operation.creates and not _agrees(value, call.request):
         error = mismatch(prepared, value) if operation.result else None
-    verdict: Verdict = "in_doubt" if error else "executed"
+    verdict: Verdict = "in_doubt" if error and operation.creates else "executed"
     told = message if isinstance(message, str) else None
     return Reading(verdict, str(answer.status), answer.status, value, told, error, answer.headers)
+
+
+def _other_record(call: Call, echo: str, value: Any) -> ResponseMismatch | None:
+    """Whether an answer about one record is about another than was asked for, where it says."""
+    found = getattr(value, echo)
+    if found is None or found == call.record:
+        return None
+    return ResponseMismatch(
+        f"{call.operation.name}: the service answered about another record ({echo} differs); nothing is "
+        "known of the one asked for, and the connection was closed: read it again",
+        record=value,
+        differences={echo: (str(call.record), found)},
+        operation=call.operation.name,
+        effect="none",
+    )
 
 
 def _unreadable(call: Call, answer: Answer, record_id: str | None, problem: str) -> Reading:

@@ -12,6 +12,7 @@ from ._calls import Call
 from ._idempotency import HEADER
 from ._settings import Settings
 from ._wire import Flight
+from .errors import PaymentsError, ResponseMismatch
 from .params import PreparedRequest
 
 
@@ -28,6 +29,12 @@ def make_flight(call: Call, settings: Settings, key: Key, deadline: float | None
 def is_sent(flight: Flight | None) -> bool:
     """Whether anything may have left; nothing has of a flight that was never made."""
     return flight is not None and flight.sent
+
+
+def refuse_connection(flight: Flight | None, error: PaymentsError) -> None:
+    """Close the connection that gave another call's answer: its next one may be another call's, too."""
+    if isinstance(error, ResponseMismatch) and flight is not None and flight.connection is not None:
+        flight.connection.abort()
 
 
 def _headers(call: Call, settings: Settings, key: Key) -> dict[str, str]:

@@ -88,7 +88,7 @@ def _write(protocol: ResponseHandler, message: bytes, flight: Flight) -> None:
     )
     transport = protocol.transport
     assert transport is not None
-    flight.sent = True
+    flight.sent, flight.connection = True, transport
     transport.write(message)
     if len(message) > _SMALL and protocol.writing_paused:
         protocol.force_close()

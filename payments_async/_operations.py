@@ -49,7 +49,9 @@ class Operation(Alike, Generic[R_co]):
     creates: bool = False
     """Whether it makes a record, so that an attempt without an answer leaves its outcome unknown."""
     record: str | None = None
-    """The placeholder that names the record of a per-record limit."""
+    """The placeholder that names the record it is about: that of a per-record limit, or of `echo`."""
+    echo: str | None = None
+    """The answer's field that repeats the id of `record`."""
     _result: type[R_co] | None = attrs.field(default=None, init=False, eq=False, repr=False)
     """A slot: a `cached_property` needs a dict, out of which each field is read at seven times the price."""
 
@@ -88,6 +90,8 @@ CHECKOUTS_RETRIEVE = Operation(
     "read",
     lambda: models.Checkout,
     "checkout",
+    record="checkout_id",
+    echo="id",
 )
 INTENTS_CREATE = Operation(
     "payment_intents.create", "POST", "/payment/intents", "write", lambda: models.PaymentIntent, creates=True
@@ -101,6 +105,8 @@ INTENTS_RETRIEVE_ATTEMPT = Operation(
     "/payment/intents/{payment_intent_id}/attempts/{attempt_id}",
     "read",
     lambda: models.PaymentAttempt,
+    record="attempt_id",
+    echo="id",
 )
 INTENTS_REFUND_AVAILABILITY = Operation(
     "payment_intents.refund_availability",
@@ -116,6 +122,7 @@ INTENTS_REQUERY = Operation(
     "diagnostic",
     lambda: models.Requery,
     record="payment_intent_id",
+    echo="payment_intent_id",
 )
 INTENTS_INSPECT_ATTEMPT = Operation(
     "payment_intents.inspect_attempt",
@@ -134,6 +141,7 @@ PAYOUTS_SYNC = Operation(
     "diagnostic",
     lambda: models.Payout,
     record="payout_id",
+    echo="id",
 )
 PAYOUTS_INSPECT = Operation(
     "payouts.inspect",

@@ -17,7 +17,7 @@ from . import _narration as narrate
 from ._answers import Reading, read_answer, read_failure
 from ._auth import Key
 from ._calls import Call, prepare
-from ._flights import foreign, is_sent, make_flight, unprotected
+from ._flights import foreign, is_sent, make_flight, refuse_connection, unprotected
 from ._gate import Gate, GateTimeout
 from ._idempotency import KeyMaker, UsedKeys
 from ._journey import Journey
@@ -75,6 +75,7 @@ class Pipeline:
             if reading.error is None:
                 state.budget.earn()
                 return journey.delivery(reading)
+            refuse_connection(flight, reading.error)
             delay = self._before_retry(state, journey, reading, reading.error)
             if delay:
                 await self._sleep(journey, delay)

@@ -153,6 +153,7 @@ class PlainRequest(ClientRequest):
         """Mark the flight and write the request; called by the session when it has a connection."""
         errand = _ERRAND.get()
         errand.is_out = True
+        errand.flight.connection = conn.transport
         check_fresh(conn.protocol)
         receive_less(conn.transport)
         if errand.message is None:

@@ -26,6 +26,13 @@ class Secret(str):
         return Secret(super().__getitem__(index))  # who shortens a long text shows a part of it
 
 
+class Connection(Protocol):
+    """What carried a request: an `asyncio` transport."""
+
+    def abort(self) -> None:
+        """Close at once."""
+
+
 @attrs.define(eq=False)
 class Flight:
     """One attempt to send one request. `sent` turns true before the first byte leaves."""
@@ -38,6 +45,8 @@ class Flight:
     timeout: float
     """Seconds for the whole attempt: connection, request, answer."""
     sent: bool = False
+    connection: Connection | None = attrs.field(default=None, repr=False)
+    """What it was written to; None where the transport does not say."""
 
 
 @attrs.define(eq=False)

@@ -183,16 +183,25 @@ class DecodeError(PaymentsError):
 
 
 class ResponseMismatch(PaymentsError):
-    """A 2xx whose record differs from what was asked for. Nothing is known; look before you pay again."""
+    """A 2xx whose record differs from what was asked for. Nothing is known; look before you pay again.
+
+    A read's is an answer about another record: effect "none". The connection that gave it was closed.
+    """
 
     def __init__(
-        self, message: str, *, record: Any, differences: Mapping[str, tuple[str, str]], **facts: Any
+        self,
+        message: str,
+        *,
+        record: Any,
+        differences: Mapping[str, tuple[str, str]],
+        effect: Effect = "unknown",
+        **facts: Any,
     ) -> None:
-        super().__init__(message, effect="unknown", **facts)
+        super().__init__(message, effect=effect, **facts)
         self.record = record
         """What the service returned."""
         self.differences: dict[str, tuple[str, str]] = dict(differences)
-        """{field: (asked, answered)} of amount, currency and reference."""
+        """{field: (asked, answered)} of amount, currency and reference; of a read, of the id."""
 
 
 class WaitTimeout(PaymentsError):

@@ -127,7 +127,7 @@ async def test_a_caller_in_line_does_not_stay_for_a_gate_that_closes_for_long(
     client = connect(transport=transport, runtime=runtime, limits=limits, max_retries=0)
 
     async def read() -> Any:
-        return await client.payment_intents.retrieve_attempt("pi_1", "pa_1")
+        return await client.payment_intents.retrieve_attempt("pi_1", "po_1")
 
     await read()
     first, second = await asyncio.gather(read(), read(), return_exceptions=True)

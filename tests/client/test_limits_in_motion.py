@@ -86,7 +86,7 @@ async def test_creations_of_every_kind_share_the_minutes_budget(connect: Connect
 async def test_the_thirteenth_live_operation_on_a_record_waits_and_other_records_do_not(
     connect: Connect,
 ) -> None:
-    played = play(connect, payout_answer(200))
+    played = play(connect, payout_answer(200, id=None))
     for _ in range(6):
         await played.client.payouts.sync("po_1")
         await played.client.payouts.inspect("po_1")

@@ -18,7 +18,7 @@ from tests.support.scripted import answer
 
 Connect = Callable[..., Any]
 PAGE = answer(200, {"data": [], "pagination": {}})
-SYNCED = payout_answer(200)
+SYNCED = payout_answer(200, id=None)
 
 
 class Crowded:
