@@ -21,6 +21,11 @@ Rule = Callable[[Any], str | None]
 # Compiled by `re` when they are first asked: most requests never need one.
 _STATEMENT = r"[\w\s.,-]*"
 _CONTROL = r"[\x00-\x1f\x7f-\x9f]"
+_UNSEEN = (
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U0001d159\U000e0100-\U000e01ef]"
+)
+"""What Python calls printable, and shows nothing: Default_Ignorable_Code_Point and two blank signs."""
 _COLOR = r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})"
 _MAX_DEPTH = 32
 _HARMLESS = r"(?a)(?=.*\d)[A-Za-z0-9_./#-]{1,40}"
@@ -141,12 +146,29 @@ def amount(value: Any) -> str | None:
 
 
 def reference(value: Any) -> str | None:
-    """At most 191 characters that can be found again: not blank, and on one line."""
+    """At most 191 characters that can be found again: not blank, on one line, and no other's likeness."""
     if problem := Text(191)(value):
         return problem
     if not value.strip():
         return "must not be blank: leave it out, or give your own identifier"
-    return "holds a control character" if re.search(_CONTROL, value) else None
+    return name_problem(value)
+
+
+def name_problem(name: str) -> str | None:
+    """Why a name could be taken for another one: blanks at its ends, or characters that nobody sees."""
+    if re.search(_CONTROL, name):
+        return "holds a control character"
+    if name != name.strip():
+        return "begins or ends with a blank: take it away, as nothing is trimmed"
+    if name.isprintable() and not re.search(_UNSEEN, name):
+        return None
+    odd = next(filter(is_unseen, name))
+    return f"holds U+{ord(odd):04X}, which is invisible or unassigned"
+
+
+def is_unseen(letter: str) -> bool:
+    """Whether a character shows nothing, or nothing that is known: the ordinary space aside."""
+    return not letter.isprintable() or bool(re.match(_UNSEEN, letter))
 
 
 def statement_descriptor(value: Any) -> str | None:

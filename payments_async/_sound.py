@@ -76,7 +76,8 @@ def _cheap(rule: Rule) -> str:
     if isinstance(rule, Matching):
         return f"v.__class__ is str and v.isascii() and {_FORMS.get(rule.form, 'False')}"
     if rule is _rules.reference:
-        return "v.__class__ is str and v.isascii() and v.isprintable() and len(v) <= 191 and v.strip()"
+        printable = "v.__class__ is str and v.isascii() and v.isprintable()"
+        return f"{printable} and len(v) <= 191 and '' != v == v.strip()"
     if rule is _rules.amount:  # 40 characters hold 40 digits at most
         return "v.__class__ is Decimal and v.is_finite() and ONE <= v < MOST and len(str(v)) <= 40"
     if rule is _rules.metadata:

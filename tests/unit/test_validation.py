@@ -17,6 +17,11 @@ from payments_async.sandbox._schemas import INSTRUMENT_TYPES
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
+BLANK = "begins or ends with a blank: take it away, as nothing is trimmed"
+UNSEEN = (
+    "\u200b\u200d\ufeff\xad\u202e\u2028\xa0\u2003\u3164\ufe0f\u034f\u2800\ue000\u0378\U000e0041\U0010ffff"
+)
+
 
 @pytest.mark.parametrize("cls", validation.all_rules(), ids=lambda cls: cls.__name__)
 def test_every_field_of_a_request_has_a_rule_and_no_other_has(cls: type) -> None:
@@ -160,11 +165,20 @@ def test_what_a_destination_of_a_type_needs_is_the_services_to_say() -> None:
         ("a\nb", "holds a control character"),
         ("a\x9f", "holds a control character"),
         ("r" * 192, "has 192 characters, at most 191 are allowed"),
+        *((text, BLANK) for text in ("a ", " a", "a\xa0", "\u2003a", "\u3000a")),
+        *(
+            (f"a{letter}b", f"holds U+{ord(letter):04X}, which is invisible or unassigned")
+            for letter in UNSEEN
+        ),
     ],
 )
 def test_a_reference_can_be_found_again(reference: str, told: str) -> None:
     assert validation.check(_payout(reference=reference), now=NOW) == {"reference": [told]}
-    assert validation.check(_payout(reference="inv 7/é"), now=NOW) == {}
+
+
+@pytest.mark.parametrize("reference", ["inv 7/é", "e\u0301", "社員", "직원", "😀", "‘7’", "i\u0307", "नमस्ते"])
+def test_a_reference_of_any_script_will_do(reference: str) -> None:
+    assert validation.check(_payout(reference=reference), now=NOW) == {}
 
 
 @pytest.mark.parametrize(
