@@ -16,7 +16,7 @@ moves asks it what to do:
 
 Around it:
 
-    sources _reading _loading _edits _siblings _preview      an input into the ledger
+    sources _reading _survey _loading _edits _siblings _preview      an input into the ledger
     ledger and what it stands on                             what is known, on the disk before it counts
     _engine _window _sending _outcomes _resolver             rows to the service, and what became of them
     _walk _mirror _later _follow _reconciling _retrying _refused    the service's list into the ledger
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ._retrying import RetryReport as RetryReport
     from ._states import RowState as RowState
     from .batch import PayoutBatch as PayoutBatch
+    from .errors import BatchIdRequired as BatchIdRequired
     from .errors import BulkError as BulkError
     from .errors import SourceErrors as SourceErrors
     from .errors import SourceUnreadable as SourceUnreadable
@@ -71,7 +72,7 @@ _HOMES = {
     "_retrying": ("LeftRow", "RetryReport"),
     "_states": ("RowState",),
     "batch": ("PayoutBatch",),
-    "errors": ("BulkError", "SourceErrors", "SourceUnreadable"),
+    "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),
     "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Final
+from unicodedata import normalize
 
 import attrs
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -20,7 +21,7 @@ from ._ages import Moment
 from ._commit import Standing
 from ._differences import InputDifference
 from ._identifiers import PROOF_KEY
-from ._reading import Reading
+from ._reading import CHANGED, Reading
 from ._records import Binding, LedgerRow, NewRow
 from ._rows_in import Naming
 from ._schema import ROWS
@@ -29,7 +30,7 @@ from ._store import Stored
 from .errors import SourceUnreadable
 from .ledger import Ledger
 from .ledger_errors import LedgerOfAnotherInput
-from .sources import Row, RowFault
+from .sources import Row
 
 _GROUP: Final = 500
 _TOLD: Final = 20
@@ -62,12 +63,11 @@ class Comparison:
             self.told.append(difference)
         return False
 
-    def sees(self, number: int) -> bool:
-        """Note that the input has the ledger's row; False when it had it before."""
+    def sees(self, number: int) -> None:
+        """Note that the input has the ledger's row."""
         if number >= len(self._seen):
             self._seen.extend(bytes(number + _GROUP - len(self._seen)))
-        before, self._seen[number] = self._seen[number], 1
-        return not before
+        self._seen[number] = 1
 
     def has_seen(self, number: int) -> bool:
         """Whether the input has the ledger's row."""
@@ -94,18 +94,19 @@ async def compared(ledger: Ledger, reading: Reading, naming: Naming) -> Comparis
 
 
 async def taken_over(
-    ledger: Ledger, reading: Reading, naming: Naming, binding: Binding, *, accept: bool, skip: bool
+    ledger: Ledger, reading: Reading, naming: Naming, binding: Binding, *, accept: bool
 ) -> Comparison:
     """Have the ledger go with an edited input, whose rows must be the same unless edits are accepted.
 
-    `skip`: rows with faults count as removed. Raises LedgerOfAnotherInput, SourceErrors or SourceUnreadable;
-    then nothing was changed.
+    Rows with faults count as removed. Raises LedgerOfAnotherInput or SourceUnreadable; then nothing was
+    changed.
     """
     comparison = Comparison(accept)
 
     async def work(db: AsyncConnection, standing: Standing, at: Moment) -> Standing:
         standing = await _compare(comparison, reading, naming, db, standing, at)
-        _require_clean(reading, binding, skip=skip)
+        if reading.fingerprint != binding.input_hash:
+            raise SourceUnreadable(reading.source.name, CHANGED)
         if comparison.total:
             raise LedgerOfAnotherInput(
                 ledger.path,
@@ -118,13 +119,6 @@ async def taken_over(
 
     await ledger.edit(work)
     return comparison
-
-
-def _require_clean(reading: Reading, binding: Binding, *, skip: bool) -> None:
-    if reading.fingerprint != binding.input_hash:
-        raise SourceUnreadable(reading.source.name, "changed while it was read: read it again")
-    if not skip and (error := reading.error):
-        raise error
 
 
 async def _compare(
@@ -159,20 +153,24 @@ async def _groups(reading: Reading) -> AsyncGenerator[list[Row], None]:
 async def _corrections(
     comparison: Comparison, reading: Reading, naming: Naming, db: AsyncConnection, group: list[Row]
 ) -> _Moves:
-    keys = [row.row_key for row in group]
-    found = {
-        each.row.row_key: each for each in await _store.rows(db, _store.reading(ROWS.c.row_key.in_(keys)))
-    }
+    found = await _keyed(db, group)
     moves: _Moves = []
     for row in group:
         stored = found.get(row.row_key)
         if stored is None or stored.row.state is RowState.CANCELLED:
             comparison.takes(_differences.added(row, None if stored is None else stored.row.state))
-        elif not comparison.sees(stored.row.number):
-            reading.faults.add(RowFault(row.line, row.number, "row_key", "is an earlier row's too"))
-        elif move := _correction(comparison, naming, row, stored.row):
+            continue
+        comparison.sees(stored.row.number)
+        if move := _correction(comparison, naming, row, stored.row):
             moves.append((stored, move))
     return moves
+
+
+async def _keyed(db: AsyncConnection, group: list[Row]) -> dict[str, Stored]:
+    """{a row's key: the ledger's row}. Ledgers of earlier releases have keys as the file had them."""
+    keys = [form for row in group for form in {row.row_key, normalize("NFD", row.row_key)}]
+    stored = await _store.rows(db, _store.reading(ROWS.c.row_key.in_(keys)))
+    return {normalize("NFC", each.row.row_key): each for each in stored}
 
 
 def _correction(comparison: Comparison, naming: Naming, row: Row, stored: LedgerRow) -> _Move | None:

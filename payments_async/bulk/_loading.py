@@ -13,13 +13,13 @@ import attrs
 
 from . import _edits
 from ._closing import Place
-from ._duplicates import Names, duplicates, repeated
 from ._import_report import ImportReport
 from ._options import require_batch_id
-from ._reading import Reading
+from ._reading import CHANGED, Reading
 from ._records import Binding, NewRow
 from ._rows_in import Naming
 from ._siblings import paid_elsewhere
+from ._survey import Survey, accepted, survey
 from ._totals import payable
 from .errors import SourceUnreadable
 from .ledger import Ledger
@@ -51,11 +51,6 @@ class Wishes:
     def named(self, otherwise: str) -> str:
         """The batch's name, when none was wished for."""
         return otherwise if self.batch_id is None else self.batch_id
-
-    def reading(self, source: Source, *, rejects: bool = True) -> Reading:
-        """A reading of a source."""
-        path = self.rejects if rejects else None
-        return Reading(source, prefix=self.reference_prefix, proofs=self.proofs, rejects=path)
 
 
 def wishes_of(options: Mapping[str, Any]) -> Wishes:
@@ -92,42 +87,42 @@ def same_file(recorded: Binding, stat: str) -> bool:
 async def load(ledger: Ledger, place: Place, source: Source, wishes: Wishes) -> ImportReport:
     """Import a source, or see that it is what the ledger was begun with.
 
-    Raises SourceErrors, SourceUnreadable, LedgerMismatch, LedgerDuplicates or another LedgerError.
+    Raises SourceErrors, SourceUnreadable, BatchIdRequired, LedgerMismatch, LedgerDuplicates or another
+    LedgerError.
     """
     stat = stat_of(source)
     if not ledger.is_empty:
         return await _known(ledger, place, source, wishes, stat)
-    reading = await read(source, wishes)
-    batch_id = wishes.named(reading.fingerprint)
-    binding = Binding(batch_id, place.environment, place.base_url, place.key, reading.fingerprint, stat)
+    found, naming = await first_survey(source, place, wishes)
+    binding = Binding(naming.batch_id, place.environment, place.base_url, place.key, found.fingerprint, stat)
+    reading = await importable(found, naming, wishes)
     warnings = [*_paid_again(ledger, binding, wishes), *reading.warnings]
-    naming = Naming(place.environment, batch_id, wishes.reference_prefix, wishes.proofs)
-    header = await ledger.import_rows(binding, _rows(source, naming, reading.fingerprint))
+    header = await ledger.import_rows(binding, _rows(source, naming, found.fingerprint))
     totals, skipped = dict(header.totals), reading.faults.rows
-    return ImportReport(batch_id, header.rows, totals, True, skipped, tuple(warnings))
+    return ImportReport(naming.batch_id, header.rows, totals, True, skipped, tuple(warnings))
 
 
-async def read(source: Source, wishes: Wishes) -> Reading:
-    """Every row once, and again where names may be there twice.
+async def first_survey(source: Source, place: Place, wishes: Wishes) -> tuple[Survey, Naming]:
+    """An input that no ledger has, read once, and how its rows are named.
 
-    Raises SourceErrors with all faults together, unless they are to be skipped; rows that share a name never
-    are, as which of them is meant is not for us to say.
+    Raises SourceUnreadable, and BatchIdRequired for a live key.
     """
-    reading = wishes.reading(source)
-    with Names() as names:
-        async with aclosing(reading.rows()) as rows:
-            async for row in rows:
-                names.add(row)
-        suspects = names.suspects()
-    if suspects:
-        found = await duplicates(wishes.reading(source, rejects=False), suspects)
-        reading.faults.can_skip = not found
-        for fault in repeated(found):
-            reading.faults.add(fault)
-    if (error := reading.error) and not (wishes.skip_invalid and error.can_skip):
-        raise error
+    prefix, proofs = wishes.reference_prefix, wishes.proofs
+    name_wanted = must_name(place, wishes.batch_id)
+    found = await survey(source, prefix=prefix, proofs=proofs, must_name=name_wanted)
+    return found, Naming(place.environment, wishes.named(found.fingerprint), prefix, proofs)
+
+
+def must_name(place: Place, batch_id: str | None) -> bool:
+    """Whether the rows of a new batch need references of their own: nothing else outlives a lost ledger."""
+    return place.environment == "live" and batch_id is None
+
+
+async def importable(found: Survey, naming: Naming, wishes: Wishes) -> Reading:
+    """The reading of an input that can be imported. Raises SourceErrors or SourceUnreadable."""
+    reading = await accepted(found, naming, skip=wishes.skip_invalid, rejects=wishes.rejects)
     if not reading.good:
-        raise SourceUnreadable(source.name, "has no row that can be paid")
+        raise SourceUnreadable(reading.source.name, "has no row that can be paid")
     return reading
 
 
@@ -157,23 +152,23 @@ def require_place(ledger: Ledger, place: Place, wishes: Wishes) -> Binding:
 async def _known(ledger: Ledger, place: Place, source: Source, wishes: Wishes, stat: str) -> ImportReport:
     given = require_place(ledger, place, wishes)
     if not same_file(given, stat):
-        reading = wishes.reading(source, rejects=False)
-        await reading.through()
-        if reading.fingerprint != given.input_hash:
-            edited = attrs.evolve(given, input_hash=reading.fingerprint, input_stat=stat)
-            return await _edited(ledger, source, wishes, edited)
+        naming = await _edits.naming_of(ledger, wishes.reference_prefix)
+        found = await survey(source, prefix=naming.prefix, proofs=naming.proofs)
+        if found.fingerprint != given.input_hash:
+            await accepted(found, naming, skip=wishes.skip_invalid, rejects=wishes.rejects)
+            edited = attrs.evolve(given, input_hash=found.fingerprint, input_stat=stat)
+            return await _edited(ledger, source, wishes, naming, edited)
     header = ledger.header
     worth = payable(ledger.totals)
     return ImportReport(given.batch_id, header.rows, dict(header.totals), False, 0, (), payable=worth)
 
 
-async def _edited(ledger: Ledger, source: Source, wishes: Wishes, binding: Binding) -> ImportReport:
-    naming = await _edits.naming_of(ledger, wishes.reference_prefix)
+async def _edited(
+    ledger: Ledger, source: Source, wishes: Wishes, naming: Naming, binding: Binding
+) -> ImportReport:
     again = _paid_again(ledger, binding, wishes) if wishes.accept_edits else []
-    reading = attrs.evolve(wishes, proofs=naming.proofs).reading(source, rejects=wishes.skip_invalid)
-    made = await _edits.taken_over(
-        ledger, reading, naming, binding, accept=wishes.accept_edits, skip=wishes.skip_invalid
-    )
+    reading = Reading(source, prefix=naming.prefix, proofs=naming.proofs)
+    made = await _edits.taken_over(ledger, reading, naming, binding, accept=wishes.accept_edits)
     header, changed = ledger.header, made.corrected + made.cancelled
     same = [] if changed else ["the input was written anew; its rows are the same as before"]
     return ImportReport(
@@ -196,4 +191,4 @@ async def _rows(source: Source, naming: Naming, fingerprint: str) -> AsyncIterat
         async for row in rows:
             yield naming.new_row(row)
     if reading.fingerprint != fingerprint:
-        raise SourceUnreadable(source.name, "changed while it was read: read it again")
+        raise SourceUnreadable(source.name, CHANGED)

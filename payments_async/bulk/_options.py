@@ -6,6 +6,7 @@ import math
 from decimal import Decimal
 from typing import Final
 
+from .._rules import name_problem
 from ..params import Money, decimal_if_readable
 from ._closing import StopRules
 from .errors import BulkError
@@ -53,5 +54,7 @@ def require_batch_id(value: object) -> None:
         raise BulkError("batch_id must be text, not blank; leave it out to name the batch by its input")
     if not value.isprintable():
         raise BulkError("batch_id must be of printable characters: no line ends, tabs or other control ones")
+    if problem := name_problem(value):
+        raise BulkError(f"batch_id {problem}")
     if len(value) > _LONGEST:
         raise BulkError(f"batch_id must have at most {_LONGEST} characters, and has {len(value)}")

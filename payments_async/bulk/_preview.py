@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 
 from . import _edits
 from ._closing import Place
 from ._import_report import ImportReport
-from ._loading import Wishes, read, require_place, same_file, stat_of
+from ._loading import Wishes, first_survey, importable, require_place, same_file, stat_of
+from ._reading import Reading
 from ._records import Binding
 from ._siblings import paid_elsewhere
+from ._survey import accepted, survey
 from ._totals import payable
 from .ledger import Ledger
 from .sources import Source
+
+_LIVE: Final = "a live key needs a batch id here, as not every row has a reference of its own"
 
 
 async def preview(
@@ -27,14 +33,15 @@ async def preview(
         recorded = ledger.header.binding
         here = place or Place(recorded.environment, recorded.base_url, recorded.key_fingerprint)
         return await _beside(ledger, require_place(ledger, here, wishes), source, wishes, stat)
-    reading = await read(source, wishes)
-    batch_id = wishes.named(reading.fingerprint)
     here = place or Place("", "", "")
-    binding = Binding(batch_id, here.environment, here.base_url, here.key, reading.fingerprint, stat)
+    found, naming = await first_survey(source, here, wishes)
+    binding = Binding(naming.batch_id, here.environment, here.base_url, here.key, found.fingerprint, stat)
+    reading = await importable(found, naming, wishes)
     elsewhere = paid_elsewhere(path, binding)
     told = [] if elsewhere is None else [elsewhere.problem]
-    warnings = (*told, *reading.warnings)
-    return ImportReport(batch_id, reading.good, reading.totals, True, reading.faults.rows, warnings)
+    live = [_LIVE] if place is None and wishes.batch_id is None and reading.unnamed else []
+    warnings = (*told, *reading.warnings, *live)
+    return ImportReport(naming.batch_id, reading.good, reading.totals, True, reading.faults.rows, warnings)
 
 
 async def _beside(
@@ -45,20 +52,18 @@ async def _beside(
     known = ImportReport(binding.batch_id, header.rows, dict(header.totals), False, 0, (), payable=worth)
     if same_file(binding, stat):
         return known
-    reading = wishes.reading(source)
-    await reading.through()
-    if reading.fingerprint == binding.input_hash:
-        return known
-    if not wishes.skip_invalid and (error := reading.error):
-        raise error
     naming = await _edits.naming_of(ledger, wishes.reference_prefix)
-    again = attrs.evolve(wishes, proofs=naming.proofs).reading(source, rejects=False)
-    found = await _edits.compared(ledger, again, naming)
+    found = await survey(source, prefix=naming.prefix, proofs=naming.proofs)
+    if found.fingerprint == binding.input_hash:
+        return known
+    reading = await accepted(found, naming, skip=wishes.skip_invalid, rejects=wishes.rejects)
+    again = Reading(source, prefix=naming.prefix, proofs=naming.proofs)
+    compared = await _edits.compared(ledger, again, naming)
     return attrs.evolve(
         known,
         skipped=reading.faults.rows,
         warnings=tuple(reading.warnings),
-        differences=tuple(found.told),
-        differing=found.total,
+        differences=tuple(compared.told),
+        differing=compared.total,
         input_totals=dict(reading.totals),
     )

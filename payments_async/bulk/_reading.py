@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, nullcontext
 from decimal import Decimal
 from typing import Final
@@ -11,25 +10,38 @@ from typing import Final
 from ._rows_in import checked
 from ._totals import EXACT
 from .errors import SourceErrors
-from .sources import FaultCollector, RejectsFile, Row, RowFault, Source
+from .sources import FaultCollector, RejectsFile, Row, RowFault, Source, SourceItem
 
+CHANGED: Final = "changed while it was read: read it again"
 _WARNINGS: Final = 20
 _NOTHING: Final = Decimal(0)
+
+
+Watcher = Callable[[SourceItem], Sequence[RowFault]]
+"""Sees every item of a reading, and says what else is wrong with it."""
 
 
 class Reading:
     """Reads a source once. Everything but `rows` is known when it has come to its end."""
 
     def __init__(
-        self, source: Source, *, prefix: str, proofs: bool, rejects: str | os.PathLike[str] | None = None
+        self,
+        source: Source,
+        *,
+        prefix: str,
+        proofs: bool,
+        watcher: Watcher | None = None,
+        rejects: RejectsFile | None = None,
     ) -> None:
         self.source = source
         self._prefix, self._proofs = prefix, proofs
-        self._rejects = None if rejects is None else RejectsFile(rejects, source)
+        self._watcher, self._rejects = watcher, rejects
         self.faults: FaultCollector = FaultCollector(source)
         """What is wrong with rows."""
         self.good: int = 0
         """Rows without a fault."""
+        self.unnamed: int = 0
+        """Those of them without a reference of the operator's."""
         self.totals: dict[str, Decimal] = {}
         """{currency: the sum of their amounts, major units}."""
         self.warnings: list[str] = []
@@ -45,9 +57,10 @@ class Reading:
         """The rows without a fault. Raises SourceUnreadable, and OSError where rejects cannot be written."""
         with self._rejects or nullcontext():
             async for item in checked(self.source, prefix=self._prefix, proofs=self._proofs):
-                if isinstance(item, RowFault):
-                    self._refuse(item)
-                else:
+                faults = self._faults(item)
+                for fault in faults:
+                    self._refuse(fault)
+                if isinstance(item, Row) and not faults:
                     self._count(item)
                     yield item
         self.fingerprint = self.source.fingerprint()
@@ -58,6 +71,10 @@ class Reading:
             async for _ in rows:
                 pass
 
+    def _faults(self, item: SourceItem) -> list[RowFault]:
+        found = [] if isinstance(item, Row) else [item]
+        return found if self._watcher is None else [*self._watcher(item), *found]
+
     def _refuse(self, fault: RowFault) -> None:
         self.faults.add(fault)
         if self._rejects is not None:
@@ -65,6 +82,7 @@ class Reading:
 
     def _count(self, row: Row) -> None:
         self.good += 1
+        self.unnamed += row.reference is None
         request, totals = row.request, self.totals
         amount: Decimal = request.amount  # type: ignore[assignment] # a source's amounts are Decimal
         totals[request.currency] = EXACT.add(totals.get(request.currency, _NOTHING), amount)

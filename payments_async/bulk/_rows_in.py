@@ -11,6 +11,7 @@ from .. import _codec
 from ._identifiers import PROOF_KEY, Identity, body_hash, reference_problem
 from ._records import LedgerRow, NewRow
 from .sources import Row, RowFault, Source, SourceItem
+from .sources._names import compared
 
 _PAIRS: Final = 9
 """Metadata pairs a row may have beside the batch's own (Endpoints, POST /payouts: ten in all)."""
@@ -33,19 +34,33 @@ class Naming:
         )
         return self._made(row, identity, identity.reference())
 
+    def reference_of(self, fault: RowFault) -> str | None:
+        """The reference that a row with faults has in the batch; None where its key cannot be read."""
+        key = compared(fault.row_key or "")
+        if not key:
+            return None
+        try:
+            return Identity(self.environment, self.batch_id, key, prefix=self.prefix).reference()
+        except ValueError:  # the prefix is too long, which is told
+            return None
+
     def correction(self, row: Row, stored: LedgerRow) -> NewRow:
         """Everything that is sent for a row of the ledger once it says what `row` does: same reference."""
         known = stored.known
         place = (self.environment, self.batch_id, stored.row_key, known.generation, known.epoch)
         identity = Identity(*place, known.revision + 1)
-        return attrs.evolve(
-            self._made(row, identity, stored.reference), number=stored.number, line=stored.line
-        )
+        made = self._made(row, identity, stored.reference)
+        return attrs.evolve(made, number=stored.number, line=stored.line, row_key=stored.row_key)
 
     def keeps_reference(self, row: Row, stored: LedgerRow) -> bool:
-        """Whether a row asks for the reference that it has in the ledger, made with whatever prefix."""
+        """Whether a row asks for the reference that it has in the ledger, made with whatever prefix.
+
+        A ledger of an earlier release may have a key in another Unicode form than the row's, and made its
+        reference of that.
+        """
         generation = stored.known.generation
-        identity = Identity(self.environment, self.batch_id, row.row_key, generation, given=row.reference)
+        named = (self.environment, self.batch_id, stored.row_key, generation)
+        identity = Identity(*named, given=row.reference)
         try:
             wanted = identity.reference()
         except ValueError:  # too long with its generation: no row has it
@@ -94,4 +109,5 @@ def _faults(row: Row, prefix: str, proofs: bool) -> list[RowFault]:
         found["metadata"] = f"has the pair {PROOF_KEY}, which is the batch's own"
     elif proofs and len(pairs) > _PAIRS:
         found["metadata"] = f"has {len(pairs)} pairs; one of ten is the batch's own, so {_PAIRS} are allowed"
-    return [RowFault(row.line, row.number, column, reason) for column, reason in found.items()]
+    kept = (tuple(row.original), row.row_key, row.reference)
+    return [RowFault(row.line, row.number, column, reason, *kept) for column, reason in found.items()]

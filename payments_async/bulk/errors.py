@@ -4,13 +4,14 @@ PaymentsError
 └─ BulkError                       effect "none": raising it moved no money
    ├─ SourceUnreadable             the input cannot be read, or not any further; .source .line .reason
    ├─ SourceErrors                 rows of the input are at fault; .faults .total .rows .source
+   ├─ BatchIdRequired              a live key, and neither the batch nor all of its rows have a name; .source
    └─ LedgerError                  the ledger cannot be used as asked: a tree of its own (`ledger_errors`)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from .sources import RowFault
 
 _TOLD = 20
+_UNNAMED: Final = (
+    "has neither a batch id nor a reference in each row, which a live key needs; nothing was sent. The rows' "
+    "references would be made of the whole input: once its ledger is lost, the input with one row edited is "
+    "another batch, and every row would be paid again"
+)
+_BARE: Final[dict[str, Any]] = {"original": (), "row_key": None, "reference": None}
 
 
 class BulkError(PaymentsError):
@@ -48,7 +55,7 @@ class SourceErrors(BulkError):
     ) -> None:
         self.source = source
         """The file's path, or what the rows were called."""
-        self.faults: tuple[RowFault, ...] = tuple(attrs.evolve(fault, original=()) for fault in faults)
+        self.faults: tuple[RowFault, ...] = tuple(attrs.evolve(fault, **_BARE) for fault in faults)
         """The first of them, without the rows themselves, which may hold account data."""
         self.total = total
         """How many faults there are in all."""
@@ -64,6 +71,21 @@ class SourceErrors(BulkError):
         lines += [f"  {fault}" for fault in self.faults[:_TOLD]]
         rest = self.total - len(self.faults[:_TOLD])
         return "\n".join([*lines, f"  and {rest} more"] if rest else lines)
+
+
+class BatchIdRequired(BulkError):
+    """A live key pays no batch without a name whose rows have no references either. Nothing was sent.
+
+    Their references would be made of the whole input: with its ledger lost, the input with one row edited
+    would be another batch, and every row would be paid again (Endpoints, POST /payouts: reference).
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        """The file's path, or what the rows were called."""
+        self.problem: str = f"{source}: {_UNNAMED}"
+        """What is missing, and why it matters."""
+        super().__init__(f"{self.problem}. Give load a batch_id, or every row a reference of its own")
 
 
 def _counted(number: int, noun: str) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from payments_async.bulk import Audit as Audit
+    from payments_async.bulk import BatchIdRequired as BatchIdRequired
     from payments_async.bulk import BatchReport as BatchReport
     from payments_async.bulk import BulkError as BulkError
     from payments_async.bulk import Certificate as Certificate
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 _HOME = {
     "PayoutBatch": ".batch",
     "Audit": "payments_async.bulk",
+    "BatchIdRequired": "payments_async.bulk",
     "BatchReport": "payments_async.bulk",
     "BulkError": "payments_async.bulk",
     "Certificate": "payments_async.bulk",

@@ -1,6 +1,7 @@
 # From payments_async/bulk/errors.py; change that, then run: python payments_sync/_mirror.py
 """The same objects as in `payments_async.bulk.errors`."""
 
+from payments_async.bulk.errors import BatchIdRequired as BatchIdRequired
 from payments_async.bulk.errors import BulkError as BulkError
 from payments_async.bulk.errors import SourceErrors as SourceErrors
 from payments_async.bulk.errors import SourceUnreadable as SourceUnreadable

@@ -232,7 +232,7 @@ async def test_a_key_that_is_there_twice_is_a_fault(desk: Desk, service: Sandbox
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(items(2))
         before = await desk.rows(batch)
-        with pytest.raises(SourceErrors, match="row_key: is an earlier row's too"):
+        with pytest.raises(SourceErrors, match="row 2, row_key: is that of row 1 too"):
             await batch.load([item(1), item(1, amount="9.99"), item(2)], accept_edits=True)
         assert await desk.rows(batch) == before
 

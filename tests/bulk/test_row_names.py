@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from unicodedata import is_normalized
+from pathlib import Path
+from typing import Any
+from unicodedata import is_normalized, normalize
 
 import pytest
 
+from payments_async.bulk import BatchIdRequired, PayoutBatch, RowState, SourceErrors, _loading
 from payments_async.bulk._rows_in import Naming
-from payments_async.bulk.sources import IterableSource, Row
+from payments_async.bulk.errors import BulkError
+from payments_async.bulk.sources import IterableSource, Row, _maker
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import item
+from tests.support.desks import Desk
+from tests.support.payout_files import PHONE, csv_file, jsonl_file, read, told
+
+BLANK = "begins or ends with a blank: take it away, as nothing is trimmed"
+UNSEEN = "holds U+200B, which is invisible or unassigned"
+DECOMPOSED = normalize("NFD", "José")
+ITEMS = [(key, item(number)[1]) for number, key in enumerate(("José", "Zoé", "ann"), 1)]
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
 
 COMPOSED = {
     "1": "xmbmerxtuh4xrrjngb65demuearali4x2ty7h3nibsayli4m724q",
@@ -36,3 +55,184 @@ async def row_of(key: str) -> Row:
 async def test_a_composed_key_keeps_the_reference_that_it_always_had(key: str) -> None:
     assert is_normalized("NFC", key)
     assert Naming("live", "june").new_row(await row_of(key)).reference == COMPOSED[key]
+
+
+@pytest.mark.parametrize("key", ["José", "가", "\u212b", "नमस्ते", "Ω-7"])
+async def test_unicode_forms_of_one_key_have_one_reference(key: str) -> None:
+    forms = [await row_of(normalize(form, key)) for form in ("NFC", "NFD")]
+    assert len({row.row_key for row in forms}) == 1
+    assert len({Naming("live", "june").new_row(row).reference for row in forms}) == 1
+    assert len({Naming("live", "june").new_row(row).body for row in forms}) == 1
+
+
+@pytest.mark.parametrize("column", ["row_key", "reference"])
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ("emp-1 ", BLANK),
+        ("\xa0emp-1", BLANK),
+        ("emp\u200b-1", UNSEEN),
+        ("emp\t1", "holds a control character"),
+        ("emp\x7f1", "holds a control character"),
+        ("emp\u03781", "holds U+0378, which is invisible or unassigned"),
+    ],
+)
+async def test_a_name_that_looks_like_another_is_a_fault(
+    tmp_path: Path, column: str, cell: str, reason: str
+) -> None:
+    for path in (csv_file(tmp_path, {**PHONE, column: cell}), jsonl_file(tmp_path, {**PHONE, column: cell})):
+        rows, faults = read(path)
+        assert rows == []
+        assert [(name, text) for _, name, text in told(faults)] == [(column, reason)]
+    given: Any = (cell, item(1)[1]) if column == "row_key" else item(1, reference=cell)
+    (fault,) = [each async for each in IterableSource([given]).rows()]
+    assert (getattr(fault, "column", None), getattr(fault, "reason", None)) == (column, reason)
+
+
+@pytest.mark.parametrize("key", ["", " ", "\u3000"])
+async def test_a_key_is_not_blank(key: str) -> None:
+    (fault,) = [each async for each in IterableSource([(key, item(1)[1])]).rows()]
+    assert getattr(fault, "reason", None) == "must not be blank"
+
+
+async def test_an_operators_reference_is_never_rewritten() -> None:
+    (row,) = [each async for each in IterableSource([item(1, reference=DECOMPOSED)]).rows()]
+    assert isinstance(row, Row)
+    assert Naming("live", "june").new_row(row).reference == DECOMPOSED
+
+
+async def test_a_sheet_with_blanks_behind_its_keys_pays_nobody_again(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    blanks = [(f"{key} ", request) for key, request in ITEMS]
+    async with desk.client(service) as client:
+        for ledger, rows in (("l", ITEMS), ("lost", blanks)):
+            async with desk.open(tmp_path / ledger, client) as batch:
+                if rows is blanks:
+                    with pytest.raises(SourceErrors, match="row 1, row_key: begins or ends with a blank"):
+                        await batch.load(rows, batch_id="june")
+                else:
+                    await batch.load(rows, batch_id="june")
+                    await batch.run()
+    assert len(service.books.payouts()) == 3
+
+
+async def test_a_sheet_in_another_unicode_form_pays_nobody_again(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    other = [(normalize("NFD", key), request) for key, request in ITEMS]
+    async with desk.client(service) as client:
+        for ledger, rows in (("l", ITEMS), ("lost", other)):
+            async with desk.open(tmp_path / ledger, client) as batch:
+                await batch.load(rows, batch_id="june")
+                assert (await batch.run()).exit_code == 0
+                assert (await batch.certify()).is_clean
+    assert len(service.books.payouts()) == 3
+
+
+@pytest.mark.parametrize("column", ["row_key", "reference"])
+async def test_names_that_differ_only_in_unicode_form_are_one(
+    desk: Desk, service: Sandbox, tmp_path: Path, column: str
+) -> None:
+    cells = [{"row_key": f"r{n}", **PHONE, column: key} for n, key in enumerate(("José", "b", DECOMPOSED))]
+    path = csv_file(tmp_path, *[cells[0] | row for row in cells])
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        for reads in (batch.preview, batch.load):
+            with pytest.raises(SourceErrors) as caught:
+                await reads(path, batch_id="june", skip_invalid=True)
+            assert told(caught.value.faults) == [(4, column, "is that of line 2 too; make each unique")]
+            assert not caught.value.can_skip
+
+
+async def test_keys_that_differ_only_in_case_are_two_rows_with_a_warning(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    rows = [("emp-1", item(1)[1]), ("emp-2", item(2)[1]), ("EMP-1", item(3)[1])]
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        warnings = (await batch.load(rows, batch_id="june")).warnings
+        assert warnings == (
+            "row 3, row_key differs from that of row 1 only in case: they are two rows, and both are paid",
+        )
+        assert (await batch.run()).exit_code == 0
+    assert len({payout.reference for payout in service.books.payouts()}) == 3
+
+
+async def test_a_ledger_of_an_earlier_release_keeps_its_references(
+    desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = [(normalize("NFD", key), request) for key, request in ITEMS]
+    new = [*ITEMS[:1], ("Zoé", item(2, amount="7.07")[1])]
+    async with desk.client(service) as client:
+        with monkeypatch.context() as earlier:
+            earlier.setattr(_maker, "compared", lambda name: name)
+            async with desk.open(tmp_path / "l", client) as batch:
+                await batch.load(old, batch_id="june")
+                before = await desk.rows(batch)
+        async with desk.open(tmp_path / "l", client) as batch:
+            report = await batch.load(ITEMS, batch_id="june")
+            assert (report.is_new, report.corrected, report.cancelled) == (False, 0, 0)
+            report = await batch.load(new, batch_id="june", accept_edits=True)
+            assert (report.corrected, report.cancelled) == (1, 1)
+            after = await desk.rows(batch)
+            assert [(row.row_key, row.reference) for row in after] == [
+                (row.row_key, row.reference) for row in before
+            ]
+            assert [row.state for row in after] == [RowState.NEW, RowState.NEW, RowState.CANCELLED]
+            await batch.run()
+            assert (await batch.certify()).is_clean
+    assert {payout.reference for payout in service.books.payouts()} == {row.reference for row in before[:2]}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("june ", "blank"), (" june", "blank"), ("ju\u034fne", "U[+]034F")]
+)
+async def test_a_batchs_name_is_not_anothers_likeness(
+    desk: Desk, service: Sandbox, tmp_path: Path, name: str, reason: str
+) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        with pytest.raises(BulkError, match=f"batch_id .*{reason}"):
+            await batch.load(ITEMS, batch_id=name)
+
+
+async def test_a_live_key_pays_no_rows_that_nothing_names(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    references = [item(n, reference=f"inv-{n}") for n in (1, 2)]
+    half = [item(1, reference="inv-1"), item(2)]
+    async with desk.client(service, api_key="sk_live_x", base_url="https://localhost/v1") as client:
+        async with desk.open(tmp_path / "l", client) as batch:
+            for rows in (ITEMS, half):
+                for reads in (batch.load, batch.preview):
+                    with pytest.raises(BatchIdRequired, match="every row would be paid again") as caught:
+                        await reads(rows)
+                    assert caught.value.effect == "none"
+        assert not (tmp_path / "l").exists()
+        async with desk.open(tmp_path / "named", client) as batch:
+            assert (await batch.load(ITEMS, batch_id="june")).is_new
+            assert not (await batch.load(ITEMS)).is_new
+        async with desk.open(tmp_path / "references", client) as batch:
+            assert (await batch.preview(references)).warnings == ()
+            assert (await batch.load(references)).is_new
+    assert service.requests == []
+
+
+async def test_a_live_ledger_of_an_earlier_release_goes_on_without_a_name(
+    desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk.client(service, api_key="sk_live_x", base_url="https://localhost/v1") as client:
+        with monkeypatch.context() as earlier:
+            earlier.setattr(_loading, "must_name", lambda place, batch_id: False)
+            async with desk.open(tmp_path / "l", client) as batch:
+                await batch.load(ITEMS)
+        async with desk.open(tmp_path / "l", client) as batch:
+            assert not (await batch.load(ITEMS)).is_new
+            assert (await batch.load(ITEMS[:2], accept_edits=True)).cancelled == 1
+
+
+async def test_a_preview_without_a_key_says_what_a_live_one_needs(tmp_path: Path) -> None:
+    report = await PayoutBatch.open(tmp_path / "l").preview(ITEMS)
+    assert report.warnings == (
+        "a live key needs a batch id here, as not every row has a reference of its own",
+    )
+    named = await PayoutBatch.open(tmp_path / "l").preview(ITEMS, batch_id="june")
+    assert named.warnings == ()

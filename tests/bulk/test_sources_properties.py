@@ -15,16 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from payments_async import CustomerInput, Instrument, PayoutRequest
+from payments_async import CustomerInput, Instrument, PayoutRequest, _rules
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.sources import CsvSource, JsonLinesSource, Row
 from tests.support.payout_files import split
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
 SOME = TEXTS.filter(bool)
-REFERENCES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40).filter(
-    str.strip
-)
+REFERENCES = TEXTS.filter(lambda text: text and _rules.reference(text) is None)
 AMOUNTS = st.decimals(min_value=1, max_value=10**12, places=2)
 INSTRUMENTS = st.one_of(
     st.builds(Instrument.phone, SOME, st.just("BJ"), account_name=st.none() | SOME),
@@ -147,10 +145,10 @@ def test_no_bytes_make_a_reader_fail_in_another_way(tmp_path: Path, content: byt
         assert all(fault.reason for fault in faults)
 
 
-@pytest.mark.parametrize("amount", [Decimal("1E+30"), Decimal("1.0"), Decimal("99999999999999999999.99")])
-def test_no_amount_is_rounded(tmp_path: Path, amount: Decimal) -> None:
-    row = {"amount": str(amount), "currency": "XOF", "method": "m", "instrument.type": "x"}
+@pytest.mark.parametrize("amount", ["1E30", "1.0", "99999999999999999999.99"])
+def test_no_amount_is_rounded(tmp_path: Path, amount: str) -> None:
+    row = {"amount": amount, "currency": "XOF", "method": "m", "instrument.type": "x"}
     path = tmp_path / "payouts.csv"
     path.write_bytes(as_csv([row], list(row)))
     (request,) = requests_in(CsvSource(path))
-    assert str(request.amount) == str(amount)
+    assert str(request.amount) == str(Decimal(amount))

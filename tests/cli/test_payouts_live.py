@@ -27,6 +27,8 @@ from tests.support.payout_command import (
     started,
 )
 
+RUN = ("run", "june.csv", "--batch-id", "june")
+
 
 @attrs.frozen
 class Live:
@@ -38,11 +40,11 @@ class Live:
 
     def on_terminal(self, columns: int = 80) -> OnTerminal:
         """A run on a terminal."""
-        return OnTerminal(self.variables, "run", "june.csv", cwd=self.folder, columns=columns)
+        return OnTerminal(self.variables, *RUN, cwd=self.folder, columns=columns)
 
-    def without(self) -> tuple[int, str, str]:
+    def without(self, *argv: str) -> tuple[int, str, str]:
         """A run without a terminal."""
-        with started(self.variables, "run", "june.csv", cwd=self.folder) as run:
+        with started(self.variables, *(argv or RUN), cwd=self.folder) as run:
             out, err = run.communicate(timeout=40)
         return run.returncode, out, err
 
@@ -85,6 +87,17 @@ def test_the_total_is_typed_back_per_currency_once_for_a_batch(live: Live) -> No
     assert code == Exit.DONE
     assert err.startswith("payments: 6 payouts are created, and not final yet")
     assert "earlier, and nothing has changed since" in out
+
+
+def test_a_batch_without_a_name_is_refused_with_the_reason(live: Live) -> None:
+    for argv in (("run", "june.csv"), ("run", "june.csv", "--dry-run")):
+        code, out, err = live.without(*argv)
+        assert code == Exit.USAGE
+        assert "once its ledger is lost, the input with one row edited is another batch" in err
+        assert "--batch-id salaries-june" in err
+        assert json.loads(out.splitlines()[-1])["kind"] == "BatchIdRequired"
+    assert live.sandbox.requests == []
+    assert not (live.folder / "june.csv.ledger").exists()
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ Cells = Mapping[str, Any]
 Faults = dict[str, str]
 """{column: what is wrong with it}."""
 
-MAX_ROW_KEY: Final = 191
 EXACT_DIGITS: Final = 15
 """Significant digits that every reader of JSON numbers keeps, also one that reads them as doubles."""
 _REQUIRED: Final = (AMOUNT, "currency", "method", "instrument")
@@ -112,19 +111,6 @@ def _join(fields: dict[str, Any], parts: Mapping[str, dict[str, Any]], faults: F
         except NotJson as problem:
             fields[GATEWAY_OPTIONS] = None
             faults[GATEWAY_OPTIONS] = str(problem)
-
-
-def row_key_fault(row_key: object) -> str | None:
-    """What is wrong with an operator's row key."""
-    if not isinstance(row_key, str):
-        return f"must be text, not {type(row_key).__name__}"
-    if any("\ud800" <= letter <= "\udfff" for letter in row_key):
-        return "holds a lone surrogate, which is not text"
-    if "\0" in row_key:
-        return "holds a NUL character"
-    if len(row_key) > MAX_ROW_KEY:
-        return f"has {len(row_key)} characters, at most {MAX_ROW_KEY} are allowed"
-    return None
 
 
 def digits_warning(amount: Money) -> str | None:

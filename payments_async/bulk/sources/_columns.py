@@ -16,12 +16,13 @@ Place = tuple[str, str]
 """The part of the request a column belongs to ("" for the request itself), and the field there."""
 
 ROW_KEY: Final = "row_key"
+REFERENCE: Final = "reference"
 AMOUNT: Final = "amount"
 GATEWAY_OPTIONS: Final = "gateway_options"
 PARTS: Final = ("instrument", "customer", "metadata")
 """Parts of a request: their columns are dotted, `instrument.country`."""
 
-_OWN = ("reference", AMOUNT, "currency", "method", "description", "webhook_url", GATEWAY_OPTIONS)
+_OWN = (REFERENCE, AMOUNT, "currency", "method", "description", "webhook_url", GATEWAY_OPTIONS)
 _REQUIRED = (AMOUNT, "currency", "method")
 _METADATA = "metadata."
 _NAME = re.compile(r"[A-Za-z_ ][A-Za-z_. -]{0,60}")

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ...params import PayoutRequest
-from ._cells import Cells, Faults, build, digits_warning, row_key_fault, text_faults
-from ._columns import AMOUNT, ROW_KEY
+from ._cells import Cells, Faults, build, digits_warning, text_faults
+from ._columns import AMOUNT, REFERENCE, ROW_KEY
 from ._fingerprint import Fingerprint
+from ._names import compared, row_key_fault
 from ._rows import Row, RowFault, SourceItem
 
 _ODD: Final = ("\\u0000", "\\udc")
@@ -65,23 +66,29 @@ class RowMaker:
         if warning and self._strict:
             faults = {AMOUNT: warning, **faults}
         if faults:
-            return self._faulty(faults, original, line)
+            return self._faulty(faults, original, line, row_key, request.reference)
         warnings = (f"{AMOUNT} {warning}",) if warning else ()
-        key = str(self._number) if row_key is None else row_key
-        return (Row(self._number, line, key, request.reference, request, warnings),)
+        key = str(self._number) if row_key is None else compared(row_key)
+        return (Row(self._number, line, key, request.reference, request, warnings, original),)
 
     def broken(
-        self, reason: str, original: Sequence[str], *, line: int | None = None
+        self, reason: str, original: Sequence[str], *, line: int | None = None, cells: Cells | None = None
     ) -> Sequence[SourceItem]:
-        """The fault of a row that has no cells, because it cannot be taken apart."""
+        """The fault of a row that cannot be taken apart; `cells` are those that are certain all the same."""
         self._number += 1
         self.fingerprint.add(list(original))
-        return self._faulty({"": reason}, original, line)
+        certain = cells or {}
+        return self._faulty({"": reason}, original, line, certain.get(ROW_KEY), certain.get(REFERENCE))
 
-    def _faulty(self, faults: Faults, original: Sequence[str], line: int | None) -> Sequence[SourceItem]:
+    def _faulty(
+        self, faults: Faults, original: Sequence[str], line: int | None, row_key: Any, reference: Any
+    ) -> Sequence[SourceItem]:
+        key = str(self._number) if row_key is None and self._keyed is False else _text(row_key)
+        names = {"row_key": key, "reference": _text(reference)}
         kept = tuple(original)
         return [
-            RowFault(line, self._number, column or None, reason, kept) for column, reason in faults.items()
+            RowFault(line, self._number, column or None, reason, kept, **names)
+            for column, reason in faults.items()
         ]
 
     def _key_problem(self, row_key: object) -> str | None:
@@ -96,3 +103,8 @@ class RowMaker:
                 else "is given here, other rows have none"
             )
         return row_key_fault(row_key) if keyed else None
+
+
+def _text(name: object) -> str | None:
+    """A name as it would be written; a number in its place is a fault, and will be written as text."""
+    return None if name is None else str(name)

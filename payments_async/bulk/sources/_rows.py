@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
 from ..._masking import clean
@@ -17,12 +19,14 @@ class Row:
     line: int | None
     """The line of the file where it begins, from 1; None where there are no lines."""
     row_key: str
-    """What names it in the batch: the operator's `row_key`, else its number."""
+    """What names it in the batch: the operator's `row_key` in composed form (NFC), else its number."""
     reference: str | None
     """The operator's own reference; None when the batch makes one."""
     request: PayoutRequest
     warnings: tuple[str, ...] = ()
     """What is allowed and yet worth a look, each a sentence that starts with the column."""
+    original: Sequence[str] = attrs.field(default=(), eq=False, repr=False)
+    """The row as it was read, under the source's `columns`."""
 
 
 @attrs.frozen
@@ -37,8 +41,12 @@ class RowFault:
     """The column at fault; None when it is the row as a whole."""
     reason: str
     """The rule, and the kind of the value, never the value: it may be somebody's account."""
-    original: tuple[str, ...] = attrs.field(default=(), eq=False, repr=False)
+    original: Sequence[str] = attrs.field(default=(), eq=False, repr=False)
     """The row as it was read, under the source's `columns`."""
+    row_key: str | None = attrs.field(default=None, eq=False, repr=False)
+    """What names the row in the batch, as it was read; None when that cannot be read."""
+    reference: str | None = attrs.field(default=None, eq=False, repr=False)
+    """The operator's own reference, as it was read."""
 
     def __str__(self) -> str:
         """`line 7, amount: must be at least 1, in major units`."""

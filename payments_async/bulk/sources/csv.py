@@ -62,7 +62,8 @@ class CsvSource(FileSource):
         columns = self.columns
         if len(cells) != len(columns):
             problem = f"has {len(cells)} cells, the header names {len(columns)} columns"
-            return maker.broken(problem, cells, line=line)
+            certain = {columns[0]: cells[0]} if cells[0] else {}  # any other may have moved
+            return maker.broken(problem, cells, line=line, cells=certain)
         given = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
         return maker.row(given, cells, line=line)
 

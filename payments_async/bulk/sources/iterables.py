@@ -11,7 +11,7 @@ from ...checks import check_payout
 from ...params import Instrument, Params, PayoutRequest
 from ..errors import SourceUnreadable
 from ._cells import flatten
-from ._columns import ROW_KEY
+from ._columns import REFERENCE, ROW_KEY
 from ._instruments import fitting, undecided
 from ._maker import RowMaker
 from ._rows import SourceItem
@@ -24,7 +24,7 @@ Item = PayoutRequest | tuple[str, PayoutRequest]
 class IterableSource(Source):
     """Rows of any iterable, async or not. An iterator gives them once, a list as often as asked."""
 
-    columns: tuple[str, ...] = (ROW_KEY, "reference")
+    columns: tuple[str, ...] = (ROW_KEY, REFERENCE)
 
     def __init__(
         self,

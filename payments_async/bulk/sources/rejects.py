@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from .._whole_file import WholeFile
+from ._columns import REFERENCE, ROW_KEY
+from ._names import compared
 from ._rows import RowFault
 from ._source import Source
 
@@ -20,6 +22,8 @@ FAULT_COLUMNS: Final = ("line", "column", "reason")
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _MARK: Final = "'"
+_ITS_KEY: Final = "; a row whose row_key is another row's needs a new one, and its reference cell emptied"
+_UNNAMED: Final = "; no reference could be given to it: see that no other row pays the same"
 
 
 def escaped(cell: str) -> str:
@@ -38,10 +42,19 @@ class RejectsFile:
     It holds account data: only its owner may read it (0600). The file appears, or replaces an older one,
     when the context ends without an exception. Corrected, the rejects of a CSV file are read by `CsvSource`
     as they are: it passes over the first three columns and takes the apostrophes off again.
+
+    `references` gives the reference that a row has in its batch. Each row then carries it, so that the
+    service refuses a second payout of a row that is paid after all, whatever batch it is run in.
     """
 
-    def __init__(self, path: str | os.PathLike[str], source: Source) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        source: Source,
+        references: Callable[[RowFault], str | None] | None = None,
+    ) -> None:
         self.path: Path = Path(path)
+        self._references = references
         self._context = self._written()
         self._source = source
         self._pending: list[RowFault] = []
@@ -76,7 +89,7 @@ class RejectsFile:
 
     def _flush(self) -> None:
         if self.rows == 0:  # the source's columns are known only now
-            self._writer.writerow([*FAULT_COLUMNS, *self._source.columns])
+            self._begin()
         if not self._pending:
             return
         self.rows += 1
@@ -84,8 +97,32 @@ class RejectsFile:
         columns = "; ".join(fault.column for fault in self._pending if fault.column)
         told = "; ".join(_told(fault, alone=len(self._pending) == 1) for fault in self._pending)
         line = first.number if first.line is None else first.line
-        self._writer.writerow([line, columns, told, *map(escaped, first.original)])
+        cells, note = self._named(first)
+        self._writer.writerow([line, columns, told + note, *map(escaped, cells)])
         self._pending.clear()
+
+    def _begin(self) -> None:
+        columns = self._source.columns
+        self._own = columns.index(REFERENCE) if REFERENCE in columns else None
+        added = [REFERENCE] if self._references and self._own is None else []
+        self._writer.writerow([*FAULT_COLUMNS, *added, *columns])
+
+    def _named(self, fault: RowFault) -> tuple[list[str], str]:
+        """A row's cells with its reference among them, and what the reason has to say of that."""
+        cells = list(fault.original)
+        if self._references is None:
+            return cells, ""
+        own = compared(fault.reference or "")
+        made = "" if own else self._references(fault) or ""
+        if self._own is None:
+            cells.insert(0, made)
+        elif made and len(cells) == len(self._source.columns):
+            cells[self._own] = made
+        else:
+            made = ""
+        if made:
+            return cells, _ITS_KEY if any(each.column == ROW_KEY for each in self._pending) else ""
+        return cells, "" if own else _UNNAMED
 
 
 def _told(fault: RowFault, *, alone: bool) -> str:

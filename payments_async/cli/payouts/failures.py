@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Any, Final
 
 import attrs
 
 from ...bulk import InputDifference
-from ...bulk.errors import BulkError, SourceErrors
+from ...bulk.errors import BatchIdRequired, BulkError, SourceErrors
 from ...bulk.ledger_errors import (
     InputPaidElsewhere,
     LedgerError,
@@ -46,6 +45,10 @@ _SKIP: Final = (
     "writes all of them to a file, and sends nothing. Mend them, or leave them out (--skip-invalid)."
 )
 _UNIQUE: Final = "Mend them; --skip-invalid does not choose between rows that share a name."
+_NAME: Final = (
+    "Give the batch a name of its own and keep it, such as --batch-id salaries-june, or give every row a "
+    "reference."
+)
 _HEADER: Final = "Mend what names the columns first: until then no row can be told from another."
 
 
@@ -57,7 +60,7 @@ def told(error: BulkError) -> str:
         return f"{error.path}: {error.problem}; {_WAYS_OUT[type(error)]}"
     if isinstance(error, SourceErrors):
         return f"{error}\n{_way_out(error)}"
-    return str(error)
+    return f"{error.problem}. {_NAME}" if isinstance(error, BatchIdRequired) else str(error)
 
 
 def facts(error: BaseException) -> dict[str, Any]:
@@ -74,7 +77,7 @@ def facts(error: BaseException) -> dict[str, Any]:
 
 def _way_out(error: SourceErrors) -> str:
     if error.can_skip:
-        return f"`payments payouts run {shlex.quote(error.source)} {_LIST}` {_SKIP}"
+        return f"The same command with `{_LIST}` {_SKIP}"
     return _UNIQUE if error.rows else _HEADER
 
 

@@ -1,0 +1,253 @@
+"""Rows left out because of faults: none of them is paid a second time once it is corrected."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async.bulk import PayoutBatch, RowState, SourceErrors
+from payments_async.bulk._rows_in import Naming
+from payments_async.bulk.sources import IterableSource, Row
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import item, items
+from tests.support.desks import Desk
+from tests.support.payout_files import PHONE, csv_file, jsonl_file, told
+
+KEYED = {"row_key": "emp-1", **PHONE}
+BAD = {"amount": "0.5"}
+UNIQUE = "is that of line {} too; make each unique"
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    """A rejects file's rows."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+async def reference_of(key: str, batch_id: str = "june") -> str:
+    """The reference that a row has in a batch of the sandbox."""
+    (row,) = [each async for each in IterableSource([(key, item(1)[1])]).rows()]
+    assert isinstance(row, Row)
+    return Naming("sandbox", batch_id).new_row(row).reference
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [KEYED, {**KEYED, **BAD}],
+        [{**KEYED, **BAD}, KEYED],
+        [{**KEYED, **BAD}, {**KEYED, **BAD}],
+        [KEYED, {**KEYED, "row_key": "emp-1 "}],
+        [KEYED, {**KEYED, "row_key": "emp\u200b-1"}],
+    ],
+)
+async def test_a_key_shared_with_a_faulty_row_refuses_the_file_whatever_the_options(
+    desk: Desk, service: Sandbox, tmp_path: Path, rows: Sequence[dict[str, str]]
+) -> None:
+    path = csv_file(tmp_path, *rows, {**KEYED, "row_key": "emp-2"})
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        for reads in (batch.preview, batch.load):
+            with pytest.raises(SourceErrors) as caught:
+                await reads(path, batch_id="june", skip_invalid=True)
+            assert (3, "row_key", UNIQUE.format(2)) in told(caught.value.faults)
+            assert not caught.value.can_skip
+    assert service.requests == []
+
+
+async def test_a_row_that_cannot_be_taken_apart_has_the_key_in_its_first_cell(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    path = csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"})
+    path.write_text(path.read_text() + "emp-1,50,10,XOF,mtn_bj,+22990000000,BJ\n")
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        with pytest.raises(SourceErrors) as caught:
+            await batch.load(path, batch_id="june", skip_invalid=True)
+    assert told(caught.value.faults) == [
+        (4, "row_key", UNIQUE.format(2)),
+        (4, None, "has 7 cells, the header names 6 columns"),
+    ]
+    assert (caught.value.total, caught.value.rows) == (2, 1)
+
+
+async def test_a_reference_shared_with_a_faulty_row_refuses_the_file(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    path = csv_file(tmp_path, {**PHONE, "reference": "inv-7"}, {**PHONE, **BAD, "reference": "inv-7"})
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        with pytest.raises(SourceErrors) as caught:
+            await batch.load(path, skip_invalid=True)
+    assert told(caught.value.faults)[0] == (3, "reference", UNIQUE.format(2))
+
+
+async def test_an_edit_that_gives_a_key_twice_is_refused_too(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    path = csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"})
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(path, batch_id="june")
+        csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"}, {**KEYED, **BAD})
+        for reads, options in ((batch.preview, {}), (batch.load, {"accept_edits": True})):
+            with pytest.raises(SourceErrors) as caught:
+                await reads(path, batch_id="june", skip_invalid=True, **options)
+            assert (4, "row_key", UNIQUE.format(2)) in told(caught.value.faults)
+
+
+@pytest.mark.parametrize("batch_id", ["june", None])
+async def test_rejects_carry_the_reference_of_their_row(
+    desk: Desk, service: Sandbox, tmp_path: Path, batch_id: str | None
+) -> None:
+    rejects = tmp_path / "rejects.csv"
+    path = csv_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"}, {**KEYED, "row_key": "emp-3 "})
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        report = await batch.load(path, batch_id=batch_id, skip_invalid=True, rejects=rejects)
+    amount, key = table(rejects)
+    assert [*amount][:4] == ["line", "column", "reason", "reference"]
+    assert amount["reference"] == await reference_of("emp-1", report.batch_id)
+    assert key["reference"] == await reference_of("emp-3", report.batch_id)
+    assert "reference" not in amount["reason"]
+    assert key["reason"].endswith("needs a new one, and its reference cell emptied")
+
+
+async def test_a_reject_that_was_paid_after_all_is_a_conflict_under_any_name(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    rejects = tmp_path / "rejects.csv"
+    faulty = csv_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"})
+    async with desk.client(service) as client:
+        async with desk.open(tmp_path / "l", client) as batch:
+            await batch.load(faulty, batch_id="june", skip_invalid=True, rejects=rejects)
+            await batch.run()
+        async with desk.open(tmp_path / "lost", client) as batch:  # the whole file, corrected
+            await batch.load(csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"}), batch_id="june")
+            await batch.run()
+        rejects.write_text(rejects.read_text().replace("0.5", "50.10"))
+        async with desk.open(tmp_path / "rejects", client) as batch:
+            await batch.load(rejects, batch_id="july")
+            report = await batch.run()
+    assert (report.exit_code, report.counts[RowState.CONFLICT]) == (1, 1)
+    assert len(service.books.payouts()) == 2
+
+
+async def test_a_corrected_reject_is_paid_once(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    rejects = tmp_path / "rejects.csv"
+    path = csv_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"})
+    async with desk.client(service) as client:
+        async with desk.open(tmp_path / "l", client) as batch:
+            await batch.load(path, batch_id="june", skip_invalid=True, rejects=rejects)
+            await batch.run()
+        rejects.write_text(rejects.read_text().replace("0.5", "50.10"))
+        async with desk.open(tmp_path / "rejects", client) as batch:
+            await batch.load(rejects)
+            assert (await batch.run()).exit_code == 0
+            assert (await batch.certify()).is_clean
+    assert await reference_of("emp-1") in {payout.reference for payout in service.books.payouts()}
+
+
+async def test_a_row_of_the_batchs_own_rules_is_written_with_its_cells(tmp_path: Path) -> None:
+    rejects = tmp_path / "rejects.csv"
+    path = csv_file(
+        tmp_path, {**KEYED, "metadata.payments_sdk": "mine"}, columns=[*KEYED, "metadata.payments_sdk"]
+    )
+    path.write_text(path.read_text() + "emp-2,50.10,XOF,mtn_bj,+22990000000,BJ,\n")
+    await PayoutBatch.open(tmp_path / "l").preview(path, batch_id="june", skip_invalid=True, rejects=rejects)
+    (row,) = table(rejects)
+    assert (row["row_key"], row["metadata.payments_sdk"]) == ("emp-1", "mine")
+
+
+async def test_without_a_key_rejects_have_no_references_and_the_report_says_so(tmp_path: Path) -> None:
+    rejects = tmp_path / "rejects.csv"
+    path = csv_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"})
+    batch = PayoutBatch.open(tmp_path / "l")
+    report = await batch.preview(path, batch_id="june", skip_invalid=True, rejects=rejects)
+    assert "reference" not in table(rejects)[0]
+    assert report.warnings[0].startswith("the rejects have no references")
+    clean = csv_file(tmp_path, KEYED)
+    assert (await batch.preview(clean, batch_id="june", rejects=rejects)).warnings == ()
+
+
+async def rejected(desk: Desk, service: Sandbox, folder: Path, source: Any) -> list[dict[str, str]]:
+    """What is rejected of an input in the batch `june`."""
+    async with desk.client(service) as client, desk.open(folder / "l", client) as batch:
+        options: Any = {"batch_id": "june", "skip_invalid": True, "rejects": folder / "rejects.csv"}
+        await batch.preview(source, **options)
+    return table(folder / "rejects.csv")
+
+
+async def test_an_operators_own_reference_stays_as_it_is(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    path = csv_file(
+        tmp_path,
+        {**KEYED, **BAD, "reference": "inv-1"},
+        {**KEYED, **BAD, "row_key": "emp-2", "reference": ""},
+        {**KEYED, "row_key": "emp-3", "reference": " "},
+        {**KEYED, "row_key": "emp-4", "reference": "inv-4 "},
+        {**KEYED, "row_key": "emp-5", "reference": ""},
+    )
+    path.write_text(path.read_text() + "emp-6,50,10,XOF,mtn_bj,+22990000000,BJ,\n")
+    own, empty, blank, trailing, wide = await rejected(desk, service, tmp_path, path)
+    assert own["reference"] == "inv-1"
+    assert empty["reference"] == await reference_of("emp-2")
+    assert blank["reference"] == await reference_of("emp-3")
+    assert trailing["reference"] == "inv-4 "
+    assert wide["reason"].endswith("no reference could be given to it: see that no other row pays the same")
+
+
+async def test_rows_without_keys_have_the_reference_of_their_number(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    path = csv_file(tmp_path, PHONE, {**PHONE, **BAD}, PHONE)
+    path.write_text(path.read_text() + "50,10,XOF,mtn_bj,+22990000000,BJ\n")
+    second, fourth = await rejected(desk, service, tmp_path, path)
+    assert second["reference"] == await reference_of("2")
+    assert fourth["reference"] == await reference_of("4")
+
+
+async def test_other_formats_rejects_carry_references_as_well(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    path = jsonl_file(tmp_path, {**KEYED, **BAD}, "not JSON", {**KEYED, "row_key": "emp-2"})
+    faulty, broken = await rejected(desk, service, tmp_path, path)
+    assert faulty["reference"] == await reference_of("emp-1")
+    assert broken["reason"].startswith("is not JSON")
+    assert (broken["reference"], "no reference" in broken["reason"]) == ("", True)
+    (given,) = await rejected(desk, service, tmp_path, [item(1, amount=0), item(2)])
+    assert given["reference"] == await reference_of("row-1")
+
+
+async def test_an_input_that_changes_between_its_readings_is_refused(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    class Restless:
+        """Other rows at each reading."""
+
+        readings = 0
+
+        def __iter__(self) -> Any:
+            self.readings += 1
+            return iter([*items(2), item(1 if self.readings == 1 else 3)])
+
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        with pytest.raises(Exception, match="changed while it was read"):
+            await batch.load(Restless())
+
+
+async def test_a_prefix_that_is_too_long_leaves_rejects_without_references(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    rejects = tmp_path / "rejects.csv"
+    path = csv_file(tmp_path, KEYED)
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        with pytest.raises(SourceErrors, match="192 characters"):
+            await batch.load(path, batch_id="june", reference_prefix="p" * 140, rejects=rejects)
+    assert table(rejects)[0]["reference"] == ""
