@@ -13,7 +13,7 @@ import pytest
 from payments_async import CustomerInput, Instrument, PayoutRequest
 from payments_async.bulk.errors import SourceErrors, SourceUnreadable
 from payments_async.bulk.sources import CsvSource, Row, open_source
-from tests.support.payout_files import PHONE, bytes_file, csv_file, read, split, told
+from tests.support.payout_files import PHONE, bytes_file, csv_file, jsonl_file, read, split, told
 
 HEADER = b"amount,currency,method,description,instrument.phone_number,instrument.country\n"
 
@@ -62,7 +62,7 @@ def test_digits_that_look_like_numbers_stay_text(tmp_path: Path) -> None:
     assert row.reference == "00123"
 
 
-@pytest.mark.parametrize("amount", ["12345678901234.56", "0050", "1E+3", "10.10"])
+@pytest.mark.parametrize("amount", ["12345678901234.56", "0050", "1E3", "10.10"])
 def test_an_amount_is_exactly_what_is_written(tmp_path: Path, amount: str) -> None:
     ((row,), _) = read(csv_file(tmp_path, {**PHONE, "amount": amount}))
     assert str(row.request.amount) == str(Decimal(amount))
@@ -267,3 +267,31 @@ def test_long_amounts_are_warned_about_or_refused(tmp_path: Path) -> None:
     rows, faults = read(path, strict_amounts=True)
     assert len(rows) == 2
     assert told(faults) == [(4, "amount", problem)]
+
+
+@pytest.mark.parametrize("cell", ["2.2990E+10", "1E+05", "2,299E+10", "1e-7", "22990000000E+0"])
+@pytest.mark.parametrize(
+    "column", ["amount", "row_key", "reference", "instrument.phone_number", "instrument.account_number"]
+)
+def test_a_number_that_a_spreadsheet_rounded_is_a_fault(tmp_path: Path, column: str, cell: str) -> None:
+    account = {"amount": "5", "currency": "NGN", "method": "bank", "instrument.type": "bank_account"}
+    cells = PHONE if column != "instrument.account_number" else account
+    rows, faults = read(csv_file(tmp_path, {**cells, column: cell}))
+    assert rows == []
+    ((line, name, reason),) = told(faults)
+    assert (line, name) == (2, column)
+    assert "a spreadsheet took it for a number" in reason
+    assert "format this column as text before you fill it in, and export the CSV again" in reason
+    assert cell not in reason
+
+
+def test_an_account_with_an_e_in_it_is_no_rounded_number(tmp_path: Path) -> None:
+    rows, faults = read(csv_file(tmp_path, {"row_key": "12E5", "reference": "E+7", **PHONE}))
+    assert faults == []
+    assert [(row.row_key, row.reference) for row in rows] == [("12E5", "E+7")]
+
+
+def test_other_formats_write_exact_amounts_as_they_like(tmp_path: Path) -> None:
+    rows, faults = read(jsonl_file(tmp_path, {**PHONE, "amount": "1E+5"}))
+    assert faults == []
+    assert [row.request.amount for row in rows] == [100_000]

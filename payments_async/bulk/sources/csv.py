@@ -13,6 +13,7 @@ from ._lines import Lines, open_text
 from ._maker import RowMaker
 from ._rows import RowFault, SourceItem
 from ._source import FileSource
+from ._spreadsheets import spreadsheet_faults
 from .rejects import FAULT_COLUMNS, unescaped
 
 _SEPARATORS: Final = ",;\t|"
@@ -65,7 +66,7 @@ class CsvSource(FileSource):
             certain = {columns[0]: cells[0]} if cells[0] else {}  # any other may have moved
             return maker.broken(problem, cells, line=line, cells=certain)
         given = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
-        return maker.row(given, cells, line=line)
+        return maker.row(given, cells, line=line, faults=spreadsheet_faults(given))
 
     def _check_header(self, line: int) -> None:
         faults = [RowFault(line, None, column, reason) for column, reason in header_faults(self.columns)]
