@@ -38,7 +38,10 @@ class Certificate:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the batch is complete, adds up, and the list agrees with the ledger in every row."""
+        """Whether the batch is complete, adds up, and the list agrees with the ledger in every row.
+
+        Not when an amount or a currency of a row was not compared: see `audit.fields`.
+        """
         return not self.findings
 
     @property

@@ -13,7 +13,8 @@ from ._identifiers import PROOF_KEY, Proof
 from ._safeguards import ALL, Safeguards
 
 Detail = Decimal | str | None
-_MONEY: Final = ("amount", "currency")
+MONEY: Final = ("amount", "currency")
+"""What is compared of every payout."""
 
 
 class Witness(StrEnum):
@@ -63,9 +64,19 @@ def judge(expected: Expected, found: Found, safeguards: Safeguards = ALL) -> Wit
         return Witness.UNCLEAR
     if not proof.is_of_same_payout(expected.proof):
         return Witness.FOREIGN
-    money = {name: expected.details.get(name) for name in _MONEY}
+    money = {name: expected.details.get(name) for name in MONEY}
     same = proof.body == expected.proof.body and not _differences(money, found.details)
     return Witness.EQUAL if same or not safeguards.body_is_compared else Witness.OTHER_BODY
+
+
+def compared(expected: Expected, found: Found) -> dict[str, bool]:
+    """{each field that `judge` compares: whether the service shows it}. The others were not compared."""
+    if expected.proof is None:
+        asked = [name for name, value in expected.details.items() if value is not None]
+        return {name: found.details.get(name) is not None for name in asked}
+    proof = (found.metadata or {}).get(PROOF_KEY)
+    money = {name: found.details.get(name) is not None for name in MONEY}
+    return {**money, f"metadata.{PROOF_KEY}": proof is not None}
 
 
 def _by_details(
@@ -75,7 +86,7 @@ def _by_details(
     if _differences(expected, found) and safeguards.body_is_compared:
         return Witness.OTHER_BODY
     shown = {name for name, value in found.items() if value is not None and expected.get(name) is not None}
-    enough = shown.issuperset(_MONEY) and any(name.startswith("instrument.") for name in shown)
+    enough = shown.issuperset(MONEY) and any(name.startswith("instrument.") for name in shown)
     return Witness.EQUAL if enough else Witness.UNCLEAR
 
 

@@ -145,7 +145,7 @@ def test_each_exit_code_says_what_to_do_next() -> None:
         "With that mended, the same command goes on where it stopped; nothing is paid twice."
     )
     unclear = advice.after_run(figures(created=1), 1, None, "l", clean=False)
-    assert "do not agree" in " ".join(unclear)
+    assert "does not confirm" in " ".join(unclear)
 
 
 @pytest.mark.parametrize(("awaited", "told"), [(1, "1 payout is"), (2000, "2,000 payouts are"), (0, None)])

@@ -10,13 +10,17 @@ from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 
 from payments_async.bulk import _sending
+from payments_async.bulk._service import Service
 from payments_async.cli._exit import Exit
 from payments_async.cli._show import Paper
 from payments_async.cli.payouts import working
+from payments_async.models import Pagination
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import (
     PHONE,
@@ -242,3 +246,48 @@ def test_rows_with_faults_are_left_out_on_purpose_and_written_down(here: Here) -
     assert (done.code, done.step("loaded")["skipped"]) == (Exit.DONE, 1)
     assert "NaN" in Path("rejects.csv").read_text()
     assert len(here.sandbox.books.payouts()) == 2
+
+
+@pytest.mark.parametrize("command", ["run", "reconcile"])
+def test_a_list_that_shows_no_amounts_ends_with_1_and_says_so(
+    here: Here, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    payouts_file(here.folder, 40)
+    if command == "reconcile":
+        assert here("run", "june.csv").code == Exit.DONE
+    page = Service.page
+
+    async def bare(*args: Any, **facts: Any) -> Any:
+        shown = await page(*args, **facts)
+        return attrs.evolve(shown, items=tuple(attrs.evolve(each, amount=None) for each in shown))
+
+    monkeypatch.setattr(Service, "page", bare)
+    said = here("run", "june.csv") if command == "run" else here("reconcile", "june.csv.ledger")
+    told = (
+        "40 rows were not compared: the list shows no amount or no currency of rows 1, 2, 3, 4, 5 and 35 more"
+    )
+    assert (said.code, said.step("finished")["exit_code"]) == (Exit.REFUSED, 1)
+    certified = said.step("certified")
+    assert (certified["clean"], certified["seen"], certified["findings"]) == (False, 0, [told])
+    assert certified["fields"]["amount"] == {"compared": 0, "not_shown": 40}
+    assert "list does not confirm the ledger" in said.err
+    assert json.loads(Path("june.csv.ledger.certificate.json").read_text())["findings"] == [told]
+
+
+def test_a_list_that_does_not_show_its_end_certifies_nothing_and_ends_with_1(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payouts_file(here.folder, 4)
+    page = Service.page
+
+    async def silent(*args: Any, **facts: Any) -> Any:
+        return attrs.evolve(await page(*args, **facts), pagination=Pagination(), is_last=False)
+
+    monkeypatch.setattr(Service, "page", silent)
+    said = here("run", "june.csv")
+    assert said.code == Exit.REFUSED
+    assert "did not say that the list ends" in said.step("certified")["error"]
+    assert "list does not confirm the ledger" in said.err
+    assert not Path("june.csv.ledger.certificate.json").exists()
+    assert_paid_once(here.sandbox, 4)
+    here("reconcile", "june.csv.ledger").assert_one_message(Exit.REFUSED, "did not say that the list ends")

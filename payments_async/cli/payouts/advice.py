@@ -112,7 +112,7 @@ def _disagreeing(clean: bool | None, ledger: str) -> str:
     if clean is not False:
         return ""
     return (
-        "The service's list and the ledger do not agree: read the certificate's findings. A list may show "
+        "The service's list does not confirm the ledger: read what was found. A list may show "
         f"a payout up to 15 minutes late: run `{command('reconcile', ledger)}` then."
     )
 

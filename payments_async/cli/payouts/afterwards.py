@@ -93,7 +93,7 @@ def reconcile(
     Settles rows in doubt that the list shows, notes how payouts have ended, checks the ledger and compares
     it with the list row by row. The key comes from PAYMENTS_API_KEY.
 
-    Exit codes: as for `run`; 1 also when the list and the ledger do not agree.
+    Exit codes: as for `run`; 1 also when the list does not confirm the ledger.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from ...bulk import Certificate, PayoutBatch
-from ...errors import PaymentsError
+from ...errors import PaymentsError, SearchIncomplete
 from .._exit import Ended, Exit
 from . import beside
 from .advice import command, counted
@@ -24,7 +24,10 @@ class Certified:
     path: str | None
     """Where it was written; None when it was not."""
     is_clean: bool | None
-    """Whether the batch is complete and the service's list agrees; None when they could not be compared."""
+    """Whether the batch is complete and the service's list agrees, which a list that is not whole does not.
+
+    None when the list could not be read.
+    """
 
     def code_for(self, code: Exit) -> Exit:
         """How the command ends that would have ended with `code`."""
@@ -34,7 +37,7 @@ class Certified:
 async def certify(batch: PayoutBatch, ledger: str, stage: Stage) -> Certified:
     """Compare a complete batch with the service's list and write down what was found.
 
-    The payouts are made whatever becomes of this: a list that cannot be read is told, and no failure.
+    The payouts are made whatever becomes of this: a list that cannot be read now is told, and no failure.
     """
     try:
         with waiting("Comparing the ledger with the service's list", stage):
@@ -43,7 +46,7 @@ async def certify(batch: PayoutBatch, ledger: str, stage: Stage) -> Certified:
         again = command("reconcile", ledger)
         told = f"not written ({error}); every row is recorded, and `{again}` writes it"
         stage.show.step("Certified", told, good=False, path=None, error=str(error))
-        return Certified(None, None)
+        return Certified(None, False if isinstance(error, SearchIncomplete) else None)
     path = beside.certificate_of(ledger)
     return Certified(keep(certificate, path, stage), certificate.is_clean)
 
@@ -58,9 +61,10 @@ def keep(certificate: Certificate, path: str, stage: Stage) -> str:
             "make room or name another place and run the same command again",
             Exit.REFUSED,
         ) from None
-    findings = certificate.findings
-    seen = counted(certificate.audit.seen, "payout")
-    facts: dict[str, Any] = {"path": path, "clean": certificate.is_clean, "seen": certificate.audit.seen}
+    findings, audit = certificate.findings, certificate.audit
+    seen = counted(audit.seen, "payout")
+    facts: dict[str, Any] = {"path": path, "clean": certificate.is_clean, "seen": audit.seen}
+    facts["fields"] = {name: attrs.asdict(count) for name, count in audit.fields.items()}
     told = f"the service's list shows {seen} as asked for" + ", BUT:" * bool(findings)
     stage.show.step("Certified", told, good=not findings, findings=list(findings), **facts)
     if not stage.as_json:

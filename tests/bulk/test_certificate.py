@@ -1,0 +1,152 @@
+"""What a certificate says was compared: what the list did not show was not, and no such batch is clean."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async.bulk import PayoutBatch
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import alter, in_process, items, steady_ledgers
+from tests.support.spoiled import hiding
+
+ROWS = 150
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def proofs() -> bool:
+    """Whether each payout carries the batch's proof."""
+    return True
+
+
+@pytest.fixture
+async def batch(tmp_path: Path, proofs: bool) -> AsyncIterator[PayoutBatch]:
+    """A batch whose rows were all paid."""
+    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(ROWS), proofs=proofs)
+        assert (await batch.run()).exit_code == 0
+        yield batch
+
+
+def hide(batch: PayoutBatch, number: int | None = None, **shown: Any) -> None:
+    """Have the list show this instead."""
+    alter(batch._service._client, hiding(number, **shown))
+
+
+async def test_a_clean_certificate_counts_every_row_as_compared(batch: PayoutBatch) -> None:
+    certificate = await batch.certify()
+    assert certificate.is_clean
+    for name in ("amount", "currency"):
+        assert attrs.asdict(certificate.audit.fields[name]) == {"compared": ROWS, "not_shown": 0}
+    said = json.loads(certificate.to_json())["list"]
+    assert said["fields"]["amount"] == {"compared": ROWS, "not_shown": 0}
+    assert (said["seen"], said["uncompared"]) == (ROWS, 0)
+
+
+@pytest.mark.parametrize(
+    ("amount", "not_shown"),
+    [
+        (None, {"amount": ROWS, "currency": ROWS}),
+        (..., {"amount": ROWS, "currency": ROWS}),
+        ([], {"amount": ROWS, "currency": ROWS}),
+        ({}, {"amount": ROWS, "currency": ROWS}),
+        ({"value": None, "currency": None}, {"amount": ROWS, "currency": ROWS}),
+        ({"formatted": "F CFA 1", "currency": "XOF"}, {"amount": ROWS, "currency": 0}),
+    ],
+)
+@pytest.mark.parametrize("reconciles", [False, True])
+@pytest.mark.parametrize("proofs", [True, False])
+async def test_a_list_without_amounts_makes_no_clean_certificate(
+    batch: PayoutBatch, amount: Any, not_shown: dict[str, int], reconciles: bool
+) -> None:
+    hide(batch, amount=amount)
+    certificate = await (batch.reconcile() if reconciles else batch.certify())
+    assert not certificate.is_clean
+    audit = certificate.audit
+    assert {name: audit.fields[name].not_shown for name in not_shown} == not_shown
+    assert {name: audit.fields[name].compared for name in not_shown} == {
+        name: ROWS - rows for name, rows in not_shown.items()
+    }
+    assert (audit.seen, audit.missing, audit.differing, audit.uncompared) == (0, 0, 0, ROWS)
+    rows = "rows 1, 2, 3, 4, 5 and 145 more"
+    assert certificate.findings == (
+        f"150 rows were not compared: the list shows no amount or no currency of {rows}",
+    )
+    assert json.loads(certificate.to_json())["clean"] is False
+
+
+@pytest.mark.parametrize("name", ["value", "currency"])
+async def test_one_row_that_was_not_compared_is_named(batch: PayoutBatch, name: str) -> None:
+    hide(batch, 7, amount={"value": 7.01, "currency": "XOF", name: None})
+    certificate = await batch.certify()
+    assert certificate.findings == (
+        "1 row was not compared: the list shows no amount or no currency of row 7",
+    )
+    assert (certificate.audit.seen, certificate.audit.uncompared) == (ROWS - 1, 1)
+
+
+@pytest.mark.parametrize("amount", [{"value": 7.02, "currency": "XOF"}, {"value": 7.01, "currency": "GHS"}])
+async def test_an_amount_that_was_compared_and_differs_is_another_finding(
+    batch: PayoutBatch, amount: Any
+) -> None:
+    hide(batch, 7, amount=amount)
+    certificate = await batch.certify()
+    (finding,) = certificate.findings
+    assert finding.startswith("row 7: ")
+    assert "differently" in finding
+    assert (certificate.audit.seen, certificate.audit.differing) == (ROWS - 1, 1)
+    assert certificate.audit.fields["amount"].compared == ROWS
+
+
+async def test_what_the_list_does_not_show_at_all_is_missing_and_not_uncompared(batch: PayoutBatch) -> None:
+    hide(batch, 7, reference="another")
+    audit = (await batch.certify()).audit
+    assert (audit.seen, audit.missing, audit.uncompared) == (ROWS - 1, 1, 0)
+    assert audit.fields["amount"].compared == ROWS - 1
+
+
+async def test_with_proofs_a_row_is_compared_by_its_proof_and_its_money(batch: PayoutBatch) -> None:
+    hide(batch, instrument=None, method=None)
+    certificate = await batch.certify()
+    assert certificate.is_clean
+    assert {name: attrs.astuple(count) for name, count in certificate.audit.fields.items()} == {
+        "amount": (ROWS, 0),
+        "currency": (ROWS, 0),
+        "metadata.payments_sdk": (ROWS, 0),
+    }
+
+
+@pytest.mark.parametrize("proofs", [False])
+async def test_without_proofs_each_detail_that_was_asked_for_is_counted(batch: PayoutBatch) -> None:
+    hide(batch, 7, method=None)
+    certificate = await batch.certify()
+    assert certificate.is_clean
+    assert {name: attrs.astuple(count) for name, count in certificate.audit.fields.items()} == {
+        "amount": (ROWS, 0),
+        "currency": (ROWS, 0),
+        "method": (ROWS - 1, 1),
+        "instrument.type": (ROWS, 0),
+        "instrument.phone_number": (ROWS, 0),
+        "instrument.country": (ROWS, 0),
+    }
+
+
+@pytest.mark.parametrize("proofs", [False])
+async def test_without_proofs_money_alone_does_not_say_whose_payout_it_is(batch: PayoutBatch) -> None:
+    hide(batch, 7, instrument=None)
+    certificate = await batch.certify()
+    (finding,) = certificate.findings
+    assert finding.startswith("row 7: ")
+    assert certificate.audit.differing == 1
