@@ -30,6 +30,10 @@ class Emitter:
         """Whether anybody listens; events are made only then."""
         return self._listener is not None or logger.isEnabledFor(logging.DEBUG)
 
+    def warn(self, text: str) -> None:
+        """Log what has to be known though nobody listens."""
+        _log(logging.WARNING, "%s", text)
+
     def emit(self, event: Event) -> None:
         """Tell everybody."""
         closed_long = getattr(event, "seconds", 0.0) >= LONG  # only a GateClosed has them

@@ -62,7 +62,12 @@ def retrying(emitter: Emitter, journey: Journey, delay: float, reason: str) -> N
 
 
 def cancelled(emitter: Emitter, journey: Journey) -> None:
-    """The caller gave the call up."""
+    """The caller gave the call up; a write in doubt is told unasked, as its cancellation may get lost."""
+    if journey.unknown:
+        emitter.warn(
+            f"{journey.call.operation.name} was cancelled after it had been sent, and may have been "
+            f"carried out: its idempotency key is {_key(journey)}"
+        )
     if emitter.enabled:
         from . import events
 

@@ -239,9 +239,9 @@ class Pipeline:
         give_up(held, ended, sent=sent)
         reason = "cancelled" if isinstance(stopped, CancelledError) else type(stopped).__name__
         journey.cut_short(reason, sent=sent, sent_at=started, ended=ended)
-        if isinstance(stopped, CancelledError):
+        if not isinstance(stopped, Exception):
             self._given_up(journey, stopped)
-        elif isinstance(stopped, Exception) and journey.unknown:
+        elif journey.unknown:
             raise journey.outcome_unknown(stopped) from stopped
 
     def _close(self, state: KeyState, held: Held, journey: Journey, reading: Reading, now: float) -> None:
@@ -285,8 +285,8 @@ class Pipeline:
             self._given_up(journey, stopped)
             raise
 
-    def _given_up(self, journey: Journey, stopped: CancelledError) -> None:
-        """The caller cancelled: the verdict goes with the cancellation, and to whoever listens."""
+    def _given_up(self, journey: Journey, stopped: BaseException) -> None:
+        """The caller cancelled: the verdict goes with the cancellation, to the log, and to who listens."""
         if journey.unknown:
             stopped.outcome = journey.outcome_unknown()  # type: ignore[attr-defined] # it rides along
         narrate.cancelled(self.settings.emitter, journey)

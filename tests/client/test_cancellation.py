@@ -22,6 +22,10 @@ from tests.support.scripted import lost
 
 BODY = payout_answer().body
 CREATED = b"HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
+IN_DOUBT = (
+    "payouts.create was cancelled after it had been sent, and may have been carried out: "
+    "its idempotency key is key-00001"
+)
 
 
 def client_on(**options: Any) -> AsyncPayments:
@@ -133,6 +137,48 @@ async def test_after_it_was_sent_a_cancelled_creation_carries_its_outcome(
     assert [(a.verdict, a.reason) for a in found.attempts] == [("in_doubt", "cancelled")]
     (event,) = cancelled(heard)
     assert (event.effect, event.attempt, event.idempotency_key) == ("unknown", 1, "key-00001")
+
+
+@pytest.mark.parametrize(("operation", "warned"), [("payouts.create", True), ("payouts.list", False)])
+async def test_a_write_cancelled_in_doubt_is_logged_with_its_operation_and_key(
+    server: RawServer, caplog: pytest.LogCaptureFixture, operation: str, warned: bool
+) -> None:
+    server.scripts["/v1/payouts"] = [Step.HANG]
+    async with client_on(base_url=server.url("/v1")) as client:
+        calls = {
+            "payouts.create": lambda: client.payouts.create(**PAYOUT, idempotency_key="key-00001"),
+            "payouts.list": client.payouts.list,
+        }
+        task = asyncio.ensure_future(calls[operation]())
+        await asyncio.to_thread(server.arrivals.get, timeout=10)
+        await end(task)
+    told = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
+    assert told == ([("payments", "WARNING", IN_DOUBT)] if warned else [])
+
+
+async def test_a_write_cancelled_before_it_was_sent_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    played = play(client_on, payout_answer(), limits=RateLimits(writes=1))
+    await played.client.payouts.create(**PAYOUT)
+    waiting = asyncio.create_task(played.client.payouts.create(**PAYOUT))
+    await asyncio.sleep(0)
+    await end(waiting)
+    assert caplog.records == []
+
+
+async def test_a_listener_that_stops_the_program_after_a_try_in_doubt_leaves_with_the_outcome(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def stop(event: events.Event) -> None:
+        if isinstance(event, events.RequestSent) and event.attempt == 2:
+            raise KeyboardInterrupt
+
+    client = play(client_on, lost(), payout_answer(), on_event=stop).client
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        await client.payouts.create(**PAYOUT, idempotency_key="key-00001")
+    found = outcome(stopped.value)
+    assert found is not None
+    assert found.attempts[0].verdict == "in_doubt"
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [IN_DOUBT]
 
 
 async def test_a_cancelled_request_counts_against_the_limit_for_a_minute(

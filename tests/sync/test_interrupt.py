@@ -60,6 +60,18 @@ def test_a_payout_that_was_sent_is_unknown_and_can_be_resolved() -> None:
         assert len(sandbox.books.payouts()) == 1
 
 
+def test_a_payout_interrupted_in_doubt_is_logged_with_its_operation_and_key(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    silence = Silence(interrupt_main_thread, sent=True)
+    with Payments(KEY, base_url=ADDRESS, transport=silence) as client, pytest.raises(KeyboardInterrupt):
+        client.payouts.create(**payout("r-1"), idempotency_key="key-00001")
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("payments", "WARNING")
+    assert record.getMessage().startswith("payouts.create was cancelled after it had been sent")
+    assert record.getMessage().endswith("its idempotency key is key-00001")
+
+
 def test_a_payout_that_was_not_sent_moved_nothing() -> None:
     silence = Silence(interrupt_main_thread, sent=False)
     with (
@@ -262,7 +274,8 @@ def test_a_long_wait_is_made_of_short_ones() -> None:
 
 
 SENT = """
-import os, signal, threading
+import logging, os, signal, sys, threading
+logging.getLogger("payments").addHandler(logging.StreamHandler(sys.stdout))
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_sync import Payments
 from tests.sync.scenes import payout
@@ -283,7 +296,7 @@ client.payouts.list()
 sandbox.on("payouts.create").respond("hang")
 clock.armed = True
 try:
-    client.payouts.create(**payout("r-1"))
+    client.payouts.create(**payout("r-1"), idempotency_key="key-00001")
 except KeyboardInterrupt as stopped:
     print(type(stopped.outcome).__name__, stopped.outcome.reference, len(stopped.__notes__))
 """
@@ -302,7 +315,9 @@ except KeyboardInterrupt as stopped:
 
 
 def test_in_a_process_of_its_own_a_sent_call_is_unknown_and_the_exit_is_clean() -> None:
-    assert run(SENT) == "OutcomeUnknown r-1 1\n"
+    warning, told = run(SENT).splitlines()
+    assert warning.endswith("its idempotency key is key-00001")
+    assert told == "OutcomeUnknown r-1 1"
 
 
 def test_in_a_process_of_its_own_an_unsent_call_moved_nothing() -> None:
