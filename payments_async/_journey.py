@@ -102,8 +102,7 @@ class Journey:
         """The error that tells the truth about the whole call, given the last attempt's."""
         last = self.attempts[-1].verdict if self.attempts else "not_sent"
         alone = last == "in_doubt" and self.doubtful == 1
-        says_so = isinstance(error, ConflictError | ResponseMismatch) and error.effect == "unknown"
-        if not self.unknown or last == "executed" or (alone and says_so):
+        if not self.unknown or last == "executed" or (alone and _says_so(error)):
             if isinstance(error, APIConnectionError):
                 error.args = (f"{error}; {self._harmless()}: {_STEPS[error.kind]}",)
             return self._signed(error)
@@ -158,3 +157,10 @@ class Journey:
     def effect(self) -> Effect:
         """What can be said of money if the call ended now."""
         return "unknown" if self.unknown else "none"
+
+
+def _says_so(error: PaymentsError) -> bool:
+    """Whether an error says by itself that nobody can tell what came of its attempt."""
+    if isinstance(error, ConflictError):
+        return error.effect == "unknown" and not error.in_progress
+    return isinstance(error, ResponseMismatch)

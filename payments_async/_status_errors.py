@@ -60,8 +60,28 @@ class NotFoundError(APIStatusError):
     """404: no such record or path."""
 
 
+_AT_WORK = ("in progress", "being processed", "being worked on", "still processing", "concurrent")
+"""Words of a 409 about a request that is still at work."""
+_TAKEN = ("exist", "taken", "already used", "already been used", "duplicate reference")
+"""Words of a 409 about a reference that another payout has."""
+
+
 class ConflictError(APIStatusError):
     """409: in conflict with something that exists. Never retried."""
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether the service says that the request is still at work, and not that a reference is taken.
+
+        To a creation this arrives as an `OutcomeUnknown`, with the `ConflictError` as its cause.
+        """
+        return _is_in_progress(self.message)
+
+
+def _is_in_progress(message: str | None) -> bool:
+    words = (message or "").lower()
+    taken = "reference" in words and any(word in words for word in _TAKEN)
+    return not taken and any(word in words for word in _AT_WORK)
 
 
 class DuplicateReference(ConflictError):
@@ -69,7 +89,7 @@ class DuplicateReference(ConflictError):
 
 
 class IdempotencyConflict(ConflictError):
-    """409: the idempotency key belongs to another body or to a request under way (gap R)."""
+    """409: the idempotency key belongs to another body (gap R)."""
 
 
 class UnprocessableError(APIStatusError):
@@ -115,10 +135,13 @@ STATUS_ERRORS: Mapping[int, type[APIStatusError]] = {
 def error_class(
     status: int, *, message: str | None = None, reference: str | None = None
 ) -> type[APIStatusError]:
-    """The class for a status. A 409 is told apart by its message, then by whether a reference was sent."""
+    """The class for a status. A 409 is told apart by its message, then by whether a reference was sent.
+
+    One about a request that is still at work says nothing of the reference.
+    """
     if status == 409 and any(word in (message or "").lower() for word in ("idempoten", "key")):
         return IdempotencyConflict
-    if status == 409 and reference is not None:
+    if status == 409 and reference is not None and not _is_in_progress(message):
         return DuplicateReference
     if status >= 500:
         return ServerError

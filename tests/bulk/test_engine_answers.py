@@ -14,6 +14,7 @@ import pytest
 from payments_async.bulk import PayoutBatch
 from payments_async.bulk._attempts import Reply
 from payments_async.bulk._replies import failed
+from payments_async.bulk._states import RowState
 from payments_async.bulk._walk import scan, search
 from payments_async.errors import DeadlineExceeded, DecodeError, SearchIncomplete
 from payments_async.models import Attempt
@@ -23,6 +24,7 @@ from tests.support.batches import (
     assert_true,
     in_process,
     items,
+    ledger_rows,
     paid,
     steady_ledgers,
 )
@@ -112,6 +114,19 @@ def test_what_our_own_pacing_kept_back_was_not_sent_and_costs_no_try() -> None:
     posted = failed(DeadlineExceeded("late"), "r-1")
     assert posted.reply == Reply(sent=False)
     assert not posted.counts
+
+
+async def test_a_row_whose_request_is_still_at_work_is_in_doubt(service: Sandbox, tmp_path: Path) -> None:
+    service.on("payouts.create").respond("http:409")
+    body = json.dumps({"message": "The request is being processed."}).encode()
+    async with in_process(service) as client:
+        alter(client, lambda _, answer: attrs.evolve(answer, body=body) if answer.status == 409 else answer)
+        async with PayoutBatch.open(tmp_path / "l", client) as batch:
+            await batch.load(items(1))
+            await batch.run(patience=60.0)
+            row = (await ledger_rows(batch))[0]
+            assert (row.state, row.failure_code) == (RowState.IN_DOUBT, "HTTP 409")
+            assert (await batch.run()).exit_code == 0
 
 
 async def test_another_record_than_was_asked_for_is_looked_up(service: Sandbox, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from payments_async.errors import (
 from tests.support import bodies
 from tests.support.calls import CREATES, OPERATIONS, READS
 from tests.support.forms import Connect, call
+from tests.support.motion import PAYOUT, payout_answer, play, refusal
+from tests.support.scripted import ScriptedTransport, answer
 
 BODY = {"message": "No.", "errors": {"amount": ["too small"]}}
 NAMED = {400: "BadRequestError", 401: "AuthenticationError", 403: "PermissionDeniedError"}
@@ -75,6 +77,8 @@ async def test_any_other_status_leaves_a_creation_in_doubt(connect: Connect, ope
         ("payouts.create", None, DuplicateReference, "none"),
         ("payouts.create", "Idempotency key reused.", IdempotencyConflict, "unknown"),
         ("payouts.create", "A request with this IDEMPOTENT key runs.", IdempotencyConflict, "unknown"),
+        ("payouts.create", "The reference exists; its payout is in progress.", DuplicateReference, "none"),
+        ("payouts.create", "This reference is taken by a concurrent request.", DuplicateReference, "none"),
         ("payment_intents.create", "Conflict.", ConflictError, "unknown"),
         ("checkouts.create", "Key of idempotency.", IdempotencyConflict, "unknown"),
         ("payouts.sync", "Busy.", ConflictError, "none"),
@@ -87,6 +91,45 @@ async def test_conflicts_are_told_apart(
         await call(connect, operation, {"message": message}, 409)
     assert type(caught.value) is cls
     assert caught.value.effect == effect
+
+
+AT_WORK = {
+    "The request is in progress.": ConflictError,
+    "This payout is being processed, try again later.": ConflictError,
+    "CONCURRENT request.": ConflictError,
+    "The reference is locked by a concurrent request.": ConflictError,
+    "The request with this idempotency key is still being worked on.": IdempotencyConflict,
+}
+
+
+@pytest.mark.parametrize("operation", CREATES)
+@pytest.mark.parametrize(("message", "cause"), AT_WORK.items())
+async def test_a_conflict_with_a_request_still_at_work_leaves_its_outcome_unknown(
+    connect: Connect, operation: str, message: str, cause: type[ConflictError]
+) -> None:
+    transport = ScriptedTransport(answer(409, {"message": message}))
+    with pytest.raises(OutcomeUnknown) as caught:
+        await OPERATIONS[operation].call(connect(transport=transport, max_retries=5))
+    assert type(caught.value.__cause__) is cause
+    assert (caught.value.effect, len(transport.flights)) == ("unknown", 1)
+    assert [attempt.verdict for attempt in caught.value.attempts] == ["in_doubt"]
+
+
+async def test_what_became_of_a_request_still_at_work_is_found_out_by_resolving_it(connect: Connect) -> None:
+    at_work = refusal(409, message="A request with this reference is being processed.")
+    played = play(
+        connect,
+        at_work,
+        at_work,
+        answer(200, {"data": [], "pagination": {"has_more_pages": False}}),
+        payout_answer(),
+    )
+    with pytest.raises(OutcomeUnknown) as caught:
+        await played.client.payouts.create(**PAYOUT)
+    with pytest.raises(OutcomeUnknown) as again:
+        await played.client.resolve(caught.value)
+    assert isinstance(again.value.__cause__, ConflictError)
+    assert (await played.client.resolve(again.value)).id == "po_1"
 
 
 @pytest.mark.parametrize("replayed", ["true", "TRUE"])

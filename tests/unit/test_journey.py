@@ -23,11 +23,12 @@ ANSWERS: dict[str, Answer] = {
     "422": refusal(422),
     "409": refusal(409),
     "stored 409": refusal(409, REPLAYED),
+    "at work": refusal(409, message="The request is in progress."),
     "unreadable": answer(201, b"<html>"),
     "half": payout_answer(status=201, amount="ten"),
     "other": payout_answer(status=201, amount={"value": 11, "currency": "XOF"}),
 }
-MAY_HAVE_PAID = {"lost", "503", "unreadable", "other", "stored 409"}
+MAY_HAVE_PAID = {"lost", "503", "unreadable", "other", "stored 409", "at work"}
 HAS_PAID = {"half"}
 RETRIED = ["unsent", "lost", "429", "503", "unreadable"]
 JOURNEYS = [
@@ -87,6 +88,7 @@ def test_a_read_leaves_no_effect_and_keeps_its_own_error(words: tuple[str, ...])
         (("409",), errors.DuplicateReference),
         (("503",), errors.OutcomeUnknown),
         (("stored 409",), errors.OutcomeUnknown),
+        (("at work",), errors.OutcomeUnknown),
         (("half",), errors.DecodeError),
         (("lost", "half"), errors.DecodeError),
         (("other",), errors.ResponseMismatch),
