@@ -11,7 +11,8 @@ class ReadingOptions(TypedDict, total=False):
 
     batch_id: str | None
     """Names the batch; else it is the hash of the input. Every row's reference is made of it, so that the
-    same batch is never paid twice, not even from another ledger."""
+    same batch is never paid twice, not even from another ledger. A live key needs a name for a new batch,
+    unless every row has a reference of its own."""
     reference_prefix: str
     """In front of every reference that is made."""
     proofs: bool
@@ -19,7 +20,8 @@ class ReadingOptions(TypedDict, total=False):
     skip_invalid: bool
     """Leave rows with faults out, instead of refusing the input."""
     rejects: str | os.PathLike[str] | None
-    """Where to write the rows with faults, to be corrected (mode 0600)."""
+    """Where to write the rows with faults, to be corrected (mode 0600), each with the reference that it has
+    in this batch. The input is then read once more."""
     strict_amounts: bool
     """Refuse amounts of more than 15 significant digits, instead of warning."""
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from .._rules import name_problem
 from ._safeguards import ALL, Safeguards
 
 REFERENCE_LIMIT = 191
@@ -66,14 +67,14 @@ def _readable(raw: bytes) -> str:
 
 
 def reference_problem(reference: str) -> str | None:
-    """What is wrong with an operator's reference, or None."""
+    """What is wrong with a reference that the operator gave, or gave the beginning of; or None."""
     if not reference.strip():
         return "is empty"
     if len(reference) > REFERENCE_LIMIT:
         return f"has {len(reference)} characters, {REFERENCE_LIMIT} are allowed"
     if _GENERATION.search(reference):
         return "ends like the reference of a retried payout (~g and a number): change its end"
-    return None
+    return name_problem(reference)
 
 
 @attrs.frozen

@@ -76,6 +76,7 @@ class PayoutBatch:
         Raises:
             SourceErrors: rows are at fault, all told together; nothing was imported.
             SourceUnreadable: the input cannot be read.
+            BatchIdRequired: a live key, and neither the batch nor all of its rows have a name.
             LedgerOfAnotherInput: the input was edited since, or is another; it names the rows.
             InputPaidElsewhere: a ledger beside this one has the same input as another batch.
             LedgerError: see `bulk.ledger_errors`.

@@ -140,6 +140,8 @@ def test_a_reference_that_has_no_room_for_its_generation_is_refused() -> None:
         ("", "is empty"),
         (" ", "is empty"),
         ("x" * 192, "has 192 characters, 191 are allowed"),
+        (" inv", "begins or ends with a blank: take it away, as nothing is trimmed"),
+        ("in\u200bv", "holds U+200B, which is invisible or unassigned"),
         ("inv~g1", "ends like the reference of a retried payout (~g and a number): change its end"),
     ],
 )

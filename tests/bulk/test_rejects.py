@@ -47,6 +47,7 @@ async def reference_of(key: str, batch_id: str = "june") -> str:
         [KEYED, {**KEYED, **BAD}],
         [{**KEYED, **BAD}, KEYED],
         [{**KEYED, **BAD}, {**KEYED, **BAD}],
+        [{**KEYED, **BAD, "currency": "xof"}, {**KEYED, **BAD, "currency": "xof"}],
         [KEYED, {**KEYED, "row_key": "emp-1 "}],
         [KEYED, {**KEYED, "row_key": "emp\u200b-1"}],
     ],
@@ -77,6 +78,13 @@ async def test_a_row_that_cannot_be_taken_apart_has_the_key_in_its_first_cell(
         (4, None, "has 7 cells, the header names 6 columns"),
     ]
     assert (caught.value.total, caught.value.rows) == (2, 1)
+
+
+async def test_a_row_with_two_faults_has_its_key_once(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    path = csv_file(tmp_path, {**KEYED, **BAD, "currency": "xof"}, {**KEYED, "row_key": "emp-2"})
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        report = await batch.load(path, batch_id="june", skip_invalid=True)
+    assert (report.rows, report.skipped, report.warnings) == (1, 1, ())
 
 
 async def test_a_reference_shared_with_a_faulty_row_refuses_the_file(

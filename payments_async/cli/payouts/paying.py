@@ -52,7 +52,8 @@ def run(
     ledger
         What remembers every row; FILE.ledger unless given. On a local disk.
     batch_id
-        Names the batch; else it is the hash of the input.
+        Names the batch; else it is the hash of the input. A live key needs a name, unless every row has a
+        reference of its own.
     base_url
         The service's address; PAYMENTS_BASE_URL unless given.
     dry_run
@@ -60,7 +61,7 @@ def run(
     skip_invalid
         Pay the rows without faults; else one fault refuses the whole file.
     rejects
-        Where to write the rows with faults.
+        Where to write the rows with faults, each with the reference that it has in this batch.
     strict_amounts
         Refuse amounts of more than 15 digits, which are otherwise warned about.
     delimiter
