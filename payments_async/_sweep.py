@@ -3,73 +3,84 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Collection, Mapping
+from datetime import UTC
 from typing import Any
-
-import attrs
 
 from . import _calls, _gaps, _polling
 from ._operations import Operation
 from ._pipeline import Pipeline
+from ._readings import ListReadings, Watch
 from .errors import (
     APIConnectionError,
     DeadlineExceeded,
+    InvalidRequest,
     LimitReached,
     RateLimitedError,
     SearchIncomplete,
     ServerError,
     UnprocessableError,
 )
-from .models import Page
+from .models import Page, Payout
 
 PASSING = (APIConnectionError, DeadlineExceeded, LimitReached, RateLimitedError, ServerError)
 """Failures of a reading that the next one may not have."""
 
 
-@attrs.define(eq=False, repr=False)
-class Watch:
-    """One caller waiting for one record."""
+_NOT_AN_ID = "is the reference of a payout, not its id: payouts.find(reference) gives the payout to wait for"
 
-    id: str
-    created_at: datetime | None
-    ends: Callable[[Any], bool]
-    """Whether the record, as just read, ends the wait."""
-    future: asyncio.Future[Any]
-    last: Any = None
-    """The record as last read."""
-    seen: bool = False
-    """Whether it was read since the watch began."""
 
-    def give_up(self) -> None:
-        """The time is over: the future's result is None."""
-        if not self.future.done():
-            self.future.set_result(None)
+class _Wanted:
+    """The records that one walk looks for."""
 
-    def show(self, record: Any) -> bool:
-        """Take a reading; whether it is news."""
-        news: bool = record != self.last
-        self.last, self.seen = record, True
-        if not self.future.done() and self.ends(record):
-            self.future.set_result(record)
-        return news
+    def __init__(self, watches: Collection[Watch]) -> None:
+        self.left: dict[str, list[Watch]] = {}
+        """Who watches for what was not met yet, by id."""
+        for watch in watches:
+            self.left.setdefault(watch.id, []).append(watch)
+        self.news = False
+        """Whether a record had changed."""
+        self._references: set[str] = set()
+
+    def meet(self, page: Page[Any]) -> None:
+        """Show the page's records to those who watch for them."""
+        for record in page:
+            for watch in self.left.pop(record.id, ()):
+                self.news = watch.show(record) or self.news
+            if isinstance(record, Payout) and record.reference in self.left:
+                self._references.add(record.reference)
+
+    def refuse_references(self) -> None:
+        """The list was read to its end: end the waits for what is a payout's reference, and no id."""
+        for text in self._references & self.left.keys():
+            for watch in self.left[text]:
+                if watch.is_unknown:
+                    watch.fail(InvalidRequest({"payout_id": [_NOT_AN_ID]}, operation="wait"))
 
 
 class Sweep:
-    """Walks one list, newest first, as long as somebody waits: every five seconds at most (`_polling`)."""
+    """Reads one list, newest first, for the waits of one client and event loop and for all others of the key.
 
-    def __init__(self, pipeline: Pipeline, operation: Operation[Any], names: Mapping[str, str]) -> None:
+    As long as one of its own waits goes on it takes turns with the key's other sweeps: one reads at a time,
+    every five seconds at most (`_readings`, `_polling`).
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, operation: Operation[Any], names: Mapping[str, str], shared: ListReadings
+    ) -> None:
         self._pipeline = pipeline
         self._operation = operation
         self._names = names
-        self._watches: set[Watch] = set()
+        self._shared = shared
+        self._reader = object()  # stands for this sweep where nothing may keep it alive
+        self._own: set[Watch] = set()
         self._task: asyncio.Task[None] | None = None
-        self.trouble: Exception | None = None
-        """Why the latest walk came to nothing, or not to the list's end."""
-        self._swept_at = float("-inf")
-        self._pages = 0
-        self._unchanged = 0
         self._size: int | None = _gaps.PAGE_SIZE[-1]
+
+    @property
+    def trouble(self) -> Exception | None:
+        """Why the latest walk came to nothing, or not to the list's end."""
+        return self._shared.trouble
 
     def join(self, watch: Watch, *, just_read: bool = False, unchanged: bool = False) -> None:
         """Show this watch every reading of its record until it leaves.
@@ -77,61 +88,58 @@ class Sweep:
         `just_read`: its record was read by itself a moment ago, the list can wait. `unchanged`: and was
         what it had been before, so that this is no new wait.
         """
-        self._watches.add(watch)
-        if not unchanged:
-            self._unchanged = 0
+        runtime = self._pipeline.runtime
+        now, chance = runtime.monotonic(), runtime.random()
+        self._own.add(watch)
+        self._shared.join(watch, now, chance, just_read=just_read, unchanged=unchanged)
         if self._task is None:
-            if just_read:
-                self._swept_at = self._pipeline.runtime.monotonic()
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def leave(self, watch: Watch) -> None:
-        """Nobody waits for it any more."""
-        self._watches.discard(watch)
-        if not self._watches and self._task is not None:
+        """The watch is over."""
+        self._own.discard(watch)
+        self._shared.leave(watch)
+        if not self._own and self._task is not None:
             self._task.cancel()
             self._task = None
 
     async def _run(self) -> None:
-        runtime = self._pipeline.runtime
+        runtime, shared = self._pipeline.runtime, self._shared
         while True:
-            rest = _polling.interval(self._unchanged, self._pages, runtime.random())
-            if (delay := self._swept_at + rest - runtime.monotonic()) > 0:
-                await runtime.sleep(delay)
+            while rest := shared.begin(self._reader, len(self._own), runtime.monotonic()):
+                await runtime.sleep(min(rest, _polling.FLOOR))
+            news: bool | None = None
             try:
                 news = await self._walk()
-                self._unchanged = 0 if news else self._unchanged + 1
             except PASSING as error:
-                self._unchanged += 1
-                self.trouble = error
+                news, shared.trouble = False, error
             except Exception as error:  # whatever it is, nobody may wait for a sweep that has ended
                 self._task = None
-                self._fail(error)
+                for watch in self._own:
+                    watch.fail(error)
                 return
             finally:
-                self._swept_at = runtime.monotonic()
+                shared.end(self._reader, runtime.monotonic(), runtime.random(), news=news)
 
     async def _walk(self) -> bool:
         """Read pages until everybody's record was seen, or the list's end; whether any had changed."""
-        wanted: dict[str, list[Watch]] = {}
-        for watch in self._watches:
-            wanted.setdefault(watch.id, []).append(watch)
-        query, news, trouble = self._query(), False, None
-        self._pages = 0
-        while wanted and self._pages < _polling.MAX_PAGES:
+        watches = self._shared.watches()
+        wanted, query, pages, trouble = _Wanted(watches), self._query(watches), 0, None
+        while wanted.left and pages < _polling.MAX_PAGES:
             page = await self._page(query)
-            self._pages += 1
-            for record in page:
-                for watch in wanted.pop(record.id, ()):
-                    news = watch.show(record) or news
+            pages += 1
+            self._shared.had_page(pages, self._pipeline.runtime.monotonic())
+            wanted.meet(page)
+            if page.is_last:
+                wanted.refuse_references()
             if page.next_cursor is None:
-                if wanted and not page.is_last:
+                if wanted.left and not page.is_last:
                     told = f"the list cannot be read to its end: {_gaps.NO_END}"
-                    trouble = SearchIncomplete(told, pages=self._pages, cursor=None)
+                    trouble = SearchIncomplete(told, pages=pages, cursor=None)
                 break
             query["cursor"] = page.next_cursor
-        self.trouble = trouble
-        return news
+        self._shared.trouble = trouble
+        return wanted.news
 
     async def _page(self, query: dict[str, str]) -> Page[Any]:
         """One page, of the usual size once the service has refused larger ones (gap D)."""
@@ -145,14 +153,9 @@ class Sweep:
         del query[self._names["page_size"]]
         return await self._page(query)
 
-    def _query(self) -> dict[str, str]:
+    def _query(self, watches: Collection[Watch]) -> dict[str, str]:
         """The list's filters: back to the day of the oldest record, when everybody knows theirs."""
-        days = [watch.created_at.astimezone(UTC).date() for watch in self._watches if watch.created_at]
-        complete = len(days) == len(self._watches)
+        days = [watch.created_at.astimezone(UTC).date() for watch in watches if watch.created_at]
+        complete = len(days) == len(watches)
         filters = {"page_size": self._size, "created_on_or_after": min(days) if complete and days else None}
         return _calls.filters(self._names, filters)[0]
-
-    def _fail(self, error: Exception) -> None:
-        for watch in self._watches:
-            if not watch.future.done():
-                watch.future.set_exception(error)

@@ -1,11 +1,11 @@
-"""Waiting for a record to become final, on readings that all waits of a client share."""
+"""Waiting for a record to become final, on readings that all waits of a key share."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 import attrs
@@ -20,8 +20,9 @@ from ._operations import (
 )
 from ._pipeline import Pipeline
 from ._polling import Target
+from ._readings import Readings, Watch, readings_of
 from ._runtime import event_loop
-from ._sweep import PASSING, Sweep, Watch
+from ._sweep import PASSING, Sweep
 from .errors import InvalidRequest, WaitTimeout
 from .models import Payout, Record
 
@@ -30,11 +31,15 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+_SOON: Final = 0.2
+"""Seconds after which to look again whether another wait has read a record."""
+
 
 @attrs.frozen(eq=False, repr=False)
 class _Sweeps:
-    """The sweeps of one event loop."""
+    """The sweeps of one event loop, and what they share with others."""
 
+    readings: Readings
     payouts: Sweep
     intents: Sweep
 
@@ -82,7 +87,7 @@ class Waiting:
             return checkout
         watch = _watch(payment.id, payment.created_at, _is_final)
         listed = await self._until(wait, self._sweeps().intents, watch, checkout, just_read=just_read)
-        fresh = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout)
+        fresh = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout, since=self._listed_at)
         return _with_listed(fresh, listed)
 
     async def _rest(self, wait: _Wait, unchanged: int) -> None:
@@ -101,7 +106,8 @@ class Waiting:
         last: PaymentAttempt | None = None
         listed: PaymentIntent | None = None
         while True:
-            attempt = await self._read(wait, INTENTS_RETRIEVE_ATTEMPT, ids, last)
+            since = self._listed_at if last else None
+            attempt = await self._read(wait, INTENTS_RETRIEVE_ATTEMPT, ids, last, since=since)
             if attempt.is_final:
                 return attempt
             watch = _watch(wait.target.id, None, _moved_on(wanted), listed)
@@ -115,13 +121,22 @@ class Waiting:
         return _Wait(target, self._pipeline.runtime.monotonic() + deadline)
 
     def _sweeps(self) -> _Sweeps:
-        loop = event_loop()
-        if loop not in self._loops:
-            self._loops[loop] = _Sweeps(
-                Sweep(self._pipeline, PAYOUTS_LIST, _gaps.PAYOUT_FILTERS),
-                Sweep(self._pipeline, INTENTS_LIST, _gaps.INTENT_FILTERS),
+        """Those of the running loop and the key of now."""
+        loop, pipeline = event_loop(), self._pipeline
+        readings = readings_of(pipeline.keys.of(pipeline.settings.key()).limiter)
+        sweeps = self._loops.get(loop)
+        if sweeps is None or sweeps.readings is not readings:
+            sweeps = self._loops[loop] = _Sweeps(
+                readings,
+                Sweep(pipeline, PAYOUTS_LIST, _gaps.PAYOUT_FILTERS, readings.payouts),
+                Sweep(pipeline, INTENTS_LIST, _gaps.INTENT_FILTERS, readings.intents),
             )
-        return self._loops[loop]
+        return sweeps
+
+    @property
+    def _listed_at(self) -> float:
+        """When the list of payments last said something."""
+        return self._sweeps().readings.intents.page_at
 
     async def _until(
         self,
@@ -134,6 +149,7 @@ class Waiting:
         unchanged: bool = False,
     ) -> Any:
         """Watch the list until the watch ends; WaitTimeout holds `last`, or the record as last listed."""
+        watch.until = wait.until
         left = wait.until - self._pipeline.runtime.monotonic()
         timer = self._pipeline.runtime.call_later(max(left, 0.0), watch.give_up)
         sweep.join(watch, just_read=just_read, unchanged=unchanged)
@@ -148,16 +164,36 @@ class Waiting:
         return found
 
     async def _read(
-        self, wait: _Wait, operation: Operation[R], ids: dict[str, str], last: Record | None
+        self,
+        wait: _Wait,
+        operation: Operation[R],
+        ids: dict[str, str],
+        last: Record | None,
+        *,
+        since: float | None = None,
     ) -> R:
-        """Read one record, within the wait's time; what may pass is waited out."""
+        """Read one record, within the wait's time; what may pass is waited out.
+
+        What another wait of the key has read in the last five seconds, or `since` then, is taken instead.
+        """
         runtime, trouble, failures = self._pipeline.runtime, None, 0
-        while (left := wait.until - runtime.monotonic()) > 0:
+        records, what = self._sweeps().readings.records, (operation.name, *ids.values())
+        since = runtime.monotonic() - _polling.FLOOR if since is None else since
+        while (left := wait.until - (now := runtime.monotonic())) > 0:
+            known: R | None = records.find(what, since)
+            if known is not None:
+                return known
+            reading = records.begin(what, now)
+            if reading is None:  # another wait is at it, or was a moment ago
+                await runtime.sleep(min(_SOON, left))
+                continue
             try:
-                record: R = await self._pipeline.run(_calls.reading(operation, {"deadline": left}, ids))
-                return record
+                reading.record = await self._pipeline.run(_calls.reading(operation, {"deadline": left}, ids))
             except PASSING as error:
                 trouble = error
+            else:
+                record: R = reading.record
+                return record
             rest = _polling.interval(failures, 1, runtime.random())
             await runtime.sleep(max(min(rest, wait.until - runtime.monotonic()), 0.0))
             failures += 1

@@ -148,14 +148,15 @@ class AsyncPayouts(Resource):
     async def wait(self, payout: models.Payout | str, *, deadline: float = 900.0) -> models.Payout:
         """Wait until a payout is final: completed or failed.
 
-        All waits of a client share one reading of the list, never more often than every five seconds
-        (Limits, Polling guidance).
+        All waits of a key in this process share one reading of the list, never more often than every five
+        seconds (Limits, Polling guidance).
 
         Args:
             payout: the payout, its id, or the `token` of an earlier `WaitTimeout`.
-            deadline: seconds.
+            deadline: seconds, 900 when absent.
 
         Raises:
+            InvalidRequest: not an id; also when the list shows it as a payout's reference: see `find`.
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
             PaymentsError: the reading failed for good.
         """

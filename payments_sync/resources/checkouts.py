@@ -60,12 +60,12 @@ class Checkouts:
     def wait(self, checkout: models.Checkout | str, *, deadline: float = 900.0) -> models.Checkout:
         """Wait until the session's payment is final: paid, failed or expired.
 
-        All waits of a client share one reading of the list, never more often than every five seconds
-        (Limits, Polling guidance).
+        All waits of a key in this process share one reading of the list, never more often than every five
+        seconds (Limits, Polling guidance).
 
         Args:
             checkout: the checkout, its id, or the `token` of an earlier `WaitTimeout`.
-            deadline: seconds.
+            deadline: seconds, 900 when absent.
 
         Raises:
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.

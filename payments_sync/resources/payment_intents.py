@@ -145,13 +145,13 @@ class PaymentIntents:
     ) -> models.PaymentAttempt:
         """Wait until an attempt is final.
 
-        All waits of a client share one reading of the list, never more often than every five seconds
-        (Limits, Polling guidance).
+        All waits of a key in this process share one reading of the list, never more often than every five
+        seconds (Limits, Polling guidance).
 
         Args:
             payment_intent_id: the payment's id, or the `token` of an earlier `WaitTimeout`.
             attempt_id: the attempt's id; a token knows it.
-            deadline: seconds.
+            deadline: seconds, 900 when absent.
 
         Raises:
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.

@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from payments_async import AsyncPayments, DecodeError, PermissionDeniedError, RateLimits, WaitTimeout
-from payments_async._sweep import Watch
+from payments_async import (
+    AsyncPayments,
+    DecodeError,
+    InvalidRequest,
+    PermissionDeniedError,
+    RateLimits,
+    WaitTimeout,
+)
+from payments_async._readings import Watch
 from payments_async.sandbox import Sandbox
 from tests.campaigns.waits import run
 from tests.support.motion import PAYOUT, jumping, play, refusal
@@ -90,6 +97,42 @@ async def test_a_wait_after_one_that_failed_begins_anew(connect: Connect) -> Non
     played = play(connect, refusal(403), page(payout(completed_at="2026-01-02T00:00:00Z")))
     with pytest.raises(PermissionDeniedError):
         await played.client.payouts.wait("po_1")
+    assert (await played.client.payouts.wait("po_1")).is_final
+
+
+REFERRED = payout(id="po_7", reference="invoice-7")
+
+
+@pytest.mark.parametrize("pages", [[page(REFERRED)], [page(REFERRED, cursor="c1"), page(payout())]])
+async def test_a_reference_in_place_of_an_id_is_refused_once_the_whole_list_shows_it(
+    connect: Connect, pages: list[Any]
+) -> None:
+    played = play(connect, *pages, page(payout(id="po_2", completed_at="2026-01-02T00:00:00Z")))
+    waits = (played.client.payouts.wait("invoice-7"), played.client.payouts.wait("po_2"))
+    refused, final = await asyncio.gather(*waits, return_exceptions=True)
+    assert isinstance(refused, InvalidRequest)
+    assert refused.effect == "none"
+    assert "payouts.find(reference)" in refused.errors["payout_id"][0]
+    assert final.is_final, "others go on"
+    assert len(played.transport.flights) == len(pages) + 1
+
+
+async def test_a_reference_that_is_an_id_too_is_waited_for_as_an_id(connect: Connect) -> None:
+    other = payout(id="po_2", reference="po_1")
+    played = play(connect, page(other, payout()), page(other, payout(completed_at="2026-01-02T00:00:00Z")))
+    assert (await played.client.payouts.wait("po_1")).id == "po_1"
+
+
+@pytest.mark.parametrize("pagination", [{}, {"has_more_pages": True}])
+async def test_a_list_that_was_not_read_whole_refuses_no_id(connect: Connect, pagination: Any) -> None:
+    played = play(connect, answer(200, {"data": [REFERRED], "pagination": pagination}))
+    with pytest.raises(WaitTimeout):
+        await played.client.payouts.wait("invoice-7", deadline=60.0)
+
+
+async def test_a_payout_that_was_seen_is_waited_for_though_the_list_loses_it(connect: Connect) -> None:
+    hidden = [page(payout(id="po_7", reference="po_1"))] * 3
+    played = play(connect, page(payout()), *hidden, page(payout(completed_at="2026-01-02T00:00:00Z")))
     assert (await played.client.payouts.wait("po_1")).is_final
 
 
