@@ -26,3 +26,10 @@ def answer_console(sandbox: Sandbox, request: Request) -> Answer | Stream:
     from .inspector import answer_page
 
     return answer_page(sandbox, request)
+
+
+def keep_findings(sandbox: Sandbox) -> None:
+    """Have the Advisor look at the journal, which is about to let its oldest entries go."""
+    from .inspector._findings import findings_of
+
+    findings_of(sandbox).look(sandbox)

@@ -112,6 +112,9 @@ class Journal:
         self._ring: deque[Item] = deque(maxlen=entries)
         self._bodies: deque[tuple[Exchange, int]] = deque()
         self._room = self._budget = body_bytes
+        self._bytes = 0
+        """Of all requests so far."""
+        self._read_to = self._read_bytes = 0
         self._wakers: dict[object, Callable[[], object]] = {}
         self.last: int = 0
         """The number of the newest entry; 0 before the first."""
@@ -137,12 +140,23 @@ class Journal:
         size = exchange.size
         self._bodies.append((exchange, size))
         self._room -= size
+        self._bytes += size
         while self._room < 0 or len(self._bodies) > self._entries:
             oldest, freed = self._bodies.popleft()
             oldest.let_go()
             self._room += freed
         self.add(exchange)
         return exchange
+
+    def mark_read(self) -> None:
+        """What reads everything that happens has read all there is."""
+        self._read_to, self._read_bytes = self.last, self._bytes
+
+    @property
+    def is_mostly_unread(self) -> bool:
+        """Whether three quarters of what can be kept have come since `mark_read`: read it before it goes."""
+        entries, size = self.last - self._read_to, self._bytes - self._read_bytes
+        return entries * 4 > self._entries * 3 or size * 4 > self._budget * 3
 
     def since(self, seq: int, limit: int | None = None) -> list[Entry]:
         """The entries after number `seq`, oldest first; with `limit` the newest so many of them."""

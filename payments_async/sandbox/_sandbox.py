@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from ._books import Books
 from ._clock import Clock, VirtualClock
 from ._console import PREFIX as CONSOLE
-from ._console import answer_console
+from ._console import answer_console, keep_findings
 from ._core import Core
 from ._default import default_scenario
 from ._deliver import Door, Wires
@@ -26,6 +26,9 @@ from ._tenants import KeyStatus
 from ._values import Answer, Change, Request, Stream
 from .checkout import answer_stream
 from .webhooks._guard import read_allowed
+
+if TYPE_CHECKING:
+    from .inspector._findings import Findings
 
 
 class Sandbox(Insides, RuleControls, RecordControls):
@@ -69,6 +72,8 @@ class Sandbox(Insides, RuleControls, RecordControls):
         self._allowed = read_allowed(allow_webhooks_to)
         self._server: Server | None = None
         self.books: Books = Books(self.present)
+        self.advice: Findings | None = None
+        """What the Advisor has found so far: for the inspector, not for tests."""
         self._core.default = default_scenario(scenario)
         self.api_key: str = self.new_key() if state is None else self._resume(state) or self.new_key()
 
@@ -117,6 +122,7 @@ class Sandbox(Insides, RuleControls, RecordControls):
             self._requests.clear()
             self._mail.clear()
             self._journal.clear()
+            self.advice = None
 
     def advance(self, seconds: float) -> list[Change]:
         """Skip `seconds` of sandbox time ahead; gives what fell due on the way, in order.
@@ -217,4 +223,7 @@ class Sandbox(Insides, RuleControls, RecordControls):
             return foreign
         if request.path.startswith(CONSOLE):
             return answer_console(self, request)
-        return answer_stream(self, request) or self._answer(request)
+        answer = answer_stream(self, request) or self._answer(request)
+        if self._journal.is_mostly_unread:
+            keep_findings(self)
+        return answer

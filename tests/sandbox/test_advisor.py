@@ -17,7 +17,9 @@ from payments_async._transport import AiohttpTransport
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._journal import Entry, Exchange, Tried
 from payments_async.sandbox._profiles import OBSERVED
-from payments_async.sandbox.inspector.advisor import Finding, advise, watched
+from payments_async.sandbox.inspector._evidence import scene_of
+from payments_async.sandbox.inspector._trust_advice import watched
+from payments_async.sandbox.inspector.advisor import Finding, advise
 from tests.sandbox.api import INTENT, PAYOUT, TRIED, Api
 from tests.support.jumping import JumpingRuntime
 
@@ -455,7 +457,7 @@ def test_a_webhook_that_was_believed_is_found_once_time_has_passed(api: Api, san
     sandbox.advance(5)
     told(sandbox, payout, "payout.completed")
     now = sandbox.clock.now()
-    assert (watched(sandbox.entries(), now), rules(sandbox)) == (1, [])
+    assert (watched(scene_of(sandbox.entries(), now)), rules(sandbox)) == (1, [])
     shown = sandbox.handle("GET", "/_sandbox/advisor").body.decode()
     assert "1 accepted webhook being watched: its record has 60 s" in shown
     sandbox.advance(60)  # and no request comes
@@ -471,7 +473,7 @@ def test_a_webhook_that_was_read_back_is_no_longer_watched(api: Api, sandbox: Sa
     sandbox.advance(5)
     told(sandbox, payout, "payout.completed")
     api.sync(payout)
-    assert watched(sandbox.entries(), sandbox.clock.now()) == 0
+    assert watched(scene_of(sandbox.entries(), sandbox.clock.now())) == 0
 
 
 @pytest.mark.parametrize("read", ["list", "sync"])

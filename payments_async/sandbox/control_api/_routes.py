@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from .._instants import stamp
 from .._json import JsonObject
 from .._profiles import PROFILES
 from . import _records, _requests, _rules, _time
@@ -68,11 +69,19 @@ def _reset(sandbox: Sandbox, call: ControlCall) -> object:
 
 
 def _advice(sandbox: Sandbox, call: ControlCall) -> JsonObject:
-    from ..inspector.advisor import advise, watched
+    from ..inspector._findings import findings_of
 
-    entries, now = sandbox.entries(0), sandbox.clock.now()
-    found = [attrs.asdict(finding) for finding in advise(entries, now)]
-    return {"findings": found, "watched": watched(entries, now)}
+    findings = findings_of(sandbox)
+    found = [
+        {
+            **attrs.asdict(kept.finding),
+            "first_at": stamp(kept.first_at),
+            "last_at": stamp(kept.last_at),
+            "count": kept.count,
+        }
+        for kept in findings.look(sandbox)
+    ]
+    return {"findings": found, "watched": findings.watched}
 
 
 def _assumptions(sandbox: Sandbox, call: ControlCall) -> JsonObject:

@@ -137,13 +137,20 @@ class Scene:
 
 
 def scene_of(entries: Sequence[Entry], now: float = 0.0) -> Scene:
-    """The scene in a journal up to `now`; requests that the inspector replayed are left out."""
+    """The scene in a journal up to `now`.
+
+    Requests that the inspector replayed are left out, and whatever came before the last one whose bytes the
+    journal let go: what such a request showed cannot be known any more.
+    """
     requests: list[Seen] = []
     finals: dict[str, float] = {}
     accepted: dict[tuple[str, str], Tried] = {}
     until = now
-    for entry in entries:
+    whole_from = _whole_from(entries)
+    for place, entry in enumerate(entries):
         item = entry.item
+        if place < whole_from and not isinstance(item, Change):
+            continue
         if isinstance(item, Exchange):
             until = max(until, item.log.at)
             if REPLAYED_BY_HAND not in item.log.headers:
@@ -154,6 +161,15 @@ def scene_of(entries: Sequence[Entry], now: float = 0.0) -> Scene:
         elif isinstance(item, Tried) and item.accepted and not (item.forged or item.only_listened):
             accepted.setdefault((item.record_id, item.event), item)
     return Scene(tuple(requests), finals, accepted, until)
+
+
+def _whole_from(entries: Sequence[Entry]) -> int:
+    """The place after the last request whose bytes were let go."""
+    for place in range(len(entries) - 1, -1, -1):
+        item = entries[place].item
+        if isinstance(item, Exchange) and not item.is_whole:
+            return place + 1
+    return 0
 
 
 def _note_final(change: Change, finals: dict[str, float]) -> None:
@@ -207,6 +223,11 @@ def stretches(requests: Sequence[Seen], joined: Callable[[Seen, Seen], bool]) ->
         run.append(request)
     if len(run) > 1:
         yield run
+
+
+def ids_of(finding: Finding) -> tuple[str, ...]:
+    """Ids of all that shows a finding: requests and deliveries."""
+    return (*finding.requests, *finding.webhooks)
 
 
 def ids(requests: Iterable[Seen]) -> tuple[str, ...]:

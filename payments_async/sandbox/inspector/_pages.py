@@ -18,10 +18,11 @@ from ..control_api import _records, _time
 from ..control_api._views import body_view, exchange_view, rule_view
 from ..webhooks._letters import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from . import _boards
+from ._findings import KeptFinding, findings_of
 from ._happenings import holds, newest
 from ._lines import KINDS, Names, lines, shows
 from ._trust_advice import READ_BACK_WITHIN
-from .advisor import HEADINGS, Finding, advise, watched
+from .advisor import HEADINGS
 from .assumptions import assumptions
 
 if TYPE_CHECKING:
@@ -39,9 +40,6 @@ _RULES = 45
 _GAUGES = 60
 _CASES = 6
 _SAME = 30
-_LOOKED_AT = 5_000
-"""Entries that the Advisor's page looks at: the newest."""
-
 _EVENTS = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
 NAV = (
     ("", "Overview"),
@@ -206,29 +204,28 @@ def _limits(look: Look) -> Context:
 
 
 def _advisor(look: Look) -> Context:
-    entries = look.sandbox.entries(0, _LOOKED_AT)
-    requests = sum(isinstance(entry.item, Exchange) for entry in entries)
-    now = look.sandbox.clock.now()
+    findings = findings_of(look.sandbox)
+    found = findings.look(look.sandbox)
     return {
-        "groups": _groups(advise(entries, now)),
-        "looked_at": requests,
-        "watched": watched(entries, now),
+        "groups": _groups(found),
+        "looked_at": findings.requests,
+        "watched": findings.watched,
         "within": READ_BACK_WITHIN,
     }
 
 
-def _groups(findings: Sequence[Finding]) -> list[Context]:
+def _groups(findings: Sequence[KeptFinding]) -> list[Context]:
     """The findings by what they have in common, in their order."""
-    groups: dict[tuple[str, str], list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault((finding.rule, finding.why), []).append(finding)
+    groups: dict[tuple[str, str], list[KeptFinding]] = {}
+    for kept in findings:
+        groups.setdefault((kept.finding.rule, kept.finding.why), []).append(kept)
     return [
         {
-            "heading": HEADINGS[alike[0].rule],
-            "severity": alike[0].severity,
-            "why": alike[0].why,
-            "mend": alike[0].mend,
-            "section": alike[0].section,
+            "heading": HEADINGS[alike[0].finding.rule],
+            "severity": alike[0].finding.severity,
+            "why": alike[0].finding.why,
+            "mend": alike[0].finding.mend,
+            "section": alike[0].finding.section,
             "cases": alike[:_CASES],
             "more": max(0, len(alike) - _CASES),
         }

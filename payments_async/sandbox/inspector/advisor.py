@@ -13,7 +13,7 @@ from .._journal import Entry
 from . import _polling_advice, _retry_advice, _trust_advice
 from ._evidence import Finding, Scene, scene_of
 
-__all__ = ["HEADINGS", "Finding", "advise", "watched"]
+__all__ = ["HEADINGS", "Finding", "advise", "judge"]
 
 HEADINGS: Mapping[str, str] = {
     "post_without_key": "A POST was sent again without an idempotency key",
@@ -52,11 +52,10 @@ def advise(entries: Sequence[Entry], now: float = 0.0) -> list[Finding]:
     `now` is the sandbox's time in seconds since 1970 (`sandbox.clock.now()`): an accepted webhook whose
     record nobody has read 60 s later is a finding. Without it the newest entry's time counts.
     """
-    scene = scene_of(entries, now)
+    return judge(scene_of(entries, now))
+
+
+def judge(scene: Scene) -> list[Finding]:
+    """The same of a scene."""
     found = [finding for rule in RULES for finding in rule(scene)]
     return sorted(found, key=lambda finding: (finding.severity != "money", finding.requests))
-
-
-def watched(entries: Sequence[Entry], now: float) -> int:
-    """How many accepted webhooks may still be read back in time, so that nothing is said of them yet."""
-    return _trust_advice.watched(scene_of(entries, now))
