@@ -18,7 +18,8 @@ Around it:
 
     sources _reading _survey _loading _edits _siblings _preview      an input into the ledger
     ledger and what it stands on                             what is known, on the disk before it counts
-    _engine _window _sending _outcomes _resolver             rows to the service, and what became of them
+    _engine _claims _window _sending _backoff _outcomes _resolver    rows to the service, what became of them
+    _activity                                                what is being done, told every five seconds
     _walk _mirror _later _follow _reconciling _retrying _refused    the service's list into the ledger
     _audit _certificate _report _export _fates                    what may be said at the end
 
@@ -34,6 +35,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._activity import Activity as Activity
     from ._arguments import LoadOptions as LoadOptions
     from ._arguments import ReadingOptions as ReadingOptions
     from ._audit import Audit as Audit
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
 
 _HOMES = {
+    "_activity": ("Activity",),
     "_arguments": ("LoadOptions", "ReadingOptions"),
     "_audit": ("Audit",),
     "_certificate": ("Certificate",),

@@ -11,6 +11,7 @@ import attrs
 
 from .._runtime import Timer
 from ..errors import PaymentsError
+from ._activity import Doing, Waits
 from ._backoff import BackOff
 from ._claims import Claims
 from ._closing import Stop, StopRules
@@ -68,6 +69,13 @@ class Engine:
         self._working: asyncio.Task[None] | None = None
         self._cutting: Timer | None = None
         self._is_cut = False
+        self.doing: Doing = "paying"
+        """`waiting` once every row was sent, and only rows in doubt are left."""
+
+    @property
+    def waits(self) -> Waits:
+        """The rows in doubt that wait."""
+        return Waits(len(self._backoff), self._resolver.waiting)
 
     async def run(self) -> None:
         """Until nothing is left to do, or the run is stopped; `stopping.reason` then says why.
@@ -119,7 +127,7 @@ class Engine:
 
     async def _resolve(self) -> None:
         """Post again and look, whenever rows are due, until none waits or the patience is over."""
-        runtime = self._service.runtime
+        runtime, self.doing = self._service.runtime, "waiting"
         until = runtime.monotonic() + self._pace.patience
         while (due := self._due) is not None and not self._stopping.draining:
             if due <= until:

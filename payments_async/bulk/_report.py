@@ -8,6 +8,7 @@ from decimal import Decimal
 import attrs
 
 from . import _closing
+from ._activity import Activity
 from ._closing import Stop, Tally
 from ._records import Ends, Header, Totals
 from ._states import RowState
@@ -16,7 +17,7 @@ from ._totals import brief, payable
 
 @attrs.frozen
 class Progress:
-    """How far a batch has come, as of the last commit."""
+    """How far a batch has come, as of the last commit, and what is being done."""
 
     counts: Mapping[RowState, int] = attrs.field(repr=brief)
     """Rows in each state."""
@@ -24,6 +25,8 @@ class Progress:
     """{currency: {state: the sum of its rows, major units}}, exact."""
     rows: int
     """All rows of the batch."""
+    activity: Activity | None = attrs.field(default=None, kw_only=True, repr=False)
+    """What is being done now; None in a report, when nothing is."""
 
 
 @attrs.frozen
@@ -80,9 +83,9 @@ def _counts(tally: Tally) -> dict[RowState, int]:
     return {state: tally.count(state) for state in RowState}
 
 
-def progress_of(header: Header, totals: Totals) -> Progress:
+def progress_of(header: Header, totals: Totals, activity: Activity | None = None) -> Progress:
     """The progress that a ledger shows."""
-    return Progress(_counts(Tally.of(totals)), sums_of(totals), header.rows)
+    return Progress(_counts(Tally.of(totals)), sums_of(totals), header.rows, activity=activity)
 
 
 def report_of(

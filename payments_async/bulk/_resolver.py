@@ -86,6 +86,8 @@ class Resolver:
     def __init__(self, ledger: Ledger, service: Service, recorder: Recorder, stopping: Stopping) -> None:
         self._ledger, self._service, self._recorder = ledger, service, recorder
         self._stopping, self._doubts = stopping, Doubts()
+        self._sought = 0
+        """Rows that the walk under way looks for."""
 
     def add(self, doubt: Doubt) -> None:
         """Take a row."""
@@ -95,6 +97,11 @@ class Resolver:
     def due(self) -> float | None:
         """When to look next, on the runtime's monotonic clock; None when nothing is in doubt."""
         return self._doubts.due
+
+    @property
+    def waiting(self) -> int:
+        """Rows that wait for a look, or are looked for now."""
+        return len(self._doubts) + self._sought
 
     async def surface(self) -> None:
         """Leave what is still in doubt to the operator."""
@@ -110,12 +117,20 @@ class Resolver:
         """
         await self._recorder.flush()
         taken = self._doubts.take(self._service.runtime.monotonic())
+        self._sought = len(taken)
+        try:
+            walked = await self._walk(await self._scope(taken))
+        finally:
+            self._sought = 0
+        return self._absent(taken, walked)
+
+    async def _scope(self, taken: Taken) -> _Scope:
         scope = _Scope()
         async for group in self._open(taken):
             moments = await self._ledger.moments(row for row, _ in group)
             for row, doubt in group:
                 scope.add(row, doubt, moments)
-        return self._absent(taken, await self._walk(scope))
+        return scope
 
     async def _open(self, taken: Taken) -> AsyncGenerator[list[tuple[LedgerRow, Doubt]], None]:
         """The rows that are still in doubt, as the ledger has them."""

@@ -43,6 +43,8 @@ class Service:
         self._pattern: PreparedRequest | None = None
         self._small = False
         """Whether the service has refused large pages (gap D): it then says itself how large they are."""
+        self.listed = 0
+        """Payouts of the list that were read."""
         self.started = self.moment()
         """When this session began: whatever an earlier one recorded was past by then."""
 
@@ -112,6 +114,7 @@ class Service:
             return await self.page(cursor, size=size, filters=filters, deadline=deadline)
         assert page.response is not None  # it came over the line
         self._hear(page.response.headers)
+        self.listed += len(page.items)
         return page
 
     def _hear(self, headers: Mapping[str, str]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from .._runtime import SYSTEM
 from ..client import AsyncPayments
 from . import _status_file
+from ._activity import Activity
 from ._ages import Moment
 from ._closing import Place
 from ._report import Progress, progress_of
@@ -39,6 +40,8 @@ class Session:
         self._ledger: Ledger | None = None
         self._written = -_STATUS_EVERY
         self._discarded = False
+        self.activity: Callable[[], Activity | None] = lambda: None
+        """What is being done now."""
 
     async def open(self) -> None:
         """Open and lock the ledger. Raises LedgerError."""
@@ -121,13 +124,21 @@ class Session:
 
     def committed(self, on_progress: OnProgress | None) -> None:
         """Something was recorded: tell whoever looks on, but let nobody break the run."""
-        now = self.service.runtime.monotonic()
-        if now - self._written >= _STATUS_EVERY:
-            self._written = now
-            self.tell(running=True)
+        if self.service.runtime.monotonic() - self._written >= _STATUS_EVERY:
+            self.report(on_progress)
+        else:
+            self._call(on_progress)
+
+    def report(self, on_progress: OnProgress | None) -> None:
+        """The same, and rewrite the status file however young it is."""
+        self._written = self.service.runtime.monotonic()
+        self.tell(running=True)
+        self._call(on_progress)
+
+    def _call(self, on_progress: OnProgress | None) -> None:
         if on_progress is not None:
             try:
-                on_progress(progress_of(self.ledger.header, self.ledger.totals))
+                on_progress(progress_of(self.ledger.header, self.ledger.totals, self.activity()))
             except Exception as error:
                 _log.warning("on_progress raised %s; the run goes on", type(error).__name__)
 
@@ -140,5 +151,6 @@ class Session:
             pid=os.getpid(),
             at=self.moment().wall,
             running=running,
+            activity=self.activity(),
         )
         _status_file.StatusFile.of(ledger.path).write(said)

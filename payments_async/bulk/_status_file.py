@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import attrs
 
+from ._activity import Activity
 from ._records import Binding, Totals
 from ._states import RowState
 from ._totals import as_text
@@ -19,7 +20,15 @@ _LONGEST: Final = 1 << 20
 """Characters that are read: a longer file is somebody else's."""
 
 
-def report(totals: Totals, binding: Binding, *, pid: int, at: float, running: bool) -> dict[str, Any]:
+def report(
+    totals: Totals,
+    binding: Binding,
+    *,
+    pid: int,
+    at: float,
+    running: bool,
+    activity: Activity | None = None,
+) -> dict[str, Any]:
     """What the file says: counts and sums by state and currency, never a row. Times in seconds since 1970.
 
     The batch and its input are named, so that a later import beside it can tell that it was paid already.
@@ -37,6 +46,7 @@ def report(totals: Totals, binding: Binding, *, pid: int, at: float, running: bo
         "pid": pid,
         "at": at,
         "running": running,
+        "activity": None if activity is None else attrs.asdict(activity),
         "rows": dict(rows),
         "amounts": amounts,
     }

@@ -26,6 +26,8 @@ class Stopping:
         self.closed = False
         self.draining = False
         self.halted = False
+        self.rests_until: float | None = None
+        """Until when the work as a whole rests, on the runtime's monotonic clock; None while it does not."""
         self.on_drain: Callable[[], object] = bool
         """Called when draining begins."""
 
@@ -55,12 +57,16 @@ class Stopping:
             return
         rested = asyncio.get_running_loop().create_future()
         self._resting[rested] = deep
+        if not deep:
+            self.rests_until = self._runtime.monotonic() + seconds
         timer = self._runtime.call_later(max(seconds, 0.0), lambda: _wake(rested))
         try:
             await rested
         finally:
             timer.cancel()
             del self._resting[rested]
+            if not deep:
+                self.rests_until = None
 
     def _wake(self, *, deep: bool) -> None:
         for resting, is_deep in self._resting.items():

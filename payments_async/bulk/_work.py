@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from . import _placing
+from ._activity import Activity, Doing, repeated
 from ._records import Ends
 from ._report import BatchReport, report_of
 from ._session import OnProgress, Session
@@ -16,7 +17,7 @@ from .ledger_errors import LedgerError
 
 if TYPE_CHECKING:
     from ._certificate import Certificate
-    from ._engine import Pace
+    from ._engine import Engine, Pace
     from ._follow import Rhythm
     from ._retrying import RetryReport
 
@@ -29,6 +30,7 @@ class Work:
         self._stopping: Stopping | None = None
         self._rhythm: Rhythm | None = None
         self._ends: Ends | None = None
+        self._engine: Engine | None = None
 
     @property
     def under_way(self) -> bool:
@@ -58,20 +60,22 @@ class Work:
         from ._engine import Engine
 
         session = self._session
-        async with self._under_way() as stopping:
+        async with self._under_way("paying", on_progress) as stopping:
             await _placing.require_place(session.ledger, session.service)
             engine = Engine(session.ledger, session.service, pace, stopping, self._telling(on_progress))
+            self._engine = engine
             await engine.run()
             stopping.on_drain = bool  # the engine has nothing left to drain
             session.ledger.require_there()
             if wait_final is not None and not stopping.draining:
+                engine.doing = "following"
                 await self._follow(wait_final, stopping, on_progress)
         return self.report(stopping, followed=wait_final is not None)
 
     async def follow(self, seconds: float, on_progress: OnProgress | None) -> BatchReport:
         """Mirror the payouts' statuses for so many seconds."""
         session = self._session
-        async with self._under_way() as stopping:
+        async with self._under_way("following", on_progress) as stopping:
             await _placing.require_place(session.ledger, session.service)
             await self._follow(seconds, stopping, on_progress)
         return self.report(stopping, followed=True)
@@ -92,9 +96,16 @@ class Work:
         from ._reconciling import reconcile
 
         session = self._session
-        async with self._under_way():
+        async with self._under_way("reconciling", on_progress):
             await _placing.require_place(session.ledger, session.service)
             return await reconcile(session.ledger, session.service, self._telling(on_progress))
+
+    async def certify(self, on_progress: OnProgress | None) -> Certificate:
+        """Compare the ledger with the list and with itself; also while something else is done."""
+        from ._certificate import certify
+
+        with self._reported("certifying", on_progress):
+            return await certify(self._session.ledger, self._session.service)
 
     async def retry_failed(
         self, rows: Collection[int] | None, *, rejected: bool, dry_run: bool
@@ -104,7 +115,7 @@ class Work:
         from ._retrying import Retrier
 
         session = self._session
-        async with self._under_way():
+        async with self._under_way("reconciling"):
             await _placing.require_place(session.ledger, session.service)
             if rejected:
                 return await begin_anew(session.ledger, rows, self._telling(None), dry_run=dry_run)
@@ -120,8 +131,43 @@ class Work:
 
         return committed
 
+    @contextmanager
+    def _reported(self, doing: Doing, on_progress: OnProgress | None) -> Iterator[None]:
+        """Tell every five seconds what is being done."""
+        session, before = self._session, self._session.activity
+        listed, reports = session.service.listed, 0
+
+        def activity() -> Activity:
+            return self._activity(doing, session.service.listed - listed)
+
+        def report() -> None:
+            nonlocal reports
+            reports += 1
+            session.report(on_progress)
+
+        session.activity = activity
+        try:
+            with repeated(session.service.runtime, report):
+                yield
+        finally:
+            session.activity = before
+            if reports and not self.under_way:
+                session.tell(running=False)
+
+    def _activity(self, doing: Doing, listed: int) -> Activity:
+        engine, stopping = self._engine, self._stopping
+        until = None if stopping is None else stopping.rests_until
+        left = None if until is None else max(until - self._session.service.runtime.monotonic(), 0.0)
+        if engine is None or doing != "paying":
+            return Activity(doing=doing, next_look=left, listed=listed)
+        waits = engine.waits
+        waiting = waits.again + waits.looked_for
+        return Activity(doing=engine.doing, waiting=waiting, why=waits.why, next_look=left, listed=listed)
+
     @asynccontextmanager
-    async def _under_way(self) -> AsyncIterator[Stopping]:
+    async def _under_way(
+        self, doing: Doing, on_progress: OnProgress | None = None
+    ) -> AsyncIterator[Stopping]:
         """The one piece of work that is under way.
 
         Raises BulkError while there is another, and LedgerGone where its ledger was lost meanwhile.
@@ -133,10 +179,11 @@ class Work:
         runtime = self._session.service.runtime
         self._stopping = Stopping(runtime)
         try:
-            yield self._stopping
+            with self._reported(doing, on_progress):
+                yield self._stopping
             self._session.ledger.require_there()
         finally:
-            self._stopping = None
+            self._stopping = self._engine = None
             self._session.tell(running=False)
             with suppress(LedgerError):  # why the work ended matters more
                 await self.count_ends()

@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from payments_async.bulk import Activity as Activity
     from payments_async.bulk import Audit as Audit
     from payments_async.bulk import BatchIdRequired as BatchIdRequired
     from payments_async.bulk import BatchReport as BatchReport
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "PayoutBatch": ".batch",
+    "Activity": "payments_async.bulk",
     "Audit": "payments_async.bulk",
     "BatchIdRequired": "payments_async.bulk",
     "BatchReport": "payments_async.bulk",

@@ -110,13 +110,14 @@ class PayoutBatch:
         drain: float = 30.0,
         wait_final: float | None = None,
     ) -> BatchReport:
-        """Pay: rows that an earlier run left unfinished first, then new ones, then what is in doubt.
+        """Pay: rows that an earlier run left unfinished first, new ones beside them, then what is in doubt.
 
         Cancelled or killed, it can be run again at any time; nothing is paid twice (Endpoints,
         POST /payouts).
 
         Args:
-            on_progress: called after each commit, on the event loop's thread; it cannot break the run.
+            on_progress: called after each commit, and at least every five seconds with what is being done
+                (`Progress.activity`), on the event loop's thread; it cannot break the run.
             max_amount: take no row that would bring a currency over this, in major units.
             max_rows: take no more rows than this, those of earlier runs included.
             max_failure_rate: 0 to 1; take no more rows once more than this share has failed.
@@ -159,7 +160,8 @@ class PayoutBatch:
 
         Args:
             seconds: at most so long.
-            on_progress: called after each page of the list; it cannot break the following.
+            on_progress: called after each page of the list, and at least every five seconds; it cannot
+                break the following.
 
         Raises:
             LedgerOfAnotherKey: the key was replaced, and the new one does not see the ledger's payouts.
@@ -176,7 +178,8 @@ class PayoutBatch:
         stay as they are. Statuses are mirrored, the ledger is checked and compared with the list row by row.
 
         Args:
-            on_progress: called after each page of the list; it cannot break the work.
+            on_progress: called after each page of the list, and at least every five seconds; it cannot
+                break the work.
 
         Raises:
             LedgerMismatch: see `run`.
@@ -269,9 +272,12 @@ class PayoutBatch:
         """Where the batch stands, as of the last commit. Raises LedgerMissing before anything was loaded."""
         return self._async.status()
 
-    def certify(self) -> Certificate:
+    def certify(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
         """Compare the ledger with the service's list and with itself, row by row, and say what was found.
+
+        Args:
+            on_progress: called every five seconds; it cannot break the work.
 
         Raises PaymentsError when the list cannot be read to its end.
         """
-        return self._bridge.call(self._async.certify)
+        return self._bridge.call(self._async.certify, on_progress)

@@ -13,7 +13,14 @@ from rich.console import Console
 from payments_async.cli._show import JsonLines
 from payments_async.cli.payouts import advice
 from payments_async.cli.payouts.board import Bar, Lines
-from payments_async.cli.payouts.figures import Ended, Figures, Speed, told_duration, told_rate
+from payments_async.cli.payouts.figures import (
+    Ended,
+    Figures,
+    Speed,
+    told_activity,
+    told_duration,
+    told_rate,
+)
 from payments_async.cli.payouts.options import amount_of, delimiter_of, seconds_of, share_of, shortest
 from payments_async.cli.payouts.table import standing
 from payments_async.cli.payouts.totals import Confirmation, difference, flags, parsed
@@ -181,6 +188,38 @@ def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int) -> None:
             "XOF 2,985.00 of 15,000.00",
             "Ctrl-C: finishing",
         ]
+
+
+def test_the_bar_says_which_rows_wait_and_when_the_next_look_is() -> None:
+    bar = Bar("Paying")
+    waits = {
+        "doing": "waiting",
+        "waiting": 3,
+        "why": "3 will be posted again",
+        "next_look": 12.2,
+        "listed": 0,
+    }
+    bar.show(figures(in_doubt=3), 0.0)
+    bar.show(attrs.evolve(figures(in_doubt=3, created=1), activity=waits), 2.0)
+    first, *rest = drawn(bar, 80)
+    assert first.startswith("  · Waiting")
+    assert [line.strip() for line in rest] == [
+        "1 created · 3 in doubt",
+        "3 rows wait: 3 will be posted again; next look in 12 s",
+        "XOF 1.50 of 6.00",
+    ]
+
+
+def test_what_is_being_done_is_told_for_people_and_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    waits = {"doing": "paying", "waiting": 1, "why": "it was cut", "next_look": None, "listed": 0}
+    reads = {"doing": "certifying", "waiting": 0, "why": None, "next_look": None, "listed": 1_200}
+    assert told_activity(None) == told_activity({**reads, "listed": 0}) == ""
+    assert told_activity(waits) == "1 row waits: it was cut"
+    assert told_activity({**waits, "next_look": 12.0}, since=2.0).endswith("; next look in 10 s")
+    assert told_activity(reads) == "1,200 payouts of the service's list read"
+    Lines(JsonLines()).show(attrs.evolve(figures(in_doubt=1), activity=waits), 0.0)
+    line = json.loads(capsys.readouterr().out)
+    assert {name: line[name] for name in waits} == waits
 
 
 def test_the_bar_of_what_is_followed_shows_how_payouts_end() -> None:

@@ -53,6 +53,7 @@ def test_sigterm_drains_kill_9_kills_and_the_same_command_pays_each_row_once(her
         looked = here("status", "june.csv.ledger", "--json")
         assert (looked.code, looked.step("running")["pid"]) == (Exit.DONE, first.pid)
         assert looked.step("running")["rows"] == ROWS
+        assert looked.step("running")["doing"] == "paying"
         assert looked.step("running")["age"] < 30
         assert f"process {first.pid} works on it" in here("status", "june.csv.ledger").out
         here("run", "june.csv").assert_one_message(

@@ -18,6 +18,8 @@ from typing import Any
 from payments_async._wire import Answer, Flight, Transport
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+TURNS, MORE_TURNS, FAR = 3, 20, 1.0
+"""Turns of the loop before a jump, and before one of so many seconds: what is under way may need as many."""
 
 
 class _Timer:
@@ -95,20 +97,28 @@ class JumpingRuntime:
             if loop in self._armed:
                 return
             self._armed.add(loop)
-        loop.call_later(0.001, self._give_way, loop, self.moves, 3)
+        loop.call_later(0.001, self._give_way, loop, self.moves, 0)
 
     def _give_way(self, loop: asyncio.AbstractEventLoop, moves: int, turns: int) -> None:
-        """Let what is ready go first for so many turns: some loops run timers early and before it."""
-        if turns:
-            loop.call_soon(self._give_way, loop, moves, turns - 1)
+        """Let what is ready go first for some turns: some loops run timers early and before it."""
+        if turns < (MORE_TURNS if self._is_far() else TURNS):
+            loop.call_soon(self._give_way, loop, moves, turns + 1)
         else:
             self._jump(loop, moves)
+
+    def _is_far(self) -> bool:
+        with self._lock:
+            self._drop_cancelled()
+            return bool(self._timers) and self._timers[0][0] - self._elapsed >= FAR
+
+    def _drop_cancelled(self) -> None:
+        while self._timers and (self._timers[0][2].cancelled or self._timers[0][2].loop.is_closed()):
+            heapq.heappop(self._timers)
 
     def _jump(self, loop: asyncio.AbstractEventLoop, moves: int) -> None:
         with self._lock:
             self._armed.discard(loop)
-            while self._timers and (self._timers[0][2].cancelled or self._timers[0][2].loop.is_closed()):
-                heapq.heappop(self._timers)
+            self._drop_cancelled()
             if not self._timers:
                 return
             if self.busy or moves != self.moves or self._timers[0][2].loop is not loop:

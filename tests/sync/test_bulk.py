@@ -127,7 +127,7 @@ def test_on_its_own_loop_a_batch_can_be_stopped_and_looked_at_but_not_waited_for
     with PayoutBatch.open(ledger, client) as batch:
 
         def on_progress(_: object) -> None:
-            assert batch.status().rows == 200
+            assert batch.status().rows == 450
             calls: list[Callable[[], object]] = [
                 batch.run,
                 batch.certify,
@@ -141,12 +141,12 @@ def test_on_its_own_loop_a_batch_can_be_stopped_and_looked_at_but_not_waited_for
                 refused.append(str(caught.value))
             batch.stop("seen enough")
 
-        batch.load(items(200))
+        batch.load(items(450))
         report = batch.run(on_progress, concurrency=1)
         assert (report.stopped, report.exit_code) == ("seen enough", 75)
         assert len(refused) >= 5
         assert batch.run().exit_code == 0
-    assert paid_once(service, 200)
+    assert paid_once(service, 450)
 
 
 def test_another_thread_stops_a_run(client: Payments, service: Sandbox, ledger: Path) -> None:

@@ -17,11 +17,13 @@ from ..._masking import clean
 from ..._runtime import SYSTEM, Timer
 from .._show import INDENT, Show
 from .advice import counted
-from .figures import Figures, Speed, told_duration, told_rate
+from .figures import Figures, Speed, told_activity, told_duration, told_rate
 from .totals import grouped
 
 _EVERY: Final = 1.0
 _LEFT: Final = INDENT + 4
+_NAMES: Final = {"waiting": "Waiting", "following": "Following", "certifying": "Certifying"}
+"""What is being done, where it has a name of its own."""
 
 
 class Board(Protocol):
@@ -122,7 +124,8 @@ class Bar:
             return
         yield self._bar(figures, options.max_width)
         pad = " " * _LEFT
-        for line in filter(None, (self._rows(figures), self._pace(figures), *_money(figures))):
+        told = told_activity(figures.activity)
+        for line in filter(None, (self._rows(figures), told, self._pace(figures), *_money(figures))):
             yield Text(pad + line, "dim", no_wrap=True, overflow="ellipsis")
         if self._note:
             yield Text(pad + clean(self._note), "bold yellow")
@@ -134,7 +137,8 @@ class Bar:
         room = max(width - _LEFT - len(told) - len(share) - 5, 10)
         grid = Table.grid(padding=(0, 1))
         bar = ProgressBar(rows, done, width=min(room, 60), complete_style="cyan", finished_style="cyan")
-        name = "Following" if _is_followed(figures) else self._name
+        name = _NAMES.get((figures.activity or {}).get("doing", ""), self._name)
+        name = "Following" if _is_followed(figures) else name
         grid.add_row(f"  · {name:<{INDENT - 1}}", bar, told, f"[dim]{share}[/]")
         return grid
 
@@ -148,7 +152,7 @@ class Bar:
 
     def _pace(self, figures: Figures) -> str:
         speed = self._speed.per_second
-        if not speed or _is_followed(figures):
+        if not speed or _is_followed(figures) or (figures.activity or {}).get("waiting"):
             return ""
         left = self._speed.seconds_left(figures.rows - figures.done)
         minute = self._speed.last_minute

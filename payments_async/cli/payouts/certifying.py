@@ -12,7 +12,8 @@ from ...errors import PaymentsError, SearchIncomplete
 from .._exit import Ended, Exit
 from . import beside
 from .advice import command, counted
-from .working import Stage
+from .board import board_on
+from .working import Stage, watching
 
 _SHOWN = 5
 
@@ -40,8 +41,8 @@ async def certify(batch: PayoutBatch, ledger: str, stage: Stage) -> Certified:
     The payouts are made whatever becomes of this: a list that cannot be read now is told, and no failure.
     """
     try:
-        with waiting("Comparing the ledger with the service's list", stage):
-            certificate = await batch.certify()
+        with board_on(stage.console, stage.show, "Certifying", as_json=stage.as_json) as board:
+            certificate = await batch.certify(watching(board))
     except PaymentsError as error:
         again = command("reconcile", ledger)
         told = f"not written ({error}); every row is recorded, and `{again}` writes it"

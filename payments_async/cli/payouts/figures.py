@@ -46,10 +46,16 @@ class Figures:
     """{currency: {state: the sum of its rows, major units}}."""
     ended: Ended | None = None
     """None where nobody has counted it."""
+    activity: Mapping[str, Any] | None = None
+    """What is being done, by the names of `bulk.Activity`; None when nothing is."""
 
     @classmethod
     def of(
-        cls, counts: Mapping[Any, int], sums: Mapping[str, Mapping[Any, Any]], ended: Ended | None = None
+        cls,
+        counts: Mapping[Any, int],
+        sums: Mapping[str, Mapping[Any, Any]],
+        ended: Ended | None = None,
+        activity: Mapping[str, Any] | None = None,
     ) -> Figures:
         """From what a batch's progress or its status file says."""
         told = {str(state).lower(): number for state, number in counts.items()}
@@ -58,7 +64,7 @@ class Figures:
             currency: {str(state).lower(): Decimal(amount) for state, amount in by_state.items()}
             for currency, by_state in sorted(sums.items())
         }
-        return cls(sum(every.values()), every, money, ended)
+        return cls(sum(every.values()), every, money, ended, activity)
 
     @property
     def done(self) -> int:
@@ -86,7 +92,8 @@ class Figures:
             for currency, by_state in self.sums.items()
         }
         ended = {} if self.ended is None else attrs.asdict(self.ended)
-        return {"rows": self.rows, "done": self.done, **self.counts, **ended, "sums": sums}
+        activity = self.activity or {}
+        return {"rows": self.rows, "done": self.done, **self.counts, **ended, **activity, "sums": sums}
 
 
 @attrs.define
@@ -121,6 +128,19 @@ class Speed:
         """Seconds until so many more rows are done; None when it cannot be told, as at the very beginning."""
         is_early = not self._seen or self._seen[-1][0] - self._seen[0][0] < _LEAST
         return None if is_early or self.per_second <= 0 else rows / self.per_second
+
+
+def told_activity(activity: Mapping[str, Any] | None, since: float = 0.0) -> str:
+    """`3 rows wait: …; next look in 12 s`, or how much of the list was read; `since`: seconds ago."""
+    if not activity:
+        return ""
+    waiting, listed, seconds = activity["waiting"], activity["listed"], activity["next_look"]
+    told = f"{waiting:,} row{' waits' if waiting == 1 else 's wait'}: {activity['why']}" if waiting else ""
+    if not waiting and listed:
+        told = f"{listed:,} payouts of the service's list read"
+    if told and seconds is not None:
+        told += f"; next look in {told_duration(round(max(seconds - since, 0.0)))}"
+    return told
 
 
 def told_rate(per_second: float) -> str:

@@ -16,7 +16,7 @@ from ...bulk.ledger_errors import LedgerDamaged, LedgerLocked
 from .._exit import Ended, Exit
 from . import advice, beside
 from .certifying import waiting
-from .figures import Figures, told_duration
+from .figures import Figures, told_activity, told_duration
 from .table import standing
 from .totals import grouped, plain
 from .working import Stage, figures_of, result, title_of
@@ -58,11 +58,13 @@ def _running(ledger: str, locked: LedgerLocked, stage: Stage) -> Exit:
         raise Ended(
             f"{ledger} is in use by {holder}, which has told no figures yet; ask again", Exit.RESUMABLE
         )
-    figures, age = Figures.of(said["rows"], said["amounts"]), _age(said)
+    figures, age = Figures.of(said["rows"], said["amounts"], activity=said.get("activity")), _age(said)
     stage.show.heading(ledger, title_of(str(said["batch_id"])))
     told = f"{holder} works on it; figures of {told_duration(age)} ago"
     if is_old := locked.since is not None and said["at"] < locked.since.timestamp():
         told += ", from before it began"
+    elif waits := told_activity(figures.activity, age):
+        told += f"; {waits}"
     facts: dict[str, Any] = {
         "running": True,
         "pid": locked.pid,

@@ -106,7 +106,8 @@ class End:
             return
         is_first = self.decided is None
         self.decided = self.decided or at
-        board.show(figures if self.wait_final is None else figures_of(batch.status()), at)
+        ended = None if self.wait_final is None else figures_of(batch.status()).ended
+        board.show(attrs.evolve(figures, ended=ended), at)
         if is_first and self.wait_final is not None:
             board.note(f"all sent; followed until final, {told_duration(self.wait_final)} at most")
 

@@ -171,7 +171,8 @@ def figures_of(progress: Progress) -> Figures:
     ended = None
     if isinstance(progress, BatchReport):
         ended = EndedPayouts(progress.finals.get("completed", 0), progress.failed, progress.awaited)
-    return Figures.of(progress.counts, progress.sums, ended)
+    activity = None if progress.activity is None else attrs.asdict(progress.activity)
+    return Figures.of(progress.counts, progress.sums, ended, activity)
 
 
 def watching(board: Board) -> Callable[[Progress], None]:

@@ -1,0 +1,122 @@
+"""What is being done is told at least every five seconds: while rows wait, and while the list is read."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async.bulk import Activity, Progress, RowState
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from tests.support.batches import items, runtime_of, steady_ledgers
+from tests.support.desks import Desk
+
+
+@pytest.fixture(autouse=True)
+def _steady() -> Iterator[None]:
+    with steady_ledgers():
+        yield
+
+
+@pytest.fixture
+def service() -> Sandbox:
+    """A sandbox without limits, on a clock that is moved along."""
+    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+
+
+@attrs.define
+class Listener:
+    """Keeps what it is told, when, and what the status file says in that moment."""
+
+    runtime: Any
+    ledger: Path
+    told: list[tuple[float, Activity]] = attrs.field(factory=list)
+    said: list[dict[str, Any]] = attrs.field(factory=list)
+
+    def __call__(self, progress: Progress) -> None:
+        assert progress.activity is not None
+        self.told.append((self.runtime.monotonic(), progress.activity))
+        self.said.append(json.loads(Path(f"{self.ledger}.status.json").read_text()))
+
+    def assert_steady(self, began: float, ended: float) -> None:
+        """Nothing was silent for longer than five seconds, neither the callback nor the file."""
+        moments = [began, *(at for at, _ in self.told), ended]
+        assert max(after - before for before, after in itertools.pairwise(moments)) <= 5.01
+        for (at, _), said in zip(self.told, self.said, strict=True):
+            assert at - (said["at"] - self.runtime.now().timestamp() + self.runtime.monotonic()) <= 5.01
+
+    def doing(self, what: str) -> list[Activity]:
+        """What was told while this was done."""
+        return [activity for _, activity in self.told if activity.doing == what]
+
+
+def clock_of(client: Any) -> Any:
+    """The jumping clock of a client of either surface."""
+    return runtime_of(getattr(client, "_async", client))
+
+
+async def test_while_rows_wait_it_is_told_how_many_why_and_when_the_next_look_is(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create", description="row 2").respond("http:500", times=9)
+    service.on("payouts.create", description="row 3").respond("http:409")
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        listener, began = Listener(clock_of(client), tmp_path / "l"), clock_of(client).monotonic()
+        report = await batch.run(listener)
+        listener.assert_steady(began, clock_of(client).monotonic())
+    assert (report.exit_code, report.activity) == (0, None)
+    resting = [activity for activity in listener.doing("waiting") if activity.next_look is not None]
+    again = [activity for activity in resting if "no clear answer" in (activity.why or "")]
+    assert {activity.waiting for activity in resting} == {1, 2}
+    assert max(activity.next_look or 0 for activity in again) <= 21.0
+    assert "1 will be looked for in the service's list" in (resting[-1].why or "")
+    assert all(said["activity"]["doing"] in ("paying", "waiting") for said in listener.said)
+    assert json.loads((tmp_path / "l.status.json").read_text())["activity"] is None
+
+
+async def test_a_hanging_request_does_not_silence_the_run(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create").respond("hang")
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(1))
+        listener, began = Listener(clock_of(client), tmp_path / "l"), clock_of(client).monotonic()
+        await batch.run(listener)
+        listener.assert_steady(began, clock_of(client).monotonic())
+    assert len(listener.doing("paying")) >= 6
+
+
+@pytest.mark.parametrize("what", ["certifying", "reconciling"])
+async def test_while_the_list_is_read_it_is_told_how_much_of_it(
+    desk: Desk, service: Sandbox, tmp_path: Path, what: str
+) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(150))
+        await batch.run()
+        service.on("payouts.list").respond("slow:22s", times=None)
+        listener, began = Listener(clock_of(client), tmp_path / "l"), clock_of(client).monotonic()
+        work = batch.certify if what == "certifying" else batch.reconcile
+        assert (await work(listener)).is_clean
+        listener.assert_steady(began, clock_of(client).monotonic())
+        assert json.loads((tmp_path / "l.status.json").read_text())["running"] is False
+    activities = listener.doing(what)
+    assert len(activities) == len(listener.told) >= 8
+    assert {0, 100} <= {activity.listed for activity in activities}
+    assert all(activity.waiting == 0 for activity in activities)
+
+
+async def test_a_following_says_when_it_looks_again(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.run()
+        listener, began = Listener(clock_of(client), tmp_path / "l"), clock_of(client).monotonic()
+        report = await batch.follow(3600.0, listener)
+        listener.assert_steady(began, clock_of(client).monotonic())
+    assert report.counts[RowState.CREATED] == 2
+    assert listener.doing("following")
