@@ -9,6 +9,7 @@ from typing import Any
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from benchmarks.bodies import ARGUMENTS, KEY, PAGE_ANSWER, PAYOUT_ANSWER, UNPACED
+from benchmarks.wire import PAYOUT_ID
 from payments_async import AsyncPayments, Page, Payout, _operations
 from payments_async._answers import Reading, read_answer
 from payments_async._calls import Call, reading
@@ -22,7 +23,7 @@ HEADERS = CIMultiDictProxy(
 )
 ONE, PAGE, EMPTY = (Answer(200, HEADERS, body) for body in (PAYOUT_ANSWER, PAGE_ANSWER, b""))
 CREATED = Answer(201, HEADERS, PAYOUT_ANSWER)
-READ_ONE = reading(_operations.PAYOUTS_SYNC, {}, {"payout_id": "po_1"})
+READ_ONE = reading(_operations.PAYOUTS_SYNC, {}, {"payout_id": PAYOUT_ID})
 READ_PAGE = reading(_operations.PAYOUTS_LIST, {})
 READ_NOTHING = reading(_operations.bare("GET", "/nothing"), {})
 """A call whose empty answer needs no decoding: what remains is the frame around it."""

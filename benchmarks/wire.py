@@ -37,8 +37,10 @@ def _amount(value: float) -> dict[str, Any]:
     return {"value": value, "formatted": f"GHS {value:.2f}", "short": f"GHS {value:.0f}", "currency": "GHS"}
 
 
+PAYOUT_ID = "po_2f7c1d9e4b8a4c6f9d3e"
+
 _PAYOUT: dict[str, Any] = {
-    "id": "po_2f7c1d9e4b8a4c6f9d3e",
+    "id": PAYOUT_ID,
     "amount": _amount(250.5),
     "settlement_amount": _amount(250.5),
     "exchange_rate": {
@@ -90,7 +92,18 @@ _PAYOUT: dict[str, Any] = {
 }
 
 PAYOUT_ANSWER = json.dumps({"message": "Payout created.", "data": _PAYOUT}).encode()
-PAGE_ANSWER = json.dumps({"data": [_PAYOUT] * 100, "pagination": {"count": 100}}).encode()
+_PAGINATION = {
+    "count": 100,
+    "path": "https://api.service.test/v1/payouts",
+    "per_page": 100,
+    "next_cursor": "eyJpZCI6MTAwfQ",
+    "next_page_url": "https://api.service.test/v1/payouts?cursor=eyJpZCI6MTAwfQ",
+    "prev_cursor": None,
+    "prev_page_url": None,
+    "has_more_pages": True,
+    "has_pages": True,
+}
+PAGE_ANSWER = json.dumps({"data": [_PAYOUT] * 100, "pagination": _PAGINATION}).encode()
 
 
 def _completion(size: int) -> bytes:
