@@ -1,11 +1,19 @@
-"""When two base URLs are one service, however they are written. Pure (Limits; Authentication)."""
+"""Which text is an address, and when two base URLs are one service. Pure (Limits; Authentication)."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
+
+_ADDRESS: Final = re.compile(r'https?://[A-Za-z0-9.:\[\]_-]+(?:/[!"$-~]*)?')
+
+
+def is_address(text: str) -> bool:
+    """Whether a request can go there: absolute, percent-encoded, without user name and fragment."""
+    return _ADDRESS.fullmatch(text) is not None
 
 
 def same_service(one: str, other: str) -> bool:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
+from ._addresses import is_address
 from ._wire import Secret
 from .errors import ConfigurationError
 
@@ -77,18 +78,23 @@ def _described(text: object) -> str:
     return f"text of {len(text)} characters" + (" with white space in it" if re.search(r"\s", text) else "")
 
 
-def key_source(api_key: str | Callable[[], str] | None, environment: str | None, base_url: str) -> KeySource:
+def key_source(
+    api_key: str | Callable[[], str] | None, environment: str | None, base_url: str, *, verified: bool = True
+) -> KeySource:
     """Where each request gets its key: a fixed one, or whatever a callable gives (rotation)."""
     if environment not in (None, "live", "sandbox"):
         raise ConfigurationError("environment must be 'live' or 'sandbox'")
     if not callable(api_key):
-        fixed = paired(read_key(api_key, environment), base_url)
+        fixed = paired(read_key(api_key, environment), base_url, verified=verified)
         return lambda: fixed
-    return lambda: paired(read_key(api_key(), environment), base_url)
+    return lambda: paired(read_key(api_key(), environment), base_url, verified=verified)
 
 
 def check_base_url(text: object) -> str:
-    """The base URL without a trailing slash. Raises ConfigurationError unless it is https (or loopback)."""
+    """The base URL, its scheme in lower case and without a slash at the end.
+
+    Raises ConfigurationError unless it is https (or loopback) and requests can go there.
+    """
     if not text:
         raise ConfigurationError(NO_BASE_URL)
     if not isinstance(text, str) or not text.isascii() or re.search(r"[\s\x00-\x1f\\]", text):
@@ -101,7 +107,7 @@ def check_base_url(text: object) -> str:
     problem = _base_url_problem(text, parts.scheme, parts.hostname, parts.path)
     if problem:
         raise ConfigurationError(f"the base URL {problem}")
-    return text.rstrip("/")
+    return parts.scheme + text[len(parts.scheme) :].rstrip("/")
 
 
 def _base_url_problem(text: str, scheme: str, host: str | None, path: str) -> str | None:
@@ -115,13 +121,25 @@ def _base_url_problem(text: str, scheme: str, host: str | None, path: str) -> st
         return "must be https (plain http is for a sandbox on this machine)"
     if not path.rstrip("/").endswith("/v1"):
         return "must end in the version, /v1 (Versioning)"
+    if not is_address(scheme + text[len(scheme) :]):
+        return "has characters that no address has: they go percent-encoded, and not into the host"
     return None
 
 
-def paired(key: Key, base_url: str) -> Key:
-    """The key, unless it is a live one that would go over plain http. Raises ConfigurationError."""
-    if not base_url.lower().startswith("https:") and key.environment == "live":
+def paired(key: Key, base_url: str, *, verified: bool = True) -> Key:
+    """The key, unless it is a live one that would go over plain http, or to just any certificate.
+
+    Raises ConfigurationError.
+    """
+    if key.environment != "live":
+        return key
+    if not base_url.startswith("https:"):
         raise ConfigurationError(
             "a live key goes over https only; plain http on this machine takes a sandbox key"
+        )
+    if not verified:
+        raise ConfigurationError(
+            "the ssl_context verifies no certificate, so that a live key could go to anybody: give it your "
+            "authority, ssl.create_default_context(cafile=...), or the client insecure=True"
         )
     return key

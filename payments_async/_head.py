@@ -12,12 +12,12 @@ from typing import Final
 
 from yarl import URL
 
+from payments_async._addresses import is_address
 from payments_async._wire import Flight
 
 BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods for which no body is said by saying nothing."""
 
-_ADDRESS: Final = re.compile(r'https?://[A-Za-z0-9.:\[\]_-]+(?:/[!"$-~]*)?')
 _METHOD: Final = re.compile(r"[A-Z]+")
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -34,7 +34,7 @@ def address(url: str) -> URL:
     Raises:
         ValueError: not an absolute, percent-encoded http(s) address without user name and fragment.
     """
-    if _ADDRESS.fullmatch(url) is None:
+    if not is_address(url):
         raise ValueError("a request needs an absolute, percent-encoded http(s) address")
     return URL(url, encoded=True)
 

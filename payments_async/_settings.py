@@ -57,15 +57,19 @@ def settle(
     limits: RateLimits | None,
     app_info: str | None,
     on_event: Callable[[Any], object] | None,
+    verified: bool = True,
     **numbers: Any,
 ) -> Settings:
-    """Checked settings. Raises ConfigurationError for the first option that cannot be used."""
+    """Checked settings; `verified` says whether the service has to prove who it is.
+
+    Raises ConfigurationError for the first option that cannot be used.
+    """
     given = environ.get("PAYMENTS_BASE_URL") if base_url is None else base_url
     key = environ.get("PAYMENTS_API_KEY") if api_key is None else api_key
     if not given and not key:
         raise ConfigurationError(f"{_auth.NO_KEY}; {_auth.NO_BASE_URL}")
     address = _auth.check_base_url(given)
-    source = _auth.key_source(key, environment, address)
+    source = _auth.key_source(key, environment, address, verified=verified)
     return Settings(
         base_url=address,
         key=source,
@@ -92,14 +96,21 @@ def check_numbers(numbers: dict[str, Any]) -> dict[str, Any]:
     return numbers
 
 
-def check_parts(*, ssl_context: object, **parts: object) -> None:
+def check_parts(*, ssl_context: object, insecure: object, **parts: object) -> None:
     """The objects a client is made of, where given. Raises ConfigurationError."""
+    if not isinstance(insecure, bool):
+        raise ConfigurationError(f"insecure must be True or False, not {type(insecure).__name__}")
     if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
         raise ConfigurationError(f"ssl_context must be an ssl.SSLContext, not {type(ssl_context).__name__}")
     for name, part in parts.items():
         lacks = [method for method in PARTS[name] if not callable(getattr(part, method, None))]
         if part is not None and (lacks or isinstance(part, type)):
             raise ConfigurationError(f"{name} must be an object with the methods {', '.join(PARTS[name])}")
+
+
+def verifies(ssl_context: ssl.SSLContext | None) -> bool:
+    """Whether a certificate is asked for; aiohttp's own context does."""
+    return ssl_context is None or ssl_context.verify_mode is not ssl.CERT_NONE
 
 
 def altered(

@@ -15,7 +15,7 @@ from ._limits import LimitClass, LimitSnapshot, RateLimits
 from ._opening import opened, waits
 from ._pipeline import Pipeline
 from ._runtime import SYSTEM, Runtime
-from ._settings import altered, check_numbers, check_parts, settle, variables
+from ._settings import altered, check_numbers, check_parts, settle, variables, verifies
 from ._transports import default_transport
 from ._wire import Transport
 from .errors import OutcomeUnknown
@@ -56,6 +56,7 @@ class AsyncPayments:
         max_connections: int = 256,
         proxy: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
+        insecure: bool = False,
         on_event: Callable[[_hints.Event], object] | None = None,
         app_info: str | None = None,
         transport: Transport | None = None,
@@ -79,6 +80,7 @@ class AsyncPayments:
             max_connections: connections open at a time.
             proxy: an HTTP proxy's URL. The environment's proxy settings are not read.
             ssl_context: for a private certificate authority.
+            insecure: let a live key go over an `ssl_context` that verifies no certificate.
             on_event: called with each `events.Event`; it cannot break a call.
             app_info: added to `User-Agent`, such as "shop/1.2".
             transport: what carries the requests, for tests.
@@ -89,7 +91,7 @@ class AsyncPayments:
         """
         api_key, proxy = hidden(api_key), hidden(proxy)
         check_numbers({"connect_timeout": connect_timeout, "max_connections": max_connections})
-        check_parts(ssl_context=ssl_context, transport=transport, runtime=runtime)
+        check_parts(ssl_context=ssl_context, insecure=insecure, transport=transport, runtime=runtime)
         settings = settle(
             variables(os.environ),
             api_key=api_key,
@@ -98,6 +100,7 @@ class AsyncPayments:
             limits=limits,
             app_info=app_info,
             on_event=on_event,
+            verified=insecure or verifies(ssl_context),
             timeout=timeout,
             deadline=deadline,
             max_retries=max_retries,

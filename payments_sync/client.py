@@ -49,6 +49,7 @@ class Payments:
         max_connections: int = 256,
         proxy: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
+        insecure: bool = False,
         on_event: Callable[[_hints.Event], object] | None = None,
         app_info: str | None = None,
         transport: Transport | None = None,
@@ -72,6 +73,7 @@ class Payments:
             max_connections: connections open at a time.
             proxy: an HTTP proxy's URL. The environment's proxy settings are not read.
             ssl_context: for a private certificate authority.
+            insecure: let a live key go over an `ssl_context` that verifies no certificate.
             on_event: called with each `events.Event`; it cannot break a call.
             app_info: added to `User-Agent`, such as "shop/1.2".
             transport: what carries the requests, for tests.
@@ -95,6 +97,7 @@ class Payments:
             max_connections=max_connections,
             proxy=proxy,
             ssl_context=ssl_context,
+            insecure=insecure,
             on_event=on_event,
             app_info=app_info,
             transport=transport,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -73,6 +74,9 @@ BAD: list[Any] = [
     ({"base_url": "https://[::1/v1"}, "has no host"),
     ({"base_url": "pay.test/v1"}, "has no host"),
     ({"base_url": "https://päy.test/v1"}, "plain ASCII"),
+    ({"base_url": "https://*/v1"}, "characters that no address has"),
+    ({"base_url": "https://pay%2etest/v1"}, "characters that no address has"),
+    ({"base_url": "https://pay.test/\x7f/v1"}, "characters that no address has"),
     ({"base_url": "https://pay.test/v1\n"}, "plain ASCII"),
     ({"base_url": "https:\\\\pay.test/v1"}, "plain ASCII"),
     ({"base_url": 7}, "plain ASCII"),
@@ -90,6 +94,7 @@ BAD: list[Any] = [
     ({"on_limit": None}, "on_limit must be 'wait' or 'raise'"),
     ({"on_event": "print"}, "on_event must be callable, not str"),
     ({"ssl_context": True}, "ssl_context must be an ssl.SSLContext, not bool"),
+    *(({"insecure": bad}, "insecure must be True or False") for bad in (None, "no", 1)),
     *(({"transport": bad}, "transport must be an object") for bad in (0, "aiohttp", ScriptedTransport)),
     ({"runtime": "trio"}, "runtime must be an object with the methods monotonic, now"),
     *(({"proxy": bad}, "proxy must be") for bad in ("proxy.test:3128", "", "socks5://user:pass@evil", 7)),
@@ -110,6 +115,53 @@ def test_an_option_that_cannot_be_used_is_refused(surface: str, options: dict[st
     assert caught.value.effect == "none"
     for secret in (KEY, "abc", "user:pass", "evil"):
         assert secret not in shown
+
+
+def trusting(*, verifies: bool) -> ssl.SSLContext:
+    """A context for a private authority, or one that takes any certificate."""
+    context = ssl.create_default_context()
+    if not verifies:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+UNVERIFIED = "the ssl_context verifies no certificate"
+
+
+async def test_a_live_key_goes_to_whom_a_certificate_proves(connect: Callable[..., Any]) -> None:
+    live: dict[str, Any] = {"api_key": "sk_live_abc", "base_url": "https://pay.test/v1"}
+    with pytest.raises(ConfigurationError, match=UNVERIFIED) as refused:
+        connect(**live, ssl_context=trusting(verifies=False))
+    assert "insecure=True" in str(refused.value)
+    for options in (
+        {**live, "ssl_context": trusting(verifies=True)},
+        {**live, "ssl_context": trusting(verifies=False), "insecure": True},
+        {**live, "api_key": KEY, "ssl_context": trusting(verifies=False)},
+        {**live, "insecure": True},
+    ):
+        connect(**options)
+
+
+async def test_a_live_key_that_is_rotated_in_goes_to_whom_a_certificate_proves(
+    connect: Callable[..., Any],
+) -> None:
+    transport = ScriptedTransport(PAGE)
+    client = connect(
+        api_key=lambda: "sk_live_abc",
+        base_url="https://pay.test/v1",
+        ssl_context=trusting(verifies=False),
+        transport=transport,
+    )
+    with pytest.raises(ConfigurationError, match=UNVERIFIED):
+        await client.payouts.list()
+    assert transport.flights == []
+
+
+async def test_a_scheme_in_capitals_is_the_same_scheme(connect: Callable[..., Any]) -> None:
+    transport = ScriptedTransport(PAGE)
+    client = connect(base_url="HTTPS://Pay.test/v1", transport=transport)
+    await client.payouts.list()
+    assert transport.flights[0].url.startswith("https://Pay.test/v1/payouts")
 
 
 @pytest.mark.parametrize(
