@@ -56,7 +56,7 @@ def _headers(call: Call, settings: Settings, key: Key) -> dict[str, str]:
 
 def foreign(prepared: PreparedRequest, base_url: str, key: Key) -> str | None:
     """Why a request does not belong where it would go; None when it does."""
-    if not same_service(prepared.base_url, base_url):
+    if prepared.base_url != base_url and not same_service(prepared.base_url, base_url):
         return f"this request was prepared for {prepared.base_url}; this client talks to another address"
     if prepared.environment != key.environment:
         return f"this request was prepared for {prepared.environment}, the key is a {key.environment} key"

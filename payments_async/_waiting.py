@@ -51,6 +51,13 @@ class _Wait:
     target: Target
     until: float
     """On the monotonic clock."""
+    sweeps: _Sweeps
+    """Those of its event loop, and of the key as it began."""
+
+    @property
+    def listed_at(self) -> float:
+        """When the list of payments last said something."""
+        return self.sweeps.readings.intents.page_at
 
 
 class Waiting:
@@ -67,7 +74,7 @@ class Waiting:
         wait = self._wait(_target("payout", payout), deadline)
         seen = payout if isinstance(payout, Payout) else None
         watch = _watch(wait.target.id, wait.target.created_at, _is_final, seen)
-        found: Payout = await self._until(wait, self._sweeps().payouts, watch)
+        found: Payout = await self._until(wait, wait.sweeps.payouts, watch)
         return found
 
     async def checkout(self, checkout: Checkout | str, deadline: float) -> Checkout:
@@ -86,8 +93,8 @@ class Waiting:
         if payment.is_final:
             return checkout
         watch = _watch(payment.id, payment.created_at, _is_final)
-        listed = await self._until(wait, self._sweeps().intents, watch, checkout, just_read=just_read)
-        fresh = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout, since=self._listed_at)
+        listed = await self._until(wait, wait.sweeps.intents, watch, checkout, just_read=just_read)
+        fresh = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout, since=wait.listed_at)
         return _with_listed(fresh, listed)
 
     async def _rest(self, wait: _Wait, unchanged: int) -> None:
@@ -106,19 +113,19 @@ class Waiting:
         last: PaymentAttempt | None = None
         listed: PaymentIntent | None = None
         while True:
-            since = self._listed_at if last else None
+            since = wait.listed_at if last else None
             attempt = await self._read(wait, INTENTS_RETRIEVE_ATTEMPT, ids, last, since=since)
             if attempt.is_final:
                 return attempt
             watch = _watch(wait.target.id, None, _moved_on(wanted), listed)
-            sweep, same = self._sweeps().intents, attempt == last
+            sweep, same = wait.sweeps.intents, attempt == last
             listed = await self._until(wait, sweep, watch, attempt, just_read=True, unchanged=same)
             last = attempt
 
     def _wait(self, target: Target, deadline: float) -> _Wait:
         if not _calls.positive(deadline):
             raise InvalidRequest({"deadline": ["must be a positive number of seconds"]}, operation="wait")
-        return _Wait(target, self._pipeline.runtime.monotonic() + deadline)
+        return _Wait(target, self._pipeline.runtime.monotonic() + deadline, self._sweeps())
 
     def _sweeps(self) -> _Sweeps:
         """Those of the running loop and the key of now."""
@@ -132,11 +139,6 @@ class Waiting:
                 Sweep(pipeline, INTENTS_LIST, _gaps.INTENT_FILTERS, readings.intents),
             )
         return sweeps
-
-    @property
-    def _listed_at(self) -> float:
-        """When the list of payments last said something."""
-        return self._sweeps().readings.intents.page_at
 
     async def _until(
         self,
@@ -177,7 +179,7 @@ class Waiting:
         What another wait of the key has read in the last five seconds, or `since` then, is taken instead.
         """
         runtime, trouble, failures = self._pipeline.runtime, None, 0
-        records, what = self._sweeps().readings.records, (operation.name, *ids.values())
+        records, what = wait.sweeps.readings.records, (operation.name, *ids.values())
         since = runtime.monotonic() - _polling.FLOOR if since is None else since
         while (left := wait.until - (now := runtime.monotonic())) > 0:
             known: R | None = records.find(what, since)
