@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from payments_async.errors import ConfigurationError
 from payments_async.sandbox import Sandbox
+from payments_sync import Payments
 
 PATCHED = """
 import sys
@@ -59,6 +62,23 @@ def test_after_threads_were_replaced_a_call_is_refused_at_once(
     program = PATCHED.format(library=library, patch=patch)
     command = [sys.executable, "-W", "ignore", "-c", program, sandbox.api_key, sandbox.base_url]
     subprocess.run(command, check=True, timeout=30)
+
+
+@pytest.mark.parametrize("library", ["gevent", "eventlet"])
+def test_the_refusal_looks_at_who_starts_threads_when_the_first_call_is_made(
+    library: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start_new_thread() -> None:
+        """Stands in for one that starts a greenlet."""
+
+    start_new_thread.__module__ = f"{library}.thread"
+    with Payments(sandbox.api_key, base_url=sandbox.base_url) as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(_thread, "start_new_thread", start_new_thread)
+            with pytest.raises(ConfigurationError, match=f"^{library} has replaced") as refused:
+                client.payouts.list()
+        assert refused.value.effect == "none"
+        assert len(client.payouts.list()) == 0
 
 
 @contextmanager

@@ -1,0 +1,85 @@
+"""New Relic's trace goes along to the loop: the shape of its agent, played by stand-ins in this process.
+
+The agent itself is met in `tests/client/test_tracing.py`. It keeps the current trace by thread and by task;
+`current_trace()` gives the caller's, and `ContextOf(trace=...)` puts one in force where it is entered.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, TracebackType
+from typing import Any
+
+import pytest
+
+from payments_sync import _hop
+from payments_sync._bridge import Bridge
+from payments_sync._traces import traced
+
+CALLERS = "the caller's trace"
+
+
+class Agent:
+    """What is in force where calls run, and whether the caller has a trace."""
+
+    def __init__(self) -> None:
+        self.trace: str | None = CALLERS
+        self.in_force: list[str] = []
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        agent = self
+
+        class ContextOf:
+            def __init__(self, trace: str) -> None:
+                self._trace = trace
+
+            def __enter__(self) -> None:
+                agent.in_force.append(self._trace)
+
+            def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+                agent.in_force.remove(self._trace)
+
+        parts: dict[str, dict[str, Any]] = {
+            "newrelic": {},
+            "newrelic.agent": {"current_trace": lambda: self.trace},
+            "newrelic.core": {},
+            "newrelic.core.context": {"ContextOf": ContextOf},
+        }
+        for name, members in parts.items():
+            module = ModuleType(name)
+            vars(module).update(members)
+            monkeypatch.setitem(sys.modules, name, module)
+        monkeypatch.setattr(_hop, "HAS_AGENT", True)
+
+
+@pytest.fixture
+def agent(monkeypatch: pytest.MonkeyPatch) -> Agent:
+    agent = Agent()
+    agent.install(monkeypatch)
+    return agent
+
+
+async def _nothing() -> None:
+    """There is nothing to close."""
+
+
+def test_a_call_runs_under_its_callers_trace_and_leaves_none_behind(agent: Agent) -> None:
+    async def call(first: int, *, second: int) -> tuple[list[str], int]:
+        return list(agent.in_force), first + second
+
+    bridge = Bridge(_nothing)
+    assert bridge.call(call, 1, second=2) == ([CALLERS], 3)
+    assert agent.in_force == []
+    bridge.close()
+
+
+def test_a_caller_without_a_trace_makes_a_call_without_one(agent: Agent) -> None:
+    agent.trace = None
+    assert traced(_nothing) is _nothing
+
+
+def test_an_agent_whose_parts_are_elsewhere_stops_no_call(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "newrelic.core.context", None)
+    assert traced(_nothing) is _nothing
