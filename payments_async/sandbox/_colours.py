@@ -12,9 +12,9 @@ def parts(colour: str) -> tuple[int, int, int]:
 
 
 def full(text: str) -> str:
-    """A hex colour in its long form: `FE0` is `#ffee00`."""
+    """A hex colour in its long form: `FE0` is `#ffee00`, and `#ffee0080` too, because all are opaque here."""
     digits = text.removeprefix("#").lower()
-    return "#" + ("".join(digit * 2 for digit in digits) if len(digits) == 3 else digits)
+    return "#" + ("".join(digit * 2 for digit in digits) if len(digits) == 3 else digits[:6])
 
 
 def contrast(one: str, other: str) -> float:

@@ -9,7 +9,7 @@ from ._instants import stamp, stamp_or_null
 from ._iso import amount_form, country_form, currency
 from ._json import JsonObject
 from ._money import share
-from ._records import Failure, Gateway, Payout
+from ._records import GATEWAY_ERROR, Failure, Gateway, Payout
 from ._schemas import INSTRUMENT_TEXTS, instrument_type
 
 _FEE = Decimal("0.01")
@@ -19,7 +19,7 @@ FAILURE_CATEGORIES: Mapping[str, str] = {
     "INSUFFICIENT_FUNDS": "INSUFFICIENT_FUNDS",
     "INVALID_RECIPIENT": "RECIPIENT_ERROR",
     "RECIPIENT_NOT_FOUND": "RECIPIENT_ERROR",
-    "GATEWAY_UNAVAILABLE": "GATEWAY_ERROR",
+    "GATEWAY_UNAVAILABLE": GATEWAY_ERROR,
 }
 """Gap AD: the categories of the codes that are not the customer's doing."""
 

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from ._records import GATEWAY_ERROR
 from ._tenants import Tenant
 
 WINDOW_MINUTES = 15
 _DEGRADED_FROM, _UNAVAILABLE_FROM = 0.25, 0.9
-"""Shares of failed attempts in the window."""
+"""Shares of the window's attempts that failed at the gateway."""
+
+_LEAST = 5
+"""Attempts from which such a share says something."""
 
 
 def method_health(tenant: Tenant, now: float, method: str, country: str | None) -> str:
-    """`available` (nothing known), `operational`, `degraded` or `unavailable`, by how attempts ended."""
+    """`available` (nothing known), `operational`, `degraded` or `unavailable`, by how attempts ended.
+
+    Only failures of the gateway count: a payer who declines, or has no money, says nothing of the method.
+    """
     since = now - WINDOW_MINUTES * 60
-    ended: list[str] = []
+    ended = failed = 0
     for attempt in reversed(tenant.attempts.values()):
         if attempt.created_at <= since:
             break
         if (attempt.method, attempt.country) == (method, country) and attempt.is_final:
-            ended.append(attempt.status)
+            ended += 1
+            failed += attempt.failure is not None and attempt.failure.category == GATEWAY_ERROR
     if not ended:
         return "available"
-    failed = ended.count("failed") / len(ended)
-    if failed < _DEGRADED_FROM:
+    if ended < _LEAST or failed / ended < _DEGRADED_FROM:
         return "operational"
-    return "degraded" if failed < _UNAVAILABLE_FROM else "unavailable"
+    return "degraded" if failed / ended < _UNAVAILABLE_FROM else "unavailable"

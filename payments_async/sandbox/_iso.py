@@ -9,6 +9,7 @@ import attrs
 
 from ._extra import INSTALL_IT
 from ._json import JsonObject
+from ._money import is_expressible
 
 try:
     from babel import Locale
@@ -35,6 +36,11 @@ class Currency:
     def unit(self) -> Decimal:
         """The smallest amount that can be expressed, in major units."""
         return Decimal(1).scaleb(-self.digits)
+
+    def decimals(self, value: Decimal) -> int:
+        """How many decimals show all of `value`: the currency's own, or more where it has more (gap O)."""
+        exponent = value.as_tuple().exponent
+        return self.digits if is_expressible(value, self.digits) else -int(exponent)
 
     def show(self, value: Decimal, digits: int) -> str:
         """`value` with the symbol, thousands separators and so many decimals."""
@@ -66,7 +72,7 @@ def amount_form(value: Decimal, code: str) -> JsonObject:
     facts = currency(code)
     return {
         "value": value,
-        "formatted": facts.show(value, facts.digits),
+        "formatted": facts.show(value, facts.decimals(value)),
         "short": facts.show(value, 0),
         "currency": code,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 
@@ -9,6 +10,21 @@ _EXACT = Context(prec=2_000_000, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=M
 """More digits than a request body can hold."""
 
 _ONE = Decimal(1)
+
+
+_DECIMAL = re.compile(r"[0-9]{1,60}(?:\.[0-9]{1,60})?")
+
+
+def read_amount(amount: object) -> Decimal:
+    """An amount as Python code gives it: a Decimal, an int or decimal text. `TypeError`, `ValueError`."""
+    if isinstance(amount, bool) or not isinstance(amount, (Decimal, int, str)):
+        raise TypeError(f"amount must be a Decimal, an int or decimal text, not {type(amount).__name__}")
+    if isinstance(amount, str) and not _DECIMAL.fullmatch(amount):
+        raise ValueError("amount must be a positive number such as '29.99'")
+    number = Decimal(amount)
+    if not (number.is_finite() and number > 0):
+        raise ValueError("amount must be a positive number such as '29.99'")
+    return number
 
 
 def plain(value: object) -> Decimal:

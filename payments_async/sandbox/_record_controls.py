@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from . import _control
 from ._books import PaymentEntry, payment_entry
+from ._money import read_amount
 from ._world import World
 
 
@@ -56,11 +57,15 @@ class RecordControls:
         with self.present() as world:
             _control.hold(world, record_id)
 
-    def refund(self, payment_id: str, amount: Decimal | None = None, *, pending: bool = False) -> str:
+    def refund(
+        self, payment_id: str, amount: Decimal | int | str | None = None, *, pending: bool = False
+    ) -> str:
         """Refund a completed payment from behind the API and give the refund's id.
 
-        `amount` is in major units, all that is left when None; `pending` leaves it in flight until `settle`.
-        `ValueError` when the amount exceeds what is left.
+        `amount` is in major units, exact (`Decimal("29.99")`, `30`, `"29.99"`), all that is left when None;
+        `pending` leaves it in flight until `settle`. `TypeError` for another type, such as a float, which is
+        not exact; `ValueError` when the amount is no positive number or exceeds what is left.
         """
+        wanted = None if amount is None else read_amount(amount)
         with self.present() as world:
-            return _control.refund(world, payment_id, amount, pending=pending).id
+            return _control.refund(world, payment_id, wanted, pending=pending).id

@@ -54,6 +54,10 @@ class Plan:
     timing: Timing
 
 
+GATEWAY_ERROR = "GATEWAY_ERROR"
+"""The category of a failure that is the gateway's own."""
+
+
 @attrs.frozen
 class Failure:
     """Why a payout or an attempt failed (`docs/interface.md`, Failure)."""

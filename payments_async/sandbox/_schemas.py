@@ -109,7 +109,10 @@ CHECKOUT: Mapping[str, Field] = {
         members(
             {
                 "color": Field(
-                    text(pattern="#?(?:[0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})", rule="must be a hex colour")
+                    text(
+                        pattern="#?(?:[0-9A-Fa-f]{3}|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})",
+                        rule="must be a hex colour",
+                    )
                 ),
                 "display_platform_badge": Field(flag),
                 "brand": _TEXT,

@@ -142,7 +142,9 @@ class SandboxTenant:
         """A record that is under way stays as it is until it is settled; see `Sandbox.hold`."""
         self.service.hold(record_id)
 
-    def refund(self, payment_id: str, amount: Decimal | None = None, *, pending: bool = False) -> str:
+    def refund(
+        self, payment_id: str, amount: Decimal | int | str | None = None, *, pending: bool = False
+    ) -> str:
         """Refund a completed payment from behind the API; see `Sandbox.refund`."""
         return self.service.refund(payment_id, amount, pending=pending)
 

@@ -90,12 +90,12 @@ def refunded(payer: Payer) -> None:
 
 
 def of_mixed_health(payer: Payer) -> None:
-    for method, outcome in {"sandbox_bank": "fail:NO", "sandbox_wallet": "complete"}.items():
-        other = payer.api.checkout().data["checkout"]["id"]
-        payer.api.sandbox.pay(other, method=method, country="BJ", outcome=outcome)
-    for outcome in ("fail:NO", "complete"):
-        other = payer.api.checkout().data["checkout"]["id"]
-        payer.api.sandbox.pay(other, method="sandbox_card", country="BJ", outcome=outcome)
+    down, up = "fail:GATEWAY_UNAVAILABLE", "complete"
+    ended = {"sandbox_bank": [down] * 5, "sandbox_wallet": [up], "sandbox_card": [down, down, up, up, up]}
+    for method, outcomes in ended.items():
+        for outcome in outcomes:
+            other = payer.api.checkout().data["checkout"]["id"]
+            payer.api.sandbox.pay(other, method=method, country="BJ", outcome=outcome)
 
 
 @attrs.frozen

@@ -12,7 +12,8 @@ COLOURS = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
 
 
 @pytest.mark.parametrize(
-    ("given_", "meant"), [("FE0", "#ffee00"), ("#1F6feb", "#1f6feb"), ("#abc", "#aabbcc")]
+    ("given_", "meant"),
+    [("FE0", "#ffee00"), ("#1F6febC0", "#1f6feb"), ("#1F6feb", "#1f6feb"), ("#abc", "#aabbcc")],
 )
 def test_a_colour_is_written_out(given_: str, meant: str) -> None:
     assert full(given_) == meant

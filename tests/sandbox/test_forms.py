@@ -267,6 +267,8 @@ def test_a_session_shows_its_own_appearance_and_leaves_the_others_alone(api: Api
     assert shown["color"]["primary"] == {"hex": "#ffffdd", "rgb": "255, 255, 221"}
     assert shown["color"]["contrast"]["hex"] == "#000000"
     assert session["restriction"] == {"country": None, "phone": "+22990000001"}
+    see_through = api.checkout(appearance={"color": "#ffffdd80"}).data["checkout"]["appearance"]
+    assert see_through["color"] == shown["color"], "a page has nothing behind it"
     other = api.checkout().data["checkout"]["appearance"]
     assert (other["display_platform_badge"], other["brand"]) == (True, None)
     assert other["color"]["contrast"]["hex"] == "#ffffff"
@@ -339,6 +341,8 @@ def test_an_amount_comes_back_digit_for_digit_as_a_number(api: Api, sent: bytes,
         (50, "XOF", "F\u202fCFA\u00a050", "F\u202fCFA\u00a050"),
         (7.125, "KWD", "KWD\u00a07.125", "KWD\u00a07"),
         (50, "JPY", "\u00a550", "\u00a550"),
+        (10.5, "XOF", "F\u202fCFA\u00a010.5", "F\u202fCFA\u00a010"),
+        (10.125, "USD", "$10.125", "$10"),
     ],
 )
 def test_an_amount_is_shown_as_its_currency_is_written(

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from base64 import b64encode
+from decimal import Decimal
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -295,10 +296,19 @@ def test_a_phone_without_its_country_leaves_the_country_to_choose(api: Api) -> N
     assert set(Read(payer.look()).radios) == set(_catalogue.COUNTRIES)
 
 
+def test_the_amount_on_the_page_is_the_amount_that_is_booked(api: Api) -> None:
+    payer = visit(api, amount=10.5, currency="XOF")
+    assert "Pay F\u202fCFA\u00a010.5<" in payer.look(f"?country=BJ&method={BALANCE}")
+    payer.pay()
+    assert "You paid F\u202fCFA\u00a010.5 to" in payer.look("/payment")
+    assert api.sandbox.books.collected("XOF") == Decimal("10.5")
+
+
 def test_a_method_that_fails_is_marked_and_comes_last(api: Api) -> None:
+    gateway = "fail:GATEWAY_UNAVAILABLE"
     for method, outcomes in {
-        "sandbox_card": ["fail:NO"],
-        "sandbox_bank": ["fail:NO", "complete", "complete"],
+        "sandbox_card": [gateway] * 5,
+        "sandbox_bank": [gateway, gateway, "complete", "complete", "complete"],
         "sandbox_wallet": ["complete"],
     }.items():
         for outcome in outcomes:

@@ -217,7 +217,8 @@ def test_a_payment_that_nobody_tried_expires_without_an_attempt(api: Api) -> Non
 def ends(api: Api, **scenarios: int) -> None:
     for words, count in scenarios.items():
         for _ in range(count):
-            api.intent(scenario=f"{words} immediate" if words == "complete" else "fail:NO immediate")
+            failure = {"fail": "GATEWAY_UNAVAILABLE", "declined": "INSUFFICIENT_FUNDS"}.get(words)
+            api.intent(scenario=f"fail:{failure} immediate" if failure else f"{words} immediate")
 
 
 @pytest.mark.fact("service.method-health-per-country", "states.observed.method-unavailable")
@@ -226,7 +227,10 @@ def ends(api: Api, **scenarios: int) -> None:
     [
         (0, 0, "available"),
         (4, 1, "operational"),
-        (3, 1, "degraded"),
+        (3, 1, "operational"),
+        (0, 4, "operational"),
+        (0, 5, "unavailable"),
+        (3, 2, "degraded"),
         (1, 8, "degraded"),
         (1, 9, "unavailable"),
     ],
@@ -240,6 +244,15 @@ def test_a_methods_health_is_how_its_recent_attempts_ended(
     assert api.get(path.format("NG")).data["status"] == "available"
     api.sandbox.advance(15 * 60)
     assert api.get(path.format("BJ")).data["status"] == "available"
+
+
+def test_a_payer_s_failure_says_nothing_about_the_method(api: Api) -> None:
+    """One empty wallet made a method "Not working right now" for everybody."""
+    path = "/utils/status/payment/method/mtn_bj/BJ"
+    ends(api, declined=20)
+    assert api.get(path).data["status"] == "operational"
+    ends(api, fail=10)
+    assert api.get(path).data["status"] == "degraded"
 
 
 def test_an_attempts_country_is_its_own_or_its_phones(api: Api) -> None:

@@ -96,6 +96,31 @@ def test_what_is_refundable_can_be_refunded_to_the_last_unit(api: Api) -> None:
     assert isinstance(availability(api, payment_id)["unavailable_reason"], str)
 
 
+@pytest.mark.parametrize("amount", ["29.99", Decimal("29.99")])
+def test_a_refund_takes_its_amount_as_money_is_taken_elsewhere(api: Api, amount: str | Decimal) -> None:
+    payment_id = paid(api)
+    api.sandbox.refund(payment_id, amount)
+    assert availability(api, payment_id)["refundable_amount"]["value"] == Decimal("70.01")
+    api.sandbox.refund(payment_id, 70)
+    assert availability(api, payment_id)["refundable_amount"]["value"] == Decimal("0.01")
+
+
+@pytest.mark.parametrize("wrong", [29.99, True, b"29.99", ["29.99"]])
+def test_an_amount_of_another_type_is_a_type_error_that_says_so(api: Api, wrong: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"amount must be a Decimal, an int or decimal text, not (float|bool|by|l)"
+    ):
+        api.sandbox.refund(paid(api), wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "ten", "1e2", "-1", "NaN", "Infinity", "29,99", "\u0662", Decimal("NaN")]
+)
+def test_an_amount_that_is_no_number_is_a_value_error_that_says_so(api: Api, wrong: Any) -> None:
+    with pytest.raises(ValueError, match=r"amount must be a positive number such as '29\.99'"):
+        api.sandbox.refund(paid(api), wrong)
+
+
 def test_a_refund_that_fails_frees_what_it_reserved(api: Api) -> None:
     payment_id = paid(api)
     api.sandbox.settle(api.sandbox.refund(payment_id, pending=True), "fail:GATEWAY_UNAVAILABLE")

@@ -73,9 +73,9 @@ class Visit:
 
     @property
     def amount(self) -> str:
-        """What is to be paid, with symbol and decimals."""
-        facts = currency(self.payment.currency)
-        return facts.show(self.payment.amount, facts.digits)
+        """What is to be paid, with symbol and all its decimals."""
+        facts, amount = currency(self.payment.currency), self.payment.amount
+        return facts.show(amount, facts.decimals(amount))
 
     @property
     def landing(self) -> str | None:

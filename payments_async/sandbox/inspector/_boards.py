@@ -46,8 +46,7 @@ _PLACES = {
 
 def _shown(amount: Decimal, code: str) -> str:
     """An amount with the decimals of its currency, or more where it has more."""
-    digits = currency(code).digits
-    return f"{amount:.{digits}f}" if round(amount, digits) == amount else f"{amount:f}"
+    return f"{amount:.{currency(code).decimals(amount)}f}"
 
 
 def payment_card(payment: Payment, now: float) -> Card:

@@ -97,7 +97,11 @@ REQUESTS: dict[str, Schema] = {
     "AppearanceInput": body(
         {
             "color": optional(
-                {"type": "string", "pattern": "^#?([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})$", "maxLength": 7}
+                {
+                    "type": "string",
+                    "pattern": "^#?([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})$",
+                    "maxLength": 9,
+                }
             ),
             "display_platform_badge": optional({"type": "boolean"}),
             "brand": optional(_TEXT),
