@@ -21,7 +21,7 @@ PaymentsError                      .effect: "none" | "happened" | "unknown"
 ├─ ResponseMismatch                a 2xx with another record than was asked for
 └─ WaitTimeout                     a wait ended before the record was final; .last .token
 
-Errors carry facts. None holds the key or a request's headers; bodies never print, nor leave in a pickle.
+Errors carry facts: never the key or a request's headers. Bodies never print, and leave in no pickle.
 """
 
 from __future__ import annotations
@@ -188,6 +188,8 @@ class ResponseMismatch(PaymentsError):
     A read's is an answer about another record: effect "none". The connection that gave it was closed.
     """
 
+    _left_out_of_pickles = frozenset({"record"})
+
     def __init__(
         self,
         message: str,
@@ -199,7 +201,7 @@ class ResponseMismatch(PaymentsError):
     ) -> None:
         super().__init__(message, effect=effect, **facts)
         self.record = record
-        """What the service returned."""
+        """What the service returned; left behind by a pickle, as it holds account data."""
         self.differences: dict[str, tuple[str, str]] = dict(differences)
         """{field: (asked, answered)} of amount, currency and reference; of a read, of the id."""
 
@@ -207,10 +209,12 @@ class ResponseMismatch(PaymentsError):
 class WaitTimeout(PaymentsError):
     """A wait's `deadline` passed before the record was final. It may become final later."""
 
+    _left_out_of_pickles = frozenset({"last"})
+
     def __init__(self, message: str, *, last: Any, token: str, **facts: Any) -> None:
         super().__init__(message, **facts)
         self.last = last
-        """The record as last read; None when it was never seen."""
+        """The record as last read; None when it was never seen, and in a pickle."""
         self.token = token
         """JSON with which the same `wait` goes on, here or in another process."""
 

@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 from payments_async import _calls, _operations, _refusals, errors
 from payments_async._wire import Answer
 from payments_async.errors import APIStatusError, Body, PaymentsError, UnprocessableError, error_class
-from payments_async.models import Attempt, Payout
+from payments_async.models import Attempt, Customer, Payout
 from payments_async.params import PreparedRequest
 from tests.support import bodies
 
@@ -47,6 +47,7 @@ STATUS: dict[str, Any] = {
     "effect": "none",
     **FACTS,
 }
+RECORD = Payout(id="po_1", customer=Customer(email=bodies.EMAIL))
 EXAMPLES: dict[str, PaymentsError] = {
     "PaymentsError": PaymentsError("said", effect="happened", **FACTS),
     "ConfigurationError": errors.ConfigurationError("said", **FACTS),
@@ -62,9 +63,9 @@ EXAMPLES: dict[str, PaymentsError] = {
     "RateLimitedError": errors.RateLimitedError("said", retry_after=2.0, limit=60, remaining=0, **STATUS),
     "DecodeError": errors.DecodeError("said", record_id="po_1", body=SECRET.encode(), **FACTS),
     "ResponseMismatch": errors.ResponseMismatch(
-        "said", record=Payout(id="po_1"), differences={"amount": ("1", "2")}, **FACTS
+        "said", record=RECORD, differences={"amount": ("1", "2")}, **FACTS
     ),
-    "WaitTimeout": errors.WaitTimeout("said", last=Payout(id="po_1"), token="{}", **FACTS),
+    "WaitTimeout": errors.WaitTimeout("said", last=RECORD, token="{}", **FACTS),
     **{
         cls.__name__: cls("said", **STATUS)
         for cls in (
@@ -81,7 +82,7 @@ EXAMPLES: dict[str, PaymentsError] = {
         )
     },
 }
-HEAVY = {"body", "prepared"}
+HEAVY = {"body", "prepared", "record", "last"}
 examples = pytest.mark.parametrize("error", EXAMPLES.values(), ids=EXAMPLES.keys())
 
 
