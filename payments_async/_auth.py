@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import attrs
@@ -17,7 +17,6 @@ from ._addresses import is_address
 from ._wire import Secret
 from .errors import ConfigurationError
 
-T = TypeVar("T")
 Environment = Literal["live", "sandbox"]
 
 NO_KEY = (
@@ -61,8 +60,20 @@ def read_key(text: object, environment: str | None = None) -> Key:
     return Key(found, digest[:16], Secret(f"Bearer {text}"))
 
 
-def hidden(value: T) -> T | Secret:
-    """Text as `Secret`, so that no traceback that prints locals shows it; anything else as it is."""
+class NotText:
+    """Stands for bytes that were given for text: their type's name, and nothing of what they hold."""
+
+    def __init__(self, value: object) -> None:
+        self.name: str = type(value).__name__
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+def hidden(value: Any) -> Any:
+    """Text as `Secret`, bytes as `NotText`: tracebacks print locals. Anything else as it is."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return NotText(value)
     return Secret(value) if isinstance(value, str) else value
 
 
@@ -74,7 +85,7 @@ def _environment_of(text: object) -> Environment | None:
 
 def _described(text: object) -> str:
     if not isinstance(text, str):
-        return type(text).__name__
+        return text.name if isinstance(text, NotText) else type(text).__name__
     return f"text of {len(text)} characters" + (" with white space in it" if re.search(r"\s", text) else "")
 
 
@@ -95,22 +106,25 @@ def check_base_url(text: object) -> str:
 
     Raises ConfigurationError unless it is https (or loopback) and requests can go there.
     """
+    text = hidden(text)
     if not text:
         raise ConfigurationError(NO_BASE_URL)
+    if problem := _base_url_problem(text):
+        raise ConfigurationError(f"the base URL {problem}")
+    scheme, colon, rest = str(text).partition(":")
+    return scheme.lower() + colon + rest.rstrip("/")
+
+
+def _base_url_problem(text: object) -> str | None:
+    """What is wrong with it. Apart from its caller: the parts of an address may show a password."""
     if not isinstance(text, str) or not text.isascii() or re.search(r"[\s\x00-\x1f\\]", text):
-        raise ConfigurationError("the base URL must be plain ASCII text without white space")
+        return "must be plain ASCII text without white space"
     try:
         parts = urlsplit(text)
         parts.port  # noqa: B018 - reading it checks it
     except ValueError:
         parts = urlsplit("")
-    problem = _base_url_problem(text, parts.scheme, parts.hostname, parts.path)
-    if problem:
-        raise ConfigurationError(f"the base URL {problem}")
-    return parts.scheme + text[len(parts.scheme) :].rstrip("/")
-
-
-def _base_url_problem(text: str, scheme: str, host: str | None, path: str) -> str | None:
+    scheme, host, path = parts.scheme, parts.hostname, parts.path
     if not host:
         return "has no host: it looks like https://…/v1"
     if "@" in text:

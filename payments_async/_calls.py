@@ -123,9 +123,7 @@ _WRITTEN = ("idempotency_key", "extra_body", "extra_query", "extra_headers")
 _NOTHING: tuple[Any, ...] = (None,) * len(_WRITTEN)
 
 
-def split(
-    arguments: Mapping[str, Any], options: frozenset[str]
-) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def split(arguments: Mapping[str, Any], options: frozenset[str]) -> tuple[Any, dict[str, Any]]:
     """Keyword arguments as (a request's own, options)."""
     if options.isdisjoint(arguments):
         return arguments, {}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 HIDDEN = "***"
 
@@ -15,6 +17,33 @@ HIDDEN = "***"
 _KEYS = r"(?i)sk_(live|sandbox)_[a-z0-9_-]+"
 _WORD = r"(?a)(?=.{1,20}\Z)(?:v\d{1,2}|[A-Za-z]+(?:[-_.][A-Za-z]+)*)"
 """A segment of a path that somebody named; a token has digits, or is longer."""
+
+
+class HiddenPairs(Mapping[str, Any]):
+    """Pairs that do not show themselves: tracebacks print reprs of locals."""
+
+    __slots__ = ("_pairs",)
+
+    def __init__(self, pairs: Mapping[str, Any]) -> None:
+        self._pairs = pairs
+
+    def __getitem__(self, name: str) -> Any:
+        return self._pairs[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pairs)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} pairs>"
+
+
+def hidden_pairs(value: Any) -> Any:
+    """A mapping as `HiddenPairs`; anything else as it is."""
+    is_open = isinstance(value, Mapping) and not isinstance(value, HiddenPairs)
+    return HiddenPairs(value) if is_open else value
 
 
 def clean(text: str) -> str:

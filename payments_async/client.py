@@ -12,6 +12,7 @@ import attrs
 from . import _calls, _hints, _operations
 from ._auth import hidden
 from ._limits import LimitClass, LimitSnapshot, RateLimits
+from ._masking import hidden_pairs
 from ._opening import opened, waits
 from ._pipeline import Pipeline
 from ._runtime import SYSTEM, Runtime
@@ -89,7 +90,7 @@ class AsyncPayments:
         Raises:
             ConfigurationError: an option cannot be used; the message says why, never showing the key.
         """
-        api_key, proxy = hidden(api_key), hidden(proxy)
+        api_key, base_url, proxy = hidden(api_key), hidden(base_url), hidden(proxy)
         check_numbers({"connect_timeout": connect_timeout, "max_connections": max_connections})
         check_parts(ssl_context=ssl_context, insecure=insecure, transport=transport, runtime=runtime)
         settings = settle(
@@ -209,6 +210,7 @@ class AsyncPayments:
             OutcomeUnknown: a write without a definite answer.
             PaymentsError: see `errors`.
         """
+        json = hidden_pairs(json)
         operation, record = _operations.unlisted(method, path, result, limit)
         arguments = _calls.with_params(operation, json, params, options)
         if operation.writes:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import attrs
 
@@ -51,6 +51,7 @@ __all__ = [
 
 Money = Decimal | int | str
 """Major units, exact: `Decimal("10.10")`, `50`, `"10.10"`. A float is refused: it is not exact."""
+P = TypeVar("P", bound="PreparedRequest")
 Pairs = Mapping[str, Any]
 """JSON pairs passed through as they are."""
 
@@ -209,21 +210,29 @@ class PreparedRequest(Alike):
     @classmethod
     def from_json(cls, text: str) -> Self:
         """What `to_json` wrote. Raises ValueError for anything else."""
-        try:
-            fields = json.loads(text)
-            if fields.pop("version") != 1:
-                raise ValueError("another version")
-            _refuse_odd(fields)
-            if not _operations.can_be_prepared(fields["operation"], fields["path"]):
-                raise ValueError("no write of this name and path can be prepared")
-            changed = {
-                "body": fields["body"].encode(),
-                "created_at": datetime.fromisoformat(fields["created_at"]).astimezone(UTC),
-            }
-            return cls(**{**fields, **changed})
-        except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-            problem = "this is not a PreparedRequest of this version; pass what to_json() returned"
-        raise ValueError(problem)
+        prepared = _stored(cls, text)
+        del text  # it holds account data, and tracebacks print locals
+        if prepared is None:
+            raise ValueError("this is not a PreparedRequest of this version; pass what to_json() returned")
+        return prepared
+
+
+def _stored(cls: type[P], text: str) -> P | None:
+    """A request that was stored; None for any other text."""
+    try:
+        fields = json.loads(text)
+        if fields.pop("version") != 1:
+            return None
+        _refuse_odd(fields)
+        if not _operations.can_be_prepared(fields["operation"], fields["path"]):
+            return None
+        changed = {
+            "body": fields["body"].encode(),
+            "created_at": datetime.fromisoformat(fields["created_at"]).astimezone(UTC),
+        }
+        return cls(**{**fields, **changed})
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return None
 
 
 def _refuse_odd(fields: dict[str, Any]) -> None:

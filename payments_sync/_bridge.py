@@ -120,8 +120,10 @@ class Bridge:
             ConfigurationError: called on the loop itself, which would wait for itself for ever; or gevent or
                 eventlet has replaced threads.
         """
+        hop = Hop(func, args, kwargs)
+        del args, kwargs  # tracebacks print locals
         self._refuse_own_loop()
-        return self._ride(self._line(), Hop(func, args, kwargs))
+        return self._ride(self._line(), hop)
 
     def iterate(
         self, func: Callable[P, AsyncIterator[T]], /, *args: P.args, **kwargs: P.kwargs

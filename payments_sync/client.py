@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 from payments_async import _hints
 from payments_async._auth import hidden
 from payments_async._limits import LimitClass, LimitSnapshot, RateLimits
+from payments_async._masking import hidden_pairs
 from payments_async._runtime import Runtime
 from payments_async._wire import Transport
 from payments_async.client import AsyncPayments
@@ -82,7 +83,7 @@ class Payments:
         Raises:
             ConfigurationError: an option cannot be used; the message says why, never showing the key.
         """
-        api_key, proxy = hidden(api_key), hidden(proxy)
+        api_key, base_url, proxy = hidden(api_key), hidden(base_url), hidden(proxy)
         twin = AsyncPayments(
             api_key,
             base_url=base_url,
@@ -198,6 +199,7 @@ class Payments:
             OutcomeUnknown: a write without a definite answer.
             PaymentsError: see `errors`.
         """
+        json = hidden_pairs(json)
         # a ParamSpec does not hold overloads
         return self._bridge.call(
             lambda: self._async.request(method, path, json=json, params=params, result=result, limit=limit, **options),

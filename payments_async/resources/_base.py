@@ -23,7 +23,7 @@ R = TypeVar("R")
 Sending = Coroutine[Any, Any, R]
 """A call to be awaited at once: no coroutine of our own stands between it and the caller's."""
 
-_NO_OPTIONS: Mapping[str, Any] = {}
+_NO_OPTIONS: Any = {}
 _MAKERS: dict[type, Callable[..., Params]] = {}
 
 
@@ -62,25 +62,38 @@ class Channel:
     waiting: Callable[[], Waiting]
     """Gives the client's waits; they are loaded with the first."""
 
-    def prepare(
-        self, operation: Operation[Any], cls: type[Params], arguments: Mapping[str, Any]
-    ) -> PreparedRequest:
-        """A write's bytes and key. Raises InvalidRequest, also for a key last used with another body."""
-        fields, options = arguments, _NO_OPTIONS
-        if not _own(cls).issuperset(arguments):
-            _refuse_unprepared(operation, cls, arguments)
-            fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
-        return self.pipeline.prepare(operation, _request(cls, fields), options)
+    def prepare(self, operation: Operation[Any], cls: type[Params], arguments: Any) -> PreparedRequest:
+        """A write's bytes and key. Raises InvalidRequest, also for a key last used with another body.
 
-    def create(self, operation: Operation[R], cls: type[Params], arguments: Mapping[str, Any]) -> Sending[R]:
-        """Prepare at once; send when awaited."""
+        `arguments` are a call's own, and emptied: they hold account data, and tracebacks print locals.
+        """
         fields, options = arguments, _NO_OPTIONS
-        if not _own(cls).issuperset(arguments):
-            _calls.refuse_unknown(arguments, _own(cls) | _calls.WRITE_OPTIONS, operation.name)
-            fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
-        request = _request(cls, fields)
-        prepared = self.pipeline.prepare(operation, request, options)
-        return self.pipeline.run(_calls.writing(prepared, options, operation=operation, request=request))
+        try:
+            if not _own(cls).issuperset(arguments):
+                _refuse_unprepared(operation, cls, arguments)
+                fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
+            return self.pipeline.prepare(operation, _request(cls, fields), options)
+        except BaseException:
+            fields.clear(), options.clear()
+            raise
+        finally:
+            arguments.clear()
+
+    def create(self, operation: Operation[R], cls: type[Params], arguments: Any) -> Sending[R]:
+        """Prepare at once; send when awaited. `arguments` are emptied, as by `prepare`."""
+        fields, options = arguments, _NO_OPTIONS
+        try:
+            if not _own(cls).issuperset(arguments):
+                _calls.refuse_unknown(arguments, _own(cls) | _calls.WRITE_OPTIONS, operation.name)
+                fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
+            request = _request(cls, fields)
+            prepared = self.pipeline.prepare(operation, request, options)
+            return self.pipeline.run(_calls.writing(prepared, options, operation=operation, request=request))
+        except BaseException:
+            fields.clear(), options.clear()
+            raise
+        finally:
+            arguments.clear()
 
     def read(
         self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str] | None = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
+from .._auth import hidden
 from .._runtime import Runtime
 from ..errors import ConfigurationError, InvalidRequest
 from . import _token
@@ -89,18 +90,26 @@ class Intake:
 
 def _checked(base_url: object) -> str:
     """The address below which URLs are made. Raises ConfigurationError."""
+    base_url = hidden(base_url)
+    if problem := _problem(base_url):
+        raise ConfigurationError(f"base_url must be {problem}")
+    return str(base_url).rstrip("/")
+
+
+def _problem(base_url: object) -> str | None:
+    """What the address is not. Apart from its caller: the parts of an address may show a password."""
     if not isinstance(base_url, str) or not re.fullmatch(r"[!-~]+", base_url):
-        raise ConfigurationError("base_url must be plain ASCII text without white space: https://…/hooks")
+        return "plain ASCII text without white space: https://…/hooks"
     try:
         parts = urlsplit(base_url)
         parts.port  # noqa: B018 - reading it checks it
     except ValueError:
         parts = urlsplit("")
     if not parts.hostname or "@" in base_url or "?" in base_url or "#" in base_url or "\\" in base_url:
-        raise ConfigurationError("base_url must be an address such as https://shop.example/hooks, no more")
+        return "an address such as https://shop.example/hooks, no more"
     if parts.scheme != "https" and not (parts.scheme == "http" and _LOOPBACK.fullmatch(parts.hostname)):
-        raise ConfigurationError("base_url must be https (plain http is for this machine): tokens are in it")
-    return base_url.rstrip("/")
+        return "https (plain http is for this machine): tokens are in it"
+    return None
 
 
 def _faults(reference: object, expires_in: object) -> dict[str, list[str]]:

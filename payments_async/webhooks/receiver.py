@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from .._auth import hidden
 from ._body import arrived
 from ._intake import Intake
 from ._minting import Minting, PaymentHandler, PayoutHandler, handlers
@@ -56,7 +57,7 @@ class WebhookReceiver(Minting):
         Raises:
             ConfigurationError: an option cannot be used; the message shows nothing of a secret.
         """
-        sealed = Sealed(secrets)
+        sealed, base_url = Sealed(secrets), hidden(base_url)
         del secrets  # a traceback that shows locals shows none
         self._handlers = handlers(on_payout, on_payment)
         self._intake = Intake(client, sealed, base_url, seen or MemoryStore(), max_pages)

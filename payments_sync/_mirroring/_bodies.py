@@ -20,7 +20,19 @@ def forwarding(owner: ast.ClassDef, method: Function) -> Iterator[str]:
     ours = _entered if is_entered(owner) else _assembled
     twin, given = f"self._async.{method.name}", list(_given(method.args))
     own = list(ours(owner, method, twin, given))
-    return iter(own or _plainly(owner, method, twin, given))
+    return _without_accounts(method, own or list(_plainly(owner, method, twin, given)))
+
+
+def _without_accounts(method: Function, statements: list[str]) -> Iterator[str]:
+    """The same, so that a traceback that prints locals shows no account data of the arguments."""
+    if "json" in [each.arg for each in method.args.kwonlyargs]:
+        yield "json = hidden_pairs(json)"
+    kept = method.args.kwarg and ast.unparse(method.args.kwarg.annotation or ast.Pass())
+    if not kept or not re.search(r"(Arguments|Preparation)\]$", kept):
+        yield from statements
+        return
+    yield from ("try:", *(f"    {line}" for statement in statements for line in statement.splitlines()))
+    yield from ("finally:", "    del arguments  # tracebacks print locals")
 
 
 def _plainly(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
@@ -38,7 +50,7 @@ def _plainly(owner: ast.ClassDef, method: Function, twin: str, given: list[str])
 def _assembled(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
     """What is particular to a client: how it is made, closed, and made again with other options."""
     if method.name == "__init__":
-        yield "api_key, proxy = hidden(api_key), hidden(proxy)"
+        yield "api_key, base_url, proxy = hidden(api_key), hidden(base_url), hidden(proxy)"
         yield _call(f"twin = {owner.name}", given)
         yield "self._assemble(twin, Bridge(twin.aclose))"
     elif method.name == "aclose":

@@ -29,7 +29,10 @@ class Checkouts:
             OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
-        return self._bridge.call(self._async.create, **arguments)
+        try:
+            return self._bridge.call(self._async.create, **arguments)
+        finally:
+            del arguments  # tracebacks print locals
 
     def prepare(self, **arguments: Unpack[_hints.CheckoutPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
@@ -40,7 +43,10 @@ class Checkouts:
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
-        return self._async.prepare(**arguments)
+        try:
+            return self._async.prepare(**arguments)
+        finally:
+            del arguments  # tracebacks print locals
 
     def retrieve(self, checkout_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Checkout:
         """Read a session and its payment back: this, not the payer's return, says whether it was paid.

@@ -31,7 +31,10 @@ class PaymentIntents:
             OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
-        return self._bridge.call(self._async.create, **arguments)
+        try:
+            return self._bridge.call(self._async.create, **arguments)
+        finally:
+            del arguments  # tracebacks print locals
 
     def prepare(self, **arguments: Unpack[_hints.PaymentIntentPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
@@ -42,7 +45,10 @@ class PaymentIntents:
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
-        return self._async.prepare(**arguments)
+        try:
+            return self._async.prepare(**arguments)
+        finally:
+            del arguments  # tracebacks print locals
 
     def list(
         self, **arguments: Unpack[_hints.PaymentIntentFilters]

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from payments_async._auth import hidden
 from payments_async.webhooks import MemoryStore, SeenStore, WebhookResponse
 from payments_async.webhooks._body import whole
 from payments_async.webhooks._intake import Intake
@@ -57,7 +58,7 @@ class WebhookReceiver(Minting):
         Raises:
             ConfigurationError: an option cannot be used; the message shows nothing of a secret.
         """
-        sealed = Sealed(secrets)
+        sealed, base_url = Sealed(secrets), hidden(base_url)
         del secrets  # a traceback that shows locals shows none
         self._bridge = client._bridge
         self._handlers = handlers(on_payout, on_payment)

@@ -27,6 +27,8 @@ FAULTS: list[dict[str, Any]] = [
     {"limits": 7},
     {"api_key": LONG_CANARY_KEY + "\r\n"},
     {"api_key": " " + LONG_CANARY_KEY},
+    {"api_key": LONG_CANARY_KEY.encode()},
+    {"api_key": bytearray(LONG_CANARY_KEY.encode())},
     {"api_key": LONG_CANARY_KEY.replace("sandbox", "live")},
 ]
 
@@ -75,6 +77,7 @@ def test_a_key_from_the_environment_shows_no_more(
         (LONG_CANARY_KEY + "\n", None),
         (LONG_CANARY_KEY, "live"),
         (LONG_CANARY_KEY.replace("sandbox", "live"), None),
+        (LONG_CANARY_KEY.encode(), None),
     ],
 )
 async def test_a_callables_refused_key_shows_nowhere(

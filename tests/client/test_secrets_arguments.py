@@ -1,0 +1,156 @@
+"""A traceback that prints locals shows no account data of a call's arguments, whatever they are made of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from payments_async.errors import ConfigurationError
+from payments_async.params import PreparedRequest
+from payments_async.webhooks import WebhookReceiver
+from payments_sync.webhooks import WebhookReceiver as BlockingReceiver
+from tests.conftest import BASE_URL, KEY
+from tests.support.canary import CANARY_ACCOUNT, told_by
+from tests.support.jumping import JumpingRuntime
+from tests.support.scripted import ScriptedTransport, answer, lost, unsent
+from tests.support.surfaces import make_client
+
+EMAIL, NAME, PASSWORD = "ada@canary.example", "Ada-Canary Adeyemi", "canary-password"
+BANK = {"type": "bank_account", "account_number": CANARY_ACCOUNT, "account_name": NAME, "bank_code": "058"}
+CUSTOMER = {"email": EMAIL, "last_name": NAME}
+PAYOUT = {
+    "amount": "10.10",
+    "currency": "XOF",
+    "method": "mtn_bj",
+    "instrument": {**BANK, "country": "NG"},
+    "customer": CUSTOMER,
+    "metadata": {"account": CANARY_ACCOUNT},
+    "reference": "inv-7",
+}
+PAYMENT = {
+    "amount": 5,
+    "currency": "XOF",
+    "return_url": "https://shop.test/",
+    "receipt_email": EMAIL,
+    "customer": CUSTOMER,
+    "metadata": {"account": CANARY_ACCOUNT},
+}
+MORE = {"extra_body": {"note": CANARY_ACCOUNT}}
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "payouts.create": lambda client: client.payouts.create(**PAYOUT),
+    "payouts.create with more": lambda client: client.payouts.create(**PAYOUT, **MORE),
+    "checkouts.create": lambda client: client.checkouts.create(**PAYMENT),
+    "payment_intents.create": lambda client: client.payment_intents.create(**PAYMENT),
+    "request": lambda client: client.request("POST", "/payouts", json=PAYOUT),
+}
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "a float": lambda client: client.payouts.create(**{**PAYOUT, "amount": 1.5}),
+    "a key": lambda client: client.payouts.create(**PAYOUT, **MORE, idempotency_key="short"),
+    "a key of a payment": lambda client: client.checkouts.create(**PAYMENT, **MORE, idempotency_key="short"),
+    "a name": lambda client: client.payouts.create(**PAYOUT, refrence="r"),
+    "a name with options": lambda client: client.payment_intents.create(**PAYMENT, **MORE, bogus=1),
+    "an option of a request": lambda client: client.request("POST", "/x", json=PAYOUT, idempotency_key="s"),
+    "a preparation": lambda client: client.payouts.prepare(**{**PAYOUT, "amount": 1.5}),
+    "a preparation's key": lambda client: client.payouts.prepare(**PAYOUT, **MORE, idempotency_key="short"),
+    "a preparation's option": lambda client: client.payouts.prepare(**PAYOUT, timeout=1),
+    "a preparation's name": lambda client: client.checkouts.prepare(**PAYMENT, bogus=1),
+}
+ENDINGS: dict[str, Any] = {
+    "lost": lost(),
+    "unsent": unsent(),
+    "422": answer(422, {"message": "No."}),
+    "other": answer(201, {"data": {"id": "po_1", "amount": {"value": 3, "currency": "XOF"}}}),
+    "not JSON": answer(201, b"<html>"),
+}
+
+
+def ended(surface: str, step: Any, call: Callable[[Any], Any]) -> BaseException:
+    """What a call on a client of the surface ends with."""
+    transport = ScriptedTransport(step)
+    options = {"transport": transport, "runtime": JumpingRuntime(), "max_retries": 0}
+    client = make_client(surface, KEY, base_url=BASE_URL, **options)
+
+    async def awaited() -> None:
+        async with client:
+            found = call(client)
+            if asyncio.iscoroutine(found):
+                await found
+
+    with pytest.raises(Exception) as caught:
+        if surface == "async":
+            asyncio.run(awaited())
+        else:
+            with client._blocking as blocking:
+                call(blocking)
+    return caught.value
+
+
+def assert_hidden(error: BaseException) -> None:
+    """Neither the account, nor the person, nor the password is in any frame of the package."""
+    shown = told_by(error)
+    assert [text for text in (CANARY_ACCOUNT, EMAIL, NAME, PASSWORD) if text in shown] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [(name, ending) for name in CALLS for ending in ENDINGS if (name, ending) != ("request", "other")],
+)
+def test_no_frame_of_a_call_that_failed_holds_its_arguments(surface: str, name: str, ending: str) -> None:
+    assert_hidden(ended(surface, ENDINGS[ending], CALLS[name]))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_no_frame_of_a_call_that_was_refused_holds_its_arguments(surface: str, name: str) -> None:
+    assert_hidden(ended(surface, unsent(), REFUSED[name]))
+
+
+def test_what_a_caller_gave_is_left_as_it_was(surface: str) -> None:
+    before = repr((PAYOUT, PAYMENT, MORE))
+    for call in (*CALLS.values(), *REFUSED.values()):
+        ended(surface, ENDINGS["422"] if call in CALLS.values() else unsent(), call)
+    assert repr((PAYOUT, PAYMENT, MORE)) == before
+
+
+@pytest.mark.parametrize(
+    "text", ['{"version": 2, "body": "%s"}', '{"body": "%s"', '{"version": 1, "body": "%s"}']
+)
+def test_no_frame_of_a_request_that_cannot_be_read_holds_it(text: str) -> None:
+    with pytest.raises(ValueError, match="not a PreparedRequest") as caught:
+        PreparedRequest.from_json(text % CANARY_ACCOUNT)
+    assert_hidden(caught.value)
+
+
+ADDRESSES = [
+    f"https://shop:{PASSWORD}@pay.test/v1",
+    f"https://shop:{PASSWORD}@pay.test:x/v1",
+    f"https://shop:{PASSWORD}@[pay.test/v1",
+    f"https://shop:{PASSWORD}@pay.test/v1 ",
+    f"https://shop:{PASSWORD}@/v1",
+    f"ftp://shop:{PASSWORD}@pay.test",
+]
+
+
+@pytest.mark.parametrize("base_url", ADDRESSES)
+@pytest.mark.parametrize("given", ["argument", "variable"])
+def test_no_frame_holds_the_password_of_a_refused_address(
+    surface: str, base_url: str, given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAYMENTS_BASE_URL", base_url)
+    with pytest.raises(ConfigurationError) as caught:
+        make_client(surface, KEY, **({"base_url": base_url} if given == "argument" else {}))
+    assert_hidden(caught.value)
+
+
+@pytest.mark.parametrize("base_url", ADDRESSES)
+def test_no_frame_holds_the_password_of_a_receivers_refused_address(surface: str, base_url: str) -> None:
+    client = make_client(surface, KEY, base_url=BASE_URL)
+    options: Any = {"secrets": ["s" * 32], "base_url": base_url, "on_payout": print}
+    with pytest.raises(ConfigurationError) as caught:
+        if surface == "async":
+            WebhookReceiver(client, **options)
+        else:
+            BlockingReceiver(client._blocking, **options)
+    assert_hidden(caught.value)
