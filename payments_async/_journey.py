@@ -6,15 +6,18 @@ An attempt's verdict is not the call's: a refusal after an attempt in doubt prov
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
-from . import _gaps, models
+import attrs
+
+from . import _gaps, _retry, models
 from ._answers import Reading
 from ._calls import Call
 from ._making import maker
 from .errors import (
     APIConnectionError,
+    APIStatusError,
     ConflictError,
     DeadlineExceeded,
     Effect,
@@ -23,6 +26,9 @@ from .errors import (
     ResponseMismatch,
 )
 from .models import Attempt, Record, ResponseInfo
+
+if TYPE_CHECKING:
+    from ._clocks import Moment
 
 _STEPS: Mapping[str, str] = {
     "pool": "raise max_connections, or try again later",
@@ -44,13 +50,13 @@ _info = maker(ResponseInfo)
 class Journey:
     """The attempts of one call."""
 
-    __slots__ = ("_now", "attempts", "call", "deadline", "doubtful", "resumed", "retries")
+    __slots__ = ("_clock", "attempts", "call", "deadline", "doubtful", "resumed", "retries")
 
     def __init__(
-        self, call: Call, started: float, deadline: float | None, now: Callable[[], datetime]
+        self, call: Call, started: float, deadline: float | None, clock: Callable[[], Moment]
     ) -> None:
-        """`now` tells the wall clock; the other times are monotonic seconds."""
-        self._now = now
+        """`clock` gives the moment on all our clocks; the other times are monotonic seconds."""
+        self._clock = clock
         self.call = call
         self.deadline = None if deadline is None else started + deadline
         """On the monotonic clock."""
@@ -121,15 +127,17 @@ class Journey:
         """
         prepared = self.call.prepared
         assert prepared is not None
-        first = prepared.created_at
+        first, ended = prepared.created_at, self._clock()
         tries = ", ".join(attempt.reason for attempt in self.attempts)
         error = OutcomeUnknown(
             f"{self.call.operation.name}: no definite answer, it may have been carried out "
             f"(attempts: {tries}). Do not send it again under a new key: client.resolve(error) finds out",
             prepared=prepared,
             first_sent_at=first,
-            last_sent_at=self._now(),
+            last_sent_at=datetime.fromtimestamp(ended.wall, UTC),
             key_expires_at=first + timedelta(seconds=_gaps.KEY_LIFETIME),
+            ended=attrs.evolve(ended, server=server_time(cause)),
+            in_use=sum(attempt.waited + attempt.elapsed for attempt in self.attempts),
         )
         error.__cause__ = cause
         self._signed(error)
@@ -164,3 +172,9 @@ def _says_so(error: PaymentsError) -> bool:
     if isinstance(error, ConflictError):
         return error.effect == "unknown" and not error.in_progress
     return isinstance(error, ResponseMismatch)
+
+
+def server_time(cause: BaseException | None) -> float | None:
+    """When an answer was given by the service's own `Date`, seconds since 1970; None where there is none."""
+    said = _retry.http_date(cause.headers.get("date", "")) if isinstance(cause, APIStatusError) else None
+    return None if said is None else said.timestamp()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from ._idempotency import KeyMaker, UsedKeys
 from ._keys import Keys
 from ._limiters import PROCESS, Limiters
 from ._pipeline import Pipeline
-from ._runtime import SYSTEM, Runtime
+from ._runtime import SESSION, SYSTEM, Runtime
 from ._settings import Settings
 from ._wire import Transport
 
@@ -17,11 +18,17 @@ if TYPE_CHECKING:
     from ._waiting import Waiting
 
 
+_clocks = itertools.count(1)
+"""Numbers the clocks of tests."""
+
+
 def opened(settings: Settings, runtime: Runtime, transport: Transport) -> Pipeline:
     """A pipeline. On the system's clock it shares its key's limits with all others of the process."""
-    limiters = PROCESS if runtime is SYSTEM else Limiters(runtime.monotonic)
+    is_system = runtime is SYSTEM
+    limiters = PROCESS if is_system else Limiters(runtime.monotonic)
+    session = SESSION if is_system else f"{SESSION}-{next(_clocks)}"
     keys = Keys(limiters, settings.base_url, settings.limits)
-    return Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), UsedKeys())
+    return Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), UsedKeys(), session)
 
 
 def waits(pipeline: Pipeline) -> Callable[[], Waiting]:

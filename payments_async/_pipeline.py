@@ -9,7 +9,7 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -32,6 +32,9 @@ from ._wire import Flight, Transport, TransportFailure
 from .errors import ConfigurationError, InvalidRequest, LimitReached, PaymentsError, RateLimitedError
 from .params import Params, PreparedRequest
 
+if TYPE_CHECKING:
+    from ._clocks import Moment
+
 
 @attrs.define(eq=False)
 class Pipeline:
@@ -43,11 +46,13 @@ class Pipeline:
     keys: Keys = attrs.field(repr=False)
     make_key: KeyMaker = attrs.field(repr=False)
     used_keys: UsedKeys = attrs.field(repr=False)
+    session: str = attrs.field(repr=False)
+    """Names the process and its clock (`_clocks.Moment`)."""
 
     async def run(self, call: Call) -> Any:
         """The call's record. Raises the errors of `errors`, each with the call's effect."""
         runtime, settings, emitter = self.runtime, self.settings, self.settings.emitter
-        journey = Journey(call, runtime.monotonic(), call.deadline or settings.deadline, runtime.now)
+        journey = Journey(call, runtime.monotonic(), call.deadline or settings.deadline, self.moment)
         key: Key | None = None
         while True:
             key = self._key(journey, key)
@@ -139,6 +144,12 @@ class Pipeline:
     def age(self, prepared: PreparedRequest) -> float:
         """Seconds since a request was prepared, or its key first used."""
         return (self.runtime.now() - prepared.created_at).total_seconds()
+
+    def moment(self) -> Moment:
+        """Now, on our own clocks."""
+        from ._clocks import Moment
+
+        return Moment(self.runtime.now().timestamp(), self.runtime.monotonic(), self.session)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
         """How much of each limit the key has used in this process."""

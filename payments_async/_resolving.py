@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import attrs
 
-from . import _calls, _gaps, _operations
+from . import _calls, _clocks, _gaps, _operations
 from ._answers import mismatch
-from ._journey import Journey
+from ._clocks import Moment
+from ._journey import Journey, server_time
 from ._pipeline import Pipeline
 from .errors import (
     APIStatusError,
@@ -32,8 +33,8 @@ from .params import PreparedRequest
 Find = Callable[..., Awaitable[Payout | None]]
 """`payouts.find`."""
 
-_SKEW = 300.0
-"""Seconds by which the clock of the host that prepared a request may be ahead of ours."""
+_EARLIER = timedelta(days=1)
+"""Clocks may differ, and filters go by the day."""
 _FINAL_WORDS = (DecodeError, ResponseMismatch, ConfigurationError)
 _ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedError)
 """Refusals that say nothing about the request in doubt."""
@@ -61,16 +62,27 @@ class Resolver:
         """The record; or the refusal, which then is certain; or OutcomeUnknown again."""
         prepared = _request_of(given)
         self._pipeline.refuse_foreign(prepared)
+        began = self._pipeline.moment()
+        age = _age(prepared, given, began)
         try:
-            return await self._find_out(prepared, given)
+            return await self._find_out(prepared, given, age)
+        except OutcomeUnknown as error:
+            self._pass_on(age, began, error)
+            raise
         except CancelledError as stopped:
-            if getattr(stopped, "outcome", None) is None:  # it was in doubt before, and still is
-                stopped.outcome = self._unknown(prepared, None)  # type: ignore[attr-defined] # it rides along
+            outcome = getattr(stopped, "outcome", None) or self._unknown(prepared, None)
+            self._pass_on(age, began, outcome)  # it was in doubt before, and still is
+            stopped.outcome = outcome  # type: ignore[attr-defined] # it rides along
             raise
 
-    async def _find_out(self, prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest) -> Any:
-        protected = -_SKEW <= self._since(prepared.created_at) < _gaps.KEY_TRUSTED_FOR
-        if not protected or not self._pipeline.made_it(prepared):
+    def _pass_on(self, age: float, began: Moment, error: OutcomeUnknown) -> None:
+        """A new error of the same doubt knows the age that the key has already shown."""
+        error._in_use = max(error._in_use, age + self._pipeline.runtime.monotonic() - began.monotonic)
+
+    async def _find_out(
+        self, prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, age: float
+    ) -> Any:
+        if age >= _gaps.KEY_TRUSTED_FOR or not self._pipeline.made_it(prepared):
             return await self._look_up(prepared, None)
         operation = _operations.named(prepared.operation)
         try:
@@ -84,26 +96,32 @@ class Resolver:
         refused = isinstance(cause, APIStatusError) and not isinstance(cause, _ABOUT_THE_QUESTION)
         if not refused and not isinstance(cause, OutcomeUnknown):
             raise self._unknown(prepared, cause)
-        # Of a stored request nobody knows when it was sent last: only a replayed refusal is certain.
-        last = given.last_sent_at if isinstance(given, OutcomeUnknown) else None
-        dead = last is not None and self._since(last) > _gaps.ABANDONED_AFTER
-        return await self._look_up(prepared, cause, certain=refused and dead)
-
-    def _since(self, moment: datetime) -> float:
-        return (self._pipeline.runtime.now() - moment).total_seconds()
+        now = attrs.evolve(self._pipeline.moment(), server=server_time(cause))
+        if not (refused and _is_dead(given, now)):
+            return await self._look_up(prepared, cause)
+        return await self._look_up(prepared, cause, certain=True, start=_start(given, now))
 
     async def _look_up(
-        self, prepared: PreparedRequest, cause: PaymentsError | None, *, certain: bool = False
+        self,
+        prepared: PreparedRequest,
+        cause: PaymentsError | None,
+        *,
+        certain: bool = False,
+        start: float | None = None,
     ) -> Any:
         """Find a payout by its reference.
 
-        `certain`: nothing of the request can be alive any more, so that a refusal is the last word on it.
+        `certain`: nothing of the request can be alive any more, so that a refusal is the last word on it, if
+        the list does not show the payout. It is then read back to `start`, by the service's own clock.
         """
         if prepared.reference is None:
             raise self._unknown(prepared, cause)
-        since = prepared.created_at - timedelta(days=1)
+        made: datetime | None = prepared.created_at
+        if certain:
+            made = None if start is None else min(prepared.created_at, datetime.fromtimestamp(start, UTC))
+        since = None if made is None else (made - _EARLIER).date()
         try:
-            found = await self._find(prepared.reference, created_on_or_after=since.date())
+            found = await self._find(prepared.reference, created_on_or_after=since)
         except PaymentsError as error:
             cause = cause or error
         else:
@@ -117,9 +135,36 @@ class Resolver:
         if isinstance(cause, OutcomeUnknown):
             return cause
         call = _calls.writing(prepared, {}, operation=_operations.named(prepared.operation))
-        error = Journey(call, 0.0, None, self._pipeline.runtime.now).outcome_unknown(cause)
+        error = Journey(call, 0.0, None, self._pipeline.moment).outcome_unknown(cause)
         error.attempts = cause.attempts if cause is not None else ()
         return error
+
+
+def _age(prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, now: Moment) -> float:
+    """Seconds for which the request's key has been in use, at most."""
+    made = prepared.created_at.timestamp()
+    if isinstance(given, OutcomeUnknown):
+        return _clocks.key_age(made, given._ended, given._in_use, now)
+    return _clocks.key_age(made, None, 0.0, now)
+
+
+def _is_dead(given: OutcomeUnknown | PreparedRequest, now: Moment) -> bool:
+    """Whether no try before this one can still be at work.
+
+    Of a stored request it is not known when it was sent last: only a replayed refusal is certain.
+    """
+    ended = given._ended if isinstance(given, OutcomeUnknown) else None
+    return ended is not None and _clocks.at_least(ended, now) > _gaps.ABANDONED_AFTER
+
+
+def _start(given: Any, now: Moment) -> float | None:
+    """When the key was first used by the service's clock, which the list goes by; None if it did not say."""
+    ended: Moment = given._ended
+    if ended.server is not None:
+        return ended.server - float(given._in_use)
+    if now.server is None or ended.session != now.session:
+        return None
+    return now.server - (now.monotonic - ended.monotonic) - float(given._in_use)
 
 
 def _matching(prepared: PreparedRequest, found: Payout) -> Payout:

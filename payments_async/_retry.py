@@ -44,13 +44,14 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     text = headers.get("Retry-After", "").strip()
     if re.fullmatch(_SECONDS, text):
         return float(text)
-    moment = _http_date(text)
+    moment = http_date(text)
     if moment is None:
         return None
-    return max(0.0, (moment - (_http_date(headers.get("Date", "")) or now)).total_seconds())
+    return max(0.0, (moment - (http_date(headers.get("Date", "")) or now)).total_seconds())
 
 
-def _http_date(text: str) -> datetime | None:
+def http_date(text: str) -> datetime | None:
+    """The moment that an HTTP date names; None for anything else."""
     if not text.isascii() or not 16 <= len(text) <= 40:
         return None
     try:

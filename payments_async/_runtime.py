@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from .errors import ConfigurationError
 
@@ -81,3 +81,5 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 
 SYSTEM = SystemRuntime()
+SESSION: Final = os.urandom(8).hex()
+"""Names this process: monotonic values compare only within one."""

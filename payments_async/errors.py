@@ -48,6 +48,7 @@ from ._status_errors import UnprocessableError as UnprocessableError
 from ._status_errors import error_class as error_class
 
 if TYPE_CHECKING:
+    from ._clocks import Moment
     from .params import PreparedRequest
 
 __all__ = [
@@ -125,6 +126,8 @@ class OutcomeUnknown(PaymentsError):
         first_sent_at: datetime | None,
         key_expires_at: datetime | None,
         last_sent_at: datetime | None = None,
+        ended: Moment | None = None,
+        in_use: float = 0.0,
         **facts: Any,
     ) -> None:
         super().__init__(message, effect="unknown", **facts)
@@ -135,7 +138,10 @@ class OutcomeUnknown(PaymentsError):
         self.first_sent_at = first_sent_at
         """When the request was prepared: no try of it, in any process, can have left before."""
         self.last_sent_at = last_sent_at
-        """When the call ended: no try of it has left since."""
+        """When the call ended, by the wall clock: no try of it has left since."""
+        self._ended = ended
+        self._in_use = in_use
+        """Seconds for which the key had been in use when the call ended, as far as the call can tell."""
         self.key_expires_at = key_expires_at
         """Until when the same key protects a repeat (Limits, Idempotency)."""
 

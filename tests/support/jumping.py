@@ -66,6 +66,10 @@ class JumpingRuntime:
         """Let time pass without running timers."""
         self._elapsed += seconds
 
+    def step(self, seconds: float) -> None:
+        """Set the wall clock, forward or back; no time passes."""
+        self._start += timedelta(seconds=seconds)
+
     async def sleep(self, seconds: float) -> None:
         done = asyncio.get_running_loop().create_future()
 

@@ -1,0 +1,81 @@
+"""How long ago something was, when no single clock can be trusted. Pure (Limits, Idempotency).
+
+Two questions are asked, and they err in opposite directions. *May this key still be used?* takes the greatest
+age that any clock gives, and a clock that went back has proven that it cannot tell. *Has enough time passed?*
+takes only clocks that cannot be set: the monotonic one within a session, the service's own across sessions.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import attrs
+
+CLOCK_TOLERANCE: Final = 5.0
+"""Seconds a clock may appear to go back: rounding of `Date`, and answers that overtake each other."""
+HOST_TOLERANCE: Final = 300.0
+"""Seconds by which the clock of another host may be ahead of ours."""
+
+
+@attrs.frozen
+class Moment:
+    """When something was, on every clock there was. All values are seconds."""
+
+    wall: float
+    """Since 1970, by this machine."""
+    monotonic: float
+    """Since the session began."""
+    session: str
+    """Which start of which process; monotonic values compare only within one."""
+    server: float | None = None
+    """Since 1970, by the service; None where it did not say."""
+
+
+@attrs.frozen
+class Age:
+    """Seconds between two moments."""
+
+    at_least: float
+    at_most: float
+    """Infinite when a clock went back."""
+
+
+def passed(then: Moment, now: Moment) -> list[float]:
+    """Seconds between two moments by each clock that both were read on, the wall clock's first."""
+    found = [now.wall - then.wall]
+    if then.session == now.session:
+        found.append(now.monotonic - then.monotonic)
+    if then.server is not None and now.server is not None:
+        found.append(now.server - then.server)
+    return found
+
+
+def at_least(then: Moment, now: Moment, seen: Moment | None = None) -> float:
+    """Seconds that have surely passed. `seen`: a moment of this session at which `then` was already past."""
+    if then.session == now.session:
+        return now.monotonic - then.monotonic
+    bounds = [0.0 if seen is None else now.monotonic - seen.monotonic]
+    if then.server is not None and now.server is not None:
+        bounds.append(now.server - then.server)
+    return max(bounds)
+
+
+def went_back(seconds: list[float]) -> bool:
+    """Whether a clock says that less than no time has passed."""
+    return min(seconds) < -CLOCK_TOLERANCE
+
+
+def key_age(made: float, ended: Moment | None, in_use: float, now: Moment) -> float:
+    """Seconds for which an idempotency key has been in use at most; infinite when a clock went back.
+
+    `made`: when its request was, by the wall clock of its host. `ended`: when the last call under the key
+    did, and `in_use` for how many seconds the key was in use by then; without, only the wall clock tells.
+    """
+    by_wall = now.wall - made
+    if by_wall < -HOST_TOLERANCE:
+        return math.inf
+    if ended is None:
+        return by_wall
+    since = passed(ended, now)
+    return math.inf if went_back(since) else max(by_wall, max(ended.wall - made, in_use) + max(since))

@@ -1,0 +1,166 @@
+"""Finding out what became of a creation when the wall clock was set meanwhile, or another process asks.
+
+Two questions: whether the key may still be used, and whether enough time has passed to believe a refusal.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from payments_async import OutcomeUnknown, PreparedRequest, UnprocessableError
+from tests.support.motion import INTENT, PAYOUT, Played, payout_answer, play, refusal
+from tests.support.scripted import answer, lost
+
+Connect = Callable[..., Any]
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+SERVICE_TIME = datetime(2026, 1, 1, tzinfo=UTC)
+OURS = {"id": "po_1", "reference": "r-1", "amount": {"value": 10.1, "currency": "XOF"}}
+NOTHING_LISTED = answer(200, {"data": [], "pagination": {"has_more_pages": False}})
+LISTED = answer(200, {"data": [OURS], "pagination": {"has_more_pages": False}})
+
+
+def at(seconds: float) -> dict[str, str]:
+    """The service's `Date`, so many seconds after the first one."""
+    return {"Date": format_datetime(SERVICE_TIME + timedelta(seconds=seconds), usegmt=True)}
+
+
+async def doubt(played: Played, how: str = "payouts") -> OutcomeUnknown:
+    with pytest.raises(OutcomeUnknown) as caught:
+        create = getattr(played.client, how).create
+        await create(**(PAYOUT if how == "payouts" else INTENT), max_retries=0)
+    return caught.value
+
+
+def in_another_process(error: OutcomeUnknown) -> OutcomeUnknown:
+    """The error as a pickle carries it, with the request that was stored beside it."""
+    assert error.prepared is not None
+    stored = error.prepared.to_json()
+    twin: OutcomeUnknown = pickle.loads(pickle.dumps(error))
+    twin.prepared = PreparedRequest.from_json(stored)
+    return twin
+
+
+def sent(played: Played) -> list[str]:
+    return [f"{flight.method} {flight.url.partition('/v1')[2]}" for flight in played.transport.flights]
+
+
+@pytest.mark.parametrize("seconds", [20 * MINUTE, 20 * HOUR])
+async def test_a_clock_set_forward_does_not_make_a_refusal_certain(connect: Connect, seconds: float) -> None:
+    """The first request is still at work, and is carried out a moment later."""
+    played = play(connect, lost(), refusal(422), NOTHING_LISTED, payout_answer())
+    error = await doubt(played)
+    played.runtime.step(seconds)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await played.client.resolve(error)
+    assert isinstance(caught.value.__cause__, UnprocessableError)
+
+
+async def test_a_clock_set_back_does_not_keep_a_refusal_from_being_certain(connect: Connect) -> None:
+    played = play(connect, lost(), refusal(422), NOTHING_LISTED)
+    error = await doubt(played)
+    played.runtime.advance(16 * MINUTE)
+    played.runtime.step(-15.9 * MINUTE)
+    with pytest.raises(UnprocessableError) as caught:
+        await played.client.resolve(error)
+    assert caught.value.effect == "none"
+
+
+async def test_a_clock_that_went_back_ends_the_use_of_the_key(connect: Connect) -> None:
+    played = play(connect, lost(), LISTED)
+    error = await doubt(played)
+    played.runtime.advance(MINUTE)
+    played.runtime.step(-2 * MINUTE)
+    assert (await played.client.resolve(error)).id == "po_1"
+    assert [line.partition(" ")[0] for line in sent(played)] == ["POST", "GET"]
+
+
+@pytest.mark.parametrize("how", ["payouts", "payment_intents"])
+@pytest.mark.parametrize(
+    ("passed", "step"), [(23 * HOUR, -22 * HOUR), (HOUR, 22 * HOUR)], ids=["monotonic", "wall"]
+)
+async def test_the_key_is_as_old_as_the_clock_says_that_says_most(
+    connect: Connect, how: str, passed: float, step: float
+) -> None:
+    played = play(connect, lost(), NOTHING_LISTED)
+    error = await doubt(played, how)
+    played.runtime.advance(passed)
+    played.runtime.step(step)
+    with pytest.raises(OutcomeUnknown):
+        await played.client.resolve(error)
+    assert [line for line in sent(played)[1:] if line.startswith("POST")] == []
+
+
+async def test_the_time_that_the_call_itself_took_counts_whatever_the_wall_clock_said(
+    connect: Connect,
+) -> None:
+    """The clock went back an hour while the request was out for two."""
+
+    def slow(flight: Any) -> Any:
+        played.runtime.advance(22.5 * HOUR)
+        played.runtime.step(-22.5 * HOUR)
+        return lost()(flight)
+
+    played = play(connect, slow)
+    error = await doubt(played, "payment_intents")
+    played.runtime.advance(HOUR)
+    with pytest.raises(OutcomeUnknown):
+        await played.client.resolve(error)
+    assert len(sent(played)) == 1
+
+
+async def test_a_key_does_not_get_younger_from_one_doubt_to_the_next(connect: Connect) -> None:
+    played = play(connect, lost())
+    error = await doubt(played, "payment_intents")
+    for passed in (22 * HOUR, 2 * HOUR):
+        played.runtime.advance(passed)
+        played.runtime.step(-passed)
+        posts = len(sent(played))
+        with pytest.raises(OutcomeUnknown) as caught:
+            await played.client.resolve(error)
+        error = caught.value
+    assert len(sent(played)) == posts
+
+
+@pytest.mark.parametrize(
+    ("then", "now"), [({}, {}), (at(0), {}), ({}, at(HOUR)), (at(0), at(14 * MINUTE)), (at(HOUR), at(0))]
+)
+async def test_in_another_process_only_the_services_time_proves_that_enough_has_passed(
+    connect: Connect, then: dict[str, str], now: dict[str, str]
+) -> None:
+    error = in_another_process(await doubt(play(connect, refusal(503, then))))
+    played = play(connect, refusal(422, now), NOTHING_LISTED)
+    played.runtime.advance(HOUR)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await played.client.resolve(error)
+    assert isinstance(caught.value.__cause__, UnprocessableError)
+
+
+async def test_in_another_process_a_refusal_is_certain_when_the_service_says_that_enough_has_passed(
+    connect: Connect,
+) -> None:
+    error = in_another_process(await doubt(play(connect, refusal(503, at(0)))))
+    with pytest.raises(UnprocessableError):
+        await play(connect, refusal(422, at(16 * MINUTE)), NOTHING_LISTED).client.resolve(error)
+
+
+@pytest.mark.parametrize(
+    ("headers", "query"),
+    [(at(16 * MINUTE), "created_at%5Bgte%5D=2025-12-31&per_page=100"), ({}, "per_page=100")],
+    ids=["Date", "no Date"],
+)
+async def test_what_is_to_be_certain_is_looked_for_from_when_the_service_began(
+    connect: Connect, headers: dict[str, str], query: str
+) -> None:
+    """The clock was three days ahead when the request was made."""
+    played = play(connect, lost(), refusal(422, headers), LISTED)
+    played.runtime.step(3 * DAY)
+    error = await doubt(played)
+    played.runtime.advance(16 * MINUTE)
+    assert (await played.client.resolve(error)).id == "po_1"
+    assert sent(played)[2] == f"GET /payouts?{query}"
