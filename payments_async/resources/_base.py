@@ -65,7 +65,7 @@ class Channel:
     def prepare(self, operation: Operation[Any], cls: type[Params], arguments: Any) -> PreparedRequest:
         """A write's bytes and key. Raises InvalidRequest, also for a key last used with another body.
 
-        `arguments` are a call's own, and emptied: they hold account data, and tracebacks print locals.
+        `arguments` are a call's own. When it fails they are emptied: tracebacks print locals.
         """
         fields, options = arguments, _NO_OPTIONS
         try:
@@ -74,13 +74,12 @@ class Channel:
                 fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
             return self.pipeline.prepare(operation, _request(cls, fields), options)
         except BaseException:
-            fields.clear(), options.clear()
+            for given in (arguments, fields, options):
+                given.clear()
             raise
-        finally:
-            arguments.clear()
 
     def create(self, operation: Operation[R], cls: type[Params], arguments: Any) -> Sending[R]:
-        """Prepare at once; send when awaited. `arguments` are emptied, as by `prepare`."""
+        """Prepare at once; send when awaited. `arguments` are treated as by `prepare`."""
         fields, options = arguments, _NO_OPTIONS
         try:
             if not _own(cls).issuperset(arguments):
@@ -90,10 +89,9 @@ class Channel:
             prepared = self.pipeline.prepare(operation, request, options)
             return self.pipeline.run(_calls.writing(prepared, options, operation=operation, request=request))
         except BaseException:
-            fields.clear(), options.clear()
+            for given in (arguments, fields, options):
+                given.clear()
             raise
-        finally:
-            arguments.clear()
 
     def read(
         self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str] | None = None

@@ -24,7 +24,10 @@ class AsyncCheckouts(Resource):
             OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
-        return await self._channel.create(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
+        try:
+            return await self._channel.create(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
+        finally:
+            del arguments  # tracebacks print locals
 
     def prepare(self, **arguments: Unpack[_hints.CheckoutPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
@@ -35,7 +38,10 @@ class AsyncCheckouts(Resource):
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
-        return self._channel.prepare(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
+        try:
+            return self._channel.prepare(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
+        finally:
+            del arguments  # tracebacks print locals
 
     async def retrieve(self, checkout_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Checkout:
         """Read a session and its payment back: this, not the payer's return, says whether it was paid.

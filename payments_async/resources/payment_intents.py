@@ -33,7 +33,10 @@ class AsyncPaymentIntents(Resource):
             OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
-        return await self._channel.create(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
+        try:
+            return await self._channel.create(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
+        finally:
+            del arguments  # tracebacks print locals
 
     def prepare(self, **arguments: Unpack[_hints.PaymentIntentPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
@@ -44,7 +47,10 @@ class AsyncPaymentIntents(Resource):
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
-        return self._channel.prepare(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
+        try:
+            return self._channel.prepare(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
+        finally:
+            del arguments  # tracebacks print locals
 
     async def list(
         self, **arguments: Unpack[_hints.PaymentIntentFilters]

@@ -32,7 +32,10 @@ class AsyncPayouts(Resource):
             OutcomeUnknown: no definite answer came; `client.resolve(error)` finds out.
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
-        return await self._channel.create(PAYOUTS_CREATE, PayoutRequest, arguments)
+        try:
+            return await self._channel.create(PAYOUTS_CREATE, PayoutRequest, arguments)
+        finally:
+            del arguments  # tracebacks print locals
 
     def prepare(self, **arguments: Unpack[_hints.PayoutPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
@@ -43,7 +46,10 @@ class AsyncPayouts(Resource):
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
-        return self._channel.prepare(PAYOUTS_CREATE, PayoutRequest, arguments)
+        try:
+            return self._channel.prepare(PAYOUTS_CREATE, PayoutRequest, arguments)
+        finally:
+            del arguments  # tracebacks print locals
 
     async def list(self, **arguments: Unpack[_hints.PayoutFilters]) -> models.Page[models.Payout]:
         """One page of payouts, newest first (GET /payouts; gaps B, C, D).
