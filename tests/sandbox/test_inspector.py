@@ -15,7 +15,7 @@ import pytest
 
 from payments_async.sandbox import Profile, Sandbox, inspector
 from payments_async.sandbox._control import find_payment
-from payments_async.sandbox._journal import Tried
+from payments_async.sandbox._journal import Exchange, Tried
 from payments_async.sandbox._profiles import PROFILES
 from payments_async.sandbox._scenarios import ACTION_TYPES
 from payments_async.sandbox.inspector._pages import NAV
@@ -126,6 +126,35 @@ def test_a_request_shows_both_sides_masked_until_account_data_is_asked_for(
     revealed = text_of(page(sandbox, f"requests/{request}?reveal=1"))
     assert "+22990000000" in revealed
     assert "ada@example.test" in revealed
+
+
+def test_a_request_that_was_let_go_says_so_and_offers_neither_copy_nor_sending(
+    sandbox: Sandbox, api: Api
+) -> None:
+    api.payout(idempotency_key="key-00001")
+    api.get("/payouts")
+    first, second = (f"requests/{request.request_id}" for request in sandbox.requests)
+    assert "No body." not in text_of(page(sandbox, first))
+    assert "No body." in text_of(page(sandbox, second))
+    for name in (first, second):
+        assert "Send again" in page(sandbox, name)
+        assert "data-copy-url" in page(sandbox, name)
+    for entry in sandbox.entries():
+        if isinstance(entry.item, Exchange):
+            entry.item.let_go()
+    for name in (first, second):
+        html = page(sandbox, name)
+        shown = text_of(html)
+        assert "The journal has let go of its headers and bodies" in shown
+        assert "No body." not in shown
+        assert "Send again" not in shown
+        assert "data-copy-url" not in html
+        said = json.loads(sandbox.handle("GET", f"/_sandbox/api/{name}").body)
+        assert (said["let_go"], said["body"], said["answer"]) == (True, None, None)
+        for path, method in ((f"{name}/code", "GET"), (f"{name}/replay", "POST")):
+            refused = sandbox.handle(method, f"/_sandbox/api/{path}", {"Content-Type": "application/json"})
+            assert refused.status == 410
+            assert "let" in json.loads(refused.body)["message"]
 
 
 def test_a_request_without_account_data_offers_nothing_to_show(sandbox: Sandbox, api: Api) -> None:

@@ -132,6 +132,25 @@ def test_each_choice_shows_its_kind(api: Api, sandbox: Sandbox) -> None:
     assert log(sandbox, "?show=nonsense") == log(sandbox)
 
 
+def test_what_went_wrong_are_failed_records_and_refused_webhooks_too(api: Api, sandbox: Sandbox) -> None:
+    api.payout(reference="r-1")
+    failed = api.payout(reference="r-2", scenario="fail:INVALID_RECIPIENT after=5s").data["id"]
+    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "fail:NO_FUNDS after=5s"}})
+    sandbox.advance(5)
+    for webhook, tries in (("wh_1", (500, 500)), ("wh_2", (500, 204)), ("wh_3", (204,)), ("wh_4", (None,))):
+        for status in tries:
+            told = None if status else "is neither this machine nor a private network"
+            sandbox.journal.add(Tried(6.0, webhook, failed, "payout.failed", status, told))
+    api.get("/payouts")
+    intent = api.listed_intent()["reference"]
+    assert log(sandbox, "?show=wrong") == [
+        "webhook payout.failed r-2 is neither this machine nor a private network not delivered",
+        "webhook payout.failed r-2 2 tries 500",
+        f"payment {intent} pending → failed attempt processing → failed failed",
+        "payout r-2 processing → failed failed",
+    ]
+
+
 def test_a_choice_looks_past_whatever_else_happened(api: Api, sandbox: Sandbox) -> None:
     api.payout(reference="r-1", webhook_url="http://127.0.0.1:9/hook")
     api.payout(reference="r-1")
@@ -177,6 +196,24 @@ def test_the_log_is_searched_by_id_reference_path_status_and_body(api: Api, sand
     page = sandbox.handle("GET", "/_sandbox/?find=nowhere").body.decode()
     assert "None with “nowhere” among" in page
     assert 'value="nowhere"' in page
+
+
+def test_a_status_is_looked_for_among_statuses_first(api: Api, sandbox: Sandbox) -> None:
+    """A search for a status matched amounts and cursors, and missed statuses."""
+    payout = api.payout(reference="r-1", amount=422).data["id"]
+    api.get("/payouts?note=a422b")
+    api.payout(reference="r-2", amount=0)
+    sandbox.journal.add(Tried(1.0, "wh_1", payout, "payout.created", 503, None))
+    (line,) = log(sandbox, "?find=422")
+    assert line.startswith("POST /v1/payouts r-2 amount")
+    assert log(sandbox, "?find=503") == ["webhook payout.created r-1 503"]
+    sandbox.settle(payout, "fail:NO_FUNDS")
+    assert log(sandbox, "?find=failed") == ["payout r-1 processing → failed failed"]
+    assert log(sandbox, "?find=pending") == ["payout r-1 new → pending pending"]
+    sandbox.journal.add(Tried(2.0, "wh_2", payout, "payout.failed", 204, None))
+    assert log(sandbox, "?find=failed")[0] == "webhook payout.failed r-1 204"
+    assert log(sandbox, "?find=a422") == ["GET /v1/payouts?note=a422b 200"], "what is no status is text"
+    assert log(sandbox, "?find=422&show=webhooks") == []
 
 
 def test_an_attempt_is_found_with_its_payment(api: Api, sandbox: Sandbox) -> None:

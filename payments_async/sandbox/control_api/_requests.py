@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .._sandbox import Sandbox
 
 _SHOWN = 100
+_LET_GO = "The journal has let go of this request's headers and bodies, to keep newer ones."
 
 
 def journal(sandbox: Sandbox, call: ControlCall) -> object:
@@ -52,7 +53,7 @@ def code(sandbox: Sandbox, call: ControlCall) -> object:
     exchange = find(sandbox, call.path["id"])
     kind = one_of("as", call.query.get("as", "async"), ("async", "sync", "curl"))
     if exchange.body is None:
-        raise Refusal(410, "The journal has let this request's body go.")
+        raise Refusal(410, _LET_GO)
     stored = _has_answer(sandbox, exchange)
     text, is_masked = written(exchange, sandbox.origin, kind, reveal=call.reveals, is_stored=stored)
     return {"code": text, "masked": is_masked}
@@ -71,7 +72,7 @@ def replay(sandbox: Sandbox, call: ControlCall) -> object:
     call.only()
     exchange = find(sandbox, call.path["id"])
     if exchange.body is None:
-        raise Refusal(410, "The journal has let this request's body go.")
+        raise Refusal(410, _LET_GO)
     if exchange.log.key is None:
         raise Refusal(409, "The request carried no key of this sandbox, so it cannot be sent again.")
     logged = sandbox.send_again(*_again(exchange, exchange.body))

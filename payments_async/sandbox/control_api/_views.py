@@ -84,10 +84,11 @@ def request_view(log: LoggedRequest) -> JsonObject:
 
 
 def exchange_view(exchange: Exchange, *, reveal: bool) -> JsonObject:
-    """A request with its headers (never the authorization) and both bodies."""
+    """A request with its headers (never the authorization) and both bodies, or that they were let go."""
     answer = exchange.answer
     return {
         **request_view(exchange.log),
+        "let_go": not exchange.is_whole,
         "headers": dict(exchange.log.headers),
         "body": body_view(exchange.body, reveal=reveal),
         "answer": None

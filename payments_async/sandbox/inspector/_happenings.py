@@ -125,6 +125,16 @@ def newest(entries: Sequence[Entry], wanted: Callable[[Item], bool], most: int) 
     return found
 
 
+def has_status(item: Item, status: str) -> bool:
+    """Whether it ended with this status: an HTTP answer's, a record's new one, or the one an event tells."""
+    if isinstance(item, Exchange):
+        return status == str(item.log.status)
+    if isinstance(item, Change):
+        return status == item.after
+    told = getattr(item, "event", "").rpartition(".")[2]
+    return status == told or (isinstance(item, Tried) and status == str(item.status))
+
+
 def holds(item: Item, needle: str, names: Callable[[str], str]) -> bool:
     """Whether `needle` stands in it: in an address, id, key, event, body, status, or a record's name."""
     return _holds(item, needle.lower(), needle.encode(), names)

@@ -10,7 +10,7 @@ from .._console import PREFIX
 from .._journal import Entry, Exchange, Item, Tried
 from .._limits import SandboxLimits
 from .._masking import mask
-from .._values import Change, Delivery, LoggedRequest
+from .._values import Change, Delivery
 from .._world import World
 from ..control_api._views import REPLAY_HEADER
 from ._evidence import seen_of
@@ -61,9 +61,17 @@ class Names:
 
 def shows(item: Item, show: str) -> bool:
     """Whether a choice of the log is about it."""
-    if show in ("requests", "wrong"):
-        return isinstance(item, Exchange) and (show == "requests" or _went_wrong(item.log))
+    if show == "requests":
+        return isinstance(item, Exchange)
+    if show == "wrong":
+        return _went_wrong(item)
     return isinstance(item, KINDS.get(show, _ALL))
+
+
+def delivered(entries: Iterable[Entry]) -> frozenset[str]:
+    """Ids of the webhooks that their receivers took in the end, or at once."""
+    items = (entry.item for entry in entries)
+    return frozenset(item.webhook_id for item in items if isinstance(item, Tried) and item.accepted)
 
 
 def lines(entries: Iterable[Entry], names: Names, limits: SandboxLimits, show: str = "") -> list[Card]:
@@ -71,16 +79,22 @@ def lines(entries: Iterable[Entry], names: Names, limits: SandboxLimits, show: s
     looked_at = KINDS.get(show, _ALL)
     chosen = [entry for entry in entries if isinstance(entry.item, looked_at)]
     found = happenings(chosen, names.root)
-    if show in ("requests", "wrong"):
-        found = [one for one in found if one.exchange and shows(one.exchange, show)]
+    if show == "requests":
+        found = [one for one in found if one.exchange]
+    if show == "wrong":  # with a request that went wrong came what it caused
+        found = [one for one in found if one.exchange is None or _went_wrong(one.exchange)]
     if show == "webhooks":
         tried = {(one.tries[0].record_id, one.tries[0].event) for one in found if one.tries}
         found = [one for one in found if one.tries or _name_of(one.deliveries[0]) not in tried]
     return [_line(one, names, limits) for one in found]
 
 
-def _went_wrong(log: LoggedRequest) -> bool:
-    return log.status == 0 or log.status >= 400 or log.fault is not None
+def _went_wrong(item: Item) -> bool:
+    if isinstance(item, Exchange):
+        return item.log.status == 0 or item.log.status >= 400 or item.log.fault is not None
+    if isinstance(item, Change):
+        return item.after == "failed"
+    return isinstance(item, Tried) and not item.accepted
 
 
 def _name_of(due: Delivery) -> tuple[str, str]:

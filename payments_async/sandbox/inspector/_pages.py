@@ -19,8 +19,8 @@ from ..control_api._views import body_view, exchange_view, rule_view
 from ..webhooks._letters import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from . import _boards
 from ._findings import KeptFinding, findings_of
-from ._happenings import holds, newest
-from ._lines import KINDS, Names, lines, shows
+from ._happenings import has_status, holds, newest
+from ._lines import KINDS, Names, delivered, lines, shows
 from ._trust_advice import READ_BACK_WITHIN
 from .advisor import HEADINGS
 from .assumptions import assumptions
@@ -101,7 +101,7 @@ def _overview(look: Look) -> Context:
     with sandbox.look() as world:
         names = Names(world)
         entries = sandbox.entries(0, None if show or find else _ENTRIES)
-        chosen = newest(entries, lambda item: shows(item, show) and _has(item, find, names), _ENTRIES)
+        chosen = newest(entries, _wanted(entries, show, find, names), _ENTRIES)
         rows = lines(chosen, names, world.limits, show)
         payouts = sum(len(tenant.payouts) for tenant in world.tenants.values())
         payments = sum(len(tenant.payments) for tenant in world.tenants.values())
@@ -121,8 +121,18 @@ def _overview(look: Look) -> Context:
     }
 
 
-def _has(item: Item, find: str, names: Names) -> bool:
-    return not find or holds(item, find, names.words)
+def _wanted(entries: Sequence[Entry], show: str, find: str, names: Names) -> Callable[[Item], bool]:
+    """What is shown: of its kind, and with the status looked for; where nothing has that, with the text."""
+    past = delivered(entries) if show == "wrong" else frozenset()
+
+    def of_kind(item: Item) -> bool:
+        return shows(item, show) and getattr(item, "webhook_id", None) not in past
+
+    if not find:
+        return of_kind
+    if any(of_kind(entry.item) and has_status(entry.item, find) for entry in entries):
+        return lambda item: of_kind(item) and has_status(item, find)
+    return lambda item: of_kind(item) and holds(item, find, names.words)
 
 
 def _request(look: Look, request_id: str) -> Context:
