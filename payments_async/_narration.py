@@ -6,10 +6,15 @@ What happens to every call (`sent`, `ended`) is told where the pipeline saw that
 
 from __future__ import annotations
 
+from typing import Final
+
 from ._answers import Reading
 from ._emitter import LONG, Emitter
 from ._journey import Journey
 from .models._response import is_replayed
+
+CANCELLED: Final = "was cancelled after it had been sent, and may have been carried out"
+"""What the log says of a write that was given up in doubt."""
 
 
 def _key(journey: Journey) -> str | None:
@@ -64,10 +69,8 @@ def retrying(emitter: Emitter, journey: Journey, delay: float, reason: str) -> N
 def cancelled(emitter: Emitter, journey: Journey) -> None:
     """The caller gave the call up; a write in doubt is told unasked, as its cancellation may get lost."""
     if journey.unknown:
-        emitter.warn(
-            f"{journey.call.operation.name} was cancelled after it had been sent, and may have been "
-            f"carried out: its idempotency key is {_key(journey)}"
-        )
+        name = journey.call.operation.name
+        emitter.warn(f"{name} {CANCELLED}: its idempotency key is {_key(journey)}")
     if emitter.enabled:
         from . import events
 

@@ -112,6 +112,7 @@ def test_a_second_ctrl_c_cuts_at_once_and_a_row_that_hangs_is_found_out_later(he
         told.split()
     )
     assert "Traceback" not in told
+    assert "idempotency key" not in terminal.seen.replace("\r\n", " "), "the ledger has each row"
     assert main(["payouts", "run", "june.csv"]) == Exit.DONE
     assert_paid_once(here.sandbox, 5)
 

@@ -8,12 +8,15 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
+from logging import LogRecord
 from typing import Any, Final, TypeVar
 
 import attrs
 from rich.console import Console
 
+from ..._emitter import logger
 from ..._masking import clean
+from ..._narration import CANCELLED
 from ..._runtime import SYSTEM
 from ...bulk import BatchReport, OutcomesUnrecorded, Progress
 from ...bulk._no_entry import is_shut_out, why
@@ -132,8 +135,17 @@ async def paying(base_url: str | None, *, concurrency: int = 0) -> AsyncIterator
         missing = "no base URL: pass --base-url or set PAYMENTS_BASE_URL to the address that ends in /v1"
         raise Ended(missing, Exit.USAGE)
     connections = concurrency + _BESIDE
-    async with AsyncPayments(base_url=base_url, app_info=_APP, max_connections=connections) as client:
-        yield client
+    logger.addFilter(_is_news)
+    try:
+        async with AsyncPayments(base_url=base_url, app_info=_APP, max_connections=connections) as client:
+            yield client
+    finally:
+        logger.removeFilter(_is_news)
+
+
+def _is_news(record: LogRecord) -> bool:
+    """Whether a warning is shown: rows that a second signal cuts off are in the ledger, and counted."""
+    return CANCELLED not in record.getMessage()
 
 
 async def recorded(ledger: str, running: Awaitable[R]) -> R:
