@@ -29,6 +29,15 @@ def test_kill_9_at_any_moment_pays_no_row_twice_and_loses_none(tmp_path: Path) -
     assert report.creations > report.rows  # some were asked for again, after a kill or a fault
 
 
+def test_kills_and_a_lost_ledger_under_faults_that_pass_leave_nothing_in_doubt(tmp_path: Path) -> None:
+    options = {**kills.BRISKLY, "window": (0.02, 0.4)}
+    report = kills.run(tmp_path, 250, 3, deletions=1, **options)
+    assert report.problems == []
+    assert (report.kills, report.deleted) == (3, 1)
+    assert {*report.codes} <= {0, 75}  # no row was left in doubt by any run
+    assert report.faults.total() > 0
+
+
 def test_a_ledger_that_is_deleted_costs_no_row_a_second_payout(tmp_path: Path) -> None:
     report = deletions.run(tmp_path, 120, 1, words=FAULTS[:-1], times=1)
     assert report.problems == []

@@ -18,6 +18,7 @@ CAMPAIGNS = (
     ("waits", "10000"),
     ("sandbox_promises", "1000000"),
     ("kills", "20000", "50"),
+    ("kills", "8000", "9", "--brisk", "--deletions", "1", "--within", "60"),
     ("deletions", "2000", "10"),
     ("two_ledgers", "2000", "10"),
     ("first_send", "1000000", "6"),

@@ -1,12 +1,17 @@
 """A real run, killed with SIGKILL again and again, over a line that fails in every way the sandbox knows.
 
     python -m tests.campaigns.kills 20000 50 [--seed 1] [--share 0.02]
+    python -m tests.campaigns.kills 8000 9 --brisk --deletions 1 --within 60
 
 Each process pays the batch over TCP and is killed 50 to 600 ms after its first creation arrived, one in ten
 at any moment of its beginning; in between, a share of all requests is disturbed. A batch that is complete
 before all kills were had is followed by another one in the same books. The sandbox's books alone decide: each
 row exactly once but for those that the service refused, sums equal to the cent, a clean certificate, the
 right exit code. Exits 1 on a breach.
+
+`--brisk`: only faults after which a row's next post settles it, each of them in somewhat under 2 % of all
+requests, and no kill once there were enough. `--deletions`: so many times a kill takes the ledger along.
+`--within`: seconds from the last kill until the batch is complete.
 """
 
 from __future__ import annotations
@@ -17,13 +22,15 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import attrs
 
-from tests.support.disturbed import PASSING, REFUSING, DisturbedSandbox
+from tests.campaigns.deletions import delete
+from tests.support.disturbed import BRIEF, BRISK, PASSING, REFUSING, DisturbedSandbox
 from tests.support.processes import Batch, End, breaches, certificate_of, killed, run_to_the_end, started
 
 WINDOW = (0.05, 0.6)
@@ -32,6 +39,15 @@ EARLY, BEGINNING = 0.1, 2.0
 """The share of processes that are killed within so many seconds of their start, whatever they do."""
 GREETING = 60.0
 """Seconds after which a process that has sent nothing is killed all the same."""
+BRISKLY: Mapping[str, Any] = {
+    "share": 0.019 * len(BRISK),
+    "words": BRISK,
+    "readings": BRISK,
+    "halting": 0.0,
+    "window": (0.5, 4.0),
+    "relentless": False,
+}
+"""Each fault in 1.9 % of all requests; kills all over the batch."""
 
 
 @attrs.define
@@ -45,6 +61,9 @@ class Killer:
     """Of processes that had sent something."""
     early: int = 0
     """Kills of processes that had sent nothing yet."""
+    deletions: int = 0
+    """Kills, from the third on, that are still to take the ledger along."""
+    deleted: int = 0
     codes: Counter[int] = attrs.field(factory=Counter)
     """Exit codes of processes that ended by themselves."""
     problems: list[str] = attrs.field(factory=list)
@@ -62,6 +81,9 @@ class Killer:
         if end.killed:
             self.kills += sent
             self.early += not sent
+            if sent and self.kills > 2 and self.deleted < self.deletions:
+                self.deleted += 1
+                delete(batch.ledger, self.chance)
         else:
             self.codes[end.code] += 1
         if end.problem:
@@ -85,6 +107,10 @@ class Report:
     rows: int = 0
     kills: int = 0
     early: int = 0
+    deleted: int = 0
+    """Ledgers."""
+    seconds: float = 0.0
+    """From a batch's last kill until it was complete, at most."""
     refused: int = 0
     creations: int = 0
     """Requests to create a payout."""
@@ -96,9 +122,10 @@ class Report:
         kinds = ", ".join(f"{count} {word}" for word, count in sorted(self.faults.items()))
         return (
             f"{self.rows} rows in {self.batches} batches, {self.kills} kills after a first send and "
-            f"{self.early} before one, {sum(self.codes.values())} ends without a kill "
-            f"({dict(sorted(self.codes.items()))}); {self.creations} creations asked for, "
-            f"{self.refused} rows refused, {self.faults.total()} faults: {kinds}"
+            f"{self.early} before one, {self.deleted} ledgers deleted, "
+            f"{sum(self.codes.values())} ends without a kill ({dict(sorted(self.codes.items()))}); "
+            f"{self.creations} creations asked for, {self.refused} rows refused, "
+            f"{self.faults.total()} faults: {kinds}; complete {self.seconds:.1f} s after the last kill"
         )
 
 
@@ -110,22 +137,27 @@ def run(
     seed: int = 1,
     share: float = 0.02,
     words: Sequence[str] = PASSING + REFUSING,
+    readings: Sequence[str] = BRIEF,
     halting: float = 0.04,
     window: tuple[float, float] = WINDOW,
     relentless: bool = True,
+    deletions: int = 0,
 ) -> Report:
     """Pay batches until so many processes were killed, and, `relentless`, until no row is left.
 
-    Of all requests a `share` is disturbed by one of `words`; of these, a share stops the run (`halting`).
+    Of all requests a `share` is disturbed by one of `words`, or for the list `readings`; of these, a share
+    stops the run (`halting`). So many kills take the ledger along (`deletions`).
     """
     report = Report()
-    with DisturbedSandbox(seed, share=share, words=words, halting=halting) as sandbox:
-        killer = Killer(sandbox, random.Random(seed), window, problems=report.problems)
+    disturbed = DisturbedSandbox(seed, share=share, words=words, readings=readings, halting=halting)
+    with disturbed as sandbox:
+        chance = random.Random(seed)
+        killer = Killer(sandbox, chance, window, deletions=deletions, problems=report.problems)
         while killer.kills < kills and not report.problems:
             batch = Batch.write(folder, rows, report.batches)
             kill_on = partial(_kill_on, killer, batch, kills, relentless=relentless)
             _pay(killer, batch, report, kill_on)
-    report.kills, report.early = killer.kills, killer.early
+    report.kills, report.early, report.deleted = killer.kills, killer.early, killer.deleted
     report.codes, report.faults, report.creations = killer.codes, sandbox.faults, sandbox.creations
     return report
 
@@ -136,7 +168,9 @@ def _pay(killer: Killer, batch: Batch, report: Report, kill_on: Callable[[], boo
     end = killer.start(batch)
     while not (end.complete or report.problems) and kill_on():
         end = killer.start(batch)
+    began = time.monotonic()
     ends = run_to_the_end(sandbox, batch)  # once more, even when it was complete
+    report.seconds = max(report.seconds, time.monotonic() - began)
     killer.codes.update(each.code for each in ends)
     sandbox.share = 0.0
     certificate = certificate_of(sandbox, batch)
@@ -164,10 +198,17 @@ def main() -> None:
     parser.add_argument("kills", type=int, help="kills after a first send, at least")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--share", type=float, default=0.02, help="of all requests that are disturbed")
+    parser.add_argument("--brisk", action="store_true", help="faults that the next post settles")
+    parser.add_argument("--deletions", type=int, default=0, help="kills that take the ledger along")
+    parser.add_argument("--within", type=float, help="seconds from the last kill to the end")
     options = parser.parse_args()
+    wishes = BRISKLY if options.brisk else {"share": options.share}
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        found = run(Path(folder), options.rows, options.kills, seed=options.seed, share=options.share)
+        sizes = (Path(folder), options.rows, options.kills)
+        found = run(*sizes, seed=options.seed, deletions=options.deletions, **wishes)
+    if options.within is not None and found.seconds > options.within:
+        found.problems.append(f"it took {found.seconds:.1f} s after the last kill")
     print(f"{found}; {time.perf_counter() - began:.0f} s, {len(found.problems)} breaches")
     print("\n".join(found.problems))
     raise SystemExit(1 if found.problems else 0)

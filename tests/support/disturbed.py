@@ -40,6 +40,9 @@ HALTING: Final = ("http:302", "http:401", "http:403", "http:404")
 BRIEF: Final = tuple(word for word in PASSING if word != "hang")
 """Those that do not hold a run up until its time-out of 30 seconds."""
 
+BRISK: Final = ("reset", "lost_request", "lost_response", "cut_body", "http:500", "429:1", "slow:2s")
+"""After these a row is settled by its next post: none of them needs the list, or 15 minutes."""
+
 Row = tuple[str, Decimal]
 """By which a row is known to the service: currency and amount, which no other row has."""
 
@@ -48,7 +51,13 @@ class DisturbedSandbox(Sandbox):
     """Disturbs a share of the creations, and of the readings of the list."""
 
     def __init__(
-        self, seed: int, *, share: float, words: Sequence[str] = PASSING, halting: float = 0.0
+        self,
+        seed: int,
+        *,
+        share: float,
+        words: Sequence[str] = PASSING,
+        readings: Sequence[str] = BRIEF,
+        halting: float = 0.0,
     ) -> None:
         super().__init__(limits=SandboxLimits.off())
         self.share = share
@@ -63,7 +72,7 @@ class DisturbedSandbox(Sandbox):
         self.creations = 0
         self._greeted = False
         self._chance = random.Random(seed)
-        self._words, self._halting = words, halting
+        self._words, self._readings, self._halting = words, readings, halting
 
     def expect(self) -> None:
         """Look out for the first creation of the process that is started next."""
@@ -89,7 +98,7 @@ class DisturbedSandbox(Sandbox):
         if self._chance.random() >= self.share:
             return
         creates = request.method == "POST"
-        word = self._word() if creates else self._chance.choice(BRIEF)
+        word = self._word() if creates else self._chance.choice(self._readings)
         self.faults[word if creates else f"list {word}"] += 1
         if word in REFUSING:
             body = decode_object(request.body)
