@@ -97,9 +97,6 @@ class StateFile:
         except (Unreadable, sqlite3.Error) as damage:
             self.close()
             raise StateError(f"{self.path}: {damage}") from damage
-        except StateError:
-            self.close()
-            raise
 
     def _load(self) -> list[bytes]:
         bodies = [body for (body,) in self._file.execute("SELECT body FROM part ORDER BY id")]

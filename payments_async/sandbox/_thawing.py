@@ -121,7 +121,7 @@ class _Thawing:
                     tenant.replies._stored[each.key] = Reply(each.request, answer, each.until, each.ready_at)
             case Turns():
                 tenant.turns.update(((words, identity), count) for words, identity, count in part.turns)
-            case Customers():
+            case _:
                 tenant.customers.update(part.ids)
 
     def _add_payouts(self, tenant: Tenant, stored: Sequence[StoredPayout]) -> None:

@@ -14,6 +14,7 @@ import stat
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from decimal import Decimal
 from ipaddress import IPv4Network, ip_address
@@ -96,6 +97,21 @@ def test_keys_records_answers_customers_and_counts_are_kept(file: Path) -> None:
     assert (refused.status, json.loads(refused.body)["message"]) == (401, "for a reason")
     assert second.handle("GET", "/v1/payouts", {"Authorization": f"Bearer {fenced}"}).status == 403
     assert [request.request_id for request in second.requests][:1] == ["req_00000002"]
+    second.stop()
+
+
+def test_a_script_of_faults_goes_on_where_it_was(file: Path) -> None:
+    headers = {"X-Sandbox-Scenario": "http:503*3"}
+
+    def listed(sandbox: Sandbox) -> int:
+        key = {"Authorization": f"Bearer {sandbox.api_key}"}
+        return sandbox.handle("GET", "/v1/payouts", {**headers, **key}).status
+
+    first = opened(file)
+    assert [listed(first), listed(first)] == [503, 503]
+    first.stop()
+    second = opened(file)
+    assert [listed(second), listed(second)] == [503, 200]
     second.stop()
 
 
@@ -548,10 +564,13 @@ def test_every_kind_of_record_comes_back(file: Path) -> None:
     for words in ("hang", "fail:NO_FUNDS immediate", "reads=3", "manual", "after=1h delay:5s duplicate:2"):
         body = {**PAYOUT, "instrument": bank, "metadata": {"sandbox_scenario": words}}
         assert post(first, "/payouts", body).status == 201
+    dropped = {**PAYOUT, "webhook_url": "http://shop.test:9/hook", "metadata": {"sandbox_scenario": "drop"}}
+    post(first, "/payouts", dropped)
     first.stop()
 
     second = opened(file)
     assert second.books.payouts() == first.books.payouts()
+    assert second._mail.courier._over == first._mail.courier._over == deque([first.webhooks[-1].id])
     assert second.books.payments() == first.books.payments()
     assert second.webhooks == first.webhooks
     second.settle(pending)
