@@ -7,49 +7,56 @@ from typing import Any
 
 import attrs
 
-from ...bulk import Certificate, PayoutBatch
-from ...errors import PaymentsError, SearchIncomplete
+from ...bulk import BatchReport, Certificate, PayoutBatch
+from ...bulk.errors import BulkError
+from ...errors import PaymentsError
 from .._exit import Ended, Exit
 from . import beside
 from .advice import command, counted
 from .board import board_on
-from .working import Stage, watching
+from .failures import code_of
+from .working import Stage, recorded, watching
 
 _SHOWN = 5
 
 
 @attrs.frozen
 class Certified:
-    """What became of the certificate."""
+    """What became of the certificate of a complete batch."""
 
     path: str | None
     """Where it was written; None when it was not."""
-    is_clean: bool | None
-    """Whether the batch is complete and the service's list agrees, which a list that is not whole does not.
+    code: Exit
+    """How the command ends when every row was created: 0 only with a clean certificate."""
+    reason: str | None = None
+    """Why there is none."""
 
-    None when the list could not be read.
-    """
-
-    def code_for(self, code: Exit) -> Exit:
-        """How the command ends that would have ended with `code`."""
-        return Exit.REFUSED if code is Exit.DONE and self.is_clean is False else code
+    def ended(self, report: BatchReport) -> BatchReport:
+        """The report of a run that had to certify too. Rows that were refused count more."""
+        if report.exit_code != Exit.DONE:
+            return report
+        resumable = {Exit.RESUMABLE: "now", Exit.USAGE: "after_change"}.get(self.code)
+        stopped = self.reason if resumable else None
+        return attrs.evolve(report, exit_code=int(self.code), resumable=resumable, stopped=stopped)
 
 
 async def certify(batch: PayoutBatch, ledger: str, stage: Stage) -> Certified:
     """Compare a complete batch with the service's list and write down what was found.
 
-    The payouts are made whatever becomes of this: a list that cannot be read now is told, and no failure.
+    Raises Ended or BulkError where the ledger fails.
     """
     try:
         with board_on(stage.console, stage.show, "Certifying", as_json=stage.as_json) as board:
-            certificate = await batch.certify(watching(board))
+            certificate = await recorded(ledger, batch.certify(watching(board)))
+    except BulkError:
+        raise
     except PaymentsError as error:
         again = command("reconcile", ledger)
         told = f"not written ({error}); every row is recorded, and `{again}` writes it"
         stage.show.step("Certified", told, good=False, path=None, error=str(error))
-        return Certified(None, False if isinstance(error, SearchIncomplete) else None)
-    path = beside.certificate_of(ledger)
-    return Certified(keep(certificate, path, stage), certificate.is_clean)
+        return Certified(None, code_of(error), f"the certificate could not be made ({error})")
+    path = keep(certificate, beside.certificate_of(ledger), stage)
+    return Certified(path, Exit.DONE if certificate.is_clean else Exit.REFUSED)
 
 
 def keep(certificate: Certificate, path: str, stage: Stage) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 
 from ...bulk import InputDifference
+from ...bulk._no_entry import is_shut_out
 from ...bulk.errors import BatchIdRequired, BulkError, SourceErrors
 from ...bulk.ledger_errors import (
     InputPaidElsewhere,
@@ -16,6 +17,8 @@ from ...bulk.ledger_errors import (
     LedgerOfAnotherBatch,
     LedgerOfAnotherInput,
 )
+from ...errors import APIConnectionError, APIStatusError, DeadlineExceeded, PaymentsError
+from .._exit import Exit, exit_of
 
 _WAYS_OUT: Final[dict[type[LedgerError], str]] = {
     InputPaidElsewhere: (
@@ -61,6 +64,19 @@ def told(error: BulkError) -> str:
     if isinstance(error, SourceErrors):
         return f"{error}\n{_way_out(error)}"
     return f"{error.problem}. {_NAME}" if isinstance(error, BatchIdRequired) else str(error)
+
+
+def code_of(error: PaymentsError) -> Exit:
+    """The exit code of work that an answer, or none, has ended: 75 when the next one may be better."""
+    if is_shut_out(error):
+        return Exit.USAGE
+    return Exit.RESUMABLE if _passes(error) else exit_of(error)
+
+
+def _passes(error: PaymentsError) -> bool:
+    if isinstance(error, APIStatusError):
+        return error.status in (408, 429) or error.status >= 500
+    return isinstance(error, APIConnectionError | DeadlineExceeded)
 
 
 def facts(error: BaseException) -> dict[str, Any]:

@@ -41,8 +41,9 @@ def run(
     Each row is paid at most once, whatever dies and whenever: stop it, kill it, run it again. The API key
     comes from PAYMENTS_API_KEY. A live key asks for the total to be typed back before the first payout.
 
-    Exit codes: 0 every row created, 1 complete with rows refused or payouts that failed, 2 nothing can be
-    sent until what the message says is mended, 3 rows in doubt, 75 stopped, and the same command goes on.
+    Exit codes: 0 every row created and certified, 1 complete with rows refused, payouts that failed or a
+    list that does not confirm the ledger, 2 nothing can be sent until what the message says is mended, 3 rows
+    in doubt, 75 stopped, and the same command goes on.
 
     Parameters
     ----------

@@ -68,13 +68,11 @@ async def _pay(batch: PayoutBatch, order: Order, stage: Stage) -> Exit:
         if not stage.interrupts.caught():
             raise
         report = attrs.evolve(batch.status(), stopped=f"{stage.interrupts.reason}, twice")
-        return _tell_end(report, Certified(None, None), Exit.RESUMABLE, order, stage)
+        return _tell_end(report, None, Exit.RESUMABLE, order, stage)
     _tell_paid(before, figures_of(report), (end.decided or SYSTEM.monotonic()) - began, stage)
-    code = Exit(report.exit_code)
-    if not report.complete:
-        return _tell_end(report, Certified(None, None), code, order, stage)
-    certified = await certify(batch, order.ledger, stage)
-    return _tell_end(report, certified, certified.code_for(code), order, stage)
+    certified = await certify(batch, order.ledger, stage) if report.complete else None
+    report = certified.ended(report) if certified else report
+    return _tell_end(report, certified, Exit(report.exit_code), order, stage)
 
 
 async def _run(batch: PayoutBatch, order: Order, stage: Stage, end: End) -> BatchReport:
@@ -119,14 +117,17 @@ def _tell_paid(before: Figures, after: Figures, seconds: float, stage: Stage) ->
         stage.show.step("Sent", f"{told}, {told_rate(rows / seconds)}" if seconds else told)
 
 
-def _tell_end(report: BatchReport, certified: Certified, code: Exit, order: Order, stage: Stage) -> Exit:
+def _tell_end(
+    report: BatchReport, certified: Certified | None, code: Exit, order: Order, stage: Stage
+) -> Exit:
     figures = figures_of(report)
-    clean = None if advice.refused(figures.counts, order.ledger) else certified.is_clean
+    is_refused = bool(advice.refused(figures.counts, order.ledger))
+    clean = None if certified is None or is_refused else certified.code is not Exit.REFUSED
     todo = advice.after_run(figures, code, report.stopped, order.ledger, failed=report.failed, clean=clean)
     _tell_finals(report, stage)
     stage.show.picture(standing(figures))
     if stage.as_json:
-        facts = {**result(report, code, todo), "certificate": certified.path}
+        facts = {**result(report, code, todo), "certificate": certified and certified.path}
         stage.show.step("Finished", "", good=code is Exit.DONE, **facts)
     tell_next(todo)
     return code

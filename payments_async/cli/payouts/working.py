@@ -28,7 +28,7 @@ from .._exit import Ended, Exit, exit_of
 from .._show import JsonLines, Paper, Show, Terminal, write_nowhere
 from . import beside
 from .board import Board
-from .failures import facts, told
+from .failures import code_of, facts, told
 from .figures import Ended as EndedPayouts
 from .figures import Figures
 from .signals import Interrupts, listening
@@ -104,6 +104,8 @@ def _refused(error: Ended | PaymentsError, show: Show, *, as_json: bool) -> Ende
         ends: Ended | PaymentsError = Ended(told(error), Exit.USAGE)
     elif isinstance(error, APIStatusError | APIConnectionError) and is_shut_out(error):
         ends = Ended(f"{why(error)}; then run the same command again", Exit.USAGE)
+    elif isinstance(error, PaymentsError) and code_of(error) is Exit.RESUMABLE:
+        ends = Ended(f"{error}; the same command goes on where it stopped", Exit.RESUMABLE)
     else:
         ends = error
     text, code = (ends.text, ends.code) if isinstance(ends, Ended) else (str(ends), exit_of(ends))
@@ -156,14 +158,14 @@ async def recorded(ledger: str, running: Awaitable[R]) -> R:
     try:
         return await running
     except OutcomesUnrecorded as error:
-        raise Ended(f"{error}. {_kept(ledger, error)}", _code_of(error)) from error
+        raise Ended(f"{error}. {_kept(ledger, error)}", _code_unrecorded(error)) from error
     except LedgerFull as error:  # what was sent is recorded; an intent that is not was not sent
         raise Ended(told(error), Exit.RESUMABLE) from error
     except _FAILED as error:
         raise Ended(told(error), Exit.OUTCOME_UNKNOWN) from error
 
 
-def _code_of(error: OutcomesUnrecorded) -> Exit:
+def _code_unrecorded(error: OutcomesUnrecorded) -> Exit:
     """A full disk is soon mended; a ledger that failed otherwise is looked at first."""
     return Exit.RESUMABLE if isinstance(error.__cause__, LedgerFull) else Exit.OUTCOME_UNKNOWN
 
