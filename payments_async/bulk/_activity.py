@@ -46,7 +46,7 @@ class Activity:
     why: str | None = None
     """What these rows wait for, in words; None when none waits."""
     next_look: float | None = None
-    """Seconds until the next post or the next look at the list; None unless the work rests until then."""
+    """Seconds until the next post of one of them, or the next look at the list; None while that is open."""
     listed: int = 0
     """Payouts that this piece of work has read from the service's list."""
 

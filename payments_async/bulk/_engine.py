@@ -77,6 +77,11 @@ class Engine:
         """The rows in doubt that wait."""
         return Waits(len(self._backoff), self._resolver.waiting)
 
+    @property
+    def next_post(self) -> float | None:
+        """When the next waiting row is to be posted, on the runtime's monotonic clock; None when none is."""
+        return self._backoff.due
+
     async def run(self) -> None:
         """Until nothing is left to do, or the run is stopped; `stopping.reason` then says why.
 

@@ -155,14 +155,21 @@ class Work:
                 session.tell(running=False)
 
     def _activity(self, doing: Doing, listed: int) -> Activity:
-        engine, stopping = self._engine, self._stopping
-        until = None if stopping is None else stopping.rests_until
-        left = None if until is None else max(until - self._session.service.runtime.monotonic(), 0.0)
+        engine, until = self._engine, None if self._stopping is None else self._stopping.rests_until
         if engine is None or doing != "paying":
-            return Activity(doing=doing, next_look=left, listed=listed)
+            return Activity(doing=doing, next_look=self._left(until), listed=listed)
         waits = engine.waits
-        waiting = waits.again + waits.looked_for
-        return Activity(doing=engine.doing, waiting=waiting, why=waits.why, next_look=left, listed=listed)
+        return Activity(
+            doing=engine.doing,
+            waiting=waits.again + waits.looked_for,
+            why=waits.why,
+            next_look=self._left(engine.next_post if until is None else until),
+            listed=listed,
+        )
+
+    def _left(self, until: float | None) -> float | None:
+        now = self._session.service.runtime.monotonic()
+        return None if until is None else max(until - now, 0.0)
 
     @asynccontextmanager
     async def _under_way(

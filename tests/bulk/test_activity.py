@@ -92,6 +92,21 @@ async def test_a_hanging_request_does_not_silence_the_run(
     assert len(listener.doing("paying")) >= 6
 
 
+async def test_rows_that_wait_are_told_of_while_others_are_paid(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create", description="row 1").respond("http:500", times=4)
+    service.on("payouts.create", description="row 2").respond("slow:29s", times=1)
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        listener = Listener(clock_of(client), tmp_path / "l")
+        assert (await batch.run(listener)).exit_code == 0
+    waits = [activity for activity in listener.doing("paying") if activity.waiting]
+    assert {activity.waiting for activity in waits} == {1}
+    assert all((activity.next_look or 0.0) <= 11.0 for activity in waits)
+    assert any(activity.next_look for activity in waits)
+
+
 @pytest.mark.parametrize("what", ["certifying", "reconciling"])
 async def test_while_the_list_is_read_it_is_told_how_much_of_it(
     desk: Desk, service: Sandbox, tmp_path: Path, what: str

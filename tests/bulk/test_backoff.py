@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
 from payments_async._gaps import ABANDONED_AFTER
+from payments_async.bulk._ages import Moment
 from payments_async.bulk._backoff import BackOff
+from payments_async.bulk._claims import Claims
+from payments_async.bulk._closing import StopRules
 from payments_async.bulk._doubts import Doubt
+from payments_async.bulk._records import LedgerRow
 from payments_async.bulk._rules import post_again_after
 from tests.support.jumping import JumpingRuntime
 
@@ -28,3 +35,45 @@ def test_a_row_that_was_settled_begins_anew_when_it_comes_back() -> None:
     backoff.add(7)
     backoff.end()
     assert (looked, backoff.due) == ([Doubt(7)], None)
+
+
+class Records:
+    """A ledger, and all else that claims stand on: it keeps which rows it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[int]] = []
+        self.draining = False
+
+    async def flush(self) -> None: ...
+
+    async def numbered(self, numbers: Iterable[int]) -> dict[int, LedgerRow]:
+        self.asked.append([*numbers])
+        return {}
+
+    async def moments(self, _: object) -> dict[int, Moment]:
+        return {}
+
+    async def unfinished(self) -> AsyncIterator[LedgerRow]:
+        for row in list[LedgerRow]():
+            yield row
+
+    def moment(self) -> Moment:
+        return Moment(0.0, 0.0, "")
+
+
+async def test_rows_that_are_due_are_taken_group_by_group_until_a_stop() -> None:
+    runtime, records = JumpingRuntime(), Records()
+    backoff = BackOff(runtime, list[Doubt]().append)
+    for number in range(1, 6):
+        backoff.add(number)
+    runtime.advance(11.0)
+    parts: Any = (records, records, records, records, None, backoff)
+    claims = Claims(*parts, rules=StopRules(), size=2)
+    assert await claims.next() is not None
+    assert await claims.waiting() is not None
+    records.draining = True
+    assert await claims.waiting() is None
+    records.draining = False
+    assert [await claims.waiting() is None for _ in range(2)] == [False, True]
+    assert records.asked == [[1, 2], [3, 4], [5]]
+    await claims.aclose()

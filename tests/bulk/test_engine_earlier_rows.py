@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import RowState
+from payments_async.bulk import PayoutBatch, RowState
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import assert_true, in_process, items, paid, steady_ledgers
+from tests.support.batches import alter, assert_true, in_process, items, paid, steady_ledgers
 
 ROWS = items(9)
 
@@ -109,3 +109,24 @@ async def test_rows_in_flight_and_in_doubt_count_fully_against_the_stop_rules(
     assert {*noting.posted} == {"row 1", "row 2", "row 3", "row 4"}
     assert (report.counts[RowState.CREATED], report.counts[RowState.IN_DOUBT]) == (2, 2)
     assert (report.counts[RowState.NEW], report.resumable) == (5, "after_change")
+
+
+async def test_a_stop_leaves_the_rest_of_them_to_the_next_run(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client:
+        await leave_in_doubt(service, client, tmp_path / "l", rows=8)
+        noting = Noting(client)
+
+        def stop(_flight: Any, answer: Any) -> Any:
+            if noting.posted:
+                batch.stop()
+            return answer
+
+        alter(client, stop)
+        batch = PayoutBatch.open(tmp_path / "l", client)
+        async with batch:
+            report = await batch.run(concurrency=1)
+        assert 0 < len(noting.posted) < 8
+        assert (report.exit_code, report.stopped) == (75, "stopped")
+        report = await paid(tmp_path / "l", client, ROWS)
+    assert report.exit_code == 0
+    assert_true(report, service, ROWS)
