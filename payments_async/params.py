@@ -51,7 +51,7 @@ __all__ = [
 
 Money = Decimal | int | str
 """Major units, exact: `Decimal("10.10")`, `50`, `"10.10"`. A float is refused: it is not exact."""
-P = TypeVar("P", bound="PreparedRequest")
+_P = TypeVar("_P", bound="PreparedRequest")
 Pairs = Mapping[str, Any]
 """JSON pairs passed through as they are."""
 
@@ -217,7 +217,7 @@ class PreparedRequest(Alike):
         return prepared
 
 
-def _stored(cls: type[P], text: str) -> P | None:
+def _stored(cls: type[_P], text: str) -> _P | None:
     """A request that was stored; None for any other text."""
     try:
         fields = json.loads(text)
