@@ -128,7 +128,7 @@ class Journey:
         prepared = self.call.prepared
         assert prepared is not None
         first, ended = prepared.created_at, self._clock()
-        tries = ", ".join(attempt.reason for attempt in self.attempts)
+        tries = ", ".join(attempt.reason for attempt in self.attempts) or "none by this call"
         error = OutcomeUnknown(
             f"{self.call.operation.name}: no definite answer, it may have been carried out "
             f"(attempts: {tries}). Do not send it again under a new key: client.resolve(error) finds out",

@@ -7,7 +7,7 @@ round again. Every decision is a call to a pure function of the modules above; h
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ from .params import Params, PreparedRequest
 
 if TYPE_CHECKING:
     from ._clocks import Moment
+    from ._pending import PendingRequests
 
 
 @attrs.define(eq=False)
@@ -48,6 +49,7 @@ class Pipeline:
     used_keys: UsedKeys = attrs.field(repr=False)
     session: str = attrs.field(repr=False)
     """Names the process and its clock (`_clocks.Moment`)."""
+    _pending: PendingRequests | None = attrs.field(default=None, init=False, repr=False)
 
     async def run(self, call: Call) -> Any:
         """The call's record. Raises the errors of `errors`, each with the call's effect."""
@@ -84,6 +86,29 @@ class Pipeline:
             delay = self._before_retry(state, journey, reading, reading.error)
             if delay:
                 await self._sleep(journey, delay)
+
+    def send(self, call: Call, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
+        """Send a write just prepared: no other caller can know a key that the client has made for it."""
+        return self.run_once(call) if options.get("idempotency_key") else self.run(call)
+
+    async def run_once(self, call: Call) -> Any:
+        """The same for a write whose idempotency key others may know: one that is under way is joined."""
+        from ._pending import run_once
+
+        started, deadline = self.runtime.monotonic(), call.deadline or self.settings.deadline
+        return await run_once(
+            *(self.pending, self.runtime, self.run, call),
+            lambda: Journey(call, started, deadline, self.moment),
+        )
+
+    @property
+    def pending(self) -> PendingRequests:
+        """The requests under way on this client's clock; loaded with the first key that others may know."""
+        if self._pending is None:
+            from ._pending import of
+
+            self._pending = of(self.runtime)
+        return self._pending
 
     def prepare(
         self,

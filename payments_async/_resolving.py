@@ -85,8 +85,9 @@ class Resolver:
         if age >= _gaps.KEY_TRUSTED_FOR or not self._pipeline.made_it(prepared):
             return await self._look_up(prepared, None)
         operation = _operations.named(prepared.operation)
+        call = _calls.writing(prepared, {}, operation=operation)
         try:
-            return await self._pipeline.run(_calls.writing(prepared, {}, operation=operation))
+            return await self._pipeline.run_once(call)
         except _FINAL_WORDS:
             raise
         except PaymentsError as error:
@@ -97,7 +98,7 @@ class Resolver:
         if not refused and not isinstance(cause, OutcomeUnknown):
             raise self._unknown(prepared, cause)
         now = attrs.evolve(self._pipeline.moment(), server=server_time(cause))
-        if not (refused and _is_dead(given, now)):
+        if not (refused and _is_dead(given, now, self._pipeline.pending.since_doubt(call, now.monotonic))):
             return await self._look_up(prepared, cause)
         return await self._look_up(prepared, cause, certain=True, start=_start(given, now))
 
@@ -148,13 +149,15 @@ def _age(prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, now
     return _clocks.key_age(made, None, 0.0, now)
 
 
-def _is_dead(given: OutcomeUnknown | PreparedRequest, now: Moment) -> bool:
-    """Whether no try before this one can still be at work.
+def _is_dead(given: OutcomeUnknown | PreparedRequest, now: Moment, since_doubt: float | None) -> bool:
+    """Whether no try before this one can still be at work. `since_doubt`: since the last repeat's here.
 
     Of a stored request it is not known when it was sent last: only a replayed refusal is certain.
     """
     ended = given._ended if isinstance(given, OutcomeUnknown) else None
-    return ended is not None and _clocks.at_least(ended, now) > _gaps.ABANDONED_AFTER
+    if ended is None or (since_doubt is not None and since_doubt <= _gaps.ABANDONED_AFTER):
+        return False
+    return _clocks.at_least(ended, now) > _gaps.ABANDONED_AFTER
 
 
 def _start(given: Any, now: Moment) -> float | None:

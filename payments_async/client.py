@@ -216,9 +216,8 @@ class AsyncPayments:
         if operation.writes:
             prepared = self._pipeline.prepare(operation, json, arguments)
             call = _calls.writing(prepared, arguments, operation=operation, record=record)
-        else:
-            call = _calls.reading(operation, arguments, record=record)
-        return await self._pipeline.run(call)
+            return await self._pipeline.send(call, arguments)
+        return await self._pipeline.run(_calls.reading(operation, arguments, record=record))
 
     async def send(
         self,
@@ -231,6 +230,8 @@ class AsyncPayments:
         rotated_key: bool = False,
     ) -> Any:
         """Send what `prepare` made; as often as you like within 24 hours, it is one request.
+
+        While it is under way in this process, whoever sends it again waits for its outcome and gets it too.
 
         Args:
             prepared: from `prepare` or `PreparedRequest.from_json`.
@@ -253,7 +254,7 @@ class AsyncPayments:
         options = {"max_retries": max_retries, "timeout": timeout, "deadline": deadline}
         operation = _operations.named(prepared.operation)
         call = _calls.writing(prepared, options, operation=operation, priority=priority)
-        return await self._pipeline.run(call)
+        return await self._pipeline.run_once(call)
 
     async def resolve(self, outcome: OutcomeUnknown | PreparedRequest) -> Any:
         """Find out what became of a write in doubt.

@@ -217,6 +217,8 @@ class Payments:
     ) -> Any:
         """Send what `prepare` made; as often as you like within 24 hours, it is one request.
 
+        While it is under way in this process, whoever sends it again waits for its outcome and gets it too.
+
         Args:
             prepared: from `prepare` or `PreparedRequest.from_json`.
             priority: "bulk" calls wait behind "interactive" ones at the rate limit.

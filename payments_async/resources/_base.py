@@ -87,7 +87,8 @@ class Channel:
                 fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
             request = _request(cls, fields)
             prepared = self.pipeline.prepare(operation, request, options)
-            return self.pipeline.run(_calls.writing(prepared, options, operation=operation, request=request))
+            call = _calls.writing(prepared, options, operation=operation, request=request)
+            return self.pipeline.send(call, options) if options else self.pipeline.run(call)
         except BaseException:
             for given in (arguments, fields, options):
                 given.clear()

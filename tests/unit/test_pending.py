@@ -1,0 +1,118 @@
+"""Requests under way, by key: what is remembered of them, and what is shared."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async import _pending
+from payments_async._clocks import Moment
+from payments_async._journey import Journey
+from payments_async._pending import Outcome, PendingRequests, run_once
+from payments_async.errors import DeadlineExceeded, OutcomeUnknown
+from tests.support.jumping import JumpingRuntime
+from tests.support.pure_calls import NOW, PAYOUT, REQUERY, prepared
+
+
+def journey(call: Any = PAYOUT, deadline: float | None = None) -> Journey:
+    return Journey(call, 0.0, deadline, lambda: Moment(NOW.timestamp(), 0.0, "here"))
+
+
+def keyed(number: int) -> Any:
+    """A payout under a key of its own."""
+    key = f"key-{number:04}"
+    return attrs.evolve(PAYOUT, prepared=attrs.evolve(prepared(PAYOUT.operation), idempotency_key=key))
+
+
+async def test_the_latest_doubts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_pending, "_MOST_DOUBTS", 2)
+    requests = PendingRequests()
+    for number in (1, 2, 1, 3):
+        request, _ = requests.enter(keyed(number))
+        requests.leave(request, Outcome("abandoned", True), float(number))
+    assert [requests.since_doubt(keyed(number), 10.0) for number in (1, 2, 3)] == [9.0, None, 7.0]
+
+
+@pytest.mark.parametrize(
+    "outcome", [Outcome("record"), Outcome("error", DeadlineExceeded("no")), Outcome("abandoned", False)]
+)
+async def test_what_leaves_no_doubt_is_not(outcome: Outcome) -> None:
+    requests = PendingRequests()
+    request, _ = requests.enter(PAYOUT)
+    requests.leave(request, outcome, 1.0)
+    requests.leave(request, Outcome("abandoned", True), 2.0)  # it has ended
+    assert requests.since_doubt(PAYOUT, 10.0) is None
+
+
+def test_clients_of_one_clock_share_their_requests_and_others_do_not() -> None:
+    class Slotted(JumpingRuntime):
+        __hash__ = None  # type: ignore[assignment] # what cannot be kept in a table
+
+    runtime = JumpingRuntime()
+    assert _pending.of(runtime) is _pending.of(runtime)
+    assert _pending.of(runtime) is not _pending.of(JumpingRuntime())
+    assert _pending.of(Slotted()) is not _pending.of(Slotted())
+
+
+async def test_a_caller_who_goes_on_for_another_and_is_cancelled_leaves_the_doubt() -> None:
+    requests, runtime = PendingRequests(), JumpingRuntime()
+    first, _ = requests.enter(PAYOUT)
+    started = asyncio.Event()
+
+    async def run(_: Any) -> Any:
+        started.set()
+        await asyncio.get_running_loop().create_future()
+
+    second = asyncio.ensure_future(run_once(requests, runtime, run, PAYOUT, journey))
+    await asyncio.sleep(0)
+    requests.leave(first, Outcome("abandoned", True), 0.0)
+    await started.wait()
+    second.cancel()
+    with pytest.raises(asyncio.CancelledError) as stopped:
+        await second
+    assert isinstance(stopped.value.outcome, OutcomeUnknown)  # type: ignore[attr-defined] # it rides along
+
+
+async def test_an_outcome_of_another_kind_is_asked_for_afterwards() -> None:
+    """The same bytes, but their answer is read as something else."""
+    requests, runtime = PendingRequests(), JumpingRuntime()
+    raw = attrs.evolve(PAYOUT, operation=attrs.evolve(PAYOUT.operation, name="POST /payouts"))
+    first, _ = requests.enter(PAYOUT)
+
+    async def run(_: Any) -> Any:
+        return "its own"
+
+    second = asyncio.ensure_future(run_once(requests, runtime, run, raw, lambda: journey(raw)))
+    await asyncio.sleep(0)
+    requests.leave(first, Outcome("record", "another"), 0.0)
+    assert await second == "its own"
+
+
+async def test_a_write_that_makes_nothing_is_in_no_doubt_when_its_caller_stops_waiting() -> None:
+    requests, runtime = PendingRequests(), JumpingRuntime()
+    requests.enter(REQUERY)
+
+    async def run(_: Any) -> Any:
+        raise AssertionError("it is under way")
+
+    with pytest.raises(DeadlineExceeded):
+        await run_once(requests, runtime, run, REQUERY, lambda: journey(REQUERY, 5.0))
+    waiting = asyncio.ensure_future(run_once(requests, runtime, run, REQUERY, lambda: journey(REQUERY)))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError) as stopped:
+        await waiting
+    assert not hasattr(stopped.value, "outcome")
+
+
+async def test_a_loop_that_was_closed_is_not_woken() -> None:
+    requests = PendingRequests()
+    request, _ = requests.enter(PAYOUT)
+    closed = asyncio.new_event_loop()
+    request.waiting.append(closed.create_future())
+    closed.close()
+    requests.leave(request, Outcome("record"), 0.0)
+    assert request.outcome is not None
