@@ -13,6 +13,7 @@ from payments_async import AsyncPayments, AuthenticationError, _opening
 from payments_async._limiters import Limiters
 from payments_async._runtime import SYSTEM
 from payments_async._transport import AiohttpTransport
+from payments_async._wire import Answer, Flight, TransportFailure
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import INTENT, PAYOUT
@@ -24,6 +25,20 @@ ATTEMPT = {
     "country_code": "BJ",
     "phone": {"number": "+22990112233", "country": "BJ"},
 }
+
+
+class Hanging:
+    """A transport whose requests end as timeouts."""
+
+    def __init__(self, runtime: JumpingRuntime) -> None:
+        self._runtime = runtime
+
+    async def send(self, flight: Flight) -> Answer:
+        await self._runtime.sleep(30.0)
+        raise TransportFailure("timeout", "30 s")
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
 
 
 class OneProcess(Watched):
@@ -38,6 +53,10 @@ class OneProcess(Watched):
     def client(self, **options: Any) -> Any:
         transport = self.runtime.wrap(AiohttpTransport(runtime=SYSTEM))
         return self.connect(self.sandbox, runtime=self.runtime, transport=transport, **options)
+
+    def hanging_client(self) -> Any:
+        """A client whose own way to the service (a proxy, say) swallows every request."""
+        return self.connect(self.sandbox, runtime=self.runtime, transport=Hanging(self.runtime))
 
     def read_at(self, name: str) -> list[float]:
         """When an operation was called."""
@@ -119,6 +138,15 @@ async def test_one_clients_failure_ends_its_own_waits_and_the_others_go_on(world
     world.sandbox.on("payouts.list").respond("http:401", times=1)
     ends = await asyncio.gather(one.payouts.wait(payout), other.payouts.wait(payout), return_exceptions=True)
     assert sorted(type(end).__name__ for end in ends) == [AuthenticationError.__name__, "Payout"]
+
+
+async def test_a_client_whose_requests_hang_does_not_keep_the_others_waiting(world: OneProcess) -> None:
+    world.sandbox.on("payouts.create").outcome("complete after=20s")
+    other, hanging = world.client(), world.hanging_client()
+    payout = await other.payouts.create(**PAYOUT)
+    ends = await asyncio.gather(*(c.payouts.wait(payout.id, deadline=60.0) for c in (hanging, other)))
+    assert all(end.is_successful for end in ends), "by what the other one read"
+    assert min(gaps(world.read_at("payouts.list"))) >= 5.0
 
 
 async def test_a_client_whose_own_wait_is_over_leaves_the_reading_to_the_next(world: OneProcess) -> None:
