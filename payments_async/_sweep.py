@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
-from datetime import UTC
+from datetime import UTC, date, datetime
 from typing import Any
 
 from . import _calls, _gaps, _polling
@@ -125,6 +125,7 @@ class Sweep:
         """Read pages until everybody's record was seen, or the list's end; whether any had changed."""
         watches = self._shared.watches()
         wanted, query, pages, trouble = _Wanted(watches), self._query(watches), 0, None
+        cursors: set[str] = set()
         while wanted.left and pages < _polling.MAX_PAGES:
             page = await self._page(query)
             pages += 1
@@ -132,12 +133,13 @@ class Sweep:
             wanted.meet(page)
             if page.is_last:
                 wanted.refuse_references()
-            if page.next_cursor is None:
+            cursor = page.next_cursor
+            if cursor is None or cursor in cursors:
                 if wanted.left and not page.is_last:
-                    told = f"the list cannot be read to its end: {_gaps.NO_END}"
-                    trouble = SearchIncomplete(told, pages=pages, cursor=None)
+                    trouble = _without_end(pages, cursor)
                 break
-            query["cursor"] = page.next_cursor
+            cursors.add(cursor)
+            query["cursor"] = cursor
         self._shared.trouble = trouble
         return wanted.news
 
@@ -155,7 +157,20 @@ class Sweep:
 
     def _query(self, watches: Collection[Watch]) -> dict[str, str]:
         """The list's filters: back to the day of the oldest record, when everybody knows theirs."""
-        days = [watch.created_at.astimezone(UTC).date() for watch in watches if watch.created_at]
+        days = [day for watch in watches if (day := _day(watch.created_at))]
         complete = len(days) == len(watches)
         filters = {"page_size": self._size, "created_on_or_after": min(days) if complete and days else None}
         return _calls.filters(self._names, filters)[0]
+
+
+def _day(moment: datetime | None) -> date | None:
+    """The day in UTC; None for a moment that has none, as the year 1 east of Greenwich."""
+    try:
+        return moment.astimezone(UTC).date() if moment else None
+    except OverflowError:
+        return None
+
+
+def _without_end(pages: int, cursor: str | None) -> SearchIncomplete:
+    why = _gaps.NO_END if cursor is None else "the service gave the same cursor twice"
+    return SearchIncomplete(f"the list cannot be read to its end: {why}", pages=pages, cursor=None)

@@ -81,6 +81,30 @@ async def test_a_list_without_end_is_walked_so_far_and_no_further(connect: Conne
     assert len(played.transport.flights) == 1000
 
 
+async def test_a_list_that_goes_round_is_read_once_a_walk(connect: Connect) -> None:
+    """A walk that followed the same cursor on and on would read each record many times a second."""
+    final = payout(completed_at="2026-01-02T00:00:00Z")
+    round_and_round = [page(payout(id="po_2"), cursor=cursor) for cursor in ("c1", "c2", "c1")]
+    played = play(connect, *round_and_round, page(final))
+    assert (await played.client.payouts.wait("po_1")).is_final
+    assert len(played.transport.flights) == 4
+    assert "cursor" not in played.transport.flights[3].url
+
+
+async def test_who_waits_in_vain_for_a_list_that_goes_round_hears_why(connect: Connect) -> None:
+    with pytest.raises(WaitTimeout, match="the same cursor twice"):
+        await play(connect, page(cursor="c1")).client.payouts.wait("po_1", deadline=60.0)
+
+
+async def test_a_record_from_before_all_days_is_waited_for_without_a_date(connect: Connect) -> None:
+    """One such record, in a token or from the service, must not fail the readings of all waits."""
+    old = payout(created_at="0001-01-01T00:00:00+14:00")
+    played = play(connect, page(old), page({**old, "completed_at": "2026-01-02T00:00:00Z"}))
+    (listed,) = await played.client.payouts.list()
+    assert (await played.client.payouts.wait(listed)).is_final
+    assert "created_at" not in played.transport.flights[1].url
+
+
 async def test_an_answer_nobody_can_read_ends_the_waits(connect: Connect) -> None:
     with pytest.raises(DecodeError):
         await play(connect, answer(200, b"<html>")).client.payouts.wait("po_1")
