@@ -34,7 +34,8 @@ def normal(address: str) -> str:
     except ValueError:
         return address
     explicit = "" if port in (None, _DEFAULT_PORTS.get(parts.scheme)) else f":{port}"
-    return parts._replace(netloc=host + explicit).geturl().rstrip("/")
+    user, at, _ = parts.netloc.rpartition("@")
+    return parts._replace(netloc=user + at + host + explicit).geturl().rstrip("/")
 
 
 def _host(parts: SplitResult) -> str:

@@ -19,7 +19,7 @@ LONGEST = 3600.0
 JITTER = 1.0
 """Seconds added to a `Retry-After` at most."""
 
-_SECONDS = r"[0-9]{1,12}(?:\.[0-9]{1,6})?"
+_SECONDS = r"[0-9]{1,20}(?:\.[0-9]{1,6})?"
 
 
 def backoff(retry: int, chance: float) -> float:

@@ -38,6 +38,8 @@ def test_one_service_has_many_spellings(other: str) -> None:
         "https://x/v1",
         "https://api.x/V1",
         "https://api.x/beta/v1",
+        "https://user@api.x/v1",
+        "https://api.x@api.y/v1",
         "https://api.x/v1?a=b",
         "api.x/v1",
         "",
