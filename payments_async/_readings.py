@@ -24,7 +24,7 @@ from ._key_limiter import KeyLimiter
 from ._line import NEVER, running_loop
 
 READER_PATIENCE: Final = 15.0
-"""Seconds without a page after which a list's reader, whose loop or connection hangs, makes way for another."""
+"""Seconds without a page after which a list's reader, stuck somewhere, makes way for another."""
 BUSY: Final = 1.0
 """Seconds after which to look again while another reads the list."""
 YIELD: Final = 1.0
