@@ -28,7 +28,7 @@ READER_PATIENCE: Final = 15.0
 BUSY: Final = 1.0
 """Seconds after which to look again while another reads the list."""
 YIELD: Final = 1.0
-"""Seconds for which the last reader of a list lets the others go first."""
+"""Seconds for which a list's last reader, and who came after its reading, let the others go first."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -102,7 +102,6 @@ class ListReadings:
         """When its reader last began, or had a page."""
         self._watches: set[Watch] = set()
         self._reader: object | None = None
-        self._last_reader: object | None = None
         self._read_at = -NEVER
         self._pages = self._unchanged = 0
         self._chance = 0.0
@@ -126,13 +125,16 @@ class ListReadings:
         with self._lock:
             self._watches.discard(watch)
 
-    def begin(self, reader: object, own: int, now: float) -> float:
-        """Seconds for `reader`, who has `own` watches, to rest; 0.0 if it is to read the list, and `end`."""
+    def begin(self, reader: object, own: int, since: float, now: float) -> float:
+        """Seconds for a reader to rest; 0.0 if it is to read the list now, and `end` then.
+
+        It has `own` watches, and has waited `since` its last reading, or since it came.
+        """
         with self._lock:
             if self._reader is not None and now - self.page_at < READER_PATIENCE:
                 return BUSY
             due = self._read_at + _polling.interval(self._unchanged, self._pages, self._chance)
-            if reader is self._last_reader and len(self._watches) > own:
+            if since >= self._read_at and len(self._watches) > own:
                 due += YIELD
             if now < due:
                 return due - now
@@ -156,7 +158,7 @@ class ListReadings:
         """The reading is over; `news`: whether a record had changed, None for one that was broken off."""
         with self._lock:
             if self._reader is reader:
-                self._reader, self._last_reader = None, reader
+                self._reader = None
             self._read_at, self._chance = now, chance
             if news is not None:
                 self._unchanged = 0 if news else self._unchanged + 1

@@ -105,8 +105,9 @@ class Sweep:
 
     async def _run(self) -> None:
         runtime, shared = self._pipeline.runtime, self._shared
+        since = runtime.monotonic()
         while True:
-            while rest := shared.begin(self._reader, len(self._own), runtime.monotonic()):
+            while rest := shared.begin(self._reader, len(self._own), since, runtime.monotonic()):
                 await runtime.sleep(min(rest, _polling.FLOOR))
             news: bool | None = None
             try:
@@ -119,7 +120,8 @@ class Sweep:
                     watch.fail(error)
                 return
             finally:
-                shared.end(self._reader, runtime.monotonic(), runtime.random(), news=news)
+                since = runtime.monotonic()
+                shared.end(self._reader, since, runtime.random(), news=news)
 
     async def _walk(self) -> bool:
         """Read pages until everybody's record was seen, or the list's end; whether any had changed."""

@@ -45,19 +45,28 @@ def joined(*watches: Watch) -> ListReadings:
 
 def test_one_reads_at_a_time_and_then_all_rest(loop: Any) -> None:
     shared = joined(watch(loop), watch(loop))
-    assert shared.begin(ONE, 1, 0.0) == 0.0
-    assert shared.begin(OTHER, 1, 0.0) == BUSY
+    assert shared.begin(ONE, 1, 0.0, 0.0) == 0.0
+    assert shared.begin(OTHER, 1, 0.0, 0.0) == BUSY
     shared.end(ONE, 1.0, 0.0, news=True)
-    assert shared.begin(OTHER, 1, 1.0) == 5.0
-    assert shared.begin(OTHER, 1, 6.0) == 0.0
+    assert shared.begin(OTHER, 1, 0.0, 1.0) == 5.0
+    assert shared.begin(OTHER, 1, 0.0, 6.0) == 0.0
 
 
-def test_who_read_last_lets_the_others_go_first(loop: Any) -> None:
+def test_who_read_last_or_came_after_it_lets_the_others_go_first(loop: Any) -> None:
+    """Without it, waits that end before a page has come would take every turn from one that goes on."""
+    shared = joined(watch(loop), watch(loop), watch(loop))
+    shared.begin(ONE, 1, 0.0, 0.0)
+    shared.end(ONE, 0.3, 0.0, news=None)
+    assert shared.begin(ONE, 1, 0.3, 5.3) == YIELD
+    assert shared.begin(object(), 1, 5.1, 5.3) == YIELD
+    assert shared.begin(OTHER, 1, 0.1, 5.3) == 0.0
+
+
+def test_who_waits_alone_lets_nobody_go_first(loop: Any) -> None:
     shared = joined(watch(loop), watch(loop))
-    shared.begin(ONE, 1, 0.0)
+    shared.begin(ONE, 2, 0.0, 0.0)
     shared.end(ONE, 0.0, 0.0, news=True)
-    assert shared.begin(ONE, 1, 5.0) == YIELD
-    assert shared.begin(ONE, 2, 5.0) == 0.0, "both watches are its own"
+    assert shared.begin(ONE, 2, 0.0, 5.0) == 0.0, "both watches are its own"
 
 
 @pytest.mark.parametrize(("news", "rest"), [(True, 5.0), (False, 7.5), (None, 5.0)])
@@ -65,19 +74,19 @@ def test_only_a_whole_reading_without_news_lengthens_the_rest(
     loop: Any, news: bool | None, rest: float
 ) -> None:
     shared = joined(watch(loop))
-    shared.begin(ONE, 1, 0.0)
+    shared.begin(ONE, 1, 0.0, 0.0)
     shared.end(ONE, 0.0, 0.0, news=news)
-    assert shared.begin(ONE, 1, 0.0) == rest
+    assert shared.begin(ONE, 1, 0.0, 0.0) == rest
 
 
 def test_a_reader_that_stands_still_makes_way(loop: Any) -> None:
     shared = joined(watch(loop))
-    shared.begin(ONE, 1, 0.0)
+    shared.begin(ONE, 1, 0.0, 0.0)
     shared.had_page(1, 10.0)
-    assert shared.begin(OTHER, 1, 9.9 + READER_PATIENCE) == BUSY
-    assert shared.begin(OTHER, 1, 10.0 + READER_PATIENCE) == 0.0
+    assert shared.begin(OTHER, 1, 0.0, 9.9 + READER_PATIENCE) == BUSY
+    assert shared.begin(OTHER, 1, 0.0, 10.0 + READER_PATIENCE) == 0.0
     shared.end(ONE, 30.0, 0.0, news=True)
-    assert shared.begin(ONE, 1, 36.0) == BUSY, "the other one is at it now"
+    assert shared.begin(ONE, 1, 30.0, 36.0) == BUSY, "the other one is at it now"
 
 
 def test_watches_whose_loop_is_closed_or_whose_time_is_over_are_dropped() -> None:
@@ -85,7 +94,7 @@ def test_watches_whose_loop_is_closed_or_whose_time_is_over_are_dropped() -> Non
     gone, late, waiting = watch(closed), watch(running, until=5.0), watch(running, until=50.0)
     closed.close()
     shared = joined(gone, late, waiting)
-    shared.begin(ONE, 1, 10.0)
+    shared.begin(ONE, 1, 0.0, 10.0)
     assert shared.watches() == [waiting]
     assert gone.show("final")
     gone.fail(ValueError("to nobody"))
@@ -117,7 +126,7 @@ def test_trouble_is_forgotten_when_nobody_waited_any_more(loop: Any) -> None:
     shared.leave(second)
     shared.join(first, 0.0, 0.5, just_read=True, unchanged=True)
     assert shared.trouble is None
-    assert shared.begin(ONE, 1, 0.0) == 5.5, "what was just read by itself can wait, and not to the tick"
+    assert shared.begin(ONE, 1, 0.0, 0.0) == 5.5, "what was just read by itself can wait, and not to the tick"
 
 
 def test_a_record_is_read_once_in_five_seconds() -> None:
