@@ -54,7 +54,7 @@ class Standing:
         """Nobody waits here."""
         raise AssertionError("a hot path waits for nothing")
 
-    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
+    def call_later(self, delay: float, callback: Callable[[], object], *, background: bool = False) -> Timer:
         """Nobody waits here."""
         raise AssertionError("a hot path starts no timer")
 

@@ -36,8 +36,11 @@ class Runtime(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Give way for so long."""
 
-    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
-        """Run `callback` on the running loop after `delay` seconds."""
+    def call_later(self, delay: float, callback: Callable[[], object], *, background: bool = False) -> Timer:
+        """Run `callback` on the running loop after `delay` seconds.
+
+        Nothing waits for a `background` timer: a clock that skips waiting times does not move for it alone.
+        """
 
     def random(self) -> float:
         """A number in [0, 1), for jitter."""
@@ -61,7 +64,7 @@ class SystemRuntime:
         """Give way for so long."""
         await asyncio.sleep(seconds)
 
-    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
+    def call_later(self, delay: float, callback: Callable[[], object], *, background: bool = False) -> Timer:
         """Run `callback` on the running loop after `delay` seconds."""
         return event_loop().call_later(delay, callback)
 

@@ -58,10 +58,10 @@ def repeated(runtime: Runtime, tell: Callable[[], object]) -> Iterator[None]:
 
     def beat() -> None:
         nonlocal timer
-        timer = runtime.call_later(EVERY, beat)
+        timer = runtime.call_later(EVERY, beat, background=True)
         tell()
 
-    timer = runtime.call_later(EVERY, beat)
+    timer = runtime.call_later(EVERY, beat, background=True)
     try:
         yield
     finally:

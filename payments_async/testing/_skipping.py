@@ -28,9 +28,12 @@ _TURNS: Final = 3
 
 
 class _Timer:
-    def __init__(self, loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, callback: Callable[[], object], background: bool
+    ) -> None:
         self.loop = loop
         self.callback = callback
+        self.background = background
         self.cancelled = False
 
     def cancel(self) -> None:
@@ -76,10 +79,13 @@ class SkippingRuntime:
         finally:
             timer.cancel()
 
-    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
-        """Run `callback` on the running loop once the sandbox's clock has moved on by `delay` seconds."""
+    def call_later(self, delay: float, callback: Callable[[], object], *, background: bool = False) -> Timer:
+        """Run `callback` on the running loop once the sandbox's clock has moved on by `delay` seconds.
+
+        The clock does not skip to a `background` timer while no other one waits.
+        """
         loop = asyncio.get_running_loop()
-        timer = _Timer(loop, callback)
+        timer = _Timer(loop, callback, background)
         with self._lock:
             heapq.heappush(self._timers, (self.monotonic() + delay, next(self._order), timer))
             self._moves += 1
@@ -144,7 +150,8 @@ class SkippingRuntime:
             return None
         due, _, timer = self._timers[0]
         early = due - self.monotonic()
-        if early > 0 and not resting:
+        waits = any(not (each.background or each.cancelled) for _, _, each in self._timers)
+        if early > 0 and not (resting and waits):
             return None
         heapq.heappop(self._timers)
         if early > 0:

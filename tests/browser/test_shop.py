@@ -39,8 +39,8 @@ class Hurried(SystemRuntime):
     async def sleep(self, seconds: float) -> None:
         await super().sleep(seconds / SPEED)
 
-    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
-        return super().call_later(delay / SPEED, callback)
+    def call_later(self, delay: float, callback: Callable[[], object], *, background: bool = False) -> Timer:
+        return super().call_later(delay / SPEED, callback, background=background)
 
 
 @pytest.fixture

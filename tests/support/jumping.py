@@ -18,14 +18,15 @@ from typing import Any
 from payments_async._wire import Answer, Flight, Transport
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-TURNS, MORE_TURNS, FAR = 3, 20, 1.0
-"""Turns of the loop before a jump, and before one of so many seconds: what is under way may need as many."""
 
 
 class _Timer:
-    def __init__(self, loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, callback: Callable[[], object], background: bool
+    ) -> None:
         self.loop = loop
         self.callback = callback
+        self.background = background
         self.cancelled = False
 
     def cancel(self) -> None:
@@ -83,9 +84,9 @@ class JumpingRuntime:
         finally:
             timer.cancel()
 
-    def call_later(self, delay: float, callback: Callable[[], object]) -> Any:
+    def call_later(self, delay: float, callback: Callable[[], object], *, background: bool = False) -> Any:
         loop = asyncio.get_running_loop()
-        timer = _Timer(loop, callback)
+        timer = _Timer(loop, callback, background)
         with self._lock:
             heapq.heappush(self._timers, (self._elapsed + delay, next(self._order), timer))
             self.moves += 1
@@ -101,31 +102,24 @@ class JumpingRuntime:
             if loop in self._armed:
                 return
             self._armed.add(loop)
-        loop.call_later(0.001, self._give_way, loop, self.moves, 0)
+        loop.call_later(0.001, self._give_way, loop, self.moves, 3)
 
     def _give_way(self, loop: asyncio.AbstractEventLoop, moves: int, turns: int) -> None:
-        """Let what is ready go first for some turns: some loops run timers early and before it."""
-        if turns < (MORE_TURNS if self._is_far() else TURNS):
-            loop.call_soon(self._give_way, loop, moves, turns + 1)
+        """Let what is ready go first for so many turns: some loops run timers early and before it."""
+        if turns:
+            loop.call_soon(self._give_way, loop, moves, turns - 1)
         else:
             self._jump(loop, moves)
-
-    def _is_far(self) -> bool:
-        with self._lock:
-            self._drop_cancelled()
-            return bool(self._timers) and self._timers[0][0] - self._elapsed >= FAR
-
-    def _drop_cancelled(self) -> None:
-        while self._timers and (self._timers[0][2].cancelled or self._timers[0][2].loop.is_closed()):
-            heapq.heappop(self._timers)
 
     def _jump(self, loop: asyncio.AbstractEventLoop, moves: int) -> None:
         with self._lock:
             self._armed.discard(loop)
-            self._drop_cancelled()
+            while self._timers and (self._timers[0][2].cancelled or self._timers[0][2].loop.is_closed()):
+                heapq.heappop(self._timers)
             if not self._timers:
                 return
-            if self.busy or moves != self.moves or self._timers[0][2].loop is not loop:
+            waits = any(not (each.background or each.cancelled) for _, _, each in self._timers)
+            if self.busy or moves != self.moves or not waits or self._timers[0][2].loop is not loop:
                 self._arm(loop)
                 return
             when, _, timer = heapq.heappop(self._timers)

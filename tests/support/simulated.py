@@ -58,7 +58,7 @@ class SimulatedRuntime:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
+    def call_later(self, delay: float, callback: Callable[[], object], *, background: bool = False) -> Timer:
         return asyncio.get_running_loop().call_later(delay, callback)
 
 

@@ -86,6 +86,18 @@ async def test_sleepers_wake_in_order_and_at_once(runtime: SkippingRuntime) -> N
     assert runtime.now().timestamp() == runtime.monotonic()
 
 
+async def test_a_background_timer_runs_as_time_passes_and_does_not_move_the_clock(
+    runtime: SkippingRuntime,
+) -> None:
+    began, seen = runtime.monotonic(), list[float]()
+    runtime.call_later(5.0, lambda: seen.append(runtime.monotonic() - began), background=True)
+    for _ in range(200):  # work in a thread, such as a ledger's: no timer waits for it
+        await asyncio.to_thread(int)
+    assert (runtime.monotonic(), seen) == (began, [])
+    await runtime.sleep(10.0)
+    assert seen == [5.0]
+
+
 async def test_a_sleeper_that_is_cancelled_moves_nothing(runtime: SkippingRuntime) -> None:
     began = runtime.monotonic()
     with pytest.raises(TimeoutError):

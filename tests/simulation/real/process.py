@@ -44,7 +44,7 @@ class ProcessRuntime:
         """On the simulated loop."""
         await asyncio.sleep(seconds)
 
-    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
+    def call_later(self, delay: float, callback: Callable[[], object], *, background: bool = False) -> Timer:
         """On the simulated loop."""
         return self._loop.call_later(delay, callback)
 
