@@ -152,7 +152,9 @@ async def test_the_payouts_list_shows_a_failure(connect: Connect, sandbox: Sandb
 @pytest.mark.fact("response.methods.status", "states.observed.method-unavailable")
 async def test_method_status_is_one_record_of_data_and_meta(connect: Connect, sandbox: Sandbox) -> None:
     client = connect(sandbox)
-    await client.payment_intents.create(**PAYMENT, attempt=ATTEMPT, metadata=FAILS)
+    gateway_down = {"sandbox_scenario": "fail:GATEWAY_UNAVAILABLE immediate"}
+    for _ in range(5):
+        await client.payment_intents.create(**PAYMENT, attempt=ATTEMPT, metadata=gateway_down)
     status = await client.methods.status("mtn_bj", "BJ")
 
     assert status.status == MethodHealth.UNAVAILABLE == "unavailable"

@@ -140,10 +140,11 @@ def test_a_module_level_client_needs_no_with_and_the_process_ends_clean() -> Non
 
 
 HUNG_AT_EXIT = """
-import os, threading
+import logging, os, threading
 from payments_sync import Payments
 from tests.sync.scenes import Silence, payout
 
+logging.getLogger("payments").addHandler(logging.NullHandler())  # the payout that is cut off is logged
 flying = threading.Event()
 silence = Silence(flying.set, sent=True)
 client = Payments("sk_sandbox_" + "0" * 32, base_url="https://p.test/v1", transport=silence)

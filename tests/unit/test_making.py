@@ -27,9 +27,10 @@ CLASSES = pytest.mark.parametrize("cls", MADE, ids=lambda cls: cls.__name__)
 
 
 def values(cls: type[Any], *, needed: bool = False) -> dict[str, Any]:
-    """A value for each parameter, or for each that has no default."""
+    """A value for each parameter, or for each that has no default; a stored message is cleaned as a text."""
     fields = [field for field in attrs.fields(cls) if not needed or field.default is attrs.NOTHING]
-    return {field.alias: {"n": str(number)} for number, field in enumerate(fields)}
+    made: dict[str, Any] = {field.alias: {"n": str(number)} for number, field in enumerate(fields)}
+    return {**made, "message": "a text"} if cls is ResponseInfo and not needed else made
 
 
 def fields_of(made: Any) -> dict[str, Any]:
