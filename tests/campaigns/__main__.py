@@ -13,6 +13,7 @@ CAMPAIGNS = (
     ("simulation",),
     ("code_simulation",),
     ("hostile", "100000"),
+    ("outcomes", "100000"),
     ("pacing", "60"),
     ("pacing", "600"),
     ("waits", "10000"),

@@ -116,3 +116,16 @@ async def test_a_loop_that_was_closed_is_not_woken() -> None:
     closed.close()
     requests.leave(request, Outcome("record"), 0.0)
     assert request.outcome is not None
+
+
+async def test_a_request_that_ends_while_somebody_turns_to_it_keeps_nobody_waiting() -> None:
+    """On another thread, between the look and the wait; or between two wake-ups."""
+    requests, runtime = PendingRequests(), JumpingRuntime()
+    request, _ = requests.enter(PAYOUT)
+    requests.leave(request, Outcome("record"), 0.0)
+    await _pending._look(request, runtime, 60.0)
+    assert (request.waiting, runtime.monotonic()) == ([], 0.0)
+    woken = asyncio.get_running_loop().create_future()
+    _pending._wake(woken)
+    _pending._wake(woken)
+    assert woken.done()

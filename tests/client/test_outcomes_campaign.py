@@ -1,0 +1,54 @@
+"""Random creations on clocks that are set. At length: `python -m tests.campaigns.outcomes 100000`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from payments_async import _clocks
+from payments_async._clocks import Moment
+from tests.campaigns.outcomes import Campaign
+from tests.support.forms import Connect
+
+pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
+
+CALLS = {"async": 2000, "sync": 200}
+WHAT_MUST_COME_UP = (
+    "create: OutcomeUnknown (unknown)",
+    "create: UnprocessableError (none)",
+    "resolve: OutcomeUnknown (unknown)",
+    "resolve: UnprocessableError (none)",
+    "resolve: PaymentIntent",
+    "resolve: Payout",
+)
+
+
+async def test_whatever_the_clocks_do_the_client_says_no_more_than_it_knows(
+    connect: Connect, surface: str
+) -> None:
+    report = await Campaign(connect, seed=0).run(CALLS[surface])
+    assert report.lies == []
+    assert report.steps > report.calls / 3
+    if surface == "async":
+        assert [outcome for outcome in WHAT_MUST_COME_UP if not report.outcomes[outcome]] == []
+
+
+def passed_by_the_wall_clock(then: Moment, now: Moment, seen: Moment | None = None) -> float:
+    return now.wall - then.wall
+
+
+def age_by_the_wall_clock(made: float, ended: Moment | None, in_use: float, now: Moment) -> float:
+    return now.wall - made
+
+
+@pytest.mark.parametrize("surface", ["async"], indirect=True)
+@pytest.mark.parametrize(
+    ("name", "believing"), [("at_least", passed_by_the_wall_clock), ("key_age", age_by_the_wall_clock)]
+)
+async def test_it_catches_a_client_that_believes_the_wall_clock(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, name: str, believing: Callable[..., Any]
+) -> None:
+    monkeypatch.setattr(_clocks, name, believing)
+    assert (await Campaign(connect, seed=0).run(2000)).lies
