@@ -98,8 +98,11 @@ class Auditor:
         elif self._seen.add(row.number):
             self._hold(row, payout)
         elif payout.id != row.known.payout_id:
-            # a list that grows while it is read may show a payout on two pages, never two payouts
             told = f"row {row.number}: {payout.id} has its reference, beside {row.known.payout_id}"
+            self._note("differing", told)
+        elif _is_other(judge(expected(row), shown(payout))):
+            # a list that grows while it is read may show a payout on two pages, never in two ways
+            told = f"row {row.number}: {row.known.payout_id}, and the list shows it in two ways"
             self._note("differing", told)
 
     def _hold(self, row: LedgerRow, payout: Payout) -> None:
@@ -126,11 +129,15 @@ class Auditor:
 
 def _kind(witness: Witness, *, shows_money: bool) -> str:
     """Which count of an `Audit` a created row belongs to that the list shows."""
-    if witness in (Witness.FOREIGN, Witness.OTHER_BODY):
+    if _is_other(witness):
         return "differing"
     if not shows_money:
         return "uncompared"
     return "seen" if witness is Witness.EQUAL else "differing"
+
+
+def _is_other(witness: Witness) -> bool:
+    return witness in (Witness.FOREIGN, Witness.OTHER_BODY)
 
 
 def _told(uncompared: int, first: Sequence[int]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import pytest
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import alter, in_process, items, steady_ledgers
-from tests.support.spoiled import hiding
+from tests.support.spoiled import hiding, repeating
 
 ROWS = 150
 
@@ -108,6 +108,26 @@ async def test_an_amount_that_was_compared_and_differs_is_another_finding(
     assert "differently" in finding
     assert (certificate.audit.seen, certificate.audit.differing) == (ROWS - 1, 1)
     assert certificate.audit.fields["amount"].compared == ROWS
+
+
+@pytest.mark.parametrize(
+    ("again", "is_clean"),
+    [
+        ({}, True),
+        ({"amount": None}, True),
+        ({"amount": {"value": 7.02, "currency": "XOF"}}, False),
+        ({"amount": {"value": 7.01, "currency": "GHS"}}, False),
+        ({"metadata": {}}, False),
+    ],
+)
+async def test_a_payout_that_is_shown_twice_is_compared_twice(
+    batch: PayoutBatch, again: Any, is_clean: bool
+) -> None:
+    alter(batch._service._client, repeating(7, **again))
+    certificate = await batch.certify()
+    assert certificate.is_clean is is_clean
+    assert (certificate.audit.seen, certificate.audit.differing) == (ROWS, int(not is_clean))
+    assert all(finding.startswith("row 7: ") for finding in certificate.findings)
 
 
 async def test_what_the_list_does_not_show_at_all_is_missing_and_not_uncompared(batch: PayoutBatch) -> None:

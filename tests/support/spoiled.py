@@ -78,3 +78,16 @@ def hiding(number: int | None = None, **shown: Any) -> Callable[[Any, Any], Any]
         return attrs.evolve(answer, body=json.dumps(page).encode())
 
     return hide
+
+
+def repeating(number: int, **shown: Any) -> Callable[[Any, Any], Any]:
+    """For `batches.alter`: a page with the payout of this row of `items` ends with it again, so changed."""
+
+    def repeat(flight: Any, answer: Any) -> Any:
+        if flight.method != "GET":
+            return answer
+        page = json.loads(answer.body)
+        page["data"] += [{**it, **shown} for it in page["data"] if it["description"] == f"row {number}"]
+        return attrs.evolve(answer, body=json.dumps(page).encode())
+
+    return repeat
