@@ -15,6 +15,7 @@ from . import _export_rows
 from ._export_forms import NESTED, Form, form_of
 from ._fates import RowFate, chosen
 from ._loading import same_file, stat_of
+from ._own_files import refuse_ledger_files
 from ._records import LedgerRow
 from ._states import RowState
 from ._totals import Sums, brief, by_currency
@@ -27,7 +28,6 @@ _PAGE: Final = 4000
 _MOST_NAMES: Final = 200
 """Metadata names that get columns of their own; more of them share one column."""
 Wanted = Callable[[LedgerRow], bool]
-_COMPANIONS: Final = ("", ".lock", ".status.json", ".ballast", "-wal", "-shm", "-journal")
 
 
 @attrs.frozen
@@ -106,10 +106,8 @@ async def _names(ledger: Ledger, wanted: Wanted) -> set[str] | None:
 
 def _refuse_own_files(ledger: Ledger, target: Path) -> None:
     """An export must not take the place of the ledger, of a file beside it, or of what was paid."""
-    place = os.path.realpath(target)
-    if place in {os.path.realpath(ledger.path + ending) for ending in _COMPANIONS}:
-        raise BulkError(f"{target}: is the ledger's own file; choose another path")
-    if place == ledger.path.removesuffix(".ledger") or _is_input(ledger, target):
+    refuse_ledger_files(target, ledger.path)
+    if os.path.realpath(target) == ledger.path.removesuffix(".ledger") or _is_input(ledger, target):
         raise BulkError(f"{target}: is the batch's input; choose another path")
 
 

@@ -15,6 +15,7 @@ from . import _edits
 from ._closing import Place
 from ._import_report import ImportReport
 from ._options import require_batch_id
+from ._own_files import refuse_rejects
 from ._reading import CHANGED, Reading
 from ._records import Binding, NewRow
 from ._rows_in import Naming
@@ -88,8 +89,9 @@ async def load(ledger: Ledger, place: Place, source: Source, wishes: Wishes) -> 
     """Import a source, or see that it is what the ledger was begun with.
 
     Raises SourceErrors, SourceUnreadable, BatchIdRequired, LedgerMismatch, LedgerDuplicates or another
-    LedgerError.
+    LedgerError, and BulkError where the rejects would replace one of the batch's own files.
     """
+    refuse_rejects(wishes.rejects, ledger.path, source)
     stat = stat_of(source)
     if not ledger.is_empty:
         return await _known(ledger, place, source, wishes, stat)

@@ -10,6 +10,7 @@ from . import _edits
 from ._closing import Place
 from ._import_report import ImportReport
 from ._loading import Wishes, first_survey, importable, require_place, same_file, stat_of
+from ._own_files import refuse_rejects
 from ._reading import Reading
 from ._records import Binding
 from ._siblings import paid_elsewhere
@@ -28,6 +29,7 @@ async def preview(
 
     Rows that the ledger has otherwise are told in the report. Raises as `load` does otherwise.
     """
+    refuse_rejects(wishes.rejects, path, source)
     stat = stat_of(source)
     if ledger is not None:
         recorded = ledger.header.binding

@@ -11,6 +11,7 @@ import pytest
 
 from payments_async.bulk import PayoutBatch, RowState, SourceErrors
 from payments_async.bulk._rows_in import Naming
+from payments_async.bulk.errors import BulkError
 from payments_async.bulk.sources import IterableSource, Row
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import item, items
@@ -259,3 +260,22 @@ async def test_a_prefix_that_is_too_long_leaves_rejects_without_references(
         with pytest.raises(SourceErrors, match="192 characters"):
             await batch.load(path, batch_id="june", reference_prefix="p" * 140, rejects=rejects)
     assert table(rejects)[0]["reference"] == ""
+
+
+@pytest.mark.parametrize("name", ["payouts.csv", "./payouts.csv", "l", "l.lock", "l-wal"])
+async def test_rejects_take_the_place_of_no_file_of_the_batch(
+    desk: Desk, service: Sandbox, tmp_path: Path, name: str
+) -> None:
+    path = csv_file(tmp_path, KEYED, {**KEYED, **BAD, "row_key": "emp-2"})
+    before = path.read_bytes()
+    rejects = f"{tmp_path}/{name}"
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        for reads in (batch.preview, batch.load):
+            with pytest.raises(BulkError, match="choose another path"):
+                await reads(path, batch_id="june", skip_invalid=True, rejects=rejects)
+        assert path.read_bytes() == before
+        assert (await batch.load(path, batch_id="june", skip_invalid=True)).rows == 1
+        path.write_bytes(before + b"\n")
+        with pytest.raises(BulkError, match="choose another path"):
+            await batch.load(path, skip_invalid=True, accept_edits=True, rejects=rejects)
+        assert (await batch.check()).findings == ()
