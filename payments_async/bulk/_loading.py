@@ -8,6 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
 from difflib import get_close_matches
 from typing import Any, Final
+from unicodedata import normalize
 
 import attrs
 
@@ -50,8 +51,12 @@ class Wishes:
     pay_again: bool = False
 
     def named(self, otherwise: str) -> str:
-        """The batch's name, when none was wished for."""
-        return otherwise if self.batch_id is None else self.batch_id
+        """The batch's name in composed form (NFC), as row keys have theirs; `otherwise` when it has none."""
+        return otherwise if self.batch_id is None else normalize("NFC", self.batch_id)
+
+    def named_beside(self, recorded: str) -> str:
+        """The same for a ledger, whose own name stays as it is: an earlier release kept any form."""
+        return recorded if self.named(recorded) == normalize("NFC", recorded) else self.named(recorded)
 
 
 def wishes_of(options: Mapping[str, Any]) -> Wishes:
@@ -143,7 +148,7 @@ def require_place(ledger: Ledger, place: Place, wishes: Wishes) -> Binding:
     recorded = ledger.header.binding
     given = attrs.evolve(
         recorded,
-        batch_id=wishes.named(recorded.batch_id),
+        batch_id=wishes.named_beside(recorded.batch_id),
         environment=place.environment,
         base_url=place.base_url,
     )

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from payments_async.bulk import _loading
 from payments_async.bulk.errors import BulkError
-from payments_async.bulk.ledger_errors import LedgerOfAnotherInput
+from payments_async.bulk.ledger_errors import LedgerOfAnotherBatch, LedgerOfAnotherInput
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import items
 from tests.support.desks import Desk
@@ -51,6 +52,34 @@ async def test_a_batch_has_the_name_it_is_given(
         assert (await batch.preview(items(1), batch_id=name)).batch_id == name
         assert (await batch.load(items(1), batch_id=name)).batch_id == name
         assert (await batch.load(items(1))).batch_id == name
+
+
+async def test_a_name_in_another_unicode_form_is_the_same_name(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    composed, decomposed = "f\u00e9vrier", "fe\u0301vrier"
+    async with desk.client(service) as client:
+        for ledger, name in (("first", composed), ("after the first was lost", decomposed)):
+            async with desk.open(tmp_path / ledger, client) as batch:
+                assert (await batch.load(items(2), batch_id=name, pay_again=True)).batch_id == composed
+                assert (await batch.load(items(2), batch_id=decomposed)).is_new is False
+                assert (await batch.run()).exit_code == 0
+    assert len(service.books.payouts()) == 2
+
+
+async def test_a_ledger_of_an_earlier_release_keeps_its_name_as_it_is(
+    desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    composed, decomposed = "f\u00e9vrier", "fe\u0301vrier"
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        with monkeypatch.context() as earlier:
+            earlier.setattr(_loading, "normalize", lambda _, name: name)
+            assert (await batch.load(items(2), batch_id=decomposed)).batch_id == decomposed
+        for name in (composed, decomposed):
+            assert (await batch.load(items(2), batch_id=name)).batch_id == decomposed
+            assert (await batch.preview(items(2), batch_id=name)).batch_id == decomposed
+        with pytest.raises(LedgerOfAnotherBatch):
+            await batch.load(items(2), batch_id="mars")
 
 
 @pytest.mark.parametrize(

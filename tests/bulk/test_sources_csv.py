@@ -269,7 +269,13 @@ def test_long_amounts_are_warned_about_or_refused(tmp_path: Path) -> None:
     assert told(faults) == [(4, "amount", problem)]
 
 
-@pytest.mark.parametrize("cell", ["2.2990E+10", "1E+05", "2,299E+10", "1e-7", "22990000000E+0"])
+@pytest.mark.parametrize(
+    "cell",
+    [
+        *("2.2990E+10", "1E+05", "2,299E+10", "1e-7", "22990000000E+0"),
+        *("+1E+05", "1.E+05", ".1E+06", " 2.2990E+10", "2.2990E+10 "),
+    ],
+)
 @pytest.mark.parametrize(
     "column", ["amount", "row_key", "reference", "instrument.phone_number", "instrument.account_number"]
 )

@@ -8,8 +8,8 @@ from typing import Final
 
 from ._columns import AMOUNT, REFERENCE, ROW_KEY
 
-_EXPONENT: Final = re.compile(r"[0-9]+(?:[.,][0-9]+)?[Ee][+-][0-9]+", re.ASCII)
-"""`2.2990E+10`. The sign is required: `12E5` may be an account."""
+_EXPONENT: Final = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)[Ee][+-][0-9]+", re.ASCII)
+"""`2.2990E+10`. The exponent's sign is required: `12E5` may be an account."""
 _INSTRUMENT: Final = ("phone_number", "account_number", "bank_code", "memo_tag")
 _EXACT: Final = (AMOUNT, ROW_KEY, REFERENCE, *(f"instrument.{field}" for field in _INSTRUMENT))
 """Columns that a rounded number makes another payment."""
@@ -24,6 +24,6 @@ def spreadsheet_faults(cells: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for name in _EXACT:
         cell = cells.get(name)
-        if cell is not None and _EXPONENT.fullmatch(cell):
+        if cell is not None and _EXPONENT.fullmatch(cell.strip()):
             found[name] = _REASON
     return found
