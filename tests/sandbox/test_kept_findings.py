@@ -87,6 +87,7 @@ def test_its_evidence_has_a_bound_and_its_count_none(
         advice(sandbox)
     (found,) = advice(sandbox)
     assert found["count"] == 20
+    assert "20 requests in all, 2026" in text_of(page(sandbox, "advisor")), "its title tells of fewer"
     assert found["requests"] == [f"req_{number:08}" for number in (1, 2, 17, 18, 19, 20)]
 
 
@@ -99,6 +100,21 @@ def test_of_too_many_findings_those_seen_last_are_kept(
             api.payout(reference=f"r-{number}")
         sandbox.advance(60)
     assert [found["subject"] for found in advice(sandbox)] == ["r-2", "r-3"]
+
+
+def test_many_small_mistakes_do_not_displace_one_about_money(
+    api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_findings, "FINDINGS", 2)
+    for _ in range(2):
+        api.payout(reference="r-1")
+    for number in range(4):
+        checkout = api.checkout(idempotency_key=f"checkout-{number}").data["checkout"]["id"]
+        for _ in range(4):
+            api.get(f"/payment/checkouts/{checkout}")
+        sandbox.advance(60)
+        advice(sandbox)
+    assert [found["rule"] for found in advice(sandbox)] == ["post_without_key", *["polling_too_fast"] * 2]
 
 
 def test_two_mistakes_of_one_kind_and_subject_are_two(api: Api, sandbox: Sandbox) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .._sandbox import Sandbox
 
 FINDINGS = 500
-"""How many are kept; of more, those that were seen last."""
+"""How many of one rule are kept; of more, those that were seen last."""
 
 EVIDENCE = 1_000
 """How many requests and deliveries of one are kept; its count goes on."""
@@ -38,8 +38,8 @@ class KeptFinding:
     last_at: float
     count: int = 0
     """How many requests and deliveries have shown it."""
-    _size: int = 0
-    """How many of them its title tells of."""
+    told: int = 0
+    """How many of them its title tells of: those of one look."""
 
     def is_shown_by(self, finding: Finding) -> bool:
         """Whether another look has made the same finding again, or more of it."""
@@ -51,10 +51,10 @@ class KeptFinding:
         new = {one for one in ids_of(finding) if one not in known and times[one] >= self.last_at}
         self.count += len(new)
         self.last_at = max([self.last_at, *(times[one] for one in new)])
-        told = finding if len(ids_of(finding)) >= self._size else self.finding
-        self._size = max(self._size, len(ids_of(finding)))
+        longest = finding if len(ids_of(finding)) >= self.told else self.finding
+        self.told = max(self.told, len(ids_of(finding)))
         self.finding = attrs.evolve(
-            told,
+            longest,
             requests=_bounded([*self.finding.requests, *(one for one in finding.requests if one in new)]),
             webhooks=_bounded([*self.finding.webhooks, *(one for one in finding.webhooks if one in new)]),
         )
@@ -105,8 +105,9 @@ class Findings:
             finding, requests=_bounded(finding.requests), webhooks=_bounded(finding.webhooks)
         )
         self._kept.append(KeptFinding(bounded, min(moments), max(moments), len(moments), len(moments)))
-        if len(self._kept) > FINDINGS:
-            self._kept.remove(min(self._kept, key=lambda one: one.last_at))
+        of_rule = [one for one in self._kept if one.finding.rule == finding.rule]
+        if len(of_rule) > FINDINGS:
+            self._kept.remove(min(of_rule, key=lambda one: one.last_at))
 
 
 def _name(finding: Finding) -> tuple[str, str]:
