@@ -18,8 +18,6 @@ from threading import RLock
 from typing import Any, Final, Literal
 from weakref import WeakKeyDictionary
 
-import attrs
-
 from ._calls import Call
 from ._journey import Journey
 from ._runtime import Runtime
@@ -40,29 +38,27 @@ _lock = RLock()
 """Held for moments. Re-entrant: a collected coroutine may end its request while its thread holds it."""
 
 
-@attrs.define(eq=False)
-class Outcome:
-    """How a request ended for the caller who sent it."""
-
-    how: Literal["record", "error", "abandoned"]
-    value: Any = attrs.field(default=None, repr=False)
-    """The record or the error; of an abandoned one, whether it may have been carried out."""
+Outcome = tuple[Literal["record", "error", "abandoned"], Any]
+"""How a request ended for the caller who sent it: with the record or error, or whether it left a doubt."""
 
 
-@attrs.define(eq=False)
 class Request:
     """A request under way, and who else waits for its outcome."""
 
-    call: Call
-    loop: AbstractEventLoop
-    """Where it is sent."""
-    outcome: Outcome | None = None
-    waiting: list[Future[None]] = attrs.field(factory=list)
+    __slots__ = ("call", "identity", "loop", "outcome", "waiting")
+
+    def __init__(self, call: Call, identity: Identity) -> None:
+        self.call = call
+        self.identity = identity
+        self.loop: AbstractEventLoop = asyncio.get_running_loop()
+        """Where it is sent."""
+        self.outcome: Outcome | None = None
+        self.waiting: list[Future[None]] | None = None
 
     def end(self, outcome: Outcome) -> None:
         """Have all that wait look."""
         self.outcome = outcome
-        for future in self.waiting:
+        for future in self.waiting or ():
             with suppress(RuntimeError):  # its loop is closed
                 future.get_loop().call_soon_threadsafe(_wake, future)
 
@@ -79,9 +75,10 @@ class PendingRequests:
 
         Raises InvalidRequest where another body or path is under way with the key.
         """
-        own = Request(call, asyncio.get_running_loop())
+        identity = _identity(call)
+        own = Request(call, identity)
         with _lock:
-            known = self._requests.setdefault(_identity(call), own)
+            known = self._requests.setdefault(identity, own)
         if known is own:
             return own, True
         if not _same(known.call, call):
@@ -89,20 +86,32 @@ class PendingRequests:
             raise InvalidRequest({"idempotency_key": [told]}, operation=call.operation.name)
         return known, False
 
-    def leave(self, request: Request, outcome: Outcome, now: float) -> None:
+    def leave(self, request: Request, outcome: Outcome, now: float = 0.0) -> None:
         """A request has ended; if that leaves a doubt, it is remembered from `now`, monotonic seconds."""
-        identity = _identity(request.call)
         with _lock:
             if request.outcome is not None:
                 return
-            if self._requests.get(identity) is request:
-                del self._requests[identity]
-            if isinstance(outcome.value, OutcomeUnknown) or outcome.value is True:
-                self._doubts[identity] = now
-                self._doubts.move_to_end(identity)
-                while len(self._doubts) > _MOST_DOUBTS:
-                    self._doubts.popitem(last=False)
+            if self._requests.get(request.identity) is request:
+                del self._requests[request.identity]
+            if outcome[0] != "record" and (outcome[1] is True or isinstance(outcome[1], OutcomeUnknown)):
+                self._remember(request.identity, now)
             request.end(outcome)
+
+    def give_up(
+        self, request: Request, stopped: BaseException, now: float, *, doubtful: bool = False
+    ) -> None:
+        """A request has ended without a record. `doubtful`: an earlier caller's tries may have made one."""
+        if isinstance(stopped, PaymentsError) and not isinstance(stopped, _OF_THE_CALLER):
+            self.leave(request, ("error", stopped), now)
+        else:
+            doubtful |= getattr(stopped, "outcome", None) is not None
+            self.leave(request, ("abandoned", doubtful), now)
+
+    def _remember(self, identity: Identity, now: float) -> None:
+        self._doubts[identity] = now
+        self._doubts.move_to_end(identity)
+        while len(self._doubts) > _MOST_DOUBTS:
+            self._doubts.popitem(last=False)
 
     def since_doubt(self, call: Call, now: float) -> float | None:
         """Seconds since a repeat of this request was last left in doubt here; None when none was."""
@@ -114,57 +123,41 @@ class PendingRequests:
         self._requests = {}
 
 
-async def run_once(
-    requests: PendingRequests, runtime: Runtime, run: Run, call: Call, make_journey: Callable[[], Journey]
+async def join(
+    requests: PendingRequests, request: Request, runtime: Runtime, run: Run, journey: Journey
 ) -> Any:
-    """The outcome of a request, which is sent unless it is under way.
+    """The outcome of a request that is under way; one that is left to this caller is sent with `run`.
 
-    `make_journey` gives the caller's own, which counts its deadline and makes its errors. Raises what `run`
-    raises, and InvalidRequest.
+    `journey`: the caller's own, which counts its deadline and makes its errors.
     """
-    doubtful = False
-    while True:
-        request, is_own = requests.enter(call)
-        if is_own:
-            return await _send(requests, request, runtime, run, make_journey, doubtful=doubtful)
-        outcome = await _wait(requests, request, runtime, make_journey())
-        if outcome.how == "abandoned":
-            doubtful |= outcome.value
+    call, doubtful, is_own = journey.call, False, False
+    while not is_own:
+        how, value = await _wait(requests, request, runtime, journey)
+        if how == "abandoned":
+            doubtful |= value
         elif _is_alike(request.call, call):
-            return _shared(outcome)
-
-
-async def _send(
-    requests: PendingRequests,
-    request: Request,
-    runtime: Runtime,
-    run: Run,
-    make_journey: Callable[[], Journey],
-    *,
-    doubtful: bool,
-) -> Any:
-    """Send a request. `doubtful`: a caller who gave up may have had it carried out."""
-    creates = request.call.operation.creates
+            return _shared(how, value)
+        request, is_own = requests.enter(call)
     try:
-        value = await run(request.call)
-    except PaymentsError as error:
-        told = error
-        if doubtful and creates and error.effect == "none":  # a refusal says nothing of the earlier tries
-            told = make_journey().outcome_unknown(error)
-        is_own = isinstance(error, _OF_THE_CALLER)
-        outcome = Outcome("abandoned", doubtful) if is_own else Outcome("error", told)
-        requests.leave(request, outcome, runtime.monotonic())
-        if told is error:
-            raise
-        raise told from error
+        value = await run(call)
     except BaseException as stopped:
-        if doubtful and creates and isinstance(stopped, CancelledError) and not hasattr(stopped, "outcome"):
-            stopped.outcome = make_journey().outcome_unknown()  # type: ignore[attr-defined] # it rides along
-        doubtful |= getattr(stopped, "outcome", None) is not None
-        requests.leave(request, Outcome("abandoned", doubtful), runtime.monotonic())
-        raise
-    requests.leave(request, Outcome("record", value), runtime.monotonic())
+        told = _honest(stopped, journey) if doubtful and call.operation.creates else stopped
+        is_own_end = isinstance(stopped, _OF_THE_CALLER)
+        requests.give_up(request, stopped if is_own_end else told, runtime.monotonic(), doubtful=doubtful)
+        if told is stopped:
+            raise
+        raise told from stopped
+    requests.leave(request, ("record", value))
     return value
+
+
+def _honest(stopped: BaseException, journey: Journey) -> BaseException:
+    """What ended a call; a refusal says nothing of another caller's tries before, which may have paid."""
+    if isinstance(stopped, PaymentsError) and stopped.effect == "none":
+        return journey.outcome_unknown(stopped)
+    if isinstance(stopped, CancelledError) and not hasattr(stopped, "outcome"):
+        stopped.outcome = journey.outcome_unknown()  # type: ignore[attr-defined] # it rides along
+    return stopped
 
 
 async def _wait(requests: PendingRequests, request: Request, runtime: Runtime, journey: Journey) -> Outcome:
@@ -175,7 +168,7 @@ async def _wait(requests: PendingRequests, request: Request, runtime: Runtime, j
             if request.outcome is None and journey.is_late(runtime.monotonic):
                 raise _late(journey)
             if request.outcome is None and not request.loop.is_running():  # nobody sends it any more
-                requests.leave(request, Outcome("abandoned", True), runtime.monotonic())
+                requests.leave(request, ("abandoned", True), runtime.monotonic())
     except CancelledError as stopped:
         if journey.call.operation.creates:
             stopped.outcome = journey.outcome_unknown()  # type: ignore[attr-defined] # it rides along
@@ -189,14 +182,14 @@ async def _look(request: Request, runtime: Runtime, until: float) -> None:
     with _lock:
         if request.outcome is not None:
             return
-        request.waiting.append(future)
+        request.waiting = [*(request.waiting or ()), future]
     timer = runtime.call_later(max(0.0, until - runtime.monotonic()), partial(_wake, future))
     try:
         await future
     finally:
         timer.cancel()
         with _lock:
-            request.waiting.remove(future)
+            request.waiting = [each for each in request.waiting or () if each is not future]
 
 
 def _late(journey: Journey) -> PaymentsError:
@@ -210,10 +203,9 @@ def _wake(future: Future[None]) -> None:
         future.set_result(None)
 
 
-def _shared(outcome: Outcome) -> Any:
+def _shared(how: str, value: Any) -> Any:
     """Another caller's record or error as one's own: nothing that either changes is the other's."""
-    value = outcome.value
-    if outcome.how == "error":
+    if how == "error":
         raise _copy(value)
     return value if isinstance(value, Record) else deepcopy(value)
 

@@ -93,13 +93,21 @@ class Pipeline:
 
     async def run_once(self, call: Call) -> Any:
         """The same for a write whose idempotency key others may know: one that is under way is joined."""
-        from ._pending import run_once
+        requests = self._pending or self.pending
+        request, is_own = requests.enter(call)
+        if not is_own:
+            from ._pending import join
 
-        started, deadline = self.runtime.monotonic(), call.deadline or self.settings.deadline
-        return await run_once(
-            *(self.pending, self.runtime, self.run, call),
-            lambda: Journey(call, started, deadline, self.moment),
-        )
+            deadline = call.deadline or self.settings.deadline
+            journey = Journey(call, self.runtime.monotonic(), deadline, self.moment)
+            return await join(requests, request, self.runtime, self.run, journey)
+        try:
+            value = await self.run(call)
+        except BaseException as stopped:
+            requests.give_up(request, stopped, self.runtime.monotonic())
+            raise
+        requests.leave(request, ("record", value))
+        return value
 
     @property
     def pending(self) -> PendingRequests:

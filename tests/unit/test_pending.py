@@ -11,7 +11,7 @@ import pytest
 from payments_async import _pending
 from payments_async._clocks import Moment
 from payments_async._journey import Journey
-from payments_async._pending import Outcome, PendingRequests, run_once
+from payments_async._pending import Outcome, PendingRequests, join
 from payments_async.errors import DeadlineExceeded, OutcomeUnknown
 from tests.support.jumping import JumpingRuntime
 from tests.support.pure_calls import NOW, PAYOUT, REQUERY, prepared
@@ -32,18 +32,18 @@ async def test_the_latest_doubts_are_remembered(monkeypatch: pytest.MonkeyPatch)
     requests = PendingRequests()
     for number in (1, 2, 1, 3):
         request, _ = requests.enter(keyed(number))
-        requests.leave(request, Outcome("abandoned", True), float(number))
+        requests.leave(request, ("abandoned", True), float(number))
     assert [requests.since_doubt(keyed(number), 10.0) for number in (1, 2, 3)] == [9.0, None, 7.0]
 
 
 @pytest.mark.parametrize(
-    "outcome", [Outcome("record"), Outcome("error", DeadlineExceeded("no")), Outcome("abandoned", False)]
+    "outcome", [("record", None), ("error", DeadlineExceeded("no")), ("abandoned", False)]
 )
 async def test_what_leaves_no_doubt_is_not(outcome: Outcome) -> None:
     requests = PendingRequests()
     request, _ = requests.enter(PAYOUT)
     requests.leave(request, outcome, 1.0)
-    requests.leave(request, Outcome("abandoned", True), 2.0)  # it has ended
+    requests.leave(request, ("abandoned", True), 2.0)  # it has ended
     assert requests.since_doubt(PAYOUT, 10.0) is None
 
 
@@ -66,14 +66,45 @@ async def test_a_caller_who_goes_on_for_another_and_is_cancelled_leaves_the_doub
         started.set()
         await asyncio.get_running_loop().create_future()
 
-    second = asyncio.ensure_future(run_once(requests, runtime, run, PAYOUT, journey))
+    second = asyncio.ensure_future(join(requests, first, runtime, run, journey()))
     await asyncio.sleep(0)
-    requests.leave(first, Outcome("abandoned", True), 0.0)
+    requests.leave(first, ("abandoned", True), 0.0)
     await started.wait()
     second.cancel()
     with pytest.raises(asyncio.CancelledError) as stopped:
         await second
     assert isinstance(stopped.value.outcome, OutcomeUnknown)  # type: ignore[attr-defined] # it rides along
+
+
+async def test_a_caller_whose_deadline_ends_it_leaves_the_doubt_and_the_request() -> None:
+    requests, runtime = PendingRequests(), JumpingRuntime()
+    first, _ = requests.enter(PAYOUT)
+
+    async def late(_: Any) -> Any:
+        raise DeadlineExceeded("no")
+
+    second = asyncio.ensure_future(join(requests, first, runtime, late, journey()))
+    await asyncio.sleep(0)
+    requests.leave(first, ("abandoned", True))
+    with pytest.raises(OutcomeUnknown):
+        await second
+    assert requests.since_doubt(PAYOUT, 5.0) == 5.0
+    assert requests.enter(PAYOUT)[1]
+
+
+async def test_what_nobody_foresaw_leaves_as_it_is() -> None:
+    requests, runtime = PendingRequests(), JumpingRuntime()
+    first, _ = requests.enter(PAYOUT)
+
+    async def broken(_: Any) -> Any:
+        raise RuntimeError("broken")
+
+    second = asyncio.ensure_future(join(requests, first, runtime, broken, journey()))
+    await asyncio.sleep(0)
+    requests.leave(first, ("abandoned", True))
+    with pytest.raises(RuntimeError, match="broken"):
+        await second
+    assert requests.since_doubt(PAYOUT, 5.0) == 5.0
 
 
 async def test_an_outcome_of_another_kind_is_asked_for_afterwards() -> None:
@@ -85,22 +116,22 @@ async def test_an_outcome_of_another_kind_is_asked_for_afterwards() -> None:
     async def run(_: Any) -> Any:
         return "its own"
 
-    second = asyncio.ensure_future(run_once(requests, runtime, run, raw, lambda: journey(raw)))
+    second = asyncio.ensure_future(join(requests, first, runtime, run, journey(raw)))
     await asyncio.sleep(0)
-    requests.leave(first, Outcome("record", "another"), 0.0)
+    requests.leave(first, ("record", "another"), 0.0)
     assert await second == "its own"
 
 
 async def test_a_write_that_makes_nothing_is_in_no_doubt_when_its_caller_stops_waiting() -> None:
     requests, runtime = PendingRequests(), JumpingRuntime()
-    requests.enter(REQUERY)
+    first, _ = requests.enter(REQUERY)
 
     async def run(_: Any) -> Any:
         raise AssertionError("it is under way")
 
     with pytest.raises(DeadlineExceeded):
-        await run_once(requests, runtime, run, REQUERY, lambda: journey(REQUERY, 5.0))
-    waiting = asyncio.ensure_future(run_once(requests, runtime, run, REQUERY, lambda: journey(REQUERY)))
+        await join(requests, first, runtime, run, journey(REQUERY, 5.0))
+    waiting = asyncio.ensure_future(join(requests, first, runtime, run, journey(REQUERY)))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError) as stopped:
@@ -112,9 +143,9 @@ async def test_a_loop_that_was_closed_is_not_woken() -> None:
     requests = PendingRequests()
     request, _ = requests.enter(PAYOUT)
     closed = asyncio.new_event_loop()
-    request.waiting.append(closed.create_future())
+    request.waiting = [closed.create_future()]
     closed.close()
-    requests.leave(request, Outcome("record"), 0.0)
+    requests.leave(request, ("record", None), 0.0)
     assert request.outcome is not None
 
 
@@ -122,9 +153,9 @@ async def test_a_request_that_ends_while_somebody_turns_to_it_keeps_nobody_waiti
     """On another thread, between the look and the wait; or between two wake-ups."""
     requests, runtime = PendingRequests(), JumpingRuntime()
     request, _ = requests.enter(PAYOUT)
-    requests.leave(request, Outcome("record"), 0.0)
+    requests.leave(request, ("record", None), 0.0)
     await _pending._look(request, runtime, 60.0)
-    assert (request.waiting, runtime.monotonic()) == ([], 0.0)
+    assert (request.waiting, runtime.monotonic()) == (None, 0.0)
     woken = asyncio.get_running_loop().create_future()
     _pending._wake(woken)
     _pending._wake(woken)
