@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 import attrs
 
@@ -14,7 +15,6 @@ PREFIX = "/v1"
 INTERFACE_VERSION = "1.0.0"
 """The version of the description this service follows (`docs/interface.md`, Versioning)."""
 
-_SEGMENT = "[A-Za-z0-9_-]{1,128}"
 _PAYOUT_OUTCOMES = frozenset({"complete", "fail", "hang"})
 _PAYMENT_OUTCOMES = _PAYOUT_OUTCOMES | {"expire", "action", "failover"}
 
@@ -80,7 +80,7 @@ NAMES = tuple(operation.name for operation in OPERATIONS)
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"\{(\w+)\}", lambda found: f"(?P<{found[1]}>{_SEGMENT})", path), re.ASCII)
+    return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path))
 
 
 _FIXED: Mapping[tuple[str, str], Operation] = {
@@ -100,5 +100,11 @@ def find_operation(method: str, path: str) -> tuple[Operation, dict[str, str]] |
         return fixed, {}
     for operation, pattern in _WITH_PARAMETERS:
         if operation.method == method and (found := pattern.fullmatch(path)):
-            return operation, found.groupdict()
+            return _with_values(operation, found.groupdict())
     return None
+
+
+def _with_values(operation: Operation, encoded: Mapping[str, str]) -> tuple[Operation, dict[str, str]] | None:
+    """Ids are opaque: any printable text that is one segment of the path, percent-encoded."""
+    values = {name: unquote(value) for name, value in encoded.items()}
+    return (operation, values) if all(value.isprintable() for value in values.values()) else None

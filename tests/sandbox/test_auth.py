@@ -117,6 +117,7 @@ def test_an_unreadable_allowlist_is_refused(sandbox: Sandbox) -> None:
         ("GET", "/v1/payouts/po_1"),
         ("GET", "/v1/payouts/po_1/sync"),
         ("GET", "/v1/payouts/po%2F1/inspect"),
+        ("GET", "/v1/payouts/po%0A1/inspect"),
         ("GET", "/v1/payment/checkouts/cs_1"),
         ("POST", "/v1/payment/intents/pi_1/requery"),
         ("GET", "/v1/payment/intents/pi_1/attempts/pa_1"),

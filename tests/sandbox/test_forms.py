@@ -305,6 +305,14 @@ def test_a_method_status_has_exactly_its_fields(api: Api) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("code", "segment"), [("mtn.momo", "mtn.momo"), ("a/b é", "a%2Fb%20%C3%A9"), ("x" * 300, "x" * 300)]
+)
+def test_a_codes_form_is_the_services_own_affair(api: Api, code: str, segment: str) -> None:
+    assert api.get(f"/utils/status/payment/method/{segment}/BJ").data["method"] == code
+    assert api.get(f"/payouts/{segment}/sync").json["message"] == "There is no such payout."
+
+
 @pytest.mark.fact("response.methods.status.error-message")
 @pytest.mark.parametrize("country", ["bj", "ZZ", "EU", "XXX", "1A"])
 def test_a_method_status_for_no_country_is_refused_with_a_message(api: Api, country: str) -> None:

@@ -72,10 +72,9 @@ MADE: dict[tuple[str, str], Callable[[], Iterable[str]]] = {
     ("_rules.py", "self.form"): _forms,
     ("_refusals.py", "'|'.join(parts)"): lambda: [_own_texts()],
     ("sandbox/_checks.py", "pattern"): _schema_patterns,
-    (
-        "sandbox/_operations.py",
-        "re.sub('\\\\{(\\\\w+)\\\\}', lambda found: f'(?P<{found[1]}>{_SEGMENT})', path)",
-    ): (lambda: [each.pattern for _, each in sandbox_operations._WITH_PARAMETERS]),
+    ("sandbox/_operations.py", "re.sub('\\\\{(\\\\w+)\\\\}', '(?P<\\\\1>[^/]+)', path)"): lambda: [
+        each.pattern for _, each in sandbox_operations._WITH_PARAMETERS
+    ],
     ("sandbox/control_api/_routes.py", "re.sub('\\\\{(\\\\w+)\\\\}', _ID, self.path)"): lambda: [
         route.pattern.pattern for route in ROUTES
     ],
