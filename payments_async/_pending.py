@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from asyncio import AbstractEventLoop, CancelledError, Future
+from asyncio import AbstractEventLoop, CancelledError, Future, _get_running_loop
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -50,8 +50,8 @@ class Request:
     def __init__(self, call: Call, identity: Identity) -> None:
         self.call = call
         self.identity = identity
-        self.loop: AbstractEventLoop = asyncio.get_running_loop()
-        """Where it is sent."""
+        self.loop: AbstractEventLoop | None = _get_running_loop()
+        """Where it is sent; None for one that is driven by hand."""
         self.outcome: Outcome | None = None
         self.waiting: list[Future[None]] | None = None
 
@@ -167,7 +167,8 @@ async def _wait(requests: PendingRequests, request: Request, runtime: Runtime, j
             await _look(request, runtime, journey.until(runtime.monotonic() + _LOOK))
             if request.outcome is None and journey.is_late(runtime.monotonic):
                 raise _late(journey)
-            if request.outcome is None and not request.loop.is_running():  # nobody sends it any more
+            stands = request.loop is None or not request.loop.is_running()
+            if request.outcome is None and stands:  # nobody sends it any more
                 requests.leave(request, ("abandoned", True), runtime.monotonic())
     except CancelledError as stopped:
         if journey.call.operation.creates:
