@@ -61,7 +61,7 @@ class Target(Alike):
             target = cls._from_token(given)
             if target is not None and target.kind == kind:
                 return target
-            told = f"is not the token of a {kind}'s wait"
+            told = f"is not the token of {'an' if kind == 'attempt' else 'a'} {kind}'s wait"
             raise InvalidRequest({"token": [told]}, operation="wait")
         name = f"{'payment_intent' if kind == 'attempt' else kind}_id"
         faults = _operations.id_problems({name: given})

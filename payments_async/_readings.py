@@ -105,9 +105,8 @@ class ListReadings:
         self._read_at = -NEVER
         self._pages = self._unchanged = 0
         self._chance = 0.0
-        self._lock = (
-            threading.RLock()
-        )  # the `finally` of a forgotten wait comes here in the midst of anything
+        # Re-entrant: the garbage collector may close a forgotten wait at any point, and its `finally` leaves.
+        self._lock = threading.RLock()
 
     def join(self, watch: Watch, now: float, chance: float, *, just_read: bool, unchanged: bool) -> None:
         """Show this watch every reading until it leaves. See `Sweep.join`; `chance` is for the jitter."""

@@ -116,7 +116,7 @@ class Sweep:
                 news, shared.trouble = False, error
             except Exception as error:  # whatever it is, nobody may wait for a sweep that has ended
                 self._task = None
-                for watch in self._own:
+                for watch in list(self._own):
                     watch.fail(error)
                 return
             finally:

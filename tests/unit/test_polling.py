@@ -71,7 +71,7 @@ def test_a_token_that_is_not_ours_is_refused(changes: dict[str, object]) -> None
 
 @pytest.mark.parametrize("text", ["{", "{}", "{" * 100_000, '{"v":1,"kind":"attempt","id":"pi_1","at":null}'])
 def test_a_torn_token_is_refused(text: str) -> None:
-    with pytest.raises(InvalidRequest):
+    with pytest.raises(InvalidRequest, match="is not the token of an attempt's wait"):
         Target.read("attempt", text)
 
 
