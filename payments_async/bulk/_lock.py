@@ -106,7 +106,7 @@ def _unlock(descriptor: int) -> None:
 def _read(descriptor: int) -> dict[str, Any]:
     try:
         said = json.loads(os.pread(descriptor, 4 * _SIZE, 0))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return said if isinstance(said, dict) else {}
 

@@ -79,7 +79,8 @@ class Sender:
                     (row, at), verdicts = renewed, []
                     continue
                 case why:
-                    self._stopping.halt(f"row {row.number}: {why}")
+                    told = f"row {row.number}: {why}; the ledger is damaged: put back its newest whole copy"
+                    self._stopping.halt(told, Stop.RULE)  # every run would end like this one
                     return
             posted = await self._post(row, INTENT_LIFETIME + _MARGIN - held.at_most)
             if posted is None:

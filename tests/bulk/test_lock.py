@@ -93,6 +93,14 @@ def test_whoever_finds_a_ledger_locked_learns_whether_somebody_only_looks(tmp_pa
         lock.release()
 
 
+@pytest.mark.parametrize("said", [b"", b"{" * 99, b"[" * 2000, b"\xff" * 99, b'{"mark": {"entry": []}}'])
+def test_a_lock_that_says_nothing_readable_is_a_lock_all_the_same(tmp_path: Path, said: bytes) -> None:
+    (tmp_path / "l.lock").write_bytes(said)
+    lock = taken(tmp_path / "l")
+    assert lock.mark is None
+    lock.release()
+
+
 @pytest.mark.parametrize("looking", [True, False])
 async def test_a_batch_waits_until_a_looker_has_gone(service: Sandbox, tmp_path: Path, looking: bool) -> None:
     async with in_process(service) as client:
