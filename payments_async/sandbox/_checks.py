@@ -11,7 +11,7 @@ import attrs
 
 from ._instants import read_timestamp
 
-_LARGEST = Decimal(10) ** 24
+LARGEST = Decimal(10) ** 24
 """Larger amounts are refused: a bound of the simulation, so that nobody makes it print a gigabyte."""
 
 
@@ -98,7 +98,7 @@ def amount(value: object, path: str, breaches: Breaches) -> None:
         breaches.add(path, "must be a number")
     elif value < 1:
         breaches.add(path, "must be at least 1")
-    elif value > _LARGEST:
+    elif value > LARGEST:
         breaches.add(path, "must not be greater than 10^24")
 
 

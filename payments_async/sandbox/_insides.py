@@ -134,7 +134,6 @@ class Insides(WebhookControls):
         if found is None:
             return None
         self._mail.courier, key, then = found
-        self._mail.courier.put_back(then)
         self.clock.advance(max(0.0, then - self.clock.now()))  # time does not go back
         return key
 

@@ -10,10 +10,19 @@ _DATE_LENGTH = len("2026-01-01")
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
+_FIRST = (datetime.min.replace(tzinfo=UTC) - _ORIGIN).total_seconds()
+_LAST = (datetime.max.replace(tzinfo=UTC, microsecond=0) - _ORIGIN).total_seconds()
+"""The ends of what a date can say: a `delay:999999999h` lies beyond, and is shown as the last second."""
+
+
+def _date(seconds: float) -> datetime:
+    return _ORIGIN + timedelta(seconds=min(max(seconds, _FIRST), _LAST))
+
+
 @lru_cache(maxsize=4096)
 def stamp(seconds: float) -> str:
     """ISO 8601 in UTC, to the microsecond."""
-    return (_ORIGIN + timedelta(seconds=seconds)).isoformat(timespec="microseconds")[:-6] + "Z"
+    return _date(seconds).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def stamp_or_null(seconds: float | None) -> str | None:
@@ -23,7 +32,7 @@ def stamp_or_null(seconds: float | None) -> str | None:
 
 def moment(seconds: float) -> dict[str, str]:
     """A time for people, to the minute: `text` in words, `iso` for machines."""
-    at = _ORIGIN + timedelta(seconds=seconds)
+    at = _date(seconds)
     text = f"{at.day} {_MONTHS[at.month - 1]} {at.year}, {at:%H:%M} UTC"
     return {"text": text, "iso": f"{at:%Y-%m-%dT%H:%MZ}"}
 

@@ -12,6 +12,9 @@ _EXACT = Context(prec=2_000_000, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=M
 _ONE = Decimal(1)
 
 
+DECIMALS = 60
+"""How many decimals a refund from behind the API has at most: one digit could be a gigabyte of them."""
+
 _DECIMAL = re.compile(r"[0-9]{1,60}(?:\.[0-9]{1,60})?")
 
 
@@ -24,6 +27,8 @@ def read_amount(amount: object) -> Decimal:
     number = Decimal(amount)
     if not (number.is_finite() and number > 0):
         raise ValueError("amount must be a positive number such as '29.99'")
+    if int(number.as_tuple().exponent) < -DECIMALS:
+        raise ValueError(f"amount must not have more than {DECIMALS} decimals")
     return number
 
 

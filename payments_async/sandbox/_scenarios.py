@@ -42,6 +42,8 @@ _LONGEST = 4_000
 """Characters of a scenario: anybody may send one."""
 MOST_COPIES = 20
 """How often `duplicate` sends one delivery at most."""
+MOST_FAILOVERS = 20
+"""How often an attempt fails over at most."""
 
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)?", re.ASCII)
 _SECONDS = {None: 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -167,7 +169,7 @@ _OUTCOMES: Mapping[str, Callable[[str], Outcome]] = {
     "hang": lambda _: Outcome("hang"),
     "expire": lambda _: Outcome("expire"),
     "action": _action,
-    "failover": lambda argument: Outcome("failover", count=min(_whole(argument), 20)),
+    "failover": lambda argument: Outcome("failover", count=min(_whole(argument), MOST_FAILOVERS)),
 }
 _TIMINGS: Mapping[str, Callable[[str], Timing]] = {
     "after": lambda argument: Timing("after", seconds=duration(argument)),

@@ -7,7 +7,7 @@ are read into these structs and their plain values, and into nothing else.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -22,6 +22,10 @@ VERSION: Final = 1
 
 QueueEntry = tuple[float, int, str]
 """When a webhook is tried, a number that keeps the order, and its id."""
+Key = Annotated[str, msgspec.Meta(pattern=r"\Ask_sandbox_[0-9a-z]{32}\Z")]
+PayoutStatus = Literal["pending", "processing", "completed", "failed"]
+PaymentStatus = Literal["pending", "completed", "failed", "expired", "partially_refunded", "refunded"]
+AttemptStatus = Literal["processing", "action_required", "completed", "failed", "expired"]
 StepName = Literal["payment.expire", "attempt.end", "payout.process", "payout.end"]
 
 
@@ -35,7 +39,7 @@ class Stored(msgspec.Struct, forbid_unknown_fields=True):
 class StoredTenant(Stored):
     """An API key."""
 
-    key: str
+    key: Key
     fingerprint: str
     status: KeyStatus
     allowlist: list[str] | None
@@ -62,7 +66,7 @@ class StoredPayout(Stored):
     plan: Plan
     created_at: float
     hooks: HookWords
-    status: str
+    status: PayoutStatus
     reads: int
     failure: Failure | None
     initiated_at: float | None
@@ -95,7 +99,7 @@ class StoredPayment(Stored):
     created_at: float
     expires_at: float
     hooks: HookWords
-    status: str
+    status: PaymentStatus
     session: str | None
     attempts: list[str]
     refunds: list[StoredRefund]
@@ -118,7 +122,7 @@ class StoredAttempt(Stored):
     created_at: float
     is_failover: bool
     failovers_left: int
-    status: str
+    status: AttemptStatus
     reads: int
     failure: Failure | None
     processing_at: float | None

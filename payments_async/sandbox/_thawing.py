@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from ._idempotency import Stored as Reply
 from ._limits import Meter
 from ._records import Attempt, Payment, Payout, Refund, Session
 from ._snapshot import STEPS
+from ._state_checks import check
 from ._state_parts import (
     Attempts,
     Customers,
@@ -69,6 +71,7 @@ class _Thawing:
             self._add(part)
         if self._blank:
             raise Unreadable(f"{len(self._blank)} records are missing")
+        self._order(head)
         return self._courier, head.api_key, head.now
 
     def _begin(self, head: Head) -> None:
@@ -78,11 +81,28 @@ class _Thawing:
             meter = Meter(world.limits)
             tenant = Tenant(each.fingerprint, each.status, allowlist, meter, each.revoked)
             self._tenants[each.fingerprint] = world.tenants[each.key] = tenant
+        if head.api_key not in world.tenants or len(world.tenants) < len(head.tenants):
+            raise Unreadable("keys that are missing or there twice")
         world.chance.go_on_from(head.chance)
         world.has_receivers, world._serial = head.has_receivers, head.serial
         courier._busy, courier._held = head.busy, head.held
         courier._accepted, courier._pushed = head.accepted, head.pushed
         self._core.served = head.served
+
+    def _order(self, head: Head) -> None:
+        """Bring what is still to happen into order; what was under way is due again."""
+        timers, courier = self._world._timers, self._courier
+        serials = {serial for _, serial, _ in timers}
+        if len(serials) < len(timers) or max(serials, default=0) > head.serial:
+            raise Unreadable("timers that cannot be told apart")
+        named = (*courier._over, *(each for held in head.held.values() for each in held))
+        if not courier._all.keys() >= set(named):
+            raise Unreadable("webhooks are missing")
+        heapq.heapify(timers)
+        heapq.heapify(courier._queue)
+        courier.put_back(head.now)
+        if courier._busy:
+            raise Unreadable("a try is under way of no webhook")
 
     def _add(self, part: Part) -> None:
         match part:
@@ -132,6 +152,7 @@ class _Thawing:
         tenant.payouts_by_reference.update(named)
 
     def _filled(self, kind: type, stored: Any) -> Any:
+        check(stored)
         record = self._record(kind, stored.id)
         self._blank.remove((kind, stored.id))
         for name, value in self._fields(record, stored).items():
@@ -143,7 +164,7 @@ class _Thawing:
         fields = {name: getattr(stored, name) for name in stored.__struct_fields__}
         if isinstance(stored, StoredPayment):
             fields["site"] = self._world
-            fields["session"] = stored.session and self._record(Session, stored.session)
+            fields["session"] = None if stored.session is None else self._record(Session, stored.session)
             fields["attempts"] = tuple(self._record(Attempt, each) for each in stored.attempts)
             fields["refunds"] = tuple(
                 Refund(each.id, record, each.amount, each.pending) for each in stored.refunds

