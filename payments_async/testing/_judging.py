@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from payments_async.sandbox import Rule, Sandbox
+from payments_async.sandbox._journal import Exchange
 from payments_async.sandbox._masking import mask
 
 from ._ledger import REMEDIES, RULES, Finding
@@ -13,6 +14,9 @@ from ._skipping import SkippingRuntime
 from ._tenant import SandboxTenant
 
 MARK: Final = "payments_allow"
+
+_KEPT: Final = "which has ended. The client was kept from that test to this one"
+_RECIPE: Final = "give each test a client of its own (docs/testing.md, Programs that keep a client)"
 
 _CONNECTION: Final = {"connect_timeout": 10.0, "max_connections": 256, "proxy": None, "ssl_context": None}
 """A transport's own options, with the clients' defaults."""
@@ -60,7 +64,10 @@ def misuse(marks: Iterable[Mark]) -> str | None:
 
 
 def verdict(sandbox: SandboxTenant, allowed: Collection[str], *, passed: bool) -> str | None:
-    """Why the test fails after all; None when it does not. Unused rules count for one that passed."""
+    """Why the test fails after all; None when it does not.
+
+    Unused rules, and payments under the key of an ended test, count for one that passed.
+    """
     wrong = [finding for finding in sandbox.findings() if finding.rule not in allowed]
     parts = []
     if wrong:
@@ -68,16 +75,28 @@ def verdict(sandbox: SandboxTenant, allowed: Collection[str], *, passed: bool) -
     if passed and (unused := sandbox.unused_rules):
         told = "\n".join(f"  {_described(rule)}" for rule in unused)
         parts.append(f"what was arranged with sandbox.on(...) did not happen, or not as often:\n{told}")
+    if passed and (stale := _with_an_ended_key(sandbox)):
+        told = ", ".join(stale[:5])
+        parts.append(f"{told} paid nothing, refused for the key of a test {_KEPT}: {_RECIPE}")
     return "\n".join(parts) or None
 
 
 def revoked(test: str) -> str:
     """What a request with the key of a test that has ended is answered; `test` is pytest's name of it."""
-    return (
-        f"The API key is that of the test {test.partition('[')[0]}, which has ended. The client was kept from"
-        " that test to this one: give each test a client of its own (docs/testing.md, Programs that keep a"
-        " client)."
-    )
+    return f"The API key is that of the test {test.partition('[')[0]}, {_KEPT}: {_RECIPE}."
+
+
+def _with_an_ended_key(sandbox: SandboxTenant) -> list[str]:
+    """The POSTs that were refused for it: a program that catches the error would pass as one that paid."""
+    items = (entry.item for entry in sandbox.service.entries(sandbox._since))
+    return [
+        item.log.request_id
+        for item in items
+        if isinstance(item, Exchange)
+        and (item.log.method, item.log.status) == ("POST", 401)
+        and item.answer is not None
+        and _KEPT.encode() in item.answer.body
+    ]
 
 
 def _unbalanced(wrong: Sequence[Finding]) -> str:

@@ -145,6 +145,31 @@ def test_rest():
     result.stdout.no_fnmatch_line("*test_pays?1*has ended*")
 
 
+def test_a_program_that_hides_the_refusal_of_a_kept_client_does_not_pass(run: Run) -> None:
+    """Nothing was paid: a test of such a program would be green whatever it does."""
+    result = run(
+        """
+import contextlib, functools
+
+@functools.cache
+def client():
+    return Payments()
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_pays(turn, sandbox):
+    with contextlib.suppress(Exception):
+        client().payouts.create(**PAYOUT, reference="a")
+
+def test_rest():
+    client().close()
+"""
+    )
+    result.assert_outcomes(passed=3, errors=1)
+    result.stdout.fnmatch_lines(
+        ["*req_00000002 paid nothing, refused for the key of a test which has ended*"]
+    )
+
+
 def test_a_program_that_keeps_a_client_is_tested_with_a_fresh_one_each_time(run: Run) -> None:
     result = run(
         """
