@@ -21,8 +21,14 @@ from weakref import WeakKeyDictionary
 from ._calls import Call
 from ._journey import Journey
 from ._runtime import Runtime
-from .errors import DeadlineExceeded, InvalidRequest, LimitReached, OutcomeUnknown, PaymentsError
-from .models import Record
+from .errors import (
+    APIConnectionError,
+    DeadlineExceeded,
+    InvalidRequest,
+    LimitReached,
+    OutcomeUnknown,
+    PaymentsError,
+)
 from .params import PreparedRequest
 
 Run = Callable[[Call], Coroutine[Any, Any, Any]]
@@ -32,8 +38,6 @@ Identity = tuple[str, str, str]
 _LOOK: Final = 30.0
 """Seconds between two looks whether the event loop that sends a request still runs."""
 _MOST_DOUBTS: Final = 10_000
-_OF_THE_CALLER: Final = (DeadlineExceeded, LimitReached)
-"""Errors by which a caller's own options end its call; another caller may go on."""
 _lock = RLock()
 """Held for moments. Re-entrant: a collected coroutine may end its request while its thread holds it."""
 
@@ -69,6 +73,8 @@ class PendingRequests:
     def __init__(self) -> None:
         self._requests: dict[Identity, Request] = {}
         self._doubts: OrderedDict[Identity, float] = OrderedDict()
+        self._forgotten: float | None = None
+        """When the latest doubt was left of those that are remembered no more."""
 
     def enter(self, call: Call) -> tuple[Request, bool]:
         """The request that is under way, or one of the caller's own; whether it is that.
@@ -101,21 +107,21 @@ class PendingRequests:
         self, request: Request, stopped: BaseException, now: float, *, doubtful: bool = False
     ) -> None:
         """A request has ended without a record. `doubtful`: an earlier caller's tries may have made one."""
-        if isinstance(stopped, PaymentsError) and not isinstance(stopped, _OF_THE_CALLER):
+        if isinstance(stopped, PaymentsError) and not _is_callers_own(stopped):
             self.leave(request, ("error", stopped), now)
         else:
-            doubtful |= getattr(stopped, "outcome", None) is not None
+            doubtful |= isinstance(stopped, OutcomeUnknown) or getattr(stopped, "outcome", None) is not None
             self.leave(request, ("abandoned", doubtful), now)
 
     def _remember(self, identity: Identity, now: float) -> None:
         self._doubts[identity] = now
         self._doubts.move_to_end(identity)
         while len(self._doubts) > _MOST_DOUBTS:
-            self._doubts.popitem(last=False)
+            _, self._forgotten = self._doubts.popitem(last=False)
 
     def since_doubt(self, call: Call, now: float) -> float | None:
-        """Seconds since a repeat of this request was last left in doubt here; None when none was."""
-        at = self._doubts.get(_identity(call))
+        """At least how many seconds ago a repeat of it was left in doubt here; None when none was."""
+        at = self._doubts.get(_identity(call), self._forgotten)
         return None if at is None else now - at
 
     def forget_parents(self) -> None:
@@ -142,13 +148,20 @@ async def join(
         value = await run(call)
     except BaseException as stopped:
         told = _honest(stopped, journey) if doubtful and call.operation.creates else stopped
-        is_own_end = isinstance(stopped, _OF_THE_CALLER)
-        requests.give_up(request, stopped if is_own_end else told, runtime.monotonic(), doubtful=doubtful)
+        ended = stopped if _is_callers_own(stopped) else told
+        requests.give_up(request, ended, runtime.monotonic(), doubtful=doubtful)
         if told is stopped:
             raise
         raise told from stopped
     requests.leave(request, ("record", value))
     return value
+
+
+def _is_callers_own(stopped: BaseException) -> bool:
+    """Whether a caller's options, or the end of its client, ended its call: another caller may go on."""
+    reason = stopped.__cause__ if isinstance(stopped, OutcomeUnknown) else stopped
+    is_closed = isinstance(reason, APIConnectionError) and reason.kind == "closed"
+    return is_closed or isinstance(reason, DeadlineExceeded | LimitReached)
 
 
 def _honest(stopped: BaseException, journey: Journey) -> BaseException:
@@ -208,13 +221,14 @@ def _shared(how: str, value: Any) -> Any:
     """Another caller's record or error as one's own: nothing that either changes is the other's."""
     if how == "error":
         raise _copy(value)
-    return value if isinstance(value, Record) else deepcopy(value)
+    return deepcopy(value)
 
 
 def _copy(error: PaymentsError) -> PaymentsError:
-    twin = error.__class__.__new__(error.__class__, *error.args)
-    twin.args, twin.__cause__ = error.args, error.__cause__
-    vars(twin).update(vars(error))
+    twin, cause = error.__class__.__new__(error.__class__, *error.args), error.__cause__
+    twin.args, twin.__cause__ = error.args, _copy(cause) if isinstance(cause, PaymentsError) else cause
+    facts = vars(error).items()
+    vars(twin).update((name, deepcopy(fact) if isinstance(fact, dict | list) else fact) for name, fact in facts)
     return twin
 
 

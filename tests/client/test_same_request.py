@@ -16,6 +16,7 @@ from payments_async import (
     InvalidRequest,
     LimitReached,
     OutcomeUnknown,
+    PaymentsError,
     PreparedRequest,
     RateLimits,
     ServerError,
@@ -28,7 +29,7 @@ from payments_async._wire import Answer, Flight
 from tests.support.canary import CANARY_KEY
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import INTENT, PAYOUT, payout_answer, play, refusal
-from tests.support.scripted import ScriptedTransport, Step, lost
+from tests.support.scripted import ScriptedTransport, Step, lost, unsent
 from tests.support.surfaces import make_client
 
 Connect = Callable[..., Any]
@@ -263,6 +264,43 @@ async def test_what_a_callers_own_options_end_another_caller_goes_on_with(
         {"Payout", "OutcomeUnknown"},
     )
     assert len(played.transport.flights) == 2
+
+
+@pytest.mark.parametrize("failure", [lost("closed"), unsent("closed")], ids=["sent", "unsent"])
+async def test_when_the_first_callers_client_is_closed_the_next_one_goes_on(
+    connect: Connect, callers: Callers, failure: Step
+) -> None:
+    transport, runtime = held(callers, failure)
+    closing = connect(transport=transport, runtime=runtime)
+    going_on = connect(transport=ScriptedTransport(payout_answer()), runtime=runtime)
+    prepared = closing.payouts.prepare(**PAYOUT)
+    first = asyncio.ensure_future(closing.send(prepared))
+    await callers.next()
+    assert (await going_on.send(prepared)).id == "po_1"
+    with pytest.raises(PaymentsError, match="closed"):
+        await first
+
+
+async def test_what_one_caller_changes_in_an_outcome_is_not_anothers(
+    connect: Connect, callers: Callers
+) -> None:
+    steps = (payout_answer(metadata={"a": "b"}), refusal(422), refusal(503))
+    for step in steps:
+        transport, runtime = held(callers, step, wanted=len(callers.calls) + 2)
+        client = connect(transport=transport, runtime=runtime, max_retries=0)
+        prepared = client.payouts.prepare(**PAYOUT)
+        one, other = await asyncio.gather(*(client.send(prepared) for _ in range(2)), return_exceptions=True)
+        if not isinstance(one, PaymentsError):
+            one.metadata["a"] = "changed"
+            assert (other.metadata, other.response.status) == ({"a": "b"}, 201)
+            continue
+        for error in (one, one.__cause__ or one):
+            error.errors = getattr(error, "errors", {})
+            error.errors["amount"] = ["changed"]
+            error.add_note("changed")
+        for error in (other, other.__cause__ or other):
+            assert getattr(error, "errors", {}) == {}
+            assert not hasattr(error, "__notes__")
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)

@@ -27,13 +27,15 @@ def keyed(number: int) -> Any:
     return attrs.evolve(PAYOUT, prepared=attrs.evolve(prepared(PAYOUT.operation), idempotency_key=key))
 
 
-async def test_the_latest_doubts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_latest_doubts_are_remembered_and_of_others_that_they_may_have_been(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(_pending, "_MOST_DOUBTS", 2)
     requests = PendingRequests()
-    for number in (1, 2, 1, 3):
+    for moment, number in enumerate((1, 2, 1, 3)):
         request, _ = requests.enter(keyed(number))
-        requests.leave(request, ("abandoned", True), float(number))
-    assert [requests.since_doubt(keyed(number), 10.0) for number in (1, 2, 3)] == [9.0, None, 7.0]
+        requests.leave(request, ("abandoned", True), float(moment))
+    assert [requests.since_doubt(keyed(number), 10.0) for number in (1, 2, 3, 4)] == [8.0, 9.0, 7.0, 9.0]
 
 
 @pytest.mark.parametrize(
