@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,8 +61,9 @@ class NotFoundError(APIStatusError):
     """404: no such record or path."""
 
 
-_AT_WORK = ("in progress", "being processed", "being worked on", "still processing", "concurrent")
+_AT_WORK = ("in progress", "being processed", "being worked on", "processing", "running", "concurrent")
 """Words of a 409 about a request that is still at work."""
+_WORD = re.compile(r"[^\W_]+")
 _TAKEN = ("exist", "taken", "already used", "already been used", "duplicate reference")
 """Words of a 409 about a reference that another payout has."""
 
@@ -79,7 +81,7 @@ class ConflictError(APIStatusError):
 
 
 def _is_in_progress(message: str | None) -> bool:
-    words = (message or "").lower()
+    words = " ".join(_WORD.findall((message or "").lower()))
     taken = "reference" in words and any(word in words for word in _TAKEN)
     return not taken and any(word in words for word in _AT_WORK)
 
