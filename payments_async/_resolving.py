@@ -67,17 +67,28 @@ class Resolver:
         try:
             return await self._find_out(prepared, given, age)
         except OutcomeUnknown as error:
-            self._pass_on(age, began, error)
+            self._pass_on(given, age, began, error)
             raise
         except CancelledError as stopped:
             outcome = getattr(stopped, "outcome", None) or self._unknown(prepared, None)
-            self._pass_on(age, began, outcome)  # it was in doubt before, and still is
+            self._pass_on(given, age, began, outcome)  # it was in doubt before, and still is
             stopped.outcome = outcome  # type: ignore[attr-defined] # it rides along
             raise
 
-    def _pass_on(self, age: float, began: Moment, error: OutcomeUnknown) -> None:
-        """A new error of the same doubt knows the age that the key has already shown."""
-        error._in_use = max(error._in_use, age + self._pipeline.runtime.monotonic() - began.monotonic)
+    def _pass_on(
+        self, given: OutcomeUnknown | PreparedRequest, age: float, began: Moment, error: OutcomeUnknown
+    ) -> None:
+        """A new error of the same doubt knows the age that the key has already shown.
+
+        Where its own tries are known to have made nothing, the doubt is as old as the one it was given.
+        """
+        verdicts = {attempt.verdict for attempt in error.attempts}
+        if not verdicts or "in_doubt" in verdicts:
+            error._in_use = max(error._in_use, age + self._pipeline.runtime.monotonic() - began.monotonic)
+        elif isinstance(given, OutcomeUnknown) and _can_be_dated(given._ended, began):
+            error._ended, error._in_use = given._ended, given._in_use
+        else:
+            error._ended, error._in_use = began, age
 
     async def _find_out(
         self, prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, age: float
@@ -136,9 +147,9 @@ class Resolver:
         if isinstance(cause, OutcomeUnknown):
             return cause
         call = _calls.writing(prepared, {}, operation=_operations.named(prepared.operation))
-        error = Journey(call, 0.0, None, self._pipeline.moment).outcome_unknown(cause)
-        error.attempts = cause.attempts if cause is not None else ()
-        return error
+        journey = Journey(call, 0.0, None, self._pipeline.moment)
+        journey.attempts += cause.attempts if cause is not None else ()
+        return journey.outcome_unknown(cause)
 
 
 def _age(prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, now: Moment) -> float:
@@ -147,6 +158,11 @@ def _age(prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, now
     if isinstance(given, OutcomeUnknown):
         return _clocks.key_age(made, given._ended, given._in_use, now)
     return _clocks.key_age(made, None, 0.0, now)
+
+
+def _can_be_dated(ended: Moment | None, now: Moment) -> bool:
+    """Whether a clock that cannot be set may tell how long ago a moment was."""
+    return ended is not None and (ended.session == now.session or ended.server is not None)
 
 
 def _is_dead(given: OutcomeUnknown | PreparedRequest, now: Moment, since_doubt: float | None) -> bool:

@@ -149,6 +149,38 @@ async def test_in_another_process_a_refusal_is_certain_when_the_service_says_tha
         await play(connect, refusal(422, at(16 * MINUTE)), NOTHING_LISTED).client.resolve(error)
 
 
+@pytest.mark.parametrize("where", ["here", "another process", "another process, with Date", "stored"])
+async def test_asking_often_does_not_keep_a_refusal_from_being_certain(connect: Connect, where: str) -> None:
+    """Tries that were refused are at work no more: only the earlier ones need their time."""
+    given: Any = await doubt(played := play(connect, refusal(503, at(0) if "Date" in where else {})))
+    if where != "here":
+        given, played = in_another_process(given), play(connect, refusal(422))
+    given = given.prepared if where == "stored" else given
+    for minute in range(0, 15, 3):
+        dated = at(minute * MINUTE) if "Date" in where else {}
+        played.transport._script[:] = [refusal(422, dated), NOTHING_LISTED]
+        with pytest.raises(OutcomeUnknown) as caught:
+            await played.client.resolve(given)
+        given = caught.value
+        assert "(attempts: 422)" in str(given)
+        played.runtime.advance(3 * MINUTE + 1)
+    played.transport._script[:] = [refusal(422, at(15 * MINUTE + 5)), NOTHING_LISTED]
+    with pytest.raises(UnprocessableError):
+        await played.client.resolve(given)
+
+
+async def test_a_try_left_in_doubt_by_resolving_needs_its_own_time(connect: Connect) -> None:
+    played = play(connect, lost())
+    error = await doubt(played)
+    played.runtime.advance(10 * MINUTE)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await played.client.resolve(error)
+    played.runtime.advance(10 * MINUTE)
+    played.transport._script[:] = [refusal(422), NOTHING_LISTED]
+    with pytest.raises(OutcomeUnknown):
+        await played.client.resolve(caught.value)
+
+
 @pytest.mark.parametrize(
     ("headers", "query"),
     [(at(16 * MINUTE), "created_at%5Bgte%5D=2025-12-31&per_page=100"), ({}, "per_page=100")],
