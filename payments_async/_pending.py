@@ -228,7 +228,9 @@ def _copy(error: PaymentsError) -> PaymentsError:
     twin, cause = error.__class__.__new__(error.__class__, *error.args), error.__cause__
     twin.args, twin.__cause__ = error.args, _copy(cause) if isinstance(cause, PaymentsError) else cause
     facts = vars(error).items()
-    vars(twin).update((name, deepcopy(fact) if isinstance(fact, dict | list) else fact) for name, fact in facts)
+    vars(twin).update(
+        (name, deepcopy(fact) if isinstance(fact, dict | list) else fact) for name, fact in facts
+    )
     return twin
 
 
