@@ -248,6 +248,18 @@ def test_rows_with_faults_are_left_out_on_purpose_and_written_down(here: Here) -
     assert len(here.sandbox.books.payouts()) == 2
 
 
+@pytest.mark.parametrize("options", [["--dry-run"], []])
+def test_rejects_that_cannot_be_written_are_told_before_anything_is_sent(
+    here: Here, options: list[str]
+) -> None:
+    file = payouts_file(here.folder, 3)
+    file.write_text(file.read_text().replace("2.07", "NaN"))
+    refused = here("run", "june.csv", "--skip-invalid", "--rejects", "no/where.csv", *options)
+    refused.assert_one_message(Exit.USAGE, "no/where.csv (No such file or directory)", "nothing was sent")
+    assert refused.step("refused")["exit_code"] == Exit.USAGE
+    assert here.sandbox.books.payouts() == []
+
+
 @pytest.mark.parametrize("command", ["run", "reconcile"])
 def test_a_list_that_shows_no_amounts_ends_with_1_and_says_so(
     here: Here, monkeypatch: pytest.MonkeyPatch, command: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 import attrs
@@ -57,7 +57,8 @@ async def load(batch: PayoutBatch, order: Order, stage: Stage) -> ImportReport:
     options: LoadOptions = {"accept_edits": order.accept_edits, "pay_again": order.pay_again}
     with board_on(stage.console, stage.show, "Reading", as_json=stage.as_json) as board:
         source = Watched(order.source(), board.read)
-        report = await batch.load(source, **order.reading, **options)
+        with _rejects_told(order.reading["rejects"]):
+            report = await batch.load(source, **order.reading, **options)
     _tell("Loaded", _came_to(report), report, order, stage)
     return report
 
@@ -70,7 +71,8 @@ async def preview(order: Order, stage: Stage) -> Exit:
         stage.show.heading(order.file, "a dry run: each row's form is checked; nothing is sent or recorded")
         with board_on(stage.console, stage.show, "Reading", as_json=stage.as_json) as board:
             source = Watched(order.source(), board.read)
-            report = await PayoutBatch.open(order.ledger, client).preview(source, **order.reading)
+            with _rejects_told(order.reading["rejects"]):
+                report = await PayoutBatch.open(order.ledger, client).preview(source, **order.reading)
     _tell("Checked", _came_to(report), report, order, stage)
     if not stage.as_json:
         for difference in report.differences[:_SHOWN]:
@@ -82,6 +84,17 @@ async def preview(order: Order, stage: Stage) -> Exit:
         if not has_key or is_live(os.environ["PAYMENTS_API_KEY"]):
             stage.show.step("Confirm", f"a live key wants {flags(report.payable)}")
     return Exit.REFUSED if report.differing else Exit.DONE
+
+
+@contextmanager
+def _rejects_told(path: str | None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if path is None:
+            raise
+        told = f"the rejects cannot be written to {path} ({error.strerror}); nothing was sent"
+        raise Ended(told, Exit.USAGE) from None
 
 
 def _came_to(report: ImportReport) -> str:
