@@ -210,6 +210,8 @@ def test_a_status_is_looked_for_among_statuses_first(api: Api, sandbox: Sandbox)
     sandbox.settle(payout, "fail:NO_FUNDS")
     assert log(sandbox, "?find=failed") == ["payout r-1 processing → failed failed"]
     assert log(sandbox, "?find=pending") == ["payout r-1 new → pending pending"]
+    assert log(sandbox, "?find=PENDING") == ["payout r-1 new → pending pending"]
+    assert log(sandbox, "?find=completed") == [], "a completed_at stands in every body"
     sandbox.journal.add(Tried(2.0, "wh_2", payout, "payout.failed", 204, None))
     assert log(sandbox, "?find=failed")[0] == "webhook payout.failed r-1 204"
     assert log(sandbox, "?find=a422") == ["GET /v1/payouts?note=a422b 200"], "what is no status is text"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from .._journal import Entry, Exchange, Item, Tried
+from .._records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES
 from .._values import Change, Delivery
 
 Root = Callable[[str], str]
@@ -123,6 +124,10 @@ def newest(entries: Sequence[Entry], wanted: Callable[[Item], bool], most: int) 
         place = start - 1
     found.reverse()
     return found
+
+
+STATUSES = frozenset({*PAYOUT_STATES, *PAYMENT_STATES, *ATTEMPT_STATES})
+"""Of records: as texts they stand in nearly every body, as in `completed_at`."""
 
 
 def has_status(item: Item, status: str) -> bool:

@@ -19,7 +19,7 @@ from ..control_api._views import body_view, exchange_view, rule_view
 from ..webhooks._letters import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from . import _boards
 from ._findings import KeptFinding, findings_of
-from ._happenings import has_status, holds, newest
+from ._happenings import STATUSES, has_status, holds, newest
 from ._lines import KINDS, Names, delivered, lines, shows
 from ._trust_advice import READ_BACK_WITHIN
 from .advisor import HEADINGS
@@ -122,7 +122,7 @@ def _overview(look: Look) -> Context:
 
 
 def _wanted(entries: Sequence[Entry], show: str, find: str, names: Names) -> Callable[[Item], bool]:
-    """What is shown: of its kind, and with the status looked for; where nothing has that, with the text."""
+    """What is shown: of its kind, and with the status looked for; what is no status is looked for as text."""
     past = delivered(entries) if show == "wrong" else frozenset()
 
     def of_kind(item: Item) -> bool:
@@ -130,8 +130,9 @@ def _wanted(entries: Sequence[Entry], show: str, find: str, names: Names) -> Cal
 
     if not find:
         return of_kind
-    if any(of_kind(entry.item) and has_status(entry.item, find) for entry in entries):
-        return lambda item: of_kind(item) and has_status(item, find)
+    status = find.lower()
+    if status in STATUSES or any(of_kind(entry.item) and has_status(entry.item, status) for entry in entries):
+        return lambda item: of_kind(item) and has_status(item, status)
     return lambda item: of_kind(item) and holds(item, find, names.words)
 
 
