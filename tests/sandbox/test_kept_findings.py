@@ -102,6 +102,17 @@ def test_of_too_many_findings_those_seen_last_are_kept(
     assert [found["subject"] for found in advice(sandbox)] == ["r-2", "r-3"]
 
 
+def test_what_a_finding_no_longer_names_is_not_counted_again_while_the_clock_stands_still(
+    api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_findings, "EVIDENCE", 6)
+    monkeypatch.setattr(_findings, "_HEAD", 2)
+    for _ in range(20):
+        api.payout(reference="r-1")
+        advice(sandbox)
+    assert {found["count"] for found in advice(sandbox)} == {20}
+
+
 def test_many_small_mistakes_do_not_displace_one_about_money(
     api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

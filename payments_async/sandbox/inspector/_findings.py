@@ -25,6 +25,9 @@ EVIDENCE = 1_000
 _HEAD = 50
 """How many of them are its first."""
 
+Places = Mapping[str, tuple[int, float]]
+"""Of each request and delivery the number in the journal, and the time."""
+
 _OVERLAP = 5_000
 """Entries before the new ones that are looked at with them: a mistake lies between two requests."""
 
@@ -40,17 +43,20 @@ class KeptFinding:
     """How many requests and deliveries have shown it."""
     told: int = 0
     """How many of them its title tells of: those of one look."""
+    _newest: int = 0
+    """The journal's number of the newest of them: a clock may stand still, numbers go on."""
 
     def is_shown_by(self, finding: Finding) -> bool:
         """Whether another look has made the same finding again, or more of it."""
         return not set(ids_of(self.finding)).isdisjoint(ids_of(finding))
 
-    def add(self, finding: Finding, times: Mapping[str, float]) -> None:
+    def add(self, finding: Finding, places: Places) -> None:
         """It was found again; counts what is new."""
         known = set(ids_of(self.finding))
-        new = {one for one in ids_of(finding) if one not in known and times[one] >= self.last_at}
+        new = {one for one in ids_of(finding) if one not in known and places[one][0] > self._newest}
         self.count += len(new)
-        self.last_at = max([self.last_at, *(times[one] for one in new)])
+        self._newest = max([self._newest, *(places[one][0] for one in new)])
+        self.last_at = max([self.last_at, *(places[one][1] for one in new)])
         longest = finding if len(ids_of(finding)) >= self.told else self.finding
         self.told = max(self.told, len(ids_of(finding)))
         self.finding = attrs.evolve(
@@ -90,21 +96,23 @@ class Findings:
         scene = scene_of(entries, now)
         self.watched = watched(scene)
         if found := judge(scene):
-            times = dict(_times(entries))
+            places = dict(_places(entries))
             for finding in found:
-                self._keep(finding, times)
+                self._keep(finding, places)
 
-    def _keep(self, finding: Finding, times: Mapping[str, float]) -> None:
+    def _keep(self, finding: Finding, places: Places) -> None:
         alike = (kept for kept in self._kept if _name(kept.finding) == _name(finding))
         kept = next((kept for kept in alike if kept.is_shown_by(finding)), None)
         if kept is not None:
-            kept.add(finding, times)
+            kept.add(finding, places)
             return
-        moments = [times[one] for one in ids_of(finding)]
+        numbers, moments = zip(*(places[one] for one in ids_of(finding)), strict=True)
         bounded = attrs.evolve(
             finding, requests=_bounded(finding.requests), webhooks=_bounded(finding.webhooks)
         )
-        self._kept.append(KeptFinding(bounded, min(moments), max(moments), len(moments), len(moments)))
+        self._kept.append(
+            KeptFinding(bounded, min(moments), max(moments), len(moments), len(moments), max(numbers))
+        )
         of_rule = [one for one in self._kept if one.finding.rule == finding.rule]
         if len(of_rule) > FINDINGS:
             self._kept.remove(min(of_rule, key=lambda one: one.last_at))
@@ -121,13 +129,13 @@ def _bounded(names: Sequence[str]) -> tuple[str, ...]:
     return (*names[:_HEAD], *names[_HEAD - EVIDENCE :])
 
 
-def _times(entries: Iterable[Entry]) -> Iterable[tuple[str, float]]:
-    """When each request arrived and each delivery was tried."""
+def _places(entries: Iterable[Entry]) -> Iterable[tuple[str, tuple[int, float]]]:
+    """Each request and tried delivery with its number in the journal, and when it was."""
     for entry in entries:
         if isinstance(entry.item, Exchange):
-            yield entry.item.log.request_id, entry.item.log.at
+            yield entry.item.log.request_id, (entry.seq, entry.item.log.at)
         elif isinstance(entry.item, Tried):
-            yield entry.item.webhook_id, entry.item.at
+            yield entry.item.webhook_id, (entry.seq, entry.item.at)
 
 
 def findings_of(sandbox: Sandbox) -> Findings:
