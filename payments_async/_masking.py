@@ -20,7 +20,7 @@ _WORD = r"(?a)(?=.{1,20}\Z)(?:v\d{1,2}|[A-Za-z]+(?:[-_.][A-Za-z]+)*)"
 
 
 class HiddenPairs(Mapping[str, Any]):
-    """Pairs that do not show themselves: tracebacks print reprs of locals."""
+    """Pairs that do not show themselves: tracebacks print reprs of locals, Sentry the items of mappings."""
 
     __slots__ = ("_pairs",)
 
@@ -38,6 +38,8 @@ class HiddenPairs(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} pairs>"
+
+    __sentry_repr__ = __repr__
 
 
 def hidden_pairs(value: Any) -> Any:

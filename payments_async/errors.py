@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 from ._error_base import Body as Body
 from ._error_base import Effect as Effect
 from ._error_base import PaymentsError as PaymentsError
+from ._masking import without_keys
 from ._status_errors import STATUS_ERRORS as STATUS_ERRORS
 from ._status_errors import APIStatusError as APIStatusError
 from ._status_errors import AuthenticationError as AuthenticationError
@@ -182,8 +183,8 @@ class DecodeError(PaymentsError):
 
     def __init__(self, message: str, *, record_id: str | None, body: bytes, **facts: Any) -> None:
         super().__init__(message, **facts)
-        self.record_id = record_id
-        """The record's id, when that much could be read."""
+        self.record_id = record_id and without_keys(record_id)
+        """The record's id, when that much could be read; secret keys masked."""
         self.body: Body | None = Body(body)
         """The answer's body; left behind by a pickle."""
 
@@ -208,8 +209,11 @@ class ResponseMismatch(PaymentsError):
         super().__init__(message, effect=effect, **facts)
         self.record = record
         """What the service returned; left behind by a pickle, as it holds account data."""
-        self.differences: dict[str, tuple[str, str]] = dict(differences)
-        """{field: (asked, answered)} of amount, currency and reference; of a read, of the id."""
+        self.differences: dict[str, tuple[str, str]] = {
+            name: (asked, without_keys(answered)) for name, (asked, answered) in differences.items()
+        }
+        """{field: (asked, answered)} of amount, currency and reference; of a read, of the id.
+        Secret keys are masked."""
 
 
 class WaitTimeout(PaymentsError):

@@ -14,7 +14,7 @@ import pytest
 
 from payments_async import Instrument
 from payments_async._wire import Answer
-from payments_async.errors import InvalidRequest, PaymentsError
+from payments_async.errors import DecodeError, InvalidRequest, PaymentsError, ResponseMismatch
 from payments_async.params import CheckoutRequest, PayoutRequest
 from payments_async.sandbox import Sandbox
 from tests.support.canary import (
@@ -131,6 +131,20 @@ async def test_a_service_that_repeats_the_key_does_not_show_it(
         if getattr(error, "message", None):
             assert error.message == "Invalid API key: sk_sandbox_***."
             assert error.request_id == "sk_sandbox_***"
+
+
+@pytest.mark.parametrize(
+    "record", [{"id": LONG_CANARY_KEY, "amount": "none"}, {**RECORD, "reference": LONG_CANARY_KEY}]
+)
+async def test_an_error_about_a_record_with_the_key_in_it_does_not_pass_it_on(
+    connect: Callable[..., Any], record: dict[str, Any]
+) -> None:
+    """The record itself stays what the service said; a pickle leaves it behind."""
+    client = connect(transport=ScriptedTransport(answer(201, {"data": record})), api_key=LONG_CANARY_KEY)
+    with pytest.raises((DecodeError, ResponseMismatch)) as caught:
+        await client.payouts.create(**ARGUMENTS)
+    facts = vars(caught.value)
+    assert NEEDLE not in pickled(caught.value) + f"{facts.get('record_id')} {facts.get('differences')}"
 
 
 async def test_a_record_whose_answer_repeats_the_key_does_not_show_it(connect: Callable[..., Any]) -> None:

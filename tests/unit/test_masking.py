@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -74,6 +76,19 @@ def test_hidden_pairs_are_a_mapping_that_does_not_show_itself() -> None:
     assert hidden_pairs(pairs) is pairs
     assert isinstance(pairs, HiddenPairs)
     assert hidden_pairs([1]) == [1]
+
+
+SENTRY = """
+from sentry_sdk.serializer import serialize
+from payments_async._masking import hidden_pairs
+shown = serialize({"json": hidden_pairs({"email": "ada@shop.test"})}, is_vars=True)
+assert shown == {"json": "<1 pairs>"}, shown
+"""
+
+
+def test_sentry_shows_as_little_of_hidden_pairs_as_their_repr() -> None:
+    """It walks the mappings among the locals of a traceback, whatever their repr."""
+    subprocess.run([sys.executable, "-c", SENTRY], check=True, timeout=50)
 
 
 def test_bytes_given_for_text_are_only_named() -> None:
