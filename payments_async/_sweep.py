@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -100,7 +101,8 @@ class Sweep:
         self._own.discard(watch)
         self._shared.leave(watch)
         if not self._own and self._task is not None:
-            self._task.cancel()
+            with suppress(RuntimeError):  # the loop was closed, and the wait is found forgotten
+                self._task.cancel()
             self._task = None
 
     async def _run(self) -> None:
