@@ -52,7 +52,9 @@ def succeeded(payout: Payout) -> Posted:
 
 
 def failed(error: PaymentsError, reference: str) -> Posted:
-    """Anything else; the verdict is that of the one attempt."""
+    """Anything else; the verdict is that of the one attempt, or of another caller's that was joined."""
+    if _is_anothers_doubt(error):
+        return Posted(Reply(), code=type(error).__name__)
     if not error.attempts:
         late = isinstance(error, DeadlineExceeded)  # at the gate, where our own pacing kept it
         return Posted(Reply(sent=False), code=type(error).__name__, counts=not late)
@@ -69,6 +71,13 @@ def failed(error: PaymentsError, reference: str) -> Posted:
     )
     code = attempt.reason if attempt.status is None else f"HTTP {attempt.status}"
     return Posted(reply, code=code, message=_words(cause))
+
+
+def _is_anothers_doubt(error: PaymentsError) -> bool:
+    """Whether a try is in doubt that is not the last: it was not the batch's, which makes one a post."""
+    return isinstance(error, OutcomeUnknown) and (
+        not error.attempts or error.attempts[-1].verdict != "in_doubt"
+    )
 
 
 def headers_of(error: PaymentsError) -> Mapping[str, str]:

@@ -11,12 +11,13 @@ from typing import Any
 import attrs
 import pytest
 
+from payments_async._refusals import status_error
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk._attempts import Reply
+from payments_async.bulk._attempts import Reply, attempt_verdict
 from payments_async.bulk._replies import failed
 from payments_async.bulk._states import RowState
 from payments_async.bulk._walk import scan, search
-from payments_async.errors import DeadlineExceeded, DecodeError, SearchIncomplete
+from payments_async.errors import DeadlineExceeded, DecodeError, OutcomeUnknown, SearchIncomplete
 from payments_async.models import Attempt
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import (
@@ -28,6 +29,8 @@ from tests.support.batches import (
     paid,
     steady_ledgers,
 )
+from tests.support.pure_calls import NOW, PAYOUT, prepared
+from tests.support.scripted import answer
 
 DAY = 86_400.0
 
@@ -114,6 +117,18 @@ def test_what_our_own_pacing_kept_back_was_not_sent_and_costs_no_try() -> None:
     posted = failed(DeadlineExceeded("late"), "r-1")
     assert posted.reply == Reply(sent=False)
     assert not posted.counts
+
+
+@pytest.mark.parametrize("verdicts", [(), ("in_doubt", "not_executed"), ("in_doubt", "not_sent")])
+def test_what_another_caller_of_the_same_request_has_left_in_doubt_is_in_doubt(verdicts: Any) -> None:
+    """The post was joined to a try of theirs; a refusal that came after it says nothing of the row."""
+    attempts = tuple(Attempt(n, verdict, "422", 422) for n, verdict in enumerate(verdicts, 1))
+    facts: dict[str, Any] = {"first_sent_at": None, "key_expires_at": None, "attempts": attempts}
+    error = OutcomeUnknown("no", prepared=prepared(PAYOUT.operation), **facts)
+    error.__cause__ = status_error(PAYOUT, answer(422, {"message": "No."}), NOW)
+    posted = failed(error, "r-1")
+    assert posted.reply == Reply()
+    assert attempt_verdict(posted.reply) == "in_doubt"
 
 
 async def test_a_row_whose_request_is_still_at_work_is_in_doubt(service: Sandbox, tmp_path: Path) -> None:
