@@ -40,6 +40,8 @@ class Posted:
     """The service's own words, account data masked."""
     counts: bool = True
     """Whether it used up a try; not when our own pacing kept it back."""
+    took: float = 0.0
+    """Seconds from sending to the answer, or until it was given up."""
 
 
 def succeeded(payout: Payout) -> Posted:
@@ -70,7 +72,7 @@ def failed(error: PaymentsError, reference: str) -> Posted:
         untrusted=isinstance(cause, APIConnectionError) and cause.kind == "tls" and error.effect == "none",
     )
     code = attempt.reason if attempt.status is None else f"HTTP {attempt.status}"
-    return Posted(reply, code=code, message=_words(cause))
+    return Posted(reply, code=code, message=_words(cause), took=attempt.elapsed)
 
 
 def _is_anothers_doubt(error: PaymentsError) -> bool:

@@ -30,6 +30,8 @@ from .ledger_errors import LedgerFull, LedgerGone
 
 TRIES: Final = 4
 """Posts of a row before others go first."""
+_LONG: Final = 10.0
+"""Seconds after which a post that fails is the row's last before others go first."""
 _MARGIN: Final = 30.0
 """Seconds before the end of an intent's life in which no post is begun."""
 _OUTAGE: Final = 30.0
@@ -87,7 +89,8 @@ class Sender:
                 return
             verdicts.append(attempt_verdict(posted.reply))
             outage = self._is_outage(posted)
-            tries -= posted.counts and not outage
+            if posted.counts and not outage:
+                tries = 0 if posted.reply.sent and posted.took >= _LONG else tries - 1
             doubt = _is_doubtful(row.known, verdicts)
             step = after_attempt(posted.reply, doubt=doubt, tries_left=tries)
             if step is Step.AGAIN and posted.counts:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
+from payments_async._wire import TransportFailure
 from payments_async.bulk import PayoutBatch, RowState
 from payments_async.bulk._attempts import Reply, Step, after_attempt
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
@@ -68,6 +70,31 @@ async def test_a_balancer_that_answers_500_for_30_s_costs_a_batch_less_than_a_mi
     assert_true(report, service, items(3))
     assert len({key for _, key in balancer.posts}) == 3  # the same bytes, key and reference
     assert [request.operation for request in service.requests].count("payouts.list") == 1
+
+
+class Hanging(Balancer):
+    """The same in front of a service that never answers the first row."""
+
+    async def send(self, flight: Any) -> Any:
+        if b'"row 1"' not in (flight.body or b""):
+            return await super().send(flight)
+        self.posts.append((self._runtime.monotonic(), "row 1"))
+        flight.sent = True
+        await self._runtime.sleep(30.0)
+        raise TransportFailure("timeout", "no answer")
+
+
+async def test_a_row_whose_posts_hang_holds_up_no_row_that_waits_by_more_than_one_post(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    rows = items(2)
+    async with in_process(service) as client:
+        balancer = Hanging(client, 12.0)
+        report = await paid(tmp_path / "l", client, rows, patience=60.0)
+    assert (report.counts[RowState.CREATED], report.counts[RowState.IN_DOUBT]) == (1, 1)
+    assert [at for at, key in balancer.posts if key != "row 1"][-1] < 35.0
+    hung = [at for at, key in balancer.posts if key == "row 1"]
+    assert [round(after - before, -1) for before, after in pairwise(hung)] == [40, 50]
 
 
 async def test_the_back_off_doubles_and_then_the_list_is_asked_and_the_next_key_used(
