@@ -7,7 +7,8 @@ Every entry is a rule of the interface that JSON Schema cannot say, or a bound o
 * `entity_created_at` lies in the past of whoever asks;
 * `gateway_options` takes the sections of the gateways that the project has, the sandbox's two;
 * a cursor is one that a list gave out, and a country one that ISO 3166 has;
-* `metadata.sandbox_scenario` is read as a scenario by the sandbox.
+* `metadata.sandbox_scenario` is read as a scenario by the sandbox;
+* a method code is any text that is one segment of a path, which is what any value becomes in a path.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ def served() -> dict[str, Any]:
             fields["currency"] = {"type": "string", "enum": ["EUR", "KWD", "USD", "XOF"]}
     for methods in document["paths"].values():
         for parameter in (one for operation in methods.values() for one in operation["parameters"]):
+            if parameter["name"] == "methodCode":
+                parameter["schema"] = {}
             if parameter["name"] in _GIVEN:
                 parameter["schema"] = {"type": "string", "enum": _GIVEN[parameter["name"]]}
     return document

@@ -105,6 +105,8 @@ class Plan:
     """How bad the network is, 0 to 1."""
     astray: bool
     """Whether something that is not the service answers more often than elsewhere."""
+    outage: float
+    """Seconds from the first creation on for which a load balancer answers 500 to all of them."""
     lag: float
     """Seconds until the list shows a payout, at most."""
     foreign: Foreign | None
@@ -133,10 +135,15 @@ def draw(seed: object) -> Plan:
         proofs=proofs,
         weather=1.0 if moody else pick((0.0, 0.3, 1.0, 1.0)),
         astray=random.Random(f"{seed}:astray").random() < 0.15,
+        outage=_outage(random.Random(f"{seed}:outage")),
         lag=pick((0.0, 850.0, 850.0) if moody else (0.0, 5.0, 850.0)),
         foreign=_foreign(chance, len(bodies)) if proofs and toss() < 0.25 else None,
         runs=tuple(_run(chance, sober=sober, dates=dates) for _ in range(chance.randint(1, 4))),
     )
+
+
+def _outage(chance: random.Random) -> float:
+    return chance.choice((30.0, 30.0, 1_500.0)) if chance.random() < 0.1 else 0.0
 
 
 def _foreign(chance: random.Random, rows: int) -> Foreign:

@@ -71,6 +71,8 @@ class Service:
         self.by_reference: dict[str, Payment] = {}
         self.payments: list[Payment] = []
         self.healthy = False
+        self._opened: float | None = None
+        """When the first creation arrived."""
 
     def chance(self, probability: float) -> bool:
         """Whether something bad of that probability happens now."""
@@ -88,6 +90,10 @@ class Service:
 
     def arrive(self, request: Request, waiter: Waiter) -> None:
         """A request is here."""
+        if self._is_out():
+            self._note("gate 500")
+            self._answer(waiter, 500)
+            return
         if not self.healthy and self._plan.weather and self._turned_away(request, waiter):
             return
         stored = self._stored.get(request.key)
@@ -102,6 +108,11 @@ class Service:
                 self._answer(waiter, 409)
         else:
             self._begin(request, waiter)
+
+    def _is_out(self) -> bool:
+        if self._opened is None:
+            self._opened = self._loop.time()
+        return not self.healthy and self._loop.time() < self._opened + self._plan.outage
 
     def _turned_away(self, request: Request, waiter: Waiter) -> bool:
         """What a gateway in front may say; a stored error is among the worst of it."""
