@@ -195,7 +195,7 @@ def test_the_bar_says_which_rows_wait_and_when_the_next_look_is() -> None:
     waits = {
         "doing": "waiting",
         "waiting": 3,
-        "why": "3 will be posted again",
+        "why": "3 had no clear answer and will be posted again, unchanged",
         "next_look": 12.2,
         "listed": 0,
     }
@@ -205,7 +205,7 @@ def test_the_bar_says_which_rows_wait_and_when_the_next_look_is() -> None:
     assert first.startswith("  · Waiting")
     assert [line.strip() for line in rest] == [
         "1 created · 3 in doubt",
-        "3 rows wait: 3 will be posted again; next look in 12 s",
+        "3 rows wait, next look in 12 s: 3 had no clear answer and will b…",
         "XOF 1.50 of 6.00",
     ]
 
@@ -215,7 +215,8 @@ def test_what_is_being_done_is_told_for_people_and_for_programs(capsys: pytest.C
     reads = {"doing": "certifying", "waiting": 0, "why": None, "next_look": None, "listed": 1_200}
     assert told_activity(None) == told_activity({**reads, "listed": 0}) == ""
     assert told_activity(waits) == "1 row waits: it was cut"
-    assert told_activity({**waits, "next_look": 12.0}, since=2.0).endswith("; next look in 10 s")
+    later = told_activity({**waits, "next_look": 12.0}, since=2.0)
+    assert later == "1 row waits, next look in 10 s: it was cut"
     assert told_activity(reads) == "1,200 payouts of the service's list read"
     Lines(JsonLines()).show(attrs.evolve(figures(in_doubt=1), activity=waits), 0.0)
     line = json.loads(capsys.readouterr().out)

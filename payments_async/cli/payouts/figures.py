@@ -131,16 +131,16 @@ class Speed:
 
 
 def told_activity(activity: Mapping[str, Any] | None, since: float = 0.0) -> str:
-    """`3 rows wait: …; next look in 12 s`, or how much of the list was read; `since`: seconds ago."""
+    """`3 rows wait, next look in 12 s: …`, or how much of the list was read; `since`: seconds ago."""
     if not activity:
         return ""
     waiting, listed, seconds = activity["waiting"], activity["listed"], activity["next_look"]
-    told = f"{waiting:,} row{' waits' if waiting == 1 else 's wait'}: {activity['why']}" if waiting else ""
+    told = f"{waiting:,} row{' waits' if waiting == 1 else 's wait'}" if waiting else ""
     if not waiting and listed:
         told = f"{listed:,} payouts of the service's list read"
     if told and seconds is not None:
-        told += f"; next look in {told_duration(round(max(seconds - since, 0.0)))}"
-    return told
+        told += f", next look in {told_duration(round(max(seconds - since, 0.0)))}"
+    return f"{told}: {activity['why']}" if waiting else told  # the reason last: a narrow board cuts it off
 
 
 def told_rate(per_second: float) -> str:
