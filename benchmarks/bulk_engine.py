@@ -32,17 +32,17 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from benchmarks.bodies import ARGUMENTS, PAYOUT_ANSWER
 from payments_async import AsyncPayments, PayoutRequest, RateLimits
-from payments_async._wire import Answer, Flight
-from payments_async.bulk._attempts import Reply
-from payments_async.bulk._closing import StopRules
-from payments_async.bulk._engine import Engine, Pace
-from payments_async.bulk._records import Binding, LedgerRow, NewRow, Outcome
-from payments_async.bulk._replies import Posted
-from payments_async.bulk._rows_in import Naming
-from payments_async.bulk._service import Service
-from payments_async.bulk._states import confirm
-from payments_async.bulk._stopping import Stopping
-from payments_async.bulk.ledger import Ledger
+from payments_async._http.types import Answer, Flight
+from payments_async.bulk.engine.engine import Engine, Pace
+from payments_async.bulk.engine.service import Service
+from payments_async.bulk.engine.stopping import Stopping
+from payments_async.bulk.ledger.ledger import Ledger
+from payments_async.bulk.loading.rows import Naming
+from payments_async.bulk.protocol.attempts import Reply
+from payments_async.bulk.protocol.records import Binding, LedgerRow, NewRow, Outcome
+from payments_async.bulk.protocol.responses import Posted
+from payments_async.bulk.protocol.row_state import confirm
+from payments_async.bulk.protocol.stop_rules import StopRules
 from payments_async.bulk.sources import Row
 
 KEY = "sk_sandbox_benchmark"

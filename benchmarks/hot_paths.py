@@ -17,8 +17,9 @@ from typing import Any
 from benchmarks import inside
 from benchmarks.bodies import ARGUMENTS, KEY, UNPACED, arguments
 from benchmarks.counting import Counter
-from payments_async import AsyncPayments, _operations
-from payments_async._calls import writing
+from payments_async import AsyncPayments
+from payments_async._request import operations
+from payments_async._request.prepare import writing
 from payments_async._runtime import Timer
 from payments_sync import Payments
 
@@ -76,7 +77,7 @@ def paths() -> dict[str, tuple[Path, int]]:
     blocking = Payments(
         KEY, base_url=inside.URL, transport=inside.Stub(inside.CREATED), limits=UNPACED, runtime=Standing()
     )
-    call = writing(client.payouts.prepare(**ARGUMENTS), {}, operation=_operations.PAYOUTS_CREATE)
+    call = writing(client.payouts.prepare(**ARGUMENTS), {}, operation=operations.PAYOUTS_CREATE)
     gate, clock = inside.gate(), Standing().monotonic
 
     def through_gate() -> None:

@@ -10,12 +10,13 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from benchmarks.bodies import ARGUMENTS, KEY, PAGE_ANSWER, PAYOUT_ANSWER, UNPACED
 from benchmarks.wire import PAYOUT_ID
-from payments_async import AsyncPayments, Page, Payout, _operations
-from payments_async._answers import Reading, read_answer
-from payments_async._calls import Call, reading
-from payments_async._gate import Gate
-from payments_async._meter import Meter
-from payments_async._wire import Answer, Flight, Transport
+from payments_async import AsyncPayments, Page, Payout
+from payments_async._http.types import Answer, Flight, Transport
+from payments_async._rate_limit.bucket import Meter
+from payments_async._rate_limit.limiter import Gate
+from payments_async._request import operations
+from payments_async._request.outcome import Reading, read_answer
+from payments_async._request.prepare import Call, reading
 
 URL = "http://127.0.0.1:9/v1"
 HEADERS = CIMultiDictProxy(
@@ -23,9 +24,9 @@ HEADERS = CIMultiDictProxy(
 )
 ONE, PAGE, EMPTY = (Answer(200, HEADERS, body) for body in (PAYOUT_ANSWER, PAGE_ANSWER, b""))
 CREATED = Answer(201, HEADERS, PAYOUT_ANSWER)
-READ_ONE = reading(_operations.PAYOUTS_SYNC, {}, {"payout_id": PAYOUT_ID})
-READ_PAGE = reading(_operations.PAYOUTS_LIST, {})
-READ_NOTHING = reading(_operations.bare("GET", "/nothing"), {})
+READ_ONE = reading(operations.PAYOUTS_SYNC, {}, {"payout_id": PAYOUT_ID})
+READ_PAGE = reading(operations.PAYOUTS_LIST, {})
+READ_NOTHING = reading(operations.bare("GET", "/nothing"), {})
 """A call whose empty answer needs no decoding: what remains is the frame around it."""
 
 

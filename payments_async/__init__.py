@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from . import events as events
     from . import models as models
     from . import params as params
-    from ._limits import LimitSnapshot as LimitSnapshot
-    from ._limits import RateLimits as RateLimits
+    from ._rate_limit.limits import LimitSnapshot as LimitSnapshot
+    from ._rate_limit.limits import RateLimits as RateLimits
     from .client import AsyncPayments as AsyncPayments
     from .errors import APIConnectionError as APIConnectionError
     from .errors import APIStatusError as APIStatusError
@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from .params import PreparedRequest as PreparedRequest
 
 _HOMES = {
-    "_limits": ("LimitSnapshot", "RateLimits"),
+    "_rate_limit.limits": ("LimitSnapshot", "RateLimits"),
     "client": ("AsyncPayments",),
     "errors": (
         "APIConnectionError",

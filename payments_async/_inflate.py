@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Final, Protocol
 
-from payments_async._wire import TransportFailure
+from payments_async._http.types import TransportFailure
 
 _SLICE: Final = 16 * 1024
 """Compressed bytes fed at a time: bounds the tail that zlib hands back unread."""

@@ -6,16 +6,16 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ._idempotency import KeyMaker, UsedKeys
-from ._keys import Keys
-from ._limiters import PROCESS, Limiters
-from ._pipeline import Pipeline
+from ._http.types import Transport
+from ._rate_limit.registry import PROCESS, Limiters
+from ._request.idempotency import KeyMaker, UsedKeys
+from ._request.key_state import Keys
+from ._request.pipeline import Pipeline
+from ._request.settings import Settings
 from ._runtime import SESSION, SYSTEM, Runtime
-from ._settings import Settings
-from ._wire import Transport
 
 if TYPE_CHECKING:
-    from ._waiting import Waiting
+    from ._polling.waiter import Waiting
 
 
 _clocks = itertools.count(1)
@@ -38,7 +38,7 @@ def waits(pipeline: Pipeline) -> Callable[[], Waiting]:
 
     def waiting() -> Waiting:
         if not made:
-            from ._waiting import Waiting
+            from ._polling.waiter import Waiting
 
             made.setdefault("waiting", Waiting(pipeline))
         return made["waiting"]

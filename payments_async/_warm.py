@@ -13,7 +13,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from yarl import URL
 
-from payments_async._connections import abort, is_fresh
+from payments_async._http.connections import abort, is_fresh
 from payments_async._runtime import Runtime, Timer
 
 REST: Final = 5.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ._validation import check
+from ._validation.tables import check
 from .params import PayoutRequest
 
 _ANY_MOMENT = datetime.max.replace(tzinfo=UTC)  # no field of a payout is bound to the present

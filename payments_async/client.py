@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 import attrs
 
-from . import _calls, _hints, _operations
-from ._auth import hidden
-from ._limits import LimitClass, LimitSnapshot, RateLimits
+from . import _hints
+from ._http.loading import default_transport
+from ._http.types import Transport
 from ._masking import hidden_pairs
 from ._opening import opened, waits
-from ._pipeline import Pipeline
+from ._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
+from ._request import operations, prepare
+from ._request.auth import hidden
+from ._request.pipeline import Pipeline
+from ._request.settings import altered, check_numbers, check_parts, settle, variables, verifies
 from ._runtime import SYSTEM, Runtime
-from ._settings import altered, check_numbers, check_parts, settle, variables, verifies
-from ._transports import default_transport
-from ._wire import Transport
 from .errors import OutcomeUnknown
 from .params import PreparedRequest
 from .resources._base import Channel
@@ -28,7 +29,7 @@ from .resources.payment_intents import AsyncPaymentIntents
 from .resources.payouts import AsyncPayouts
 
 if TYPE_CHECKING:
-    from ._waiting import Waiting
+    from ._polling.waiter import Waiting
 
 R = TypeVar("R")
 
@@ -211,13 +212,13 @@ class AsyncPayments:
             PaymentsError: see `errors`.
         """
         json = hidden_pairs(json)
-        operation, record = _operations.unlisted(method, path, result, limit)
-        arguments = _calls.with_params(operation, json, params, options)
+        operation, record = operations.unlisted(method, path, result, limit)
+        arguments = prepare.with_params(operation, json, params, options)
         if operation.writes:
             prepared = self._pipeline.prepare(operation, json, arguments)
-            call = _calls.writing(prepared, arguments, operation=operation, record=record)
+            call = prepare.writing(prepared, arguments, operation=operation, record=record)
             return await self._pipeline.send(call, arguments)
-        return await self._pipeline.run(_calls.reading(operation, arguments, record=record))
+        return await self._pipeline.run(prepare.reading(operation, arguments, record=record))
 
     async def send(
         self,
@@ -252,8 +253,8 @@ class AsyncPayments:
         """
         self._pipeline.refuse_unprotected(prepared, rotated_key=rotated_key)
         options = {"max_retries": max_retries, "timeout": timeout, "deadline": deadline}
-        operation = _operations.named(prepared.operation)
-        call = _calls.writing(prepared, options, operation=operation, priority=priority)
+        operation = operations.named(prepared.operation)
+        call = prepare.writing(prepared, options, operation=operation, priority=priority)
         return await self._pipeline.run_once(call)
 
     async def resolve(self, outcome: OutcomeUnknown | PreparedRequest) -> Any:
@@ -275,7 +276,7 @@ class AsyncPayments:
             ResponseMismatch: the reference belongs to a payout that differs.
             ConfigurationError: not something that can be resolved, or of another environment or address.
         """
-        from ._resolving import Resolver, refuse_settled
+        from ._request.resolve import Resolver, refuse_settled
 
         refuse_settled(outcome)
         return await Resolver(self._pipeline, self.payouts.find).resolve(outcome)

@@ -49,7 +49,7 @@ from ._status_errors import UnprocessableError as UnprocessableError
 from ._status_errors import error_class as error_class
 
 if TYPE_CHECKING:
-    from ._clocks import Moment
+    from ._request.clocks import Moment
     from .params import PreparedRequest
 
 __all__ = [

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ._hop import Hop
+from ._blocking_call import Hop
 
 
 class Line:

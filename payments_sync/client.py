@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 from payments_async import _hints
-from payments_async._auth import hidden
-from payments_async._limits import LimitClass, LimitSnapshot, RateLimits
+from payments_async._request.auth import hidden
+from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from payments_async._masking import hidden_pairs
 from payments_async._runtime import Runtime
-from payments_async._wire import Transport
+from payments_async._http.types import Transport
 from payments_async.client import AsyncPayments
 from payments_async.errors import OutcomeUnknown
 from payments_async.params import PreparedRequest
 
-from ._bridge import Bridge
+from ._event_loop import Bridge
 from .resources.checkouts import Checkouts
 from .resources.methods import Methods
 from .resources.payment_intents import PaymentIntents

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from payments_async import _opening
-from payments_async._limiters import Limiters
+from payments_async._rate_limit.registry import Limiters
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.canary import CANARY_KEY
 from tests.support.surfaces import make_client

@@ -13,7 +13,8 @@ from typing import Any
 from benchmarks.bodies import ARGUMENTS, KEY, UNPACED, arguments
 from benchmarks.contenders.rounds import Call, on_loop, spent
 from benchmarks.worker import serve
-from payments_async import AsyncPayments, _transport
+from payments_async import AsyncPayments
+from payments_async._http import transport
 
 MADE: dict[str, Callable[[], dict[str, Any]]] = {"each": arguments, "before": lambda: ARGUMENTS}
 
@@ -35,8 +36,8 @@ async def calls(base_url: str, made: str, times: int, in_flight: int) -> dict[st
 def main(base_url: str, made: str = "each", loop: str = "asyncio", style: str = "lean") -> None:
     """Serve rounds. `plain` is what is used on an aiohttp whose inside nobody has checked."""
     if style == "plain":
-        _transport.lean_supported = lambda: False
-    assert _transport.lean_supported() == (style == "lean"), "the lean transport does not know this aiohttp"
+        transport.lean_supported = lambda: False
+    assert transport.lean_supported() == (style == "lean"), "the lean transport does not know this aiohttp"
     serve(lambda times, in_flight: on_loop(loop, calls(base_url, made, times, in_flight)))
 
 

@@ -18,7 +18,7 @@ from benchmarks.bodies import ARGUMENTS, KEY
 from benchmarks.windows import refused_fixed, refused_sliding, share_used
 from benchmarks.worker import serve
 from payments_async import AsyncPayments, RateLimits
-from payments_async._wire import Answer, Flight
+from payments_async._http.types import Answer, Flight
 from tests.support.simulated import SimulatedRuntime, run_simulated
 
 LIMIT = 60_000

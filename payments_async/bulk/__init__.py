@@ -39,41 +39,41 @@ if TYPE_CHECKING:
     from ._arguments import LoadOptions as LoadOptions
     from ._arguments import ReadingOptions as ReadingOptions
     from ._audit import Audit as Audit
-    from ._certificate import Certificate as Certificate
-    from ._differences import InputDifference as InputDifference
-    from ._export import ExportReport as ExportReport
     from ._fates import RowFate as RowFate
     from ._import_report import ImportReport as ImportReport
-    from ._outcomes import OutcomesUnrecorded as OutcomesUnrecorded
-    from ._records import CheckReport as CheckReport
     from ._report import BatchReport as BatchReport
     from ._report import Progress as Progress
-    from ._retrying import LeftRow as LeftRow
-    from ._retrying import RetryReport as RetryReport
-    from ._states import RowState as RowState
     from .batch import PayoutBatch as PayoutBatch
+    from .engine.recorder import OutcomesUnrecorded as OutcomesUnrecorded
     from .errors import BatchIdRequired as BatchIdRequired
     from .errors import BulkError as BulkError
     from .errors import SourceErrors as SourceErrors
     from .errors import SourceUnreadable as SourceUnreadable
+    from .export.export import ExportReport as ExportReport
     from .ledger_errors import InputPaidElsewhere as InputPaidElsewhere
     from .ledger_errors import LedgerError as LedgerError
     from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
+    from .loading.differences import InputDifference as InputDifference
+    from .protocol.records import CheckReport as CheckReport
+    from .protocol.row_state import RowState as RowState
+    from .reconcile.certificate import Certificate as Certificate
+    from .reconcile.retry_failed import LeftRow as LeftRow
+    from .reconcile.retry_failed import RetryReport as RetryReport
 
 _HOMES = {
     "_activity": ("Activity",),
     "_arguments": ("LoadOptions", "ReadingOptions"),
     "_audit": ("Audit",),
-    "_certificate": ("Certificate",),
-    "_differences": ("InputDifference",),
-    "_export": ("ExportReport",),
+    "reconcile.certificate": ("Certificate",),
+    "loading.differences": ("InputDifference",),
+    "export.export": ("ExportReport",),
     "_fates": ("RowFate",),
     "_import_report": ("ImportReport",),
-    "_outcomes": ("OutcomesUnrecorded",),
-    "_records": ("CheckReport",),
+    "engine.recorder": ("OutcomesUnrecorded",),
+    "protocol.records": ("CheckReport",),
     "_report": ("BatchReport", "Progress"),
-    "_retrying": ("LeftRow", "RetryReport"),
-    "_states": ("RowState",),
+    "reconcile.retry_failed": ("LeftRow", "RetryReport"),
+    "protocol.row_state": ("RowState",),
     "batch": ("PayoutBatch",),
     "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),
     "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput"),

@@ -10,13 +10,13 @@ import attrs
 from ..models import Payout
 from ._evidence import expected, shown
 from ._later import Later
-from ._mirror import Bits
-from ._records import LedgerRow
-from ._service import Service
-from ._states import RowState
-from ._walk import pages
-from ._witness import MONEY, Witness, compared, judge
-from .ledger import Ledger
+from .engine.mirror import Bits
+from .engine.payout_list import pages
+from .engine.service import Service
+from .ledger.ledger import Ledger
+from .protocol.matching import MONEY, Witness, compared, judge
+from .protocol.records import LedgerRow
+from .protocol.row_state import RowState
 
 _TOLD: Final = 100
 _NAMED: Final = 5

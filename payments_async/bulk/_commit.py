@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable, Sequence
 import attrs
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from . import _chain, _journal, _store, _totals
-from ._ages import Moment
-from ._chain import Entry
-from ._records import Binding, Header, LedgerRow, Totals
-from ._store import Stored, Unreadable
+from .ledger import hash_chain, journal
+from .ledger import rows as _store
+from .ledger.hash_chain import Entry
+from .ledger.rows import Stored, Unreadable
+from .protocol import totals as _totals
+from .protocol.clocks import Moment
+from .protocol.records import Binding, Header, LedgerRow, Totals
 
 
 @attrs.frozen
@@ -42,10 +44,10 @@ async def commit(
     changes = [(stored.row, after) for stored, after in planned]
     rows = tuple(after for _, after in planned)
     moved = _totals.moved(before.totals, changes)
-    await _journal.set_totals(db, moved, before.totals)
-    digest = _chain.moved(head.rows_digest, (stored.digest for stored, _ in planned), added)
-    entry = _chain.linked(head, before.header.binding.batch_id, at, kind, _chain.told(rows), digest)
-    await _journal.append(db, entry)
+    await journal.set_totals(db, moved, before.totals)
+    digest = hash_chain.moved(head.rows_digest, (stored.digest for stored, _ in planned), added)
+    entry = hash_chain.linked(head, before.header.binding.batch_id, at, kind, hash_chain.told(rows), digest)
+    await journal.append(db, entry)
     return Standing(before.header, entry, {**before.totals, **moved}), rows
 
 
@@ -53,8 +55,8 @@ async def rebind(db: AsyncConnection, before: Standing, binding: Binding, at: Mo
     """Write down another binding, with an entry that says so, and the sums that corrections have changed."""
     totals = _totals.by_currency(before.totals)
     header = attrs.evolve(before.header, binding=binding, totals=totals)
-    facts, digest = _journal.facts(header), before.head.rows_digest
-    entry = _chain.linked(before.head, binding.batch_id, at, "header", facts, digest)
-    await _journal.append(db, entry)
-    await _journal.set_header(db, header, entry, fresh=False)
+    facts, digest = journal.facts(header), before.head.rows_digest
+    entry = hash_chain.linked(before.head, binding.batch_id, at, "header", facts, digest)
+    await journal.append(db, entry)
+    await journal.set_header(db, header, entry, fresh=False)
     return Standing(header, entry, before.totals)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .. import _codec
+from .._codec import decode
 from ..models import Payout
-from ._identifiers import PROOF_KEY, Proof
-from ._records import LedgerRow
-from ._witness import Detail, Expected, Found, Witness, judge
+from .protocol.identifiers import PROOF_KEY, Proof
+from .protocol.matching import Detail, Expected, Found, Witness, judge
+from .protocol.records import LedgerRow
 
 _TEXTS: Final = ("type", "phone_number", "account_number", "bank_code", "address", "network", "memo_tag")
 
@@ -20,7 +20,7 @@ def testify(row: LedgerRow, payout: Payout) -> Witness:
 
 def expected(row: LedgerRow) -> Expected:
     """What the row's recorded bytes ask for."""
-    body: dict[str, Any] = _codec.parse(row.body)
+    body: dict[str, Any] = decode.parse(row.body)
     instrument: dict[str, Any] = body.get("instrument") or {}
     details: dict[str, Detail] = {"amount": row.amount, "currency": row.currency, "method": row.method}
     details |= {f"instrument.{name}": instrument.get(name) for name in (*_TEXTS, "country")}

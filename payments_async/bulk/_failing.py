@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from . import _sqlite
+from .ledger import sqlite
 from .ledger_errors import (
     LedgerBroken,
     LedgerDamaged,
@@ -30,18 +30,18 @@ class Failure:
 
 def error_of(path: str, failure: Failure) -> LedgerError:
     """The error to raise."""
-    if failure.kind == _sqlite.DAMAGED:
+    if failure.kind == sqlite.DAMAGED:
         return LedgerDamaged(path, [failure.finding])
-    if failure.kind == _sqlite.BUSY:
+    if failure.kind == sqlite.BUSY:
         return LedgerLocked(path, pid=None, since=None)
-    if failure.kind == _sqlite.TAKEN:
+    if failure.kind == sqlite.TAKEN:
         return LedgerRefused(path, None, "a reference that should be new belongs to another row")
     kind, problem = _ERRORS[failure.kind]
     return kind(path, problem)
 
 
 _ERRORS: Final[dict[str, tuple[type[LedgerError], str]]] = {
-    _sqlite.FULL: (LedgerFull, "the disk is full"),
-    _sqlite.READ_ONLY: (LedgerReadOnly, "cannot be written"),
-    _sqlite.BROKEN: (LedgerBroken, "the disk failed, or a commit was broken off"),
+    sqlite.FULL: (LedgerFull, "the disk is full"),
+    sqlite.READ_ONLY: (LedgerReadOnly, "cannot be written"),
+    sqlite.BROKEN: (LedgerBroken, "the disk failed, or a commit was broken off"),
 }

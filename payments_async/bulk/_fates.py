@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import Final
 
-from ._learning import has_failed
-from ._records import LedgerRow
-from ._states import RowState
+from .protocol.payout_status import has_failed
+from .protocol.records import LedgerRow
+from .protocol.row_state import RowState
 
 
 class RowFate(StrEnum):

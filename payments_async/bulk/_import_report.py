@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ._totals import brief
+from .protocol.totals import brief
 
 if TYPE_CHECKING:
-    from ._differences import InputDifference
+    from .loading.differences import InputDifference
 
 
 @attrs.frozen

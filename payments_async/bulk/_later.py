@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..models import Payout
-from ._generations import earlier_references, parted
-from ._learning import facts_of
-from ._records import LedgerRow
-from .ledger import Ledger
+from .ledger.ledger import Ledger
+from .protocol.generations import earlier_references, parted
+from .protocol.payout_status import facts_of
+from .protocol.records import LedgerRow
 
 
 class Later:

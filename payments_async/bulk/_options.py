@@ -6,10 +6,10 @@ import math
 from decimal import Decimal
 from typing import Final
 
-from .._rules import name_problem
+from .._validation.rules import name_problem
 from ..params import Money, decimal_if_readable
-from ._closing import StopRules
 from .errors import BulkError
+from .protocol.stop_rules import StopRules
 
 _LONGEST: Final = 191
 """Characters of a batch's name: as many as of a row's."""

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection
 from decimal import Decimal
 from typing import Final
 
-from ._generations import same_again
-from ._records import LedgerRow
-from ._retrying import RetryReport, add_to, note_reason, require
-from ._states import RowState
-from .ledger import Ledger
+from .ledger.ledger import Ledger
+from .protocol.generations import same_again
+from .protocol.records import LedgerRow
+from .protocol.row_state import RowState
+from .reconcile.retry_failed import RetryReport, add_to, note_reason, require
 
 _GROUP: Final = 500
 

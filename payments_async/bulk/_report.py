@@ -7,12 +7,12 @@ from decimal import Decimal
 
 import attrs
 
-from . import _closing
 from ._activity import Activity
-from ._closing import Stop, Tally
-from ._records import Ends, Header, Totals
-from ._states import RowState
-from ._totals import brief, payable
+from .protocol import stop_rules
+from .protocol.records import Ends, Header, Totals
+from .protocol.row_state import RowState
+from .protocol.stop_rules import Stop, Tally
+from .protocol.totals import brief, payable
 
 
 @attrs.frozen
@@ -105,9 +105,9 @@ def report_of(
         header.rows,
         header.binding.batch_id,
         dict(header.totals),
-        _closing.is_complete(tally),
-        _closing.balances(tally, header.rows, header.totals),
-        _closing.exit_code(tally, stop=stop),
+        stop_rules.is_complete(tally),
+        stop_rules.balances(tally, header.rows, header.totals),
+        stop_rules.exit_code(tally, stop=stop),
         stopped,
         ends.finals,
         ends.failed,
@@ -118,7 +118,7 @@ def report_of(
 def _ended(report: BatchReport, stop: Stop | None, *, followed: bool) -> BatchReport:
     """The report as the work's end makes it: nothing has stopped what is complete."""
     if not report.complete or (followed and report.awaited):
-        code = _closing.stopped_code(stop) if report.complete else report.exit_code
-        return attrs.evolve(report, exit_code=code, resumable=_closing.resumable(stop))
-    code = _closing.SOME_REFUSED if report.failed else report.exit_code
+        code = stop_rules.stopped_code(stop) if report.complete else report.exit_code
+        return attrs.evolve(report, exit_code=code, resumable=stop_rules.resumable(stop))
+    code = stop_rules.SOME_REFUSED if report.failed else report.exit_code
     return attrs.evolve(report, exit_code=code, stopped=None)

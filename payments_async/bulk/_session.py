@@ -13,14 +13,14 @@ from .._runtime import SYSTEM
 from ..client import AsyncPayments
 from . import _status_file
 from ._activity import Activity
-from ._ages import Moment
-from ._closing import Place
 from ._report import Progress, progress_of
-from ._service import Service
+from .engine.service import Service
 from .errors import BulkError
+from .protocol.clocks import Moment
+from .protocol.stop_rules import Place
 
 if TYPE_CHECKING:
-    from .ledger import Ledger
+    from .ledger.ledger import Ledger
 
 _log = logging.getLogger("payments_async")
 _STATUS_EVERY: Final = 1.0
@@ -49,7 +49,7 @@ class Session:
 
     async def _open(self, *, create: bool = False, looks: bool) -> Ledger:
         """The ledger, once those have left it who only look; whoever works on it is not waited for."""
-        from .ledger import Ledger
+        from .ledger.ledger import Ledger
         from .ledger_errors import LedgerLocked
 
         runtime = SYSTEM if self._service is None else self._service.runtime

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from ._records import Binding
 from ._status_file import SUFFIX, StatusFile
 from .ledger_errors import InputPaidElsewhere
+from .protocol.records import Binding
 
 
 def paid_elsewhere(ledger: str, binding: Binding) -> InputPaidElsewhere | None:

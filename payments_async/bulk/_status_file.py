@@ -10,9 +10,9 @@ from typing import Any, Final
 import attrs
 
 from ._activity import Activity
-from ._records import Binding, Totals
-from ._states import RowState
-from ._totals import as_text
+from .protocol.records import Binding, Totals
+from .protocol.row_state import RowState
+from .protocol.totals import as_text
 
 SUFFIX: Final = ".status.json"
 _VERSION: Final = 1

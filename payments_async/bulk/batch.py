@@ -17,21 +17,21 @@ from ..client import AsyncPayments
 from ..params import Money
 from . import _options
 from ._report import BatchReport, Progress
-from ._service import Service
+from ._runner import Work
 from ._session import Session
-from ._work import Work
+from .engine.service import Service
 
 if TYPE_CHECKING:
     from ._arguments import LoadOptions, ReadingOptions
-    from ._certificate import Certificate
-    from ._export import ExportReport
     from ._fates import RowFate
     from ._import_report import ImportReport
-    from ._loading import Input
-    from ._records import CheckReport
-    from ._retrying import RetryReport
-    from ._states import RowState
-    from .ledger import Ledger
+    from .export.export import ExportReport
+    from .ledger.ledger import Ledger
+    from .loading.load import Input
+    from .protocol.records import CheckReport
+    from .protocol.row_state import RowState
+    from .reconcile.certificate import Certificate
+    from .reconcile.retry_failed import RetryReport
 
 
 class PayoutBatch:
@@ -95,7 +95,7 @@ class PayoutBatch:
             InputPaidElsewhere: a ledger beside this one has the same input as another batch.
             LedgerError: see `bulk.ledger_errors`.
         """
-        from . import _loading
+        from .loading import load as _loading
 
         wishes = _loading.wishes_of(options)
         rows = _loading.source_of(source, strict_amounts=wishes.strict_amounts)
@@ -116,7 +116,8 @@ class PayoutBatch:
 
         Raises what `load` does, but for LedgerOfAnotherInput and InputPaidElsewhere, which are told.
         """
-        from . import _loading, _preview
+        from .loading import load as _loading
+        from .loading import preview as _preview
 
         wishes = _loading.wishes_of(options)
         rows = _loading.source_of(source, strict_amounts=wishes.strict_amounts)
@@ -160,7 +161,7 @@ class PayoutBatch:
             OutcomesUnrecorded: the ledger cannot record what was learned; the next run learns it again.
             LedgerError: see `bulk.ledger_errors`.
         """
-        from ._engine import Pace
+        from .engine.engine import Pace
 
         rules = _options.stop_rules(max_amount, max_rows, max_failure_rate, concurrency)
         _options.require_seconds("patience", patience, allows_none=True)
@@ -265,7 +266,7 @@ class PayoutBatch:
             ImportError: Parquet's extra is not installed.
             OSError: the file cannot be written.
         """
-        from ._export import export
+        from .export.export import export
 
         return await export(self._ledger, path, states, accounts=accounts, overwrite=overwrite)
 

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, ClassVar
 from .errors import BulkError
 
 if TYPE_CHECKING:
-    from ._differences import InputDifference
-    from ._records import Duplicate
+    from .loading.differences import InputDifference
+    from .protocol.records import Duplicate
 
 _TOLD = 5
 _BRIEF = 12

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Sequence
 
 from .._extras import with_extra
-from ._exit import Exit
+from ._exit_codes import Exit
 
 
 def main(argv: Sequence[str] | None = None) -> int:

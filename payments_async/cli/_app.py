@@ -13,8 +13,8 @@ from cyclopts import App, CycloptsError
 from .._masking import clean_lines
 from .._version import __version__
 from ..errors import PaymentsError
-from ._exit import Ended, Exit, exit_of
-from ._show import Paper, write_nowhere
+from ._exit_codes import Ended, Exit, exit_of
+from ._output import Paper, write_nowhere
 from .demo import demo
 from .payouts import payouts
 from .sandbox import execute, sandbox

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .. import _gaps
+from .. import _assumptions
 
 
 class PaymentIntentStatus:
@@ -20,7 +20,7 @@ class PaymentIntentStatus:
     REFUNDED: Final = "refunded"
     PARTIALLY_REFUNDED: Final = "partially_refunded"
 
-    FINAL: Final = _gaps.FINAL_INTENT_STATUSES
+    FINAL: Final = _assumptions.FINAL_INTENT_STATUSES
 
 
 class PaymentAttemptStatus:
@@ -33,7 +33,7 @@ class PaymentAttemptStatus:
     CANCELLED: Final = "cancelled"
     EXPIRED: Final = "expired"
 
-    FINAL: Final = _gaps.FINAL_ATTEMPT_STATUSES
+    FINAL: Final = _assumptions.FINAL_ATTEMPT_STATUSES
 
 
 class PayoutStatus:
@@ -46,7 +46,7 @@ class PayoutStatus:
     CANCELLED: Final = "cancelled"
     REVERSED: Final = "reversed"
 
-    FINAL: Final = _gaps.FINAL_PAYOUT_STATUSES
+    FINAL: Final = _assumptions.FINAL_PAYOUT_STATUSES
 
 
 class MethodHealth:
@@ -58,7 +58,7 @@ class MethodHealth:
     DEGRADED: Final = "degraded"
     DOWN: Final = "down"
 
-    USABLE: Final = _gaps.USABLE_METHOD_STATUSES
+    USABLE: Final = _assumptions.USABLE_METHOD_STATUSES
 
 
 class NextActionType:

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from .. import _calls, _gaps, _rules
-from .._making import maker
-from .._operations import Operation, id_problems
-from .._pipeline import Pipeline
+from .. import _assumptions
+from .._attrs import maker
+from .._request import prepare as _calls
+from .._request.operations import Operation, id_problems
+from .._request.pipeline import Pipeline
+from .._validation import rules
 from ..errors import InvalidRequest, PaymentsError, UnprocessableError
 from ..params import Params, PreparedRequest
 
 if TYPE_CHECKING:
-    from .._waiting import Waiting
+    from .._polling.waiter import Waiting
     from ..models import Page
 
 R = TypeVar("R")
@@ -130,7 +132,7 @@ class Channel:
         left = arguments.get("max_items")
         if left is not None and not _calls.count(left):
             told = "must be a whole number, 0 or more"
-            told += f", not {_rules.kind(left)}" if type(left) is not int else ""
+            told += f", not {rules.kind(left)}" if type(left) is not int else ""
             raise InvalidRequest({"max_items": [told]}, operation=operation.name)
         if left == 0:
             return
@@ -153,7 +155,7 @@ class Channel:
 
         `large` asks for the largest pages there may be; where those are refused, for the usual ones (gap D).
         """
-        size = {"page_size": _gaps.PAGE_SIZE[-1]} if large else {}
+        size = {"page_size": _assumptions.PAGE_SIZE[-1]} if large else {}
         seen: set[str] = set()
         cursor = arguments.get("cursor")
         while True:

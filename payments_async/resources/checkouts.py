@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from .. import _hints, models, params
-from .._operations import CHECKOUTS_CREATE, CHECKOUTS_RETRIEVE
+from .._request.operations import CHECKOUTS_CREATE, CHECKOUTS_RETRIEVE
 from ..params import PreparedRequest
 from ._base import Resource
 

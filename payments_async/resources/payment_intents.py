@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Unpack
 
-from .. import _gaps, _hints, models, params
-from .._operations import (
+from .. import _assumptions, _hints, models, params
+from .._request.operations import (
     INTENTS_CREATE,
     INTENTS_INSPECT_ATTEMPT,
     INTENTS_LIST,
@@ -64,7 +64,7 @@ class AsyncPaymentIntents(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return await self._channel.list(INTENTS_LIST, _gaps.INTENT_FILTERS, arguments)
+        return await self._channel.list(INTENTS_LIST, _assumptions.INTENT_FILTERS, arguments)
 
     async def iterate(
         self, **arguments: Unpack[_hints.PaymentIntentIteration]
@@ -78,7 +78,7 @@ class AsyncPaymentIntents(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; also when the service gives the same cursor twice.
         """
-        async for intent in self._channel.iterate(INTENTS_LIST, _gaps.INTENT_FILTERS, arguments):
+        async for intent in self._channel.iterate(INTENTS_LIST, _assumptions.INTENT_FILTERS, arguments):
             yield intent
 
     async def retrieve_attempt(

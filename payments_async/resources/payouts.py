@@ -7,8 +7,9 @@ from typing import Unpack
 
 import attrs
 
-from .. import _calls, _gaps, _hints, models
-from .._operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_LIST, PAYOUTS_SYNC
+from .. import _assumptions, _hints, models
+from .._request import prepare as _calls
+from .._request.operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_LIST, PAYOUTS_SYNC
 from ..errors import InvalidRequest, SearchIncomplete
 from ..params import PayoutRequest, PreparedRequest
 from ._base import Resource
@@ -61,7 +62,7 @@ class AsyncPayouts(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return await self._channel.list(PAYOUTS_LIST, _gaps.PAYOUT_FILTERS, arguments)
+        return await self._channel.list(PAYOUTS_LIST, _assumptions.PAYOUT_FILTERS, arguments)
 
     async def iterate(self, **arguments: Unpack[_hints.PayoutIteration]) -> AsyncIterator[models.Payout]:
         """Every payout of the list that can be read, newest first; pages are read as they are needed.
@@ -73,7 +74,7 @@ class AsyncPayouts(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; also when the service gives the same cursor twice.
         """
-        async for payout in self._channel.iterate(PAYOUTS_LIST, _gaps.PAYOUT_FILTERS, arguments):
+        async for payout in self._channel.iterate(PAYOUTS_LIST, _assumptions.PAYOUT_FILTERS, arguments):
             yield payout
 
     async def find(self, reference: str, **search: Unpack[_hints.Search]) -> models.Payout | None:
@@ -106,7 +107,7 @@ class AsyncPayouts(Resource):
         if faults:
             raise InvalidRequest(faults, operation=_FIND.name)
         number, unread = 0, 0
-        async for page in self._channel.pages(_FIND, _gaps.PAYOUT_FILTERS, arguments, large=True):
+        async for page in self._channel.pages(_FIND, _assumptions.PAYOUT_FILTERS, arguments, large=True):
             number += 1
             found = next((payout for payout in page if payout.reference == reference), None)
             if found is not None:
@@ -170,6 +171,10 @@ class AsyncPayouts(Resource):
 
 
 def _incomplete(pages: int, cursor: str | None) -> SearchIncomplete:
-    how = f"and {_gaps.NO_END}" if cursor is None else "and the list goes on; go on with cursor=error.cursor"
+    how = (
+        f"and {_assumptions.NO_END}"
+        if cursor is None
+        else "and the list goes on; go on with cursor=error.cursor"
+    )
     told = f"{_FIND.name}: not in the {pages} page(s) read, {how}"
     return SearchIncomplete(told, pages=pages, cursor=cursor, operation=_FIND.name)

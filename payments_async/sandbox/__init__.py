@@ -7,16 +7,16 @@ Written from `docs/interface.md` with its gaps (the last section there) filled i
 client, so that the two cannot share a mistake. It conforms to the specification, which is all it claims.
 """
 
-from ._books import Books, PaymentEntry, PayoutEntry
-from ._clock import Clock, VirtualClock
-from ._limits import SandboxLimits
-from ._operations import INTERFACE_VERSION
-from ._profiles import ALTERNATE, HOSTILE, OBSERVED, STRICT, Profile
-from ._rule import Rule
 from ._sandbox import Sandbox
-from ._scenarios import UnknownWord
 from ._state_error import StateError
-from ._values import Answer, Change, Cut, Delivery, Drop, Hang, LineFault, LoggedRequest, Reset, Slow
+from .api.rule import Rule
+from .common.clock import Clock, VirtualClock
+from .common.operations import INTERFACE_VERSION
+from .common.profiles import ALTERNATE, HOSTILE, OBSERVED, STRICT, Profile
+from .common.rate_limits import SandboxLimits
+from .common.scenario_words import UnknownWord
+from .common.values import Answer, Change, Cut, Delivery, Drop, Hang, LineFault, LoggedRequest, Reset, Slow
+from .records.books import Books, PaymentEntry, PayoutEntry
 from .webhooks import Webhook, WebhookTry
 
 __all__ = [

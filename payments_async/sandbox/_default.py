@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from ._rule import Rule
-from ._scenarios import parse
+from .api.rule import Rule
+from .common.scenario_words import parse
 
 
 def default_scenario(words: str | None) -> Rule | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ._records import GATEWAY_ERROR
-from ._tenants import Tenant
+from .records.records import GATEWAY_ERROR
+from .records.tenants import Tenant
 
 WINDOW_MINUTES = 15
 _DEGRADED_FROM, _UNAVAILABLE_FROM = 0.25, 0.9

@@ -14,7 +14,7 @@ from itertools import islice
 
 import attrs
 
-from ._values import Answer, Effect, LoggedRequest
+from .common.values import Answer, Effect, LoggedRequest
 
 ENTRIES = 20_000
 """How many of the latest entries are kept."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from decimal import Decimal
 from urllib.parse import urlsplit
 
-from ._checks import Breaches
-from ._iso import currency
-from ._money import is_expressible
-from ._profiles import Profile
+from .api.field_checks import Breaches
+from .common.iso_codes import currency
+from .common.money import is_expressible
+from .common.profiles import Profile
 
 _ADDRESSES = ("return_url", "webhook_url")
 _NEVER_IN_ONE = re.compile(r"[\s\x00-\x1f\x7f\\]")

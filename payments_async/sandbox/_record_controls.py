@@ -6,10 +6,10 @@ from abc import abstractmethod
 from contextlib import AbstractContextManager
 from decimal import Decimal
 
-from . import _control
-from ._books import PaymentEntry, payment_entry
-from ._money import read_amount
-from ._world import World
+from . import _record_actions
+from .common.money import read_amount
+from .records.books import PaymentEntry, payment_entry
+from .records.world import World
 
 
 class RecordControls:
@@ -23,7 +23,7 @@ class RecordControls:
         self,
         payment_id: str,
         *,
-        method: str = _control.USUAL_METHOD,
+        method: str = _record_actions.USUAL_METHOD,
         phone: str | None = None,
         country: str | None = None,
         outcome: str | None = None,
@@ -36,7 +36,7 @@ class RecordControls:
         `ValueError` when the payment is not open, or the session is locked to another country or phone.
         """
         with self.present() as world:
-            payment = _control.pay(
+            payment = _record_actions.pay(
                 world, payment_id, method=method, phone=phone, country=country, outcome=outcome
             )
             return payment_entry(payment)
@@ -47,7 +47,7 @@ class RecordControls:
         `LookupError` for an unknown id, `ValueError` for a record that is final or cannot end so.
         """
         with self.present() as world:
-            _control.settle(world, record_id, outcome)
+            _record_actions.settle(world, record_id, outcome)
 
     def hold(self, record_id: str) -> None:
         """A payout or attempt that is under way stays as it is until it is settled.
@@ -55,7 +55,7 @@ class RecordControls:
         `LookupError` for an unknown id, `ValueError` for a record that cannot end any more or has no attempt.
         """
         with self.present() as world:
-            _control.hold(world, record_id)
+            _record_actions.hold(world, record_id)
 
     def refund(
         self, payment_id: str, amount: Decimal | int | str | None = None, *, pending: bool = False
@@ -68,4 +68,4 @@ class RecordControls:
         """
         wanted = None if amount is None else read_amount(amount)
         with self.present() as world:
-            return _control.refund(world, payment_id, wanted, pending=pending).id
+            return _record_actions.refund(world, payment_id, wanted, pending=pending).id

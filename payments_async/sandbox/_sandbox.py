@@ -7,28 +7,28 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from ._books import Books
-from ._clock import Clock, VirtualClock
-from ._console import PREFIX as CONSOLE
-from ._console import answer_console, keep_findings
-from ._core import Core
+from ._controls import RuleControls
 from ._default import default_scenario
-from ._deliver import Door, Wires
-from ._hosts import refuse_foreign
-from ._insides import Insides
-from ._limits import SandboxLimits
-from ._operations import PREFIX
-from ._profiles import Profile, profile_named
 from ._record_controls import RecordControls
-from ._rule_controls import RuleControls
-from ._server import HOST, Server, check_port
-from ._tenants import KeyStatus
-from ._values import Answer, Change, Request, Stream
+from ._service import Insides
+from .api.core import Core
 from .checkout import answer_stream
-from .webhooks._guard import read_allowed
+from .common.clock import Clock, VirtualClock
+from .common.host_check import refuse_foreign
+from .common.operations import PREFIX
+from .common.profiles import Profile, profile_named
+from .common.rate_limits import SandboxLimits
+from .common.values import Answer, Change, Request, Stream
+from .http.router import PREFIX as CONSOLE
+from .http.router import answer_console, keep_findings
+from .http.server import HOST, Server, check_port
+from .records.books import Books
+from .records.tenants import KeyStatus
+from .webhooks.address_guard import read_allowed
+from .webhooks.sender import Door, Wires
 
 if TYPE_CHECKING:
-    from .inspector._findings import Findings
+    from .advisor.findings import Findings
 
 
 class Sandbox(Insides, RuleControls, RecordControls):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ._journal import Tried
-from .webhooks._guard import NotSent
-from .webhooks._webhook import Webhook, WebhookTry
+from .webhooks.address_guard import NotSent
+from .webhooks.webhook import Webhook, WebhookTry
 
 
 def tried(webhook: Webhook, result: WebhookTry | NotSent, now: float) -> Tried:

@@ -30,19 +30,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._clock import SandboxClock as SandboxClock
-    from ._in_process import IN_PROCESS as IN_PROCESS
-    from ._in_process import InProcessTransport as InProcessTransport
-    from ._ledger import Finding as Finding
-    from ._skipping import SkippingRuntime as SkippingRuntime
+    from ._in_process_transport import IN_PROCESS as IN_PROCESS
+    from ._in_process_transport import InProcessTransport as InProcessTransport
+    from ._money_ledger import Finding as Finding
+    from ._skipping_clock import SkippingRuntime as SkippingRuntime
     from ._tenant import SandboxTenant as SandboxTenant
 
 _HOMES = {
-    "Finding": "_ledger",
-    "IN_PROCESS": "_in_process",
-    "InProcessTransport": "_in_process",
+    "Finding": "_money_ledger",
+    "IN_PROCESS": "_in_process_transport",
+    "InProcessTransport": "_in_process_transport",
     "SandboxClock": "_clock",
     "SandboxTenant": "_tenant",
-    "SkippingRuntime": "_skipping",
+    "SkippingRuntime": "_skipping_clock",
 }
 
 __all__ = [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from payments_sync import Payments
 
     from ._clock import SandboxClock
-    from ._skipping import SkippingRuntime
+    from ._skipping_clock import SkippingRuntime
     from ._tenant import SandboxTenant
 
 _TENANT = pytest.StashKey[Any]()
@@ -79,8 +79,8 @@ def sandbox(request: pytest.FixtureRequest, payments_sandbox: Sandbox) -> Iterat
     At the end of the test its money ledger must balance, its fault rules must have been used up, and its key
     is revoked.
     """
-    from ._judging import MARK, misuse, revoked, verdict
     from ._tenant import SandboxTenant
+    from ._verdicts import MARK, misuse, revoked, verdict
 
     marks = list(request.node.iter_markers(MARK))
     if (wrong := misuse(marks)) is not None:
@@ -101,7 +101,7 @@ def sandbox(request: pytest.FixtureRequest, payments_sandbox: Sandbox) -> Iterat
 def sandbox_clock(sandbox: SandboxTenant) -> SandboxClock:
     """The sandbox's clock: `advance(seconds)` skips ahead."""
     from ._clock import SandboxClock
-    from ._judging import service_of
+    from ._verdicts import service_of
 
     return SandboxClock(service_of(sandbox))
 
@@ -114,8 +114,8 @@ def payments_client_options() -> Mapping[str, Any]:
 
 @pytest.fixture
 def _payments_runtime(sandbox: SandboxTenant) -> SkippingRuntime:
-    from ._judging import service_of
-    from ._skipping import SkippingRuntime
+    from ._skipping_clock import SkippingRuntime
+    from ._verdicts import service_of
 
     return SkippingRuntime(service_of(sandbox))
 
@@ -131,7 +131,7 @@ def payments_client(
     """
     from payments_async import AsyncPayments
 
-    from ._judging import client_options
+    from ._verdicts import client_options
 
     return AsyncPayments(**client_options(sandbox, _payments_runtime, payments_client_options))
 
@@ -143,7 +143,7 @@ def sync_payments_client(
     """A `Payments` of the test's tenant. Its waits move the sandbox's clock instead of taking time."""
     from payments_sync import Payments
 
-    from ._judging import client_options
+    from ._verdicts import client_options
 
     with Payments(**client_options(sandbox, _payments_runtime, payments_client_options)) as client:
         yield client

@@ -15,13 +15,13 @@ from payments_async.sandbox import (
     Sandbox,
     Webhook,
 )
-from payments_async.sandbox._control import USUAL_METHOD
 from payments_async.sandbox._journal import Entry, Exchange, Item
-from payments_async.sandbox._tenants import KeyStatus, fingerprint_of
+from payments_async.sandbox._record_actions import USUAL_METHOD
+from payments_async.sandbox.records.tenants import KeyStatus, fingerprint_of
 
 from ._clock import SandboxClock
-from ._ledger import Finding, evidence, findings
-from ._log import request_log
+from ._money_ledger import Finding, evidence, findings
+from ._request_log import request_log
 
 
 class SandboxTenant:

@@ -25,7 +25,7 @@ From nouns to face, a module imports only from those before it:
 
 from __future__ import annotations
 
-from ._seen import MemoryStore, SeenStore
+from ._deduplication import MemoryStore, SeenStore
 from ._values import TrustedDelivery, WebhookResponse
 from .receiver import WebhookReceiver
 

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from .._gaps import NO_END
+from .._assumptions import NO_END
 from ..errors import NotFoundError, UnprocessableError
 from ..models import Page, Payout
-from ._looks import Line, Look, PageOf, Reading, Want
+from ._page_queue import Line, Look, PageOf, Reading, Want
 from ._places import Place, Places, Way
 from ._values import Trusted
 

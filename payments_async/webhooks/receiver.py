@@ -7,13 +7,13 @@ import logging
 from collections.abc import AsyncIterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .._auth import hidden
+from .._request.auth import hidden
 from ._body import arrived
-from ._intake import Intake
-from ._minting import Minting, PaymentHandler, PayoutHandler, handlers
-from ._rounds import Offer
-from ._seen import MemoryStore, SeenStore, settled
-from ._token import Sealed
+from ._coalescing import Offer
+from ._deduplication import MemoryStore, SeenStore, settled
+from ._receiver import Intake
+from ._tokens import Sealed
+from ._urls import Minting, PaymentHandler, PayoutHandler, handlers
 from ._values import REFUSED, WebhookResponse
 
 if TYPE_CHECKING:

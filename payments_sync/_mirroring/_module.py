@@ -93,7 +93,7 @@ class Module:
         yield ""
         ours = [line for node in froms if node.level for line in self._import(node, used)]
         yield from sorted([self._twins(), *ours])
-        bridge = "_batching import BatchBridge" if "BatchBridge" in used else "_bridge import Bridge"
+        bridge = "_batch_bridge import BatchBridge" if "BatchBridge" in used else "_event_loop import Bridge"
         yield f"\nfrom {'.' * len(self._package)}{bridge}"
         for node in froms:
             yield from (

@@ -18,19 +18,19 @@ from payments_async.bulk._report import BatchReport, Progress
 from payments_async.bulk.batch import PayoutBatch as AsyncPayoutBatch
 from payments_async.params import Money
 
-from .._batching import BatchBridge
+from .._batch_bridge import BatchBridge
 from ..client import Payments
 
 if TYPE_CHECKING:
     from payments_async.bulk._arguments import LoadOptions, ReadingOptions
-    from payments_async.bulk._certificate import Certificate
-    from payments_async.bulk._export import ExportReport
+    from payments_async.bulk.reconcile.certificate import Certificate
+    from payments_async.bulk.export.export import ExportReport
     from payments_async.bulk._fates import RowFate
     from payments_async.bulk._import_report import ImportReport
-    from payments_async.bulk._loading import Input
-    from payments_async.bulk._records import CheckReport
-    from payments_async.bulk._retrying import RetryReport
-    from payments_async.bulk._states import RowState
+    from payments_async.bulk.loading.load import Input
+    from payments_async.bulk.protocol.records import CheckReport
+    from payments_async.bulk.reconcile.retry_failed import RetryReport
+    from payments_async.bulk.protocol.row_state import RowState
 
 
 class PayoutBatch:

@@ -9,7 +9,7 @@ from payments_async import _hints, models
 from payments_async.params import PreparedRequest
 from payments_async.resources.checkouts import AsyncCheckouts
 
-from .._bridge import Bridge
+from .._event_loop import Bridge
 
 
 class Checkouts:

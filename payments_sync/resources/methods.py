@@ -8,7 +8,7 @@ from typing import Unpack
 from payments_async import _hints, models
 from payments_async.resources.methods import AsyncMethods
 
-from .._bridge import Bridge
+from .._event_loop import Bridge
 
 
 class Methods:

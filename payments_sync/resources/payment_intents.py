@@ -10,7 +10,7 @@ from payments_async import _hints, models
 from payments_async.params import PreparedRequest
 from payments_async.resources.payment_intents import AsyncPaymentIntents
 
-from .._bridge import Bridge
+from .._event_loop import Bridge
 
 
 class PaymentIntents:

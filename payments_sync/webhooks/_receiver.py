@@ -7,13 +7,13 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from payments_async._auth import hidden
+from payments_async._request.auth import hidden
 from payments_async.webhooks import MemoryStore, SeenStore, WebhookResponse
 from payments_async.webhooks._body import whole
-from payments_async.webhooks._intake import Intake
-from payments_async.webhooks._minting import Minting, PaymentHandler, PayoutHandler, handlers
-from payments_async.webhooks._rounds import Offer
-from payments_async.webhooks._token import Sealed
+from payments_async.webhooks._coalescing import Offer
+from payments_async.webhooks._receiver import Intake
+from payments_async.webhooks._tokens import Sealed
+from payments_async.webhooks._urls import Minting, PaymentHandler, PayoutHandler, handlers
 from payments_async.webhooks._values import REFUSED
 from payments_async.webhooks.receiver import log_failure
 

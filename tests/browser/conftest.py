@@ -18,7 +18,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox._server import listen
+from payments_async.sandbox.http.server import listen
 from tests.browser.sales import Sale
 from tests.browser.tabs import Tabs
 from tests.browser.visitor import SHOP, Visitor, Visitors

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.checkout import _pages
+from payments_async.sandbox.checkout import pages
 from tests.browser.sales import BALANCE, Sale, begins
 from tests.browser.visitor import SHOP, Visitor
 from tests.sandbox.api import Api
@@ -29,7 +29,7 @@ Visit = Callable[..., Awaitable[Visitor]]
 async def test_without_javascript_a_waiting_page_looks_again_by_itself(
     sell: Callable[..., Sale], visit: Visit, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_pages, "LOOK_AGAIN", 1)
+    monkeypatch.setattr(pages, "LOOK_AGAIN", 1)
     sale, payer = sell("complete after=5s"), await visit(java_script=False)
     await begins(payer, sale, BALANCE)
     await payer.sees("Your payment is on its way")

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._server import listen
+from payments_async.sandbox.http.server import listen
 from tests.browser.visitor import SHOP, Visitor
 from tests.sandbox.api import Api
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk._ages import (
+from payments_async.bulk.protocol.clocks import (
     CLOCK_TOLERANCE,
     INTENT_LIFETIME,
     Age,
@@ -18,7 +18,7 @@ from payments_async.bulk._ages import (
     since_last_send,
     walk_start,
 )
-from payments_async.bulk._safeguards import Safeguards
+from payments_async.bulk.protocol.safeguards import Safeguards
 
 HOUR = 3600.0
 THEN = Moment(wall=1e9, monotonic=100.0, session="a", server=2e9)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async._answers import read_answer
-from payments_async._wire import Answer
-from payments_async.bulk._attempts import (
+from payments_async._http.types import Answer
+from payments_async._request.outcome import read_answer
+from payments_async.bulk.protocol.attempts import (
     RULINGS,
     Kind,
     Reply,
@@ -21,7 +21,7 @@ from payments_async.bulk._attempts import (
     row_verdict,
     rulings,
 )
-from payments_async.bulk._safeguards import ALL, Safeguards
+from payments_async.bulk.protocol.safeguards import ALL, Safeguards
 from payments_async.models import Verdict
 from tests.support.motion import REPLAYED, refusal
 from tests.support.pure_calls import NOW, PAYOUT

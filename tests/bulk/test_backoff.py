@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from payments_async._gaps import ABANDONED_AFTER
-from payments_async.bulk._ages import Moment
-from payments_async.bulk._backoff import BackOff
-from payments_async.bulk._claims import Claims
-from payments_async.bulk._closing import StopRules
-from payments_async.bulk._doubts import Doubt
-from payments_async.bulk._records import LedgerRow
-from payments_async.bulk._rules import post_again_after
+from payments_async._assumptions import ABANDONED_AFTER
+from payments_async.bulk.engine.backoff import BackOff
+from payments_async.bulk.engine.claims import Claims
+from payments_async.bulk.engine.doubts import Doubt
+from payments_async.bulk.protocol.clocks import Moment
+from payments_async.bulk.protocol.decisions import post_again_after
+from payments_async.bulk.protocol.records import LedgerRow
+from payments_async.bulk.protocol.stop_rules import StopRules
 from tests.support.jumping import JumpingRuntime
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import _loading
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger_errors import LedgerOfAnotherBatch, LedgerOfAnotherInput
+from payments_async.bulk.loading import load
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import items
 from tests.support.desks import Desk
@@ -73,7 +73,7 @@ async def test_a_ledger_of_an_earlier_release_keeps_its_name_as_it_is(
     composed, decomposed = "f\u00e9vrier", "fe\u0301vrier"
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         with monkeypatch.context() as earlier:
-            earlier.setattr(_loading, "normalize", lambda _, name: name)
+            earlier.setattr(load, "normalize", lambda _, name: name)
             assert (await batch.load(items(2), batch_id=decomposed)).batch_id == decomposed
         for name in (composed, decomposed):
             assert (await batch.load(items(2), batch_id=name)).batch_id == decomposed

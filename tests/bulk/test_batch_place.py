@@ -12,7 +12,7 @@ import pytest
 
 import payments_async.bulk as bulk
 from payments_async.bulk import OutcomesUnrecorded, RowState
-from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import (
     LedgerFull,
     LedgerOfAnotherAddress,

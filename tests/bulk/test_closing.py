@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk._closing import (
+from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.safeguards import Safeguards
+from payments_async.bulk.protocol.stop_rules import (
     OPEN,
     Displacement,
     Place,
@@ -23,8 +25,6 @@ from payments_async.bulk._closing import (
     is_complete,
     stop_reason,
 )
-from payments_async.bulk._safeguards import Safeguards
-from payments_async.bulk._states import RowState
 
 S = RowState
 AMOUNT = Decimal("10.10")

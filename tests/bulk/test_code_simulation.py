@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.bulk._attempts import Reply, Step, after_attempt
+from payments_async.bulk.protocol.attempts import Reply, Step, after_attempt
 from tests.simulation.real.campaign import first_breach_without, run_part
 from tests.simulation.real.loosened import without
 from tests.simulation.real.play import play_schedule

@@ -12,15 +12,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async._gaps import ABANDONED_AFTER, LIST_SETTLES
-from payments_async.bulk._ages import INTENT_LIFETIME, Moment
-from payments_async.bulk._doubts import Doubt, Doubts
-from payments_async.bulk._outcomes import Recorder
-from payments_async.bulk._records import Outcome
-from payments_async.bulk._resolver import Resolver
-from payments_async.bulk._states import RowState, doubt
-from payments_async.bulk._stopping import Stopping
-from payments_async.bulk.ledger import Ledger
+from payments_async._assumptions import ABANDONED_AFTER, LIST_SETTLES
+from payments_async.bulk.engine.doubts import Doubt, Doubts
+from payments_async.bulk.engine.recorder import Recorder
+from payments_async.bulk.engine.resolver import Resolver
+from payments_async.bulk.engine.stopping import Stopping
+from payments_async.bulk.ledger.ledger import Ledger
+from payments_async.bulk.protocol.clocks import INTENT_LIFETIME, Moment
+from payments_async.bulk.protocol.records import Outcome
+from payments_async.bulk.protocol.row_state import RowState, doubt
 from payments_async.models import Amount, Page, Pagination, Payout
 from tests.support.jumping import JumpingRuntime
 from tests.support.ledgers import Clock, begun, created

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from payments_async import Instrument
-from payments_async.bulk import LedgerOfAnotherInput, RowState, SourceErrors, SourceUnreadable, _loading
-from payments_async.bulk._closing import Place
-from payments_async.bulk._differences import InputDifference, shown_key
-from payments_async.bulk.ledger import Ledger
+from payments_async.bulk import LedgerOfAnotherInput, RowState, SourceErrors, SourceUnreadable
+from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import InputPaidElsewhere, LedgerBroken
+from payments_async.bulk.loading import load
+from payments_async.bulk.loading.differences import InputDifference, shown_key
+from payments_async.bulk.protocol.stop_rules import Place
 from payments_async.bulk.sources import CsvSource, IterableSource
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import item, items, steady_ledgers
@@ -343,10 +344,10 @@ async def test_edits_that_are_cancelled_leave_the_ledger_as_it_was(tmp_path: Pat
     reached = asyncio.Event()
     async with await Ledger.open(tmp_path / "l", clock=Clock(), create=True) as ledger:
         place = Place("sandbox", "https://api.example.test/v1", "key-1")
-        await _loading.load(ledger, place, IterableSource(items(500)), _loading.Wishes())
+        await load.load(ledger, place, IterableSource(items(500)), load.Wishes())
         before, head = await all_rows(ledger), ledger.head
-        wishes = _loading.Wishes(accept_edits=True)
-        editing = asyncio.ensure_future(_loading.load(ledger, place, IterableSource(Edited()), wishes))
+        wishes = load.Wishes(accept_edits=True)
+        editing = asyncio.ensure_future(load.load(ledger, place, IterableSource(Edited()), wishes))
         await reached.wait()
         editing.cancel()
         with pytest.raises(asyncio.CancelledError):

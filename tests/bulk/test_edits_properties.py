@@ -14,14 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from payments_async import Instrument
-from payments_async.bulk import ImportReport, LedgerOfAnotherInput, RowState, _loading
-from payments_async.bulk._closing import Place
-from payments_async.bulk._loading import Wishes
-from payments_async.bulk._records import LedgerRow, Outcome
+from payments_async.bulk import ImportReport, LedgerOfAnotherInput, RowState
 from payments_async.bulk._report import report_of
-from payments_async.bulk._rows_in import Naming
-from payments_async.bulk._states import confirm, contradict, doubt, refuse
-from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger.ledger import Ledger
+from payments_async.bulk.loading import load
+from payments_async.bulk.loading.load import Wishes
+from payments_async.bulk.loading.rows import Naming
+from payments_async.bulk.protocol.records import LedgerRow, Outcome
+from payments_async.bulk.protocol.row_state import confirm, contradict, doubt, refuse
+from payments_async.bulk.protocol.stop_rules import Place
 from payments_async.bulk.sources import IterableSource, Row
 from tests.support.batches import Item, item
 from tests.support.ledgers import Clock, all_rows, begun
@@ -118,7 +119,7 @@ async def _played(path: Path, story: Story) -> None:
 
 
 async def _load(ledger: Ledger, rows: list[Item], *, accept_edits: bool = False) -> ImportReport:
-    return await _loading.load(ledger, PLACE, IterableSource(rows), Wishes(accept_edits=accept_edits))
+    return await load.load(ledger, PLACE, IterableSource(rows), Wishes(accept_edits=accept_edits))
 
 
 async def _send(ledger: Ledger, states: list[RowState]) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async._refusals import status_error
+from payments_async._request.error_responses import status_error
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk._attempts import Reply, attempt_verdict
-from payments_async.bulk._replies import failed
-from payments_async.bulk._states import RowState
-from payments_async.bulk._walk import scan, search
+from payments_async.bulk.engine.payout_list import scan, search
+from payments_async.bulk.protocol.attempts import Reply, attempt_verdict
+from payments_async.bulk.protocol.responses import failed
+from payments_async.bulk.protocol.row_state import RowState
 from payments_async.errors import DeadlineExceeded, DecodeError, OutcomeUnknown, SearchIncomplete
 from payments_async.models import Attempt
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import LedgerError, OutcomesUnrecorded, PayoutBatch, RowState, _outcomes
-from payments_async.bulk.ledger import Ledger
+from payments_async.bulk import LedgerError, OutcomesUnrecorded, PayoutBatch, RowState
+from payments_async.bulk.engine import recorder
+from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerBroken, LedgerFull, LedgerGone
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import (
@@ -137,7 +138,7 @@ def _raising(error: Exception) -> Callable[..., Any]:
 async def test_many_outcomes_waiting_hold_back_whoever_adds_to_them(
     service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_outcomes, "_MOST", 3)
+    monkeypatch.setattr(recorder, "_MOST", 3)
     async with in_process(service) as client:
         report = await paid(tmp_path / "l", client, items(50), concurrency=20)
     assert_true(report, service, items(50))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.bulk._ledger_file import Ballast
+from payments_async.bulk.ledger.file import Ballast
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import (
     assert_true,

@@ -17,10 +17,12 @@ import pyarrow.parquet
 import pytest
 
 from payments_async import CustomerInput, Instrument
-from payments_async.bulk import BulkError, PayoutBatch, RowState, _export, _export_rows
-from payments_async.bulk._export_rows import ACCOUNT_COLUMNS, FACTS
-from payments_async.bulk._records import LedgerRow
+from payments_async.bulk import BulkError, PayoutBatch, RowState
+from payments_async.bulk.export import export
+from payments_async.bulk.export import rows as _export_rows
+from payments_async.bulk.export.rows import ACCOUNT_COLUMNS, FACTS
 from payments_async.bulk.ledger_errors import LedgerMissing
+from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.bulk.sources.rejects import unescaped
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import item, items, steady_ledgers
@@ -166,8 +168,8 @@ async def test_only_rows_of_the_asked_states(desk: Desk, service: Sandbox, tmp_p
 async def test_many_pages_and_many_metadata_names(
     desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_export, "_PAGE", 2)
-    monkeypatch.setattr(_export, "_MOST_NAMES", 3)
+    monkeypatch.setattr(export, "_PAGE", 2)
+    monkeypatch.setattr(export, "_MOST_NAMES", 3)
     rows = [item(n, metadata={f"name {n}": "x"}) for n in range(1, 5)] + [item(5)]
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(rows)

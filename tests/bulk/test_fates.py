@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from payments_async.bulk import RowFate, RowState
 from payments_async.bulk._fates import chosen, fate_of
-from payments_async.bulk._learning import has_failed
-from payments_async.bulk._moves import fresh
-from payments_async.bulk._records import LedgerRow
-from payments_async.bulk._states import Known
+from payments_async.bulk.protocol.payout_status import has_failed
+from payments_async.bulk.protocol.records import LedgerRow
+from payments_async.bulk.protocol.row_state import Known
+from payments_async.bulk.protocol.transitions import fresh
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import items
 from tests.support.desks import Desk

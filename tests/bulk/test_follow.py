@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import BulkError, PayoutBatch, RowState
-from payments_async.bulk._follow import Rhythm
-from payments_async.bulk._records import Ends
-from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerDamaged
+from payments_async.bulk.protocol.records import Ends
+from payments_async.bulk.reconcile.follow import Rhythm
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import alter, items, ledger_rows, over_socket, paid, runtime_of, steady_ledgers
 from tests.support.jumping import JumpingRuntime

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async import Instrument, PayoutRequest
-from payments_async.bulk._generations import later_references, next_generation, parted
-from payments_async.bulk._identifiers import PROOF_KEY, Identity, Proof, body_hash
-from payments_async.bulk._moves import fresh, retried
-from payments_async.bulk._records import Binding, LedgerRow
-from payments_async.bulk._rows_in import Naming
-from payments_async.bulk._states import Known, RowState
+from payments_async.bulk.loading.rows import Naming
+from payments_async.bulk.protocol.generations import later_references, next_generation, parted
+from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, Proof, body_hash
+from payments_async.bulk.protocol.records import Binding, LedgerRow
+from payments_async.bulk.protocol.row_state import Known, RowState
+from payments_async.bulk.protocol.transitions import fresh, retried
 from payments_async.bulk.sources import Row
 
 BINDING = Binding("june", "sandbox", "http://localhost/v1", "key", "input", "{}")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async import _idempotency
-from payments_async.bulk._identifiers import (
+from payments_async._request import idempotency
+from payments_async.bulk.protocol.identifiers import (
     PROOF_KEY,
     REFERENCE_LIMIT,
     Identity,
@@ -18,7 +18,7 @@ from payments_async.bulk._identifiers import (
     input_hash,
     reference_problem,
 )
-from payments_async.bulk._safeguards import Safeguards
+from payments_async.bulk.protocol.safeguards import Safeguards
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 PARTS = st.lists(st.one_of(TEXT, st.none(), st.binary(max_size=10)), max_size=4)
@@ -80,7 +80,7 @@ def test_a_key_names_one_request(one: Identity, other: Identity, body: str) -> N
 
 @given(IDENTITIES)
 def test_a_key_is_one_that_the_service_takes(identity: Identity) -> None:
-    assert _idempotency.problem(identity.idempotency_key(BODY)) is None
+    assert idempotency.problem(identity.idempotency_key(BODY)) is None
 
 
 def test_identifiers_are_the_same_in_every_release() -> None:

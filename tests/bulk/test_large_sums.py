@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.bulk._certificate import Certificate
+from payments_async.bulk.reconcile.certificate import Certificate
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import in_process, item, items, steady_ledgers
 

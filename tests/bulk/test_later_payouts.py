@@ -12,8 +12,8 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.bulk._generations import earlier_references, later_references
 from payments_async.bulk._later import Later
+from payments_async.bulk.protocol.generations import earlier_references, later_references
 from payments_async.models import Payout
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import in_process, item, items, ledger_rows, steady_ledgers

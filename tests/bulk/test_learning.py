@@ -9,9 +9,10 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async import _codec
-from payments_async.bulk._identifiers import PROOF_KEY, Proof
-from payments_async.bulk._learning import (
+from payments_async._codec import decode
+from payments_async.bulk.engine.mirror import Mirror
+from payments_async.bulk.protocol.identifiers import PROOF_KEY, Proof
+from payments_async.bulk.protocol.payout_status import (
     OTHER_CONTENT,
     OTHER_PAYOUT,
     Ending,
@@ -24,9 +25,8 @@ from payments_async.bulk._learning import (
     settled,
     status_of,
 )
-from payments_async.bulk._mirror import Mirror
-from payments_async.bulk._records import LedgerRow
-from payments_async.bulk._states import Known, RowState
+from payments_async.bulk.protocol.records import LedgerRow
+from payments_async.bulk.protocol.row_state import Known, RowState
 from payments_async.models import Amount, Failure, FailureCode, Method, Payout, PayoutInstrument
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -195,7 +195,7 @@ MADE = Amount(value=Decimal("11.0000000000000000000001"), currency="XOF")
 def test_a_conflict_says_whose_payout_has_the_reference_and_what_it_paid(
     proof: Proof | None, code: str
 ) -> None:
-    body = _codec.encode_json({"metadata": {PROOF_KEY: PROOF.text}})
+    body = decode.encode_json({"metadata": {PROOF_KEY: PROOF.text}})
     metadata = {} if proof is None else {PROOF_KEY: proof.text}
     shown = payout(amount=MADE, status="completed", metadata=metadata)
     outcome = settled(row(RowState.IN_DOUBT, body=body), shown)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.bulk._states import RowState
-from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger.ledger import Ledger
+from payments_async.bulk.protocol.row_state import RowState
 from tests.support.ledgers import BINDING, Clock, all_rows, counts, new_rows
 
 # many times as slow when it is traced; others cover the same

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk._chain import row_digest
-from payments_async.bulk._records import Outcome
-from payments_async.bulk._states import doubt
-from payments_async.bulk._store import stored
-from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger.hash_chain import row_digest
+from payments_async.bulk.ledger.ledger import Ledger
+from payments_async.bulk.ledger.rows import stored
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError
+from payments_async.bulk.protocol.records import Outcome
+from payments_async.bulk.protocol.row_state import doubt
 from tests.support.ledgers import Clock, all_rows, begun, call_off, counts, created, rejected, tampering
 
 Edit = Callable[[sqlite3.Connection], Any]

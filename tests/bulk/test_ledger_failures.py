@@ -13,9 +13,9 @@ import aiosqlite
 import attrs
 import pytest
 
-from payments_async.bulk._handle import BALLAST
-from payments_async.bulk._ledger_file import Ballast, FileWatch
-from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger.connection import BALLAST
+from payments_async.bulk.ledger.file import Ballast, FileWatch
+from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import (
     LedgerBroken,
     LedgerDamaged,

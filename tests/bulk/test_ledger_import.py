@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payments_async import __version__
-from payments_async.bulk import _import
-from payments_async.bulk._ages import Moment
 from payments_async.bulk._commit import Standing
-from payments_async.bulk._records import NewRow
-from payments_async.bulk._states import RowState
-from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger import importing
+from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerDuplicates, LedgerMissing, LedgerRefused
+from payments_async.bulk.protocol.clocks import Moment
+from payments_async.bulk.protocol.records import NewRow
+from payments_async.bulk.protocol.row_state import RowState
 from tests.support.ledgers import BINDING, Clock, all_rows, begun, counts, new_row, new_rows, tampering
 
 
@@ -68,7 +68,7 @@ async def test_indexes_are_sorted_in_little_memory_and_the_cache_is_as_large_as_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite sorts in as much memory as the cache has, beside it: together they would be twice as much."""
-    index, during = _import._index, list[int]()
+    index, during = importing._index, list[int]()
 
     async def watched(db: AsyncConnection) -> None:
         during.append(await _cache(db))
@@ -78,7 +78,7 @@ async def test_indexes_are_sorted_in_little_memory_and_the_cache_is_as_large_as_
         during.append(await _cache(db))
         return standing
 
-    monkeypatch.setattr(_import, "_index", watched)
+    monkeypatch.setattr(importing, "_index", watched)
     async with await begun(tmp_path / "ledger") as ledger:
         await ledger.edit(look, dry=True)
     sorting, after = during

@@ -14,11 +14,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payments_async.bulk import _handle, _ledger_file
-from payments_async.bulk._ledger_file import file_system, is_remote, refuse_remote
-from payments_async.bulk._records import Binding
 from payments_async.bulk.errors import BulkError
-from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger import connection, file
+from payments_async.bulk.ledger.file import file_system, is_remote, refuse_remote
+from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import (
     LedgerClosed,
     LedgerError,
@@ -35,6 +34,7 @@ from payments_async.bulk.ledger_errors import (
     LedgerOnNetwork,
     LedgerReadOnly,
 )
+from payments_async.bulk.protocol.records import Binding
 from tests.support.ledgers import BINDING, Clock, begun, counts, tampering
 
 MOUNTS = """\
@@ -72,7 +72,7 @@ async def test_a_network_file_system_is_refused_before_anything_is_made(
 ) -> None:
     mounts = tmp_path / "mounts"
     mounts.write_text(f"9 1 0:1 / {tmp_path} rw - cifs //server/x rw\n")
-    monkeypatch.setattr(_handle, "refuse_remote", lambda path: refuse_remote(path, mounts=str(mounts)))
+    monkeypatch.setattr(connection, "refuse_remote", lambda path: refuse_remote(path, mounts=str(mounts)))
     with pytest.raises(LedgerOnNetwork, match="type cifs; put the ledger on a local disk"):
         await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True)
     assert os.listdir(tmp_path) == ["mounts"]
@@ -132,15 +132,15 @@ async def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 async def test_a_file_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await (await begun(tmp_path / "ledger")).close()
-    monkeypatch.setattr(_ledger_file, "open", _refused, raising=False)  # root may read everything
-    monkeypatch.setattr(_handle, "refuse_remote", lambda path: None)
+    monkeypatch.setattr(file, "open", _refused, raising=False)  # root may read everything
+    monkeypatch.setattr(connection, "refuse_remote", lambda path: None)
     with pytest.raises(LedgerReadOnly, match=r"cannot be read \(Permission denied\); make both writable"):
         await Ledger.open(tmp_path / "ledger", clock=Clock())
 
 
 def test_a_file_that_may_not_be_made_is_told(tmp_path: Path) -> None:
     with pytest.raises(LedgerReadOnly, match=r"cannot be created \(No such file or directory\)"):
-        _ledger_file.prepare(str(tmp_path / "nowhere" / "ledger"))
+        file.prepare(str(tmp_path / "nowhere" / "ledger"))
 
 
 def _refused(*_: object, **__: object) -> None:

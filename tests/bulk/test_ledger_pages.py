@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import PayoutBatch, _ledger_file, _sqlite
-from payments_async.bulk.ledger import Ledger
+from payments_async.bulk import PayoutBatch
+from payments_async.bulk.ledger import file, sqlite
+from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerReadOnly
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import in_process, items, steady_ledgers
@@ -68,7 +69,7 @@ def _broken(*_: object) -> bool:
 def _size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger of few rows, and one of so many that checking it would take long."""
     if request.param == "only looked through":
-        monkeypatch.setattr(_ledger_file, "CHECKED_WHOLE", 0)
+        monkeypatch.setattr(file, "CHECKED_WHOLE", 0)
 
 
 @pytest.fixture
@@ -144,10 +145,10 @@ async def test_a_large_ledger_is_checked_only_where_pages_seem_lost(
         asked.append(given)
         return []
 
-    monkeypatch.setattr(_sqlite, "faults", faults)
+    monkeypatch.setattr(sqlite, "faults", faults)
     await (await Ledger.open(closed, clock=Clock())).close()
     assert asked == [{"quick": True}]
-    monkeypatch.setattr(_ledger_file, "CHECKED_WHOLE", 0)
+    monkeypatch.setattr(file, "CHECKED_WHOLE", 0)
     await (await Ledger.open(closed, clock=Clock())).close()
     assert len(asked) == 1
     spoil(closed, lengthened)
@@ -156,7 +157,7 @@ async def test_a_large_ledger_is_checked_only_where_pages_seem_lost(
 
 
 async def test_a_page_that_is_not_in_use_may_be_blank(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_ledger_file, "CHECKED_WHOLE", 0)
+    monkeypatch.setattr(file, "CHECKED_WHOLE", 0)
     spoil(closed, lengthened)
     async with await Ledger.open(closed, clock=Clock()) as ledger:
         assert counts(ledger) == {"NEW": ROWS - 20, "CREATED": 20}
@@ -165,10 +166,10 @@ async def test_a_page_that_is_not_in_use_may_be_blank(closed: Path, monkeypatch:
 def test_a_file_that_the_disk_does_not_give_is_no_ledger_to_work_with(
     closed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_ledger_file, "CHECKED_WHOLE", 0)
-    monkeypatch.setattr(_ledger_file, "_is_cut", _broken)
+    monkeypatch.setattr(file, "CHECKED_WHOLE", 0)
+    monkeypatch.setattr(file, "_is_cut", _broken)
     with pytest.raises(LedgerReadOnly, match="cannot be read"):
-        _ledger_file.needs_check(str(closed))
+        file.needs_check(str(closed))
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.bulk._records import Totals
-from payments_async.bulk._states import RowState
 from payments_async.bulk._status_file import StatusFile, report
-from payments_async.bulk._totals import EXACT, Sums, as_text, by_currency, disagreements
+from payments_async.bulk.protocol.records import Totals
+from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.totals import EXACT, Sums, as_text, by_currency, disagreements
 from tests.support.ledgers import BINDING
 
 TOTALS: Totals = {

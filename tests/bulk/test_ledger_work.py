@@ -9,10 +9,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payments_async.bulk._records import Outcome, Resend
-from payments_async.bulk._states import IllegalTransition, RowState, contradict, doubt, intend
-from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerRefused
+from payments_async.bulk.protocol.records import Outcome, Resend
+from payments_async.bulk.protocol.row_state import IllegalTransition, RowState, contradict, doubt, intend
 from tests.support.ledgers import (
     BINDING,
     Clock,

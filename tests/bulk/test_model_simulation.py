@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from payments_async.bulk._safeguards import ALL
+from payments_async.bulk.protocol.safeguards import ALL
 from tests.simulation.campaign import SEEDS, breaches_without, run_campaign, safeguard_names
 from tests.simulation.loop import Deadlock, SimulatedLoop
 from tests.simulation.schedule import run_schedule

@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async._wire import TransportFailure
+from payments_async._http.types import TransportFailure
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.bulk._attempts import Reply, Step, after_attempt
+from payments_async.bulk.protocol.attempts import Reply, Step, after_attempt
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import assert_true, in_process, items, paid, runtime_of, steady_ledgers
 

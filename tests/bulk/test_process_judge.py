@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.sandbox import PayoutEntry, _scenarios
+from payments_async.sandbox import PayoutEntry
+from payments_async.sandbox.common import scenario_words
 from tests.support.disturbed import HALTING, PASSING, REFUSING, Row
 from tests.support.processes import Batch, End, breaches
 
@@ -100,4 +101,4 @@ def test_an_end_that_no_run_may_have_is_a_problem(code: int, said: str, fine: bo
 
 
 def test_every_kind_of_fault_that_the_sandbox_has_is_had() -> None:
-    assert {word.partition(":")[0] for word in PASSING + REFUSING + HALTING} == set(_scenarios._FAULTS)
+    assert {word.partition(":")[0] for word in PASSING + REFUSING + HALTING} == set(scenario_words._FAULTS)

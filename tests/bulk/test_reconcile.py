@@ -12,8 +12,8 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk import BulkError, PayoutBatch, RowState
-from payments_async.bulk._identifiers import PROOF_KEY
 from payments_async.bulk.ledger_errors import LedgerOfAnotherKey
+from payments_async.bulk.protocol.identifiers import PROOF_KEY
 from payments_async.errors import PaymentsError, SearchIncomplete
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import (

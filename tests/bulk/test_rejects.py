@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import PayoutBatch, RowState, SourceErrors
-from payments_async.bulk._rows_in import Naming
 from payments_async.bulk.errors import BulkError
+from payments_async.bulk.loading.rows import Naming
 from payments_async.bulk.sources import IterableSource, Row
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import item, items

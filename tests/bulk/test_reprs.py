@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.bulk._totals import brief
+from payments_async.bulk.protocol.totals import brief
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import items
 from tests.support.desks import Desk

@@ -12,7 +12,7 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.bulk._identifiers import PROOF_KEY
+from payments_async.bulk.protocol.identifiers import PROOF_KEY
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import (
     assert_true,

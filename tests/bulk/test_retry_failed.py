@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from payments_async.bulk import BulkError, PayoutBatch, RowState
-from payments_async.bulk._identifiers import PROOF_KEY, Proof
+from payments_async.bulk.protocol.identifiers import PROOF_KEY, Proof
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import alter, item, items, ledger_rows, over_socket, runtime_of, steady_ledgers

@@ -8,10 +8,11 @@ from unicodedata import is_normalized, normalize
 
 import pytest
 
-from payments_async.bulk import BatchIdRequired, PayoutBatch, RowState, SourceErrors, _loading
-from payments_async.bulk._rows_in import Naming
+from payments_async.bulk import BatchIdRequired, PayoutBatch, RowState, SourceErrors
 from payments_async.bulk.errors import BulkError
-from payments_async.bulk.sources import IterableSource, Row, _maker
+from payments_async.bulk.loading import load
+from payments_async.bulk.loading.rows import Naming
+from payments_async.bulk.sources import IterableSource, Row, _requests
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import item
 from tests.support.desks import Desk
@@ -176,7 +177,7 @@ async def test_a_ledger_of_an_earlier_release_keeps_its_references(
     new = [*ITEMS[:1], ("Zoé", item(2, amount="7.07")[1])]
     async with desk.client(service) as client:
         with monkeypatch.context() as earlier:
-            earlier.setattr(_maker, "compared", lambda name: name)
+            earlier.setattr(_requests, "compared", lambda name: name)
             async with desk.open(tmp_path / "l", client) as batch:
                 await batch.load(old, batch_id="june")
                 before = await desk.rows(batch)
@@ -233,7 +234,7 @@ async def test_a_live_ledger_of_an_earlier_release_goes_on_without_a_name(
 ) -> None:
     async with desk.client(service, api_key="sk_live_x", base_url="https://localhost/v1") as client:
         with monkeypatch.context() as earlier:
-            earlier.setattr(_loading, "must_name", lambda place, batch_id: False)
+            earlier.setattr(load, "must_name", lambda place, batch_id: False)
             async with desk.open(tmp_path / "l", client) as batch:
                 await batch.load(ITEMS)
         async with desk.open(tmp_path / "l", client) as batch:

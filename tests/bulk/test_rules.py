@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async._gaps import ABANDONED_AFTER, KEY_TRUSTED_FOR, LIST_SETTLES
-from payments_async.bulk._ages import INTENT_LIFETIME, Age
-from payments_async.bulk._rules import (
+from payments_async._assumptions import ABANDONED_AFTER, KEY_TRUSTED_FOR, LIST_SETTLES
+from payments_async.bulk.protocol.clocks import INTENT_LIFETIME, Age
+from payments_async.bulk.protocol.decisions import (
     Action,
     Finding,
     Hindrance,
@@ -23,9 +23,9 @@ from payments_async.bulk._rules import (
     at_start,
     hindrance,
 )
-from payments_async.bulk._safeguards import Safeguards
-from payments_async.bulk._states import RowState
-from payments_async.bulk._witness import Witness
+from payments_async.bulk.protocol.matching import Witness
+from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.safeguards import Safeguards
 
 S = RowState
 YOUNG, OLD = Age(0.0, KEY_TRUSTED_FOR - 1), Age(0.0, KEY_TRUSTED_FOR)

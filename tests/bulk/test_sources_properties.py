@@ -15,14 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from payments_async import CustomerInput, Instrument, PayoutRequest, _rules
+from payments_async import CustomerInput, Instrument, PayoutRequest
+from payments_async._validation import rules
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.sources import CsvSource, JsonLinesSource, Row
 from tests.support.payout_files import split
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
 SOME = TEXTS.filter(bool)
-REFERENCES = TEXTS.filter(lambda text: text and _rules.reference(text) is None)
+REFERENCES = TEXTS.filter(lambda text: text and rules.reference(text) is None)
 AMOUNTS = st.decimals(min_value=1, max_value=10**12, places=2)
 INSTRUMENTS = st.one_of(
     st.builds(Instrument.phone, SOME, st.just("BJ"), account_name=st.none() | SOME),

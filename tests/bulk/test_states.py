@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk import _states
-from payments_async.bulk._safeguards import Safeguards
-from payments_async.bulk._states import (
+from payments_async.bulk.protocol import row_state
+from payments_async.bulk.protocol.row_state import (
     TRANSITIONS,
     Change,
     IllegalTransition,
@@ -24,18 +23,19 @@ from payments_async.bulk._states import (
     merge,
     rank,
 )
+from payments_async.bulk.protocol.safeguards import Safeguards
 
 S = RowState
 SETTLED = (S.CREATED, S.CONFLICT)
 CHANGES: dict[Change, Callable[[Known], Known]] = {
-    Change.INTEND: _states.intend,
-    Change.CONFIRM: lambda known: _states.confirm(known, "po_1"),
-    Change.REFUSE: _states.refuse,
-    Change.CONTRADICT: _states.contradict,
-    Change.DOUBT: _states.doubt,
-    Change.CANCEL: _states.cancel,
-    Change.CORRECT: _states.correct,
-    Change.RETRY: lambda known: _states.retry(known, finally_failed=True),
+    Change.INTEND: row_state.intend,
+    Change.CONFIRM: lambda known: row_state.confirm(known, "po_1"),
+    Change.REFUSE: row_state.refuse,
+    Change.CONTRADICT: row_state.contradict,
+    Change.DOUBT: row_state.doubt,
+    Change.CANCEL: row_state.cancel,
+    Change.CORRECT: row_state.correct,
+    Change.RETRY: lambda known: row_state.retry(known, finally_failed=True),
 }
 SMALL = st.integers(0, 3)
 ACCOUNTS = st.builds(
@@ -89,32 +89,32 @@ def test_a_refused_change_says_what_and_survives_a_pickle() -> None:
 
 
 def test_an_intent_is_counted_and_leaves_doubt_until_it_is_cleared() -> None:
-    first = _states.intend(Known())
+    first = row_state.intend(Known())
     assert (first.intents, first.is_doubtful, first.was_doubtful) == (1, True, False)
-    second = _states.intend(first)
+    second = row_state.intend(first)
     assert (second.intents, second.was_doubtful, second.epoch) == (2, True, 0)
-    rejected = _states.refuse(first)
+    rejected = row_state.refuse(first)
     assert (rejected.cleared, rejected.is_doubtful) == (1, False)
 
 
 def test_proven_absence_clears_all_intents_before_the_next() -> None:
-    known = _states.intend(_states.doubt(_states.intend(Known())), next_epoch=True, absent=True)
+    known = row_state.intend(row_state.doubt(row_state.intend(Known())), next_epoch=True, absent=True)
     assert (known.epoch, known.intents, known.cleared, known.was_doubtful) == (1, 2, 1, False)
 
 
 def test_a_corrected_row_has_nothing_in_doubt() -> None:
-    known = _states.intend(_states.correct(_states.refuse(_states.intend(Known()))))
+    known = row_state.intend(row_state.correct(row_state.refuse(row_state.intend(Known()))))
     assert (known.state, known.revision, known.was_doubtful) == (S.IN_FLIGHT, 1, False)
 
 
 def test_a_retried_row_begins_anew_in_the_next_generation() -> None:
     created = Known(S.CREATED, generation=1, revision=2, epoch=3, intents=4, payout_id="po_1")
-    assert _states.retry(created, finally_failed=True) == Known(S.NEW, generation=2)
+    assert row_state.retry(created, finally_failed=True) == Known(S.NEW, generation=2)
 
 
 def test_a_created_row_is_not_retried_before_its_payout_has_finally_failed() -> None:
     with pytest.raises(IllegalTransition):
-        _states.retry(Known(S.CREATED), finally_failed=False)
+        row_state.retry(Known(S.CREATED), finally_failed=False)
 
 
 @given(ACCOUNTS, ACCOUNTS)
@@ -205,14 +205,14 @@ def test_a_counter_that_no_batch_reaches_is_refused(field: str, count: int) -> N
 
 
 def test_without_its_safeguard_each_change_goes_through() -> None:
-    in_flight = _states.intend(Known())
-    assert _states.cancel(in_flight, Safeguards(cancel_only_unsent=False)).state is S.CANCELLED
+    in_flight = row_state.intend(Known())
+    assert row_state.cancel(in_flight, Safeguards(cancel_only_unsent=False)).state is S.CANCELLED
     loose = Safeguards(corrections_wait_for_verdict=False)
-    assert _states.correct(in_flight, loose).state is S.NEW
+    assert row_state.correct(in_flight, loose).state is S.NEW
     hasty = Safeguards(retry_only_after_final_failure=False)
-    assert _states.retry(Known(S.CREATED), finally_failed=False, safeguards=hasty).generation == 1
+    assert row_state.retry(Known(S.CREATED), finally_failed=False, safeguards=hasty).generation == 1
     forgetful = Safeguards(doubt_outlives_crash=False)
-    assert not _states.intend(in_flight, safeguards=forgetful).was_doubtful
+    assert not row_state.intend(in_flight, safeguards=forgetful).was_doubtful
     late = Known(S.IN_DOUBT, intents=1)
     assert merge(Known(S.CREATED, intents=1), late, Safeguards(merge_adds_knowledge=False)) == late
 
@@ -221,6 +221,6 @@ def test_without_its_safeguard_each_change_goes_through() -> None:
 def test_not_even_without_safeguards_is_a_settled_row_touched(state: S) -> None:
     loose = Safeguards(cancel_only_unsent=False, corrections_wait_for_verdict=False)
     with pytest.raises(IllegalTransition):
-        _states.cancel(Known(state), loose)
+        row_state.cancel(Known(state), loose)
     with pytest.raises(IllegalTransition):
-        _states.correct(Known(state), loose)
+        row_state.correct(Known(state), loose)

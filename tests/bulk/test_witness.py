@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.bulk._identifiers import PROOF_KEY, Identity, body_hash
-from payments_async.bulk._safeguards import Safeguards
-from payments_async.bulk._witness import Detail, Expected, Found, Witness, judge
+from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, body_hash
+from payments_async.bulk.protocol.matching import Detail, Expected, Found, Witness, judge
+from payments_async.bulk.protocol.safeguards import Safeguards
 
 IDENTITY = Identity("live", "march", "7")
 PROOF = IDENTITY.proof(body_hash(b"{}"))

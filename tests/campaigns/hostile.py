@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 
 from payments_async import AsyncPayments, RateLimits
-from payments_async._wire import Answer, Flight
+from payments_async._http.types import Answer, Flight
 from tests.campaigns.judge import Verdict, judge
 from tests.campaigns.spoiling import Spoilt, spoil
 from tests.support.calls import OPERATIONS

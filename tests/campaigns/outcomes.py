@@ -24,7 +24,7 @@ from urllib.parse import parse_qs, urlsplit
 import attrs
 
 from payments_async import AsyncPayments, OutcomeUnknown, PaymentsError, PreparedRequest
-from payments_async._wire import Answer, Flight, TransportFailure
+from payments_async._http.types import Answer, Flight, TransportFailure
 from tests.campaigns.hostile import FAST
 from tests.support.jumping import EPOCH, JumpingRuntime
 from tests.support.motion import INTENT, PAYOUT

@@ -20,7 +20,7 @@ from contextlib import suppress
 import attrs
 
 from payments_async import AsyncPayments, RateLimits
-from payments_async._wire import Answer, Flight
+from payments_async._http.types import Answer, Flight
 from tests.support.motion import PAYOUT, payout_answer
 from tests.support.simulated import SimulatedRuntime, run_simulated
 

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from payments_async._wire import Answer
+from payments_async._http.types import Answer
 from tests.support.bodies import encoded
 from tests.support.calls import Operation
 

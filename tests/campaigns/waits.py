@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 import attrs
 
 from payments_async import AsyncPayments
-from payments_async._wire import Answer, Flight
+from payments_async._http.types import Answer, Flight
 from payments_async.models import Payout
 from tests.support.scripted import answer
 from tests.support.simulated import EPOCH, SimulatedRuntime, run_simulated

@@ -23,9 +23,9 @@ from typing import Any
 import attrs
 
 from payments_async import AsyncPayments
-from payments_async._wire import Answer, Flight
+from payments_async._http.types import Answer, Flight
 from payments_async.webhooks import TrustedDelivery, WebhookReceiver
-from payments_async.webhooks._token import Claims, Sealed, Signer, mint
+from payments_async.webhooks._tokens import Claims, Sealed, Signer, mint
 from tests.campaigns.pacing import fullest_sliding
 from tests.support.scripted import answer
 from tests.support.simulated import EPOCH, SimulatedRuntime, run_simulated

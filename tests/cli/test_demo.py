@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from payments_async.cli import main
-from payments_async.cli._exit import Exit
-from payments_async.cli.demo import play
+from payments_async.cli._exit_codes import Exit
+from payments_async.cli.demo import run
 from payments_async.sandbox import PaymentEntry, Sandbox
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -66,7 +66,7 @@ def test_the_sandboxes_agree_with_what_the_demonstration_tells(
             opened.append(self)
             return super().__enter__()
 
-    monkeypatch.setattr(play, "Sandbox", Kept)
+    monkeypatch.setattr(run, "Sandbox", Kept)
     assert main(["demo", "--json", "--payouts", FEW]) == Exit.DONE
     *_, result = steps(capsys.readouterr().out)
     for sandbox, leg in zip(opened, result["clients"], strict=True):
@@ -112,7 +112,7 @@ class Unpaid(Sandbox):
 def test_books_that_do_not_agree_are_said_clearly_and_exit_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(play, "Sandbox", Stray)
+    monkeypatch.setattr(run, "Sandbox", Stray)
     assert main(["demo", "--payouts", "2"]) == Exit.REFUSED
     out = capsys.readouterr().out
     assert "✗ Books      stray is in the books 1 time(s) more than asked for" in out
@@ -123,7 +123,7 @@ def test_books_that_do_not_agree_are_said_clearly_and_exit_1(
 def test_a_payment_that_does_not_read_back_as_paid_exits_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(play, "Sandbox", Unpaid)
+    monkeypatch.setattr(run, "Sandbox", Unpaid)
     assert main(["demo", "--payouts", "1"]) == Exit.REFUSED
     out = capsys.readouterr().out
     assert "✗ Checkout   25.50 GHS: created, paid by a simulated payer, read back as NOT paid" in out
@@ -134,8 +134,8 @@ def test_a_payment_that_does_not_read_back_as_paid_exits_1(
 def test_a_payout_that_nobody_can_account_for_exits_3(
     number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(play, "LEGS", (play.LEGS[number],))
-    monkeypatch.setattr(play, "disturbed", lambda rows, seed: {rows[0].reference: "lost_response*9"})
+    monkeypatch.setattr(run, "LEGS", (run.LEGS[number],))
+    monkeypatch.setattr(run, "disturbed", lambda rows, seed: {rows[0].reference: "lost_response*9"})
     assert main(["demo", "--payouts", FEW]) == Exit.OUTCOME_UNKNOWN
     assert capsys.readouterr().err.startswith("payments: OutcomeUnknown: payouts.create: no definite answer")
 

@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from payments_async import Amount, Checkout, Instrument, LimitSnapshot, PaymentIntent
-from payments_async.cli._show import Terminal
-from payments_async.cli.demo.figures import Figures, Sent, Tally, compare
-from payments_async.cli.demo.plan import Row
+from payments_async.cli._output import Terminal
+from payments_async.cli.demo.compare import Figures, Sent, Tally, compare
+from payments_async.cli.demo.payout_file import Row
 from payments_async.cli.demo.report import tell_result
 from payments_async.events import AttemptEnded, GateClosed, Replayed, RequestSent, RetryScheduled
 from payments_async.sandbox import Books, PayoutEntry

@@ -15,13 +15,13 @@ from rich.console import Console
 from payments_async.bulk.sources import RowFault
 from payments_async.cli import main
 from payments_async.cli._app import make_app
-from payments_async.cli._exit import Exit
-from payments_async.cli._show import Terminal
+from payments_async.cli._exit_codes import Exit
+from payments_async.cli._output import Terminal
 from payments_async.cli.webhooks import resending
-from payments_async.cli.webhooks.letters import read_letter
+from payments_async.cli.webhooks.payload import read_letter
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits
-from payments_async.sandbox._values import Request
-from payments_async.testing._log import request_log
+from payments_async.sandbox.common.values import Request
+from payments_async.testing._request_log import request_log
 from tests.sandbox.api import Api
 from tests.support.payout_command import PHONE, Here, environment_of, payouts_file
 

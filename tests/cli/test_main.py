@@ -12,7 +12,7 @@ import pytest
 import payments_async
 from payments_async import ConfigurationError, InvalidRequest, PaymentsError
 from payments_async.cli import _app, main
-from payments_async.cli._exit import Exit, exit_of
+from payments_async.cli._exit_codes import Exit, exit_of
 
 
 def given(monkeypatch: pytest.MonkeyPatch, raised: BaseException) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.cli._exit import Exit
+from payments_async.cli._exit_codes import Exit
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import Here, environment_of, payouts_file
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payments_async.cli._exit import Ended, Exit
-from payments_async.cli.payouts import loading, running, settling
-from payments_async.cli.payouts.confirming import Asking, confirm_once
+from payments_async.cli._exit_codes import Ended, Exit
+from payments_async.cli.payouts import loading, reconcile
+from payments_async.cli.payouts import run as running
+from payments_async.cli.payouts.confirm import Asking, confirm_once
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import (
     Here,
@@ -107,7 +108,7 @@ def here(
     """The command in this process, which takes the sandbox's key for a live one; nobody is there."""
     monkeypatch.chdir(tmp_path)
     payouts_file(tmp_path, 6)
-    for module in (running, settling, loading):
+    for module in (running, reconcile, loading):
         monkeypatch.setattr(module, "is_live", lambda key: True)
     with Sandbox(limits=SandboxLimits.off()) as sandbox:
         for name, value in environment_of(sandbox).items():

@@ -10,21 +10,14 @@ import attrs
 import pytest
 from rich.console import Console
 
-from payments_async.cli._show import JsonLines
-from payments_async.cli.payouts import advice
-from payments_async.cli.payouts.board import Bar, Lines
-from payments_async.cli.payouts.figures import (
-    Ended,
-    Figures,
-    Speed,
-    told_activity,
-    told_duration,
-    told_rate,
-)
+from payments_async.cli._output import JsonLines
+from payments_async.cli.payouts import messages
+from payments_async.cli.payouts.amounts import Confirmation, difference, flags, parsed
 from payments_async.cli.payouts.options import amount_of, delimiter_of, seconds_of, share_of, shortest
+from payments_async.cli.payouts.progress import Bar, Lines
+from payments_async.cli.payouts.session import title_of
+from payments_async.cli.payouts.summary import Ended, Figures, Speed, told_activity, told_duration, told_rate
 from payments_async.cli.payouts.table import standing
-from payments_async.cli.payouts.totals import Confirmation, difference, flags, parsed
-from payments_async.cli.payouts.working import title_of
 
 
 def figures(**counts: int) -> Figures:
@@ -131,7 +124,7 @@ def test_durations_are_told_for_people() -> None:
 
 def test_each_exit_code_says_what_to_do_next() -> None:
     def told(code: int, stopped: str | None = None, *, failed: int = 0, **counts: int) -> str:
-        return " ".join(advice.after_run(figures(**counts), code, stopped, "a b.ledger", failed=failed))
+        return " ".join(messages.after_run(figures(**counts), code, stopped, "a b.ledger", failed=failed))
 
     assert told(0, created=5) == ""
     failed = told(0, failed=1)
@@ -151,14 +144,14 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     assert refused.endswith(
         "With that mended, the same command goes on where it stopped; nothing is paid twice."
     )
-    unclear = advice.after_run(figures(created=1), 1, None, "l", clean=False)
+    unclear = messages.after_run(figures(created=1), 1, None, "l", clean=False)
     assert "does not confirm" in " ".join(unclear)
 
 
 @pytest.mark.parametrize(("awaited", "told"), [(1, "1 payout is"), (2000, "2,000 payouts are"), (0, None)])
 def test_who_has_created_payouts_is_told_that_they_have_not_arrived(awaited: int, told: str | None) -> None:
     some = attrs.evolve(figures(created=2500), ended=Ended(2500 - awaited, 0, awaited))
-    said = advice.after_run(some, 0, None, "june.csv.ledger")
+    said = messages.after_run(some, 0, None, "june.csv.ledger")
     if told is None:
         assert said == []
     else:

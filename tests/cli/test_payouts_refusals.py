@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import _ledger_file, _opening, _placing
-from payments_async.bulk._handle import Handle, Purpose
-from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger import file as _ledger_file
+from payments_async.bulk.ledger import opening
+from payments_async.bulk.ledger.connection import Handle, Purpose
+from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerBroken, LedgerError, LedgerFull
-from payments_async.cli._exit import Exit
-from payments_async.cli.payouts import beside, confirming, payouts, working
+from payments_async.bulk.reconcile import same_account
+from payments_async.cli._exit_codes import Exit
+from payments_async.cli.payouts import confirm, files, payouts, session
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import PHONE, Here, assert_paid_once, environment_of, payouts_file
 
@@ -211,7 +213,7 @@ def test_a_spoilt_ledger_is_told_by_every_command(here: Here, monkeypatch: pytes
     assert here("run", "june.csv").code == Exit.DONE
     ledger = Path("june.csv.ledger")
     whole = ledger.read_bytes()
-    monkeypatch.setattr(_opening, "SCHEMA", 0)
+    monkeypatch.setattr(opening, "SCHEMA", 0)
     here("run", "june.csv").assert_one_message(Exit.USAGE, "knows up to 0", "version that wrote it")
     monkeypatch.undo()
     monkeypatch.chdir(here.folder)
@@ -276,7 +278,7 @@ def test_a_full_disk_before_the_first_intent_can_be_mended_and_gone_on_after(
         raise LedgerFull("june.csv.ledger", "the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_placing, "require_place", refuse)
+        patch.setattr(same_account, "require_place", refuse)
         here("run", "june.csv").assert_one_message(Exit.RESUMABLE, "the disk is full", "make room")
     assert here("run", "june.csv").code == Exit.DONE
     assert_paid_once(here.sandbox, 4)
@@ -291,7 +293,7 @@ def test_the_command_has_a_connection_for_each_row_under_way_and_some_beside(
         seen.append(options["max_connections"])
         return AsyncPayments(**options)  # type: ignore[arg-type] # passed on as they came
 
-    monkeypatch.setattr(working, "AsyncPayments", watched)
+    monkeypatch.setattr(session, "AsyncPayments", watched)
     assert here("run", "june.csv").code == Exit.DONE
     assert here("run", "june.csv", "--concurrency", "7").code == Exit.DONE
     assert here("reconcile", "june.csv.ledger").code == Exit.DONE
@@ -345,7 +347,7 @@ def test_outcomes_that_the_ledger_cannot_take_are_kept_elsewhere(
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "record", refuse)
         if not is_writable:
-            patch.setattr(beside, "write", no_room)
+            patch.setattr(files, "write", no_room)
         done = here("run", "june.csv")
     done.assert_one_message(code, "as planned", "4 outcomes are not recorded")
     kept = Path("june.csv.ledger.unrecorded.json").read_text() if is_writable else done.out.splitlines()[-2]
@@ -405,4 +407,4 @@ def test_without_the_bulk_extra_every_command_says_what_to_install(library: str,
 def test_nobody_is_asked_where_nobody_can_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with open(os.devnull) as nobody:
         monkeypatch.setattr("sys.stdin", nobody)
-        assert confirming.terminal() is None
+        assert confirm.terminal() is None

@@ -15,11 +15,11 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.bulk import _sending
-from payments_async.bulk._service import Service
-from payments_async.cli._exit import Exit
-from payments_async.cli._show import Paper
-from payments_async.cli.payouts import working
+from payments_async.bulk.engine import sender
+from payments_async.bulk.engine.service import Service
+from payments_async.cli._exit_codes import Exit
+from payments_async.cli._output import Paper
+from payments_async.cli.payouts import session
 from payments_async.models import Pagination
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import (
@@ -161,7 +161,7 @@ def test_a_stop_rule_ends_with_75_and_the_rest_is_paid_without_it(here: Here) ->
 def test_rows_in_doubt_end_with_3_until_the_service_tells(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_sending, "TRIES", 2)  # its back-offs take real time here
+    monkeypatch.setattr(sender, "TRIES", 2)  # its back-offs take real time here
     payouts_file(here.folder, 5)
     here.sandbox.on("payouts.create", amount="3.07").respond("http:503", times=50)
     done = here("run", "june.csv", "--patience", "0")
@@ -220,7 +220,7 @@ def test_a_dry_run_of_an_edited_file_tells_both_totals_and_the_way_on(
     assert checked["totals"] == {"GHS": "3.07", "XOF": "7.21"}
     assert checked["input_totals"] == {"GHS": "3.07", "XOF": "43.21"}
     wide = partial(Paper, force_terminal=True, color_system=None, width=300)
-    monkeypatch.setattr(working, "Paper", wide)
+    monkeypatch.setattr(session, "Paper", wide)
     dry = here("run", "june.csv", "--dry-run")
     assert dry.code == Exit.REFUSED
     seen = " ".join(dry.out.split())

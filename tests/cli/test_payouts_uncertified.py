@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk._service import Service
+from payments_async.bulk.engine.service import Service
 from payments_async.bulk.ledger_errors import LedgerDamaged
-from payments_async.cli._exit import Exit
+from payments_async.cli._exit_codes import Exit
 from payments_async.errors import (
     APIConnectionError,
     DeadlineExceeded,

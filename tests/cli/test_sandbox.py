@@ -18,10 +18,10 @@ from urllib.request import Request, urlopen
 import pytest
 
 from payments_async.cli import main
-from payments_async.cli._exit import Exit
-from payments_async.cli.sandbox import executing, opening, serving
+from payments_async.cli._exit_codes import Exit
+from payments_async.cli.sandbox import exec_command, serve, serving
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._server import listen
+from payments_async.sandbox.http.server import listen
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 COMMAND = [sys.executable, "-m", "payments_async.cli", "sandbox"]
@@ -172,7 +172,7 @@ def test_the_first_program_of_the_readme_runs_as_the_readme_says(
     program = re.search(r"```python\n(.*?)```", README, re.DOTALL)
     assert program is not None
     (tmp_path / "first.py").write_text(program[1])
-    monkeypatch.setattr(opening, "Sandbox", Prompt)
+    monkeypatch.setattr(serve, "Sandbox", Prompt)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     assert main(shlex.split(line)) == Exit.DONE
@@ -216,8 +216,8 @@ def test_exec_of_nothing_that_can_run_ends_as_in_a_shell(
 ) -> None:
     file = tmp_path / "text"
     file.write_text("no program")
-    assert main(["sandbox", "exec", "--", "no-such-command"]) == executing.NOT_FOUND == 127
-    assert main(["sandbox", "exec", "--", str(file)]) == executing.NOT_RUNNABLE == 126
+    assert main(["sandbox", "exec", "--", "no-such-command"]) == exec_command.NOT_FOUND == 127
+    assert main(["sandbox", "exec", "--", str(file)]) == exec_command.NOT_RUNNABLE == 126
     told = capsys.readouterr().err.splitlines()
     first, second = (line for line in told if not line.startswith("payments sandbox: "))
     assert first == "payments: cannot run no-such-command: No such file or directory"

@@ -20,10 +20,11 @@ import pytest
 
 from payments_async import Instrument, ServerError
 from payments_async.cli import main
-from payments_async.cli._exit import Exit
-from payments_async.cli.sandbox import opening, serving
+from payments_async.cli._exit_codes import Exit
+from payments_async.cli.sandbox import serve as opening
+from payments_async.cli.sandbox import serving
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._server import listen
+from payments_async.sandbox.http.server import listen
 from payments_sync import Payments
 
 COMMAND = [sys.executable, "-m", "payments_async.cli", "sandbox", "--json"]

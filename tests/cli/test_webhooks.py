@@ -17,9 +17,9 @@ from urllib.request import Request, urlopen
 import pytest
 
 from payments_async.cli import main
-from payments_async.cli._exit import Exit
-from payments_async.cli.webhooks import listening, resending
-from payments_async.cli.webhooks.letters import HIDDEN, masked, read_letter
+from payments_async.cli._exit_codes import Exit
+from payments_async.cli.webhooks import listen, resending
+from payments_async.cli.webhooks.payload import HIDDEN, masked, read_letter
 from payments_async.cli.webhooks.receiving import LARGEST, Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
 
@@ -53,7 +53,7 @@ Meanwhile = Callable[[Callable[[str], None]], None]
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
     """What is done with the receiver's address while it listens; Ctrl-C follows."""
-    monkeypatch.setattr(listening, "USUAL_PORT", 0)
+    monkeypatch.setattr(listen, "USUAL_PORT", 0)
 
     def arrange(look: Callable[[str], None]) -> None:
         def serve(receiver: Receiver) -> None:
@@ -61,7 +61,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
                 look(receiver.url)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(listening, "serve", serve)
+        monkeypatch.setattr(listen, "serve", serve)
 
     return arrange
 
@@ -223,7 +223,7 @@ def test_the_usual_port_is_left_to_whoever_has_it(
     meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
-        monkeypatch.setattr(listening, "USUAL_PORT", other.getsockname()[1])
+        monkeypatch.setattr(listen, "USUAL_PORT", other.getsockname()[1])
         meanwhile(lambda url: None if send(url) == 200 else pytest.fail(url))
         assert main(["webhooks", "listen"]) == Exit.DONE
 

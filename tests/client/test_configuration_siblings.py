@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from payments_async import RateLimits
+from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
 from payments_async.errors import APIConnectionError, ConfigurationError, InvalidRequest, LimitReached
 from tests.conftest import BASE_URL, KEY
 from tests.support.creations import PAYOUT, create

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
 from payments_async.sandbox import Sandbox
 from tests.support.creations import SMALLEST, create, row
 from tests.support.jumping import JumpingRuntime

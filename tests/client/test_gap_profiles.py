@@ -18,7 +18,7 @@ from payments_async import (
     UnprocessableError,
 )
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox._profiles import PROFILES
+from payments_async.sandbox.common.profiles import PROFILES
 from tests.support.waits import Watched
 
 Connect = Callable[..., Any]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments, Payout
-from payments_async._wire import Answer, Flight
+from payments_async._http.types import Answer, Flight
 from tests.support.bodies import PAYOUT
 
 ARGUMENTS: dict[str, Any] = {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from payments_async import LimitReached, PaymentsError, RateLimitedError, RateLimits
-from payments_async._limits import LimitClass
+from payments_async._rate_limit.limits import LimitClass
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.motion import INTENT, PAYOUT, jumping, payout_answer, play, refusal
 from tests.support.scripted import ScriptedTransport, answer

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from payments_async import RateLimitedError, RateLimits
-from payments_async._wire import Answer, Flight
+from payments_async._http.types import Answer, Flight
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import PAYOUT, jumping, payout_answer, play, refusal

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from payments_async import ResponseMismatch, _plain, _transport
+from payments_async import ResponseMismatch
+from payments_async._http import session as _plain
+from payments_async._http import transport
 from tests.support.motion import PAYOUT, payout_answer, play
 from tests.support.rawserver import RawServer, Step
 from tests.support.scripted import ScriptedTransport, answer
@@ -77,7 +79,7 @@ async def test_an_answer_that_names_no_other_record_is_taken(connect: Connect, n
 async def test_the_connection_that_gave_it_is_closed(
     connect: Connect, server: RawServer, monkeypatch: pytest.MonkeyPatch, style: str, name: str
 ) -> None:
-    monkeypatch.setattr(_transport, "lean_supported", lambda: style == "lean")
+    monkeypatch.setattr(transport, "lean_supported", lambda: style == "lean")
     monkeypatch.setattr(_plain, "_FAMILIAR", style != "aiohttp")
     server.scripts["/v1/payouts/mine/sync"] = [whole({"id": "another"}), Step.HANG]
     server.scripts["/v1/payouts/kept/sync"] = [whole({"id": "kept"})]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from payments_async import _clocks
-from payments_async._clocks import Moment
+from payments_async._request import clocks
+from payments_async._request.clocks import Moment
 from tests.campaigns.outcomes import Campaign
 from tests.support.forms import Connect
 
@@ -50,5 +50,5 @@ def age_by_the_wall_clock(made: float, ended: Moment | None, in_use: float, now:
 async def test_it_catches_a_client_that_believes_the_wall_clock(
     connect: Connect, monkeypatch: pytest.MonkeyPatch, name: str, believing: Callable[..., Any]
 ) -> None:
-    monkeypatch.setattr(_clocks, name, believing)
+    monkeypatch.setattr(clocks, name, believing)
     assert (await Campaign(connect, seed=0).run(2000)).lies

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from payments_async import Instrument, PreparedRequest
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import Answer, Flight, TransportFailure
+from payments_async._polling.list_poller import Sweep
 from payments_async._runtime import SYSTEM
-from payments_async._sweep import Sweep
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import Answer, Flight, TransportFailure
 from payments_async.errors import ConfigurationError, DuplicateReference, InvalidRequest, OutcomeUnknown
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import JumpingRuntime

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from payments_async._gaps import KEY_LIFETIME
+from payments_async._assumptions import KEY_LIFETIME
 from payments_async.errors import InvalidRequest
 from payments_async.sandbox import Sandbox
 from tests.support.creations import PAYOUT, SMALLEST, create

@@ -21,11 +21,11 @@ from payments_async import (
     RateLimits,
     ServerError,
     UnprocessableError,
-    _pending,
 )
-from payments_async._pending import PendingRequests
-from payments_async._pipeline import Pipeline
-from payments_async._wire import Answer, Flight
+from payments_async._http.types import Answer, Flight
+from payments_async._request import pending
+from payments_async._request.pending import PendingRequests
+from payments_async._request.pipeline import Pipeline
 from tests.support.canary import CANARY_KEY
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import INTENT, PAYOUT, payout_answer, play, refusal
@@ -341,7 +341,7 @@ async def test_a_forked_child_waits_for_none_of_its_parents_requests(
     prepared = client.payouts.prepare(**PAYOUT)
     first = asyncio.ensure_future(client.send(prepared))
     await callers.next()
-    _pending._after_fork()
+    pending._after_fork()
     assert (await client.send(prepared)).id == "po_1"
     assert (await first).id == "po_1"
     assert len(transport.flights) == 2

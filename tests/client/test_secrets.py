@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 from payments_async import Instrument
-from payments_async._wire import Answer
+from payments_async._http.types import Answer
 from payments_async.errors import DecodeError, InvalidRequest, PaymentsError, ResponseMismatch
 from payments_async.params import CheckoutRequest, PayoutRequest
 from payments_async.sandbox import Sandbox

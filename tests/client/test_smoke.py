@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from payments_async import Instrument
+from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import JumpingRuntime
 

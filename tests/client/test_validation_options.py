@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from payments_async._operations import OPERATIONS
+from payments_async._request.operations import OPERATIONS
 from payments_async.errors import InvalidRequest
 from tests.support.creations import SMALLEST, create, row
 from tests.support.scripted import ScriptedTransport, answer

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments, AuthenticationError, _opening
-from payments_async._limiters import Limiters
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import Answer, Flight, TransportFailure
+from payments_async._rate_limit.registry import Limiters
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import Answer, Flight, TransportFailure
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import INTENT, PAYOUT

@@ -16,7 +16,7 @@ from payments_async import (
     RateLimits,
     WaitTimeout,
 )
-from payments_async._readings import Watch
+from payments_async._polling.readings import Watch
 from payments_async.sandbox import Sandbox
 from tests.campaigns.waits import run
 from tests.support.motion import PAYOUT, jumping, play, refusal

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.sandbox import _magic
-from payments_async.sandbox._forms import FAILURE_CATEGORIES, failure_for
-from payments_async.sandbox._magic import MAGIC
-from payments_async.sandbox._profiles import PROFILES
-from payments_async.sandbox._scenarios import _HOOKS
-from payments_async.sandbox.checkout._catalogue import METHODS
-from payments_async.sandbox.checkout._simulated import PLACES
-from payments_async.sandbox.checkout._stream import EVENTS
-from payments_async.sandbox.checkout._words import _WORDS
-from payments_async.sandbox.webhooks._letters import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
+from payments_async.sandbox.api import magic_numbers
+from payments_async.sandbox.api.magic_numbers import MAGIC
+from payments_async.sandbox.checkout.messages import _WORDS
+from payments_async.sandbox.checkout.method_catalogue import METHODS
+from payments_async.sandbox.checkout.simulated_bank import PLACES
+from payments_async.sandbox.common.profiles import PROFILES
+from payments_async.sandbox.common.scenario_words import _HOOKS
+from payments_async.sandbox.http.checkout_events import EVENTS
+from payments_async.sandbox.records.payout_json import FAILURE_CATEGORIES, failure_for
+from payments_async.sandbox.records.webhook_json import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from payments_async.sandbox.webhooks._schedule import OFFSETS
 from tests.docs.pages import PAGES, ROOT, first_cells, options_named, options_of, page, rows, section, slug
 
@@ -52,7 +52,7 @@ def test_every_command_that_a_page_names_is_one() -> None:
 
 
 def test_the_table_of_the_control_api_is_that_of_its_routes() -> None:
-    from payments_async.sandbox.control_api._routes import ROUTES
+    from payments_async.sandbox.control_api.routes import ROUTES
 
     told = re.findall(
         r"`(GET|POST|DELETE)(?: ([^`]+))?`", " ".join(first_cells(section(GUIDE, "From any language")))
@@ -61,7 +61,7 @@ def test_the_table_of_the_control_api_is_that_of_its_routes() -> None:
 
 
 def test_the_table_of_the_inspector_is_that_of_its_pages() -> None:
-    from payments_async.sandbox.inspector._pages import PAGES as SHOWN
+    from payments_async.sandbox.inspector.pages import PAGES as SHOWN
 
     told = [cell.strip("*") for cell in first_cells(section(GUIDE, "The inspector"))]
     assert sorted(told) == sorted(shown.title for shown in SHOWN)
@@ -88,7 +88,7 @@ def test_the_table_of_webhook_words_is_the_vocabulary_with_its_magic_numbers() -
 def test_the_table_of_magic_endings_is_the_vocabulary_in_its_order() -> None:
     cells = [cell for row in rows(section("docs/testing.md", "Without the handle"))[2:] for cell in row]
     told = {cells[at].strip("`"): cells[at + 1].strip("`") for at in range(0, len(cells), 2) if cells[at]}
-    words = {**_magic._RECORD_WORDS, **_magic._REQUEST_WORDS, **_magic._HOOK_WORDS}
+    words = {**magic_numbers._RECORD_WORDS, **magic_numbers._REQUEST_WORDS, **magic_numbers._HOOK_WORDS}
     assert told == {f"9900{ending}": word for ending, word in words.items()}
 
 

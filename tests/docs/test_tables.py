@@ -9,9 +9,9 @@ import pytest
 
 import payments_async
 from payments_async import PaymentsError, RateLimits, errors
-from payments_async.cli._exit import Exit
+from payments_async.cli._exit_codes import Exit
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._scenarios import _FAULTS, _OUTCOMES, _TIMINGS
+from payments_async.sandbox.common.scenario_words import _FAULTS, _OUTCOMES, _TIMINGS
 from tests.docs.pages import GUIDES, PAGES, ROOT, options_named, options_of, page, rows
 
 PAYOUT = {

@@ -13,9 +13,9 @@ import attrs
 import pytest
 from jsonschema import Draft202012Validator
 
-from payments_async import RateLimits, _gaps, models, params
-from payments_async._operations import OPERATIONS
-from payments_async._validation import REQUIRED, all_rules, check
+from payments_async import RateLimits, _assumptions, models, params
+from payments_async._request.operations import OPERATIONS
+from payments_async._validation.tables import REQUIRED, all_rules, check
 from tests.fidelity.document import DOCUMENT, SCHEMAS, operations, properties, resolved, target_of, types
 
 RECORDS: Mapping[type[models.Record], tuple[str, ...]] = {
@@ -199,11 +199,17 @@ def test_the_client_has_the_operations_of_the_document() -> None:
 
 
 def test_the_client_sends_the_query_names_of_the_document() -> None:
-    for path, filters in (("/payment/intents", _gaps.INTENT_FILTERS), ("/payouts", _gaps.PAYOUT_FILTERS)):
+    for path, filters in (
+        ("/payment/intents", _assumptions.INTENT_FILTERS),
+        ("/payouts", _assumptions.PAYOUT_FILTERS),
+    ):
         given = DOCUMENT["paths"][path]["get"]["parameters"]
         assert [one["name"] for one in given] == list(filters.values())
         (size,) = (one["schema"] for one in given if one["name"] == "per_page")
-        assert (size["minimum"], size["maximum"] + 1) == (_gaps.PAGE_SIZE.start, _gaps.PAGE_SIZE.stop)
+        assert (size["minimum"], size["maximum"] + 1) == (
+            _assumptions.PAGE_SIZE.start,
+            _assumptions.PAGE_SIZE.stop,
+        )
 
 
 def test_the_client_paces_by_the_limits_of_the_document() -> None:

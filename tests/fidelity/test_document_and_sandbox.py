@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox._scenarios import ACTION_TYPES
+from payments_async.sandbox.common.scenario_words import ACTION_TYPES
 from tests.fidelity.description.records import RECORDS
 from tests.fidelity.document import operations, validator
 from tests.sandbox.api import BANK, CRYPTO, PHONE, Api

@@ -12,14 +12,14 @@ import attrs
 import pytest
 
 from payments_async import Instrument, OutcomeUnknown
+from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._journal import Entry, Exchange, Tried
-from payments_async.sandbox._profiles import OBSERVED
-from payments_async.sandbox.inspector._evidence import scene_of
-from payments_async.sandbox.inspector._trust_advice import watched
-from payments_async.sandbox.inspector.advisor import Finding, advise
+from payments_async.sandbox.advisor.advisor import Finding, advise
+from payments_async.sandbox.advisor.evidence import scene_of
+from payments_async.sandbox.advisor.webhooks import watched
+from payments_async.sandbox.common.profiles import OBSERVED
 from tests.sandbox.api import INTENT, PAYOUT, TRIED, Api
 from tests.support.jumping import JumpingRuntime
 

@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 
 from payments_async.sandbox import Answer, Sandbox
-from payments_async.sandbox._payments import settle_attempt
-from payments_async.sandbox._scenarios import ACTION_TYPES
+from payments_async.sandbox.common.scenario_words import ACTION_TYPES
+from payments_async.sandbox.records.payments import settle_attempt
 from tests.sandbox.api import Api
 from tests.sandbox.test_hosted_page import Read
 

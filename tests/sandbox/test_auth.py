@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._operations import OPERATIONS
+from payments_async.sandbox.common.operations import OPERATIONS
 from tests.sandbox.api import PAYOUT, Api, Got
 
 PLACES = {

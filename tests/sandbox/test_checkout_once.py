@@ -6,8 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox._forms import method_form
-from payments_async.sandbox.checkout._catalogue import METHODS, PHONE
+from payments_async.sandbox.checkout.method_catalogue import METHODS, PHONE
+from payments_async.sandbox.records.payout_json import method_form
 from tests.sandbox.api import Api
 from tests.sandbox.test_hosted_page import Payer, Read, visit
 

@@ -12,7 +12,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.checkout import _stream
+from payments_async.sandbox.http import checkout_events
 from tests.sandbox.api import Api
 from tests.sandbox.test_hosted_page import BALANCE, Payer, visit
 
@@ -122,7 +122,7 @@ async def test_a_session_that_is_not_there_is_told_so_and_ends(
 async def test_a_quiet_stream_says_that_it_is_there(
     sandbox: Sandbox, payer: Payer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_stream, "_QUIET", 0.01)
+    monkeypatch.setattr(checkout_events, "_QUIET", 0.01)
     async with following(sandbox, payer.path()) as tab:
         await tab.response.content.readuntil(b"\n\n")
         for _ in range(2):

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from payments_async.sandbox import Sandbox, VirtualClock, _clock
+from payments_async.sandbox import Sandbox, VirtualClock
+from payments_async.sandbox.common import clock as _clock
 from tests.sandbox.api import Api
 
 

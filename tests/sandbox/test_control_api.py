@@ -14,8 +14,8 @@ import pytest
 from payments_async import Instrument, NotFoundError
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._journal import Exchange, Journal
-from payments_async.sandbox._values import Request
-from payments_async.sandbox.control_api._routes import ROUTES
+from payments_async.sandbox.common.values import Request
+from payments_async.sandbox.control_api.routes import ROUTES
 from payments_sync import Payments
 from tests.sandbox.api import INTENT, PAYOUT, TRIED, Api, Got
 

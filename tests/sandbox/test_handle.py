@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import payments_async.sandbox
-from payments_async.sandbox import Sandbox, VirtualClock, _insides
+from payments_async.sandbox import Sandbox, VirtualClock, _service
 from tests.sandbox.api import Api
 
 SOURCES = sorted(Path(payments_async.sandbox.__file__).parent.glob("*.py"))
@@ -40,7 +40,7 @@ def test_the_log_tells_what_was_asked_and_how_it_went(api: Api) -> None:
 
 
 def test_the_log_keeps_the_latest_requests_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_insides, "KEPT", 2)
+    monkeypatch.setattr(_service, "KEPT", 2)
     sandbox = Sandbox()
     api = Api(sandbox, sandbox.api_key)
     for size in (1, 2, 3):

@@ -22,14 +22,14 @@ import attrs
 import pytest
 
 from payments_async.sandbox import INTERFACE_VERSION, OBSERVED, Answer, Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox._scenarios import ACTION_TYPES
-from payments_async.sandbox.checkout import _catalogue, _paper, _states
+from payments_async.sandbox.checkout import _states, method_catalogue, rendering
+from payments_async.sandbox.common.scenario_words import ACTION_TYPES
 from tests.sandbox.api import Api
 
 SHOP = "https://shop.test/back?order=7#done"
 PROJECT = Path(__file__).parents[2]
 BALANCE = "sandbox_wallet_balance"
-METHODS = {method.action: method.code for method in _catalogue.METHODS}
+METHODS = {method.action: method.code for method in method_catalogue.METHODS}
 PLACE = {
     "redirect_to_url": "bank",
     "display_payment_instructions": "bank",
@@ -170,9 +170,9 @@ def test_the_payer_chooses_country_then_method_then_pays(api: Api) -> None:
     payer = visit(api)
     countries = payer.look()
     assert title(countries).startswith("Where do you pay from?")
-    assert set(Read(countries).radios) == set(_catalogue.COUNTRIES)
+    assert set(Read(countries).radios) == set(method_catalogue.COUNTRIES)
     methods = payer.look("?asked=country&country=BJ")
-    assert set(Read(methods).radios) == {method.code for method in _catalogue.METHODS}
+    assert set(Read(methods).radios) == {method.code for method in method_catalogue.METHODS}
     assert Read(methods).hidden == {"asked": "method", "country": "BJ"}
     details = payer.look("?asked=method&country=BJ&method=sandbox_mobile")
     assert "Step 3 of 3" in details
@@ -293,7 +293,7 @@ def test_a_session_locked_to_a_phone_uses_it_and_offers_what_does(api: Api) -> N
 
 def test_a_phone_without_its_country_leaves_the_country_to_choose(api: Api) -> None:
     payer = visit(api, restriction={"phone": {"number": "+22990000042"}})
-    assert set(Read(payer.look()).radios) == set(_catalogue.COUNTRIES)
+    assert set(Read(payer.look()).radios) == set(method_catalogue.COUNTRIES)
 
 
 def test_the_amount_on_the_page_is_the_amount_that_is_booked(api: Api) -> None:
@@ -377,13 +377,13 @@ def test_every_page_weighs_less_than_60_kb_with_all_it_loads(api: Api) -> None:
         assert len(page.encode()) + sum(map(len, loaded)) < 60_000
 
 
-@pytest.mark.parametrize("name", sorted(_paper.ASSETS))
+@pytest.mark.parametrize("name", sorted(rendering.ASSETS))
 def test_an_asset_is_served_for_good_under_an_address_of_its_content(api: Api, name: str) -> None:
-    answer = api.sandbox.handle("GET", _paper.asset_address(name))
-    assert answer.body == _paper.read_asset(name)
+    answer = api.sandbox.handle("GET", rendering.asset_address(name))
+    assert answer.body == rendering.read_asset(name)
     assert answer.headers["Cache-Control"].endswith("immutable")
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert sha256(answer.body).hexdigest()[:12] in _paper.asset_address(name)
+    assert sha256(answer.body).hexdigest()[:12] in rendering.asset_address(name)
 
 
 @pytest.mark.parametrize("field", ["description", "brand", "phone", "return_url"])
@@ -566,7 +566,7 @@ def test_an_attempt_made_elsewhere_can_be_retried_here(api: Api) -> None:
     payer = visit(api)
     api.sandbox.pay(payer.session_id, method="unheard_of", outcome="fail:NO")
     assert Read(payer.look()).links[0] == payer.path("?country=")
-    assert set(Read(payer.look("?country=")).radios) == set(_catalogue.COUNTRIES)
+    assert set(Read(payer.look("?country=")).radios) == set(method_catalogue.COUNTRIES)
 
 
 def test_a_payment_under_way_is_not_shown_as_failed_and_cannot_be_paid_again(api: Api) -> None:
@@ -871,7 +871,7 @@ def test_files_replaced_under_a_running_sandbox_change_no_page(
 ) -> None:
     payer = visit(api)
     whole = payer.look()
-    _paper._environment.cache_clear()
+    rendering._environment.cache_clear()
 
     def gone(_: object) -> bytes:
         raise FileNotFoundError
@@ -879,13 +879,13 @@ def test_files_replaced_under_a_running_sandbox_change_no_page(
     monkeypatch.setattr(Path, "read_bytes", gone)
     monkeypatch.setattr("builtins.open", gone)
     assert payer.look() == whole
-    assert all(_paper.read_asset(name) for name in _paper.ASSETS)
+    assert all(rendering.read_asset(name) for name in rendering.ASSETS)
 
 
 def test_without_jinja2_the_page_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match="its extra 'sandbox'"):
-        _paper._environment.__wrapped__()
+        rendering._environment.__wrapped__()
 
 
 @pytest.mark.fact("versioning.description-1.0.0")

@@ -14,12 +14,12 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Profile, Sandbox, inspector
-from payments_async.sandbox._control import find_payment
 from payments_async.sandbox._journal import Exchange, Tried
-from payments_async.sandbox._profiles import PROFILES
-from payments_async.sandbox._scenarios import ACTION_TYPES
-from payments_async.sandbox.inspector._pages import NAV
-from payments_async.sandbox.inspector.assumptions import assumptions
+from payments_async.sandbox._record_actions import find_payment
+from payments_async.sandbox.advisor.assumptions import assumptions
+from payments_async.sandbox.common.profiles import PROFILES
+from payments_async.sandbox.common.scenario_words import ACTION_TYPES
+from payments_async.sandbox.inspector.pages import NAV
 from payments_async.sandbox.webhooks import WebhookTry
 from tests.sandbox.api import INTENT, PAYOUT, TRIED, Api
 
@@ -460,9 +460,9 @@ def test_a_long_body_is_shown_from_its_beginning_with_a_way_to_all_of_it(sandbox
 def test_a_sandbox_without_the_extra_says_what_to_install(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from payments_async.sandbox.inspector import _paper
+    from payments_async.sandbox.inspector import rendering
 
-    _paper.environment.cache_clear()
+    rendering.environment.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ModuleNotFoundError, match="its extra 'sandbox'"):
         page(sandbox)

@@ -12,7 +12,7 @@ import pytest
 
 from payments_async.sandbox import Answer, Change, LoggedRequest, Sandbox, VirtualClock
 from payments_async.sandbox._journal import Exchange, Journal
-from payments_async.sandbox.control_api import _stream
+from payments_async.sandbox.control_api import events as _stream
 from tests.sandbox.api import PAYOUT, Api
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox._journal import Journal, Tried
-from payments_async.sandbox.inspector import _findings
-from payments_async.sandbox.inspector.advisor import advise
+from payments_async.sandbox.advisor import findings
+from payments_async.sandbox.advisor.advisor import advise
 from tests.sandbox.api import INTENT, Api
 from tests.sandbox.test_inspector import page, text_of
 
@@ -78,9 +78,9 @@ def test_a_finding_counts_on_with_its_first_and_last_time(api: Api, sandbox: San
 def test_its_evidence_has_a_bound_and_its_count_none(
     api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_findings, "EVIDENCE", 6)
-    monkeypatch.setattr(_findings, "_HEAD", 2)
-    monkeypatch.setattr(_findings, "_OVERLAP", 20)
+    monkeypatch.setattr(findings, "EVIDENCE", 6)
+    monkeypatch.setattr(findings, "_HEAD", 2)
+    monkeypatch.setattr(findings, "_OVERLAP", 20)
     for _ in range(20):
         api.payout(reference="r-1")
         sandbox.advance(1)
@@ -94,7 +94,7 @@ def test_its_evidence_has_a_bound_and_its_count_none(
 def test_of_too_many_findings_those_seen_last_are_kept(
     api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_findings, "FINDINGS", 2)
+    monkeypatch.setattr(findings, "FINDINGS", 2)
     for number in range(4):
         for _ in range(2):
             api.payout(reference=f"r-{number}")
@@ -105,8 +105,8 @@ def test_of_too_many_findings_those_seen_last_are_kept(
 def test_what_a_finding_no_longer_names_is_not_counted_again_while_the_clock_stands_still(
     api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_findings, "EVIDENCE", 6)
-    monkeypatch.setattr(_findings, "_HEAD", 2)
+    monkeypatch.setattr(findings, "EVIDENCE", 6)
+    monkeypatch.setattr(findings, "_HEAD", 2)
     for _ in range(20):
         api.payout(reference="r-1")
         advice(sandbox)
@@ -116,7 +116,7 @@ def test_what_a_finding_no_longer_names_is_not_counted_again_while_the_clock_sta
 def test_many_small_mistakes_do_not_displace_one_about_money(
     api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_findings, "FINDINGS", 2)
+    monkeypatch.setattr(findings, "FINDINGS", 2)
     for _ in range(2):
         api.payout(reference="r-1")
     for number in range(4):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._records import PAYOUT_STATES
+from payments_async.sandbox.records.records import PAYOUT_STATES
 from tests.sandbox.api import Api
 
 HOOK = "https://merchant.test/hook"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Sandbox, SandboxLimits
-from payments_async.sandbox._limits import Meter
+from payments_async.sandbox.common.rate_limits import Meter
 from tests.sandbox.api import Api
 
 STEPS = st.integers(0, 400).map(lambda tenths: tenths / 4)

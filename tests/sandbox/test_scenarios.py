@@ -8,22 +8,19 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.sandbox import (
-    OBSERVED,
-    Answer,
-    Cut,
-    Drop,
-    Hang,
-    Reset,
-    Rule,
-    Sandbox,
-    Slow,
-    UnknownWord,
-    _schemas,
+from payments_async.sandbox import OBSERVED, Answer, Cut, Drop, Hang, Reset, Rule, Sandbox, Slow, UnknownWord
+from payments_async.sandbox.api import request_schemas
+from payments_async.sandbox.api.magic_numbers import MAGIC
+from payments_async.sandbox.api.rule_fields import fields_of
+from payments_async.sandbox.common.scenario_words import (
+    WORDS,
+    Fault,
+    Outcome,
+    Scenario,
+    Timing,
+    duration,
+    parse,
 )
-from payments_async.sandbox._magic import MAGIC
-from payments_async.sandbox._rule_fields import fields_of
-from payments_async.sandbox._scenarios import WORDS, Fault, Outcome, Scenario, Timing, duration, parse
 from tests.sandbox.api import BANK, INTENT, PHONE, Api
 
 KEY = "key-00001"
@@ -355,9 +352,9 @@ def test_every_member_of_a_body_can_be_matched(api: Api) -> None:
     for name in fields_of("*"):
         api.sandbox.on("*", **{name: "x"})
     for name in {
-        *_schemas.CHECKOUT,
-        *_schemas.INTENT,
-        *_schemas.PAYOUT,
+        *request_schemas.CHECKOUT,
+        *request_schemas.INTENT,
+        *request_schemas.PAYOUT,
         "gateway_options__sandbox_mobile__ussd_menu",
     }:
         api.sandbox.on("*.create", **{name: "x"})

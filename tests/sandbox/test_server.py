@@ -17,7 +17,7 @@ import pytest
 from aiohttp import web
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox import _server as server_module
+from payments_async.sandbox.http import server as server_module
 from tests.sandbox.api import INTENT, PAYOUT
 
 

@@ -27,25 +27,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_async.sandbox import (
-    Answer,
-    Sandbox,
-    SandboxLimits,
-    StateError,
-    VirtualClock,
-    _records,
-    _snapshot,
-    _state,
-    _state_parts,
-    _thawing,
-)
-from payments_async.sandbox._clock import EPOCH
-from payments_async.sandbox._core import Core
-from payments_async.sandbox._records import Failure, Gateway, Plan
-from payments_async.sandbox._scenarios import ACTION_TYPES, HookWord, Outcome, Timing
-from payments_async.sandbox._values import Request, Stream
+from payments_async.sandbox import Answer, Sandbox, SandboxLimits, StateError, VirtualClock
+from payments_async.sandbox.api.core import Core
 from payments_async.sandbox.checkout import answer_stream
-from payments_async.sandbox.control_api._stream import open_stream
+from payments_async.sandbox.common.clock import EPOCH
+from payments_async.sandbox.common.scenario_words import ACTION_TYPES, HookWord, Outcome, Timing
+from payments_async.sandbox.common.values import Request, Stream
+from payments_async.sandbox.control_api.events import open_stream
+from payments_async.sandbox.records import records
+from payments_async.sandbox.records.records import Failure, Gateway, Plan
+from payments_async.sandbox.storage import file as _state
+from payments_async.sandbox.storage import parts as _state_parts
+from payments_async.sandbox.storage import restore, snapshot
 from payments_async.sandbox.webhooks import Webhook, WebhookTry
 
 PAYOUT = {
@@ -396,7 +389,7 @@ def test_a_change_of_the_form_is_a_new_version() -> None:
 
 
 def test_every_field_of_a_record_is_kept() -> None:
-    for kind, stored in _snapshot._STORED.items():
+    for kind, stored in snapshot._STORED.items():
         fields = [field.name for field in attrs.fields(kind) if field.name != "site"]
         assert sorted(stored.__struct_fields__) == sorted(fields)
 
@@ -558,9 +551,9 @@ def test_what_is_to_happen_comes_in_order_however_it_was_stored(kept: Path) -> N
 
 def test_the_statuses_of_a_state_are_those_of_the_tables() -> None:
     tables = {
-        _state_parts.PayoutStatus: _records.PAYOUT_STATES,
-        _state_parts.PaymentStatus: _records.PAYMENT_STATES,
-        _state_parts.AttemptStatus: _records.ATTEMPT_STATES,
+        _state_parts.PayoutStatus: records.PAYOUT_STATES,
+        _state_parts.PaymentStatus: records.PAYMENT_STATES,
+        _state_parts.AttemptStatus: records.ATTEMPT_STATES,
     }
     for statuses, table in tables.items():
         assert set(get_args(statuses)) == set(table)
@@ -736,7 +729,7 @@ def test_a_state_is_that_of_one_moment_whatever_happens_while_it_is_written(
     before: list[str], during: list[str]
 ) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_snapshot, "SIZE", 1)
+        patch.setattr(snapshot, "SIZE", 1)
         sandbox = opened(Path(folder) / "state.db")
         for number, name in enumerate(before):
             ACTS[name](sandbox, number)
@@ -760,7 +753,7 @@ def test_a_state_is_that_of_one_moment_whatever_happens_while_it_is_written(
 
 
 def test_the_service_is_free_between_two_parts(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_snapshot, "SIZE", 1)
+    monkeypatch.setattr(snapshot, "SIZE", 1)
     sandbox = opened(file)
     for _ in range(3):
         post(sandbox, "/payouts", PAYOUT)
@@ -783,14 +776,14 @@ def test_who_saves_does_not_wait_for_the_rests_of_what_is_being_written(
     monkeypatch.setattr(_state, "EVERY", 0.001)
     monkeypatch.setattr(_state, "_REST", 10**9)
     resting = threading.Event()
-    parts = _snapshot.Snapshot.parts
+    parts = snapshot.Snapshot.parts
 
-    def noted(self: _snapshot.Snapshot) -> Iterator[bytes]:
+    def noted(self: snapshot.Snapshot) -> Iterator[bytes]:
         for part in parts(self):
             resting.set()
             yield part
 
-    monkeypatch.setattr(_snapshot.Snapshot, "parts", noted)
+    monkeypatch.setattr(snapshot.Snapshot, "parts", noted)
     with opened(file) as sandbox:
         for _ in range(2):
             resting.clear()
@@ -837,7 +830,7 @@ def test_a_change_of_one_sandbox_is_nothing_to_another_s_state() -> None:
     one.settle(one.books.payouts()[0].id, "fail:NO")
     for sandbox, moment in ((one, first), (other, second)):
         core = Core(sandbox.profile, SandboxLimits(), 1)
-        _thawing.thaw(core, moment.parts())
+        restore.thaw(core, moment.parts())
         (tenant,) = core.world.tenants.values()
         assert [payout.status for payout in tenant.payouts] == ["pending"]
         moment.close()

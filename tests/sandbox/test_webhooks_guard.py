@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.webhooks._guard import LOOPBACK, NotSent, judged, read_target
+from payments_async.sandbox.webhooks.address_guard import LOOPBACK, NotSent, judged, read_target
 
 SHOP = frozenset({"shop.example"})
 

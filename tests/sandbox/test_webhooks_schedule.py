@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Delivery, Webhook, WebhookTry
-from payments_async.sandbox._scenarios import HookWord
-from payments_async.sandbox.webhooks import _courier
-from payments_async.sandbox.webhooks._courier import Courier
+from payments_async.sandbox.common.scenario_words import HookWord
+from payments_async.sandbox.webhooks import queue
 from payments_async.sandbox.webhooks._schedule import HELD_FOR, OFFSETS, next_try, treatment
+from payments_async.sandbox.webhooks.queue import Courier
 
 FAILED = 500
 
@@ -169,8 +169,8 @@ def test_any_can_be_sent_again_with_tries_of_its_own() -> None:
 
 
 def test_memory_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_courier, "KEPT", 3)
-    monkeypatch.setattr(_courier, "MOST_WAITING", 2)
+    monkeypatch.setattr(queue, "KEPT", 3)
+    monkeypatch.setattr(queue, "MOST_WAITING", 2)
     courier = Courier()
     ids = [courier.accept(due(record=f"po_{number}")) for number in range(4)]
     assert states(courier) == {"waiting": 2, "given_up": 2}

@@ -13,9 +13,10 @@ import attrs
 import pytest
 from aiohttp import web
 
-from payments_async.sandbox import Sandbox, VirtualClock, Webhook, _deliver, _sandbox
-from payments_async.sandbox._deliver import Door, Wires
+from payments_async.sandbox import Sandbox, VirtualClock, Webhook, _sandbox
 from payments_async.sandbox._journal import Tried
+from payments_async.sandbox.webhooks import sender
+from payments_async.sandbox.webhooks.sender import Door, Wires
 from tests.sandbox.api import PAYOUT, Api
 
 Answering = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -169,7 +170,7 @@ async def test_a_redirect_is_a_failed_try_and_is_not_followed(
 async def test_a_timeout_is_a_failed_try(
     serving: Api, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_deliver, "TIMEOUT", 0.05)
+    monkeypatch.setattr(sender, "TIMEOUT", 0.05)
     receiver.answering = hang
     serving.payout(webhook_url=receiver.url(), scenario="manual")
     (webhook,) = await all_tried(serving)
@@ -375,9 +376,9 @@ async def test_names_are_looked_up_apart_from_the_loop(monkeypatch: pytest.Monke
         return [(socket.AF_INET, 0, 0, "", ("10.0.0.1", port))]
 
     monkeypatch.setattr(socket, "getaddrinfo", ask)
-    assert await _deliver.look_up("known", 80) == ["10.0.0.1"]
+    assert await sender.look_up("known", 80) == ["10.0.0.1"]
     with pytest.raises(OSError, match="no such name"):
-        await _deliver.look_up("unknown", 80)
+        await sender.look_up("unknown", 80)
 
 
 def test_a_name_service_that_is_too_late_disturbs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,7 +391,7 @@ def test_a_name_service_that_is_too_late_disturbs_nobody(monkeypatch: pytest.Mon
         return []
 
     async def give_up(*, ends_first: bool) -> None:
-        look = asyncio.ensure_future(_deliver.look_up("slow", 80))
+        look = asyncio.ensure_future(sender.look_up("slow", 80))
         await asyncio.to_thread(asked.wait, 10)
         look.cancel()
         if ends_first:
@@ -513,7 +514,7 @@ async def test_the_number_under_way_is_bounded_and_all_arrive(
         under_way -= 1
         return web.Response()
 
-    monkeypatch.setattr(_deliver, "AT_ONCE", 3)
+    monkeypatch.setattr(sender, "AT_ONCE", 3)
     receiver.answering = count
     for _ in range(20):
         serving.payout(webhook_url=receiver.url(), scenario="manual")

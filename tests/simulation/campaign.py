@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import attrs
 
-from payments_async.bulk._attempts import Kind
-from payments_async.bulk._rules import Finding
-from payments_async.bulk._safeguards import Safeguards
-from payments_async.bulk._witness import Witness
+from payments_async.bulk.protocol.attempts import Kind
+from payments_async.bulk.protocol.decisions import Finding
+from payments_async.bulk.protocol.matching import Witness
+from payments_async.bulk.protocol.safeguards import Safeguards
 
 from .schedule import run_schedule
 

@@ -8,9 +8,8 @@ from typing import TypeAlias
 
 import attrs
 
-from payments_async.bulk import _states
-from payments_async.bulk._ages import Age, Moment, age, since_last_send
-from payments_async.bulk._attempts import (
+from payments_async.bulk.protocol import row_state
+from payments_async.bulk.protocol.attempts import (
     Kind,
     Reply,
     Step,
@@ -19,7 +18,8 @@ from payments_async.bulk._attempts import (
     kind_of,
     row_verdict,
 )
-from payments_async.bulk._rules import (
+from payments_async.bulk.protocol.clocks import Age, Moment, age, since_last_send
+from payments_async.bulk.protocol.decisions import (
     Action,
     Finding,
     Hindrance,
@@ -29,7 +29,7 @@ from payments_async.bulk._rules import (
     hindrance,
     post_again_after,
 )
-from payments_async.bulk._states import Known, RowState
+from payments_async.bulk.protocol.row_state import Known, RowState
 from payments_async.models import Verdict
 
 from .ledger import Entry
@@ -104,7 +104,9 @@ class Job:
         """Record an intent, then post under it."""
         fresh = entry.known.state is RowState.NEW or next_epoch
         now = self._worker.clock.moment()
-        known = _states.intend(entry.known, next_epoch=next_epoch, absent=absent, safeguards=self._safeguards)
+        known = row_state.intend(
+            entry.known, next_epoch=next_epoch, absent=absent, safeguards=self._safeguards
+        )
         taken = Entry(
             body=self._body(entry) if fresh else entry.body,
             known=known,
@@ -192,19 +194,19 @@ class Job:
         if step is Step.CONFIRM:
             if known.epoch:
                 self._note("next epoch made it")
-            self._record(_states.confirm(known, reply.payout_id))
+            self._record(row_state.confirm(known, reply.payout_id))
         elif step is Step.REJECT:
             self._note("rejected after proven absence" if known.intents > 1 else "rejected")
-            self._record(_states.refuse(known))
+            self._record(row_state.refuse(known))
         elif step is Step.RESOLVE:
             self._exists, self._refused = reply.status == 409, kind_of(reply) is Kind.REFUSED
             if self._refused:
                 self._note("refused in doubt")
-            self._record(_states.doubt(known))
+            self._record(row_state.doubt(known))
             self._times = 0
             return self._resolve
         elif step is Step.LATER:
-            self._record(_states.doubt(known))
+            self._record(row_state.doubt(known))
             return self._later
         else:
             self._worker.stop(str(step))
@@ -251,10 +253,10 @@ class Job:
         self._note(f"resolution: {resolution.finding}")
         match resolution.finding:
             case Finding.CONFIRM if payment is not None:
-                self._record(_states.confirm(entry.known, payment.id))
+                self._record(row_state.confirm(entry.known, payment.id))
                 return None
             case Finding.CONTRADICT:
-                self._record(_states.contradict(entry.known))
+                self._record(row_state.contradict(entry.known))
                 return None
             case Finding.NEXT_EPOCH:  # a new key, so the bytes may be new as well
                 self._exists = self._refused = False
@@ -267,6 +269,6 @@ class Job:
             case Finding.WAIT:
                 await self._worker.sleep(resolution.wait)
             case _:
-                self._record(_states.doubt(entry.known))
+                self._record(row_state.doubt(entry.known))
                 return None
         return self._resolve

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from payments_async.bulk._closing import Tally, balances
-from payments_async.bulk._states import RowState
+from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.stop_rules import Tally, balances
 
 from .ledger import Breach, Disk, Entry
 from .plan import Plan

@@ -9,10 +9,10 @@ from typing import Any
 
 import attrs
 
-from payments_async.bulk._ages import Moment
-from payments_async.bulk._closing import Place
-from payments_async.bulk._safeguards import Safeguards
-from payments_async.bulk._states import Known, merge, rank
+from payments_async.bulk.protocol.clocks import Moment
+from payments_async.bulk.protocol.row_state import Known, merge, rank
+from payments_async.bulk.protocol.safeguards import Safeguards
+from payments_async.bulk.protocol.stop_rules import Place
 
 from .loop import SimulatedLoop, host_context
 from .plan import Body

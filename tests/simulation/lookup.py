@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from payments_async.bulk._ages import walk_start
-from payments_async.bulk._identifiers import PROOF_KEY
-from payments_async.bulk._witness import Detail, Expected, Found, Witness, judge
+from payments_async.bulk.protocol.clocks import walk_start
+from payments_async.bulk.protocol.identifiers import PROOF_KEY
+from payments_async.bulk.protocol.matching import Detail, Expected, Found, Witness, judge
 
 from .ledger import Entry
 from .service import Payment

@@ -8,10 +8,10 @@ from decimal import Decimal
 
 import attrs
 
-from payments_async.bulk import _states
-from payments_async.bulk._identifiers import Identity
-from payments_async.bulk._safeguards import Safeguards
-from payments_async.bulk._states import IllegalTransition, RowState
+from payments_async.bulk.protocol import row_state
+from payments_async.bulk.protocol.identifiers import Identity
+from payments_async.bulk.protocol.row_state import IllegalTransition, RowState
+from payments_async.bulk.protocol.safeguards import Safeguards
 
 from .ledger import Disk, Entry
 from .plan import Body, Plan, Run
@@ -59,7 +59,7 @@ class Operator:
         body = self._file[row] = self._edit_of(row)
         entry = self.disk.rows[row]
         try:
-            known = _states.correct(entry.known, self._safeguards)
+            known = row_state.correct(entry.known, self._safeguards)
         except IllegalTransition:
             self._note("edit refused: row under way")
             return
@@ -78,7 +78,7 @@ class Operator:
     def _cancel(self, row: str) -> None:
         entry = self.disk.rows[row]
         try:
-            known = _states.cancel(entry.known, self._safeguards)
+            known = row_state.cancel(entry.known, self._safeguards)
         except IllegalTransition:
             self._note("cancel refused")
             return
@@ -89,11 +89,11 @@ class Operator:
         entry = self.disk.rows[row]
         if entry.known.state is RowState.REJECTED and self._chance.random() < 0.5:
             self._note("rejected row asked for again")
-            self.disk.rows[row] = attrs.evolve(entry, known=_states.correct(entry.known, self._safeguards))
+            self.disk.rows[row] = attrs.evolve(entry, known=row_state.correct(entry.known, self._safeguards))
             return
         failed = self._service.has_finally_failed(entry.known.payout_id)
         try:
-            known = _states.retry(entry.known, finally_failed=failed, safeguards=self._safeguards)
+            known = row_state.retry(entry.known, finally_failed=failed, safeguards=self._safeguards)
         except IllegalTransition:
             return
         self._note("retried after final failure")

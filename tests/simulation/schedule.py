@@ -10,9 +10,9 @@ from functools import partial
 
 import attrs
 
-from payments_async.bulk._closing import Place, Tally, exit_code
-from payments_async.bulk._safeguards import ALL, Safeguards
-from payments_async.bulk._states import RowState
+from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.safeguards import ALL, Safeguards
+from payments_async.bulk.protocol.stop_rules import Place, Tally, exit_code
 
 from . import judge
 from .ledger import Breach, Disk, Ledger

@@ -15,7 +15,7 @@ from decimal import Decimal
 
 import attrs
 
-from payments_async.bulk._attempts import Reply
+from payments_async.bulk.protocol.attempts import Reply
 
 from .loop import SimulatedLoop, host_context
 from .plan import DAY, HOUR, Body, Plan

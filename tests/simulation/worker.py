@@ -10,12 +10,12 @@ from functools import cache
 
 import attrs
 
-from payments_async.bulk._ages import Moment
-from payments_async.bulk._attempts import Reply
-from payments_async.bulk._closing import Place, displacement
-from payments_async.bulk._identifiers import Identity
-from payments_async.bulk._safeguards import Safeguards
-from payments_async.bulk._states import RowState
+from payments_async.bulk.protocol.attempts import Reply
+from payments_async.bulk.protocol.clocks import Moment
+from payments_async.bulk.protocol.identifiers import Identity
+from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.safeguards import Safeguards
+from payments_async.bulk.protocol.stop_rules import Place, displacement
 
 from .ledger import Entry, Ledger
 from .loop import SimulatedLoop

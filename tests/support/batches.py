@@ -17,12 +17,12 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import Answer, Flight, Transport
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import Answer, Flight, Transport
 from payments_async.bulk import BatchReport, PayoutBatch, RowState
-from payments_async.bulk._handle import Handle
-from payments_async.bulk._records import LedgerRow
+from payments_async.bulk.ledger.connection import Handle
+from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.sandbox import Sandbox
 from payments_async.testing import IN_PROCESS, InProcessTransport
 from tests.support.jumping import JumpingRuntime

@@ -15,7 +15,7 @@ import attrs
 from rich.console import Console
 from rich.traceback import Traceback
 
-from payments_async._wire import Answer, Flight
+from payments_async._http.types import Answer, Flight
 from tests.support.scripted import answer
 
 CANARY_KEY = "sk_sandbox_CANARY0123456789abcdef"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from payments_async._wire import Answer
+from payments_async._http.types import Answer
 from payments_async.webhooks import WebhookResponse
 from tests.support.motion import Played, play
 from tests.support.receivers import make_receiver

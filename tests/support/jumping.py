@@ -15,7 +15,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from payments_async._wire import Answer, Flight, Transport
+from payments_async._http.types import Answer, Flight, Transport
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 

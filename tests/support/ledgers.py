@@ -11,13 +11,15 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from payments_async.bulk import _commit, _moves, _store
-from payments_async.bulk._ages import Moment
+from payments_async.bulk import _commit
 from payments_async.bulk._commit import Change, Standing
-from payments_async.bulk._identifiers import body_hash
-from payments_async.bulk._records import Binding, Claim, LedgerRow, NewRow, Outcome
-from payments_async.bulk._states import confirm, refuse
-from payments_async.bulk.ledger import Ledger
+from payments_async.bulk.ledger import rows as _store
+from payments_async.bulk.ledger.ledger import Ledger
+from payments_async.bulk.protocol import transitions
+from payments_async.bulk.protocol.clocks import Moment
+from payments_async.bulk.protocol.identifiers import body_hash
+from payments_async.bulk.protocol.records import Binding, Claim, LedgerRow, NewRow, Outcome
+from payments_async.bulk.protocol.row_state import confirm, refuse
 
 BINDING = Binding("batch-1", "sandbox", "https://api.example.test/v1", "key-1", "input-1", "{}")
 
@@ -75,7 +77,7 @@ async def call_off(ledger: Ledger, wanted: Iterable[int]) -> None:
     async def work(db: AsyncConnection, standing: Standing, at: Moment) -> Standing:
         async def plan(db: AsyncConnection, entry: int) -> list[Change]:
             found = (await _store.numbered(db, wanted)).values()
-            return [(stored, _moves.cancelled(stored.row, entry)) for stored in found]
+            return [(stored, transitions.cancelled(stored.row, entry)) for stored in found]
 
         return (await _commit.commit(db, standing, "cancel", at, plan))[0]
 

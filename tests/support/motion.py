@@ -9,9 +9,9 @@ from typing import Any
 import attrs
 
 from payments_async import Instrument
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import Answer
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import Answer
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, Step, answer

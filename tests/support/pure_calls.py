@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from payments_async import _calls, _operations
-from payments_async._calls import Call
-from payments_async._operations import Operation
+from payments_async._request import operations, prepare
+from payments_async._request.operations import Operation
+from payments_async._request.prepare import Call
 from payments_async.params import PreparedRequest
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -22,20 +22,20 @@ def prepared(operation: Operation[Any], body: bytes = BODY, reference: str | Non
 
 def write(operation: Operation[Any], **changes: Any) -> Call:
     """A write."""
-    return _calls.writing(prepared(operation, **changes), {}, operation=operation)
+    return prepare.writing(prepared(operation, **changes), {}, operation=operation)
 
 
-def read(operation: Operation[Any] = _operations.PAYOUTS_SYNC, **ids: str) -> Call:
+def read(operation: Operation[Any] = operations.PAYOUTS_SYNC, **ids: str) -> Call:
     """A read."""
-    return _calls.reading(operation, {}, ids or {"payout_id": "po_1"})
+    return prepare.reading(operation, {}, ids or {"payout_id": "po_1"})
 
 
-PAYOUT = write(_operations.PAYOUTS_CREATE)
-INTENT = write(_operations.INTENTS_CREATE, body=b'{"amount":10.1,"currency":"XOF"}', reference=None)
-CHECKOUT = write(_operations.CHECKOUTS_CREATE, body=b'{"amount":10.1,"currency":"XOF"}', reference=None)
-REQUERY = write(_operations.INTENTS_REQUERY, body=b"{}", reference=None)
-OTHER_POST = write(_operations.bare("POST", "/refunds"), body=b"{}", reference=None)
+PAYOUT = write(operations.PAYOUTS_CREATE)
+INTENT = write(operations.INTENTS_CREATE, body=b'{"amount":10.1,"currency":"XOF"}', reference=None)
+CHECKOUT = write(operations.CHECKOUTS_CREATE, body=b'{"amount":10.1,"currency":"XOF"}', reference=None)
+REQUERY = write(operations.INTENTS_REQUERY, body=b"{}", reference=None)
+OTHER_POST = write(operations.bare("POST", "/refunds"), body=b"{}", reference=None)
 READ = read()
-LIST = _calls.reading(_operations.PAYOUTS_LIST, {})
+LIST = prepare.reading(operations.PAYOUTS_LIST, {})
 CREATING = {"payout": PAYOUT, "intent": INTENT, "checkout": CHECKOUT, "other": OTHER_POST}
 HARMLESS = {"requery": REQUERY, "read": READ, "list": LIST}

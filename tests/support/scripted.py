@@ -9,7 +9,7 @@ from typing import Any
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from payments_async._wire import Answer, Flight, TransportFailure
+from payments_async._http.types import Answer, Flight, TransportFailure
 
 Step = Answer | TransportFailure | BaseException | Callable[[Flight], Answer]
 

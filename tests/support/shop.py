@@ -11,10 +11,10 @@ from typing import Any
 from aiohttp import web
 
 from payments_async import AsyncPayments
+from payments_async._http.types import Transport
 from payments_async._runtime import Runtime
-from payments_async._wire import Transport
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._server import listen
+from payments_async.sandbox.http.server import listen
 
 FILE = Path(__file__).parents[2] / "examples" / "shop" / "shop.py"
 SECRET = "for the tests alone, and more than 32 bytes"

@@ -6,9 +6,9 @@ import json
 from decimal import Decimal
 from typing import Any
 
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import Answer, Flight
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import Answer, Flight
 
 
 class Tapped:

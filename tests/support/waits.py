@@ -8,8 +8,8 @@ from typing import Any
 
 import attrs
 
+from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import JumpingRuntime
 

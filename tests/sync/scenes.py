@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from payments_async._wire import Answer, Flight
+from payments_async._http.types import Answer, Flight
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,15 +15,15 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from payments_async._wire import Answer, Flight
+from payments_async._http.types import Answer, Flight
 from payments_async.bulk import BulkError, RowState
-from payments_async.bulk._records import LedgerRow
 from payments_async.bulk.ledger_errors import LedgerMissing
+from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.errors import ConfigurationError
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from payments_sync import Payments, _batching, _feeding
-from payments_sync._feeding import GROUP
-from payments_sync._hop import GRACE, PATIENCE
+from payments_sync import Payments, _batch_bridge, _row_feed
+from payments_sync._blocking_call import GRACE, PATIENCE
+from payments_sync._row_feed import GROUP
 from payments_sync.bulk import PayoutBatch
 from tests.support.batches import Item, calling, item, items, ledger_rows, steady_ledgers
 from tests.sync.scenes import interrupt_main_thread, loop_threads, run
@@ -238,11 +238,11 @@ def test_a_reader_that_has_left_is_not_answered_and_a_slow_one_is_waited_for() -
     async def left() -> None:
         answered = asyncio.get_running_loop().create_future()
         answered.cancel()
-        _feeding._answer(answered, ([], None))
+        _row_feed._answer(answered, ([], None))
         assert answered.cancelled()
 
     asyncio.run(left())
-    feed, served = _feeding.Feed([]), MagicMock()
+    feed, served = _row_feed.Feed([]), MagicMock()
     feed._orders = MagicMock(get=MagicMock(side_effect=[Empty, served, None]))
     feed.serve()
     served.assert_called_once_with()
@@ -310,14 +310,14 @@ def test_ctrl_c_ends_the_following_and_the_batch_stays_in_use(
 def test_a_second_ctrl_c_cuts_the_run_off_and_the_next_one_goes_on(
     sandbox: Sandbox, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop = _batching._Works.stop
+    stop = _batch_bridge._Works.stop
 
-    def stopped_and_pressed_again(works: _batching._Works, reason: str) -> None:
+    def stopped_and_pressed_again(works: _batch_bridge._Works, reason: str) -> None:
         stop(works, reason)
         if reason == "interrupted":
             interrupt_main_thread()
 
-    monkeypatch.setattr(_batching._Works, "stop", stopped_and_pressed_again)
+    monkeypatch.setattr(_batch_bridge._Works, "stop", stopped_and_pressed_again)
     with Payments(sandbox.api_key, base_url=sandbox.base_url) as client:
         ring(client, 2, interrupt_main_thread).hangs = True
         with PayoutBatch.open(ledger, client) as batch:
@@ -360,7 +360,7 @@ def test_a_run_that_had_failed_when_it_was_interrupted_tells_why(
         raise error
 
     with PayoutBatch.open(ledger, client) as batch:
-        hop = _batching._Run(failing, (), {}, lambda _: None, 1.0)
+        hop = _batch_bridge._Run(failing, (), {}, lambda _: None, 1.0)
         line = batch._bridge._line()
         with pytest.raises(KeyboardInterrupt):
             line.post(hop)
@@ -378,7 +378,7 @@ def test_a_run_that_was_interrupted_before_it_began_never_begins(client: Payment
         ran.append(1)
 
     with PayoutBatch.open(ledger, client) as batch:
-        run_ = _batching._Run(begin, (), {}, lambda _: None, 1.0)
+        run_ = _batch_bridge._Run(begin, (), {}, lambda _: None, 1.0)
         stopped = KeyboardInterrupt()
         run_.abandon(batch._bridge._line(), stopped)
     assert (ran, "cut off" in note(stopped)) == ([], True)
@@ -386,7 +386,7 @@ def test_a_run_that_was_interrupted_before_it_began_never_begins(client: Payment
 
 def test_a_run_is_waited_for_in_short_slices(client: Payments, ledger: Path) -> None:
     slices = MagicMock(side_effect=[False, False, False])
-    run_ = _batching._Run(_never, (), {}, lambda _: None, 1.0)
+    run_ = _batch_bridge._Run(_never, (), {}, lambda _: None, 1.0)
     run_._done = SimpleNamespace(acquire=slices)  # type: ignore[assignment] # what a wait uses of a lock
     assert not run_._wait_for(2.5 * PATIENCE)
     waited = [call.kwargs["timeout"] for call in slices.call_args_list]
@@ -399,9 +399,9 @@ def test_a_run_is_waited_for_in_short_slices(client: Payments, ledger: Path) -> 
 def test_ctrl_c_while_a_batch_closes_cuts_off_what_it_waits_for(
     client: Payments, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop = _batching._Works.stop
+    stop = _batch_bridge._Works.stop
 
-    def pressed(works: _batching._Works, reason: str) -> None:
+    def pressed(works: _batch_bridge._Works, reason: str) -> None:
         stop(works, reason)
         interrupt_main_thread()
 
@@ -417,7 +417,7 @@ def test_ctrl_c_while_a_batch_closes_cuts_off_what_it_waits_for(
         except BulkError as error:
             ends.append(error)
 
-    monkeypatch.setattr(_batching._Works, "stop", pressed)
+    monkeypatch.setattr(_batch_bridge._Works, "stop", pressed)
     batch = PayoutBatch.open(ledger, client).__enter__()
     working = threading.Thread(target=work, args=(batch,))
     working.start()
@@ -488,13 +488,13 @@ def test_a_batch_that_cannot_be_opened_leaves_nothing_behind(ledger: Path) -> No
 def test_a_forgotten_batch_gives_its_ledger_back(
     client: Payments, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed, close = threading.Event(), _batching._Works.close
+    closed, close = threading.Event(), _batch_bridge._Works.close
 
-    async def noted(works: _batching._Works) -> None:
+    async def noted(works: _batch_bridge._Works) -> None:
         await close(works)
         closed.set()
 
-    monkeypatch.setattr(_batching._Works, "close", noted)
+    monkeypatch.setattr(_batch_bridge._Works, "close", noted)
     batch = PayoutBatch.open(ledger, client)
     batch.__enter__()
     batch.load(items(1))

@@ -8,7 +8,7 @@ import pytest
 
 from payments_async.errors import ConfigurationError
 from payments_async.sandbox import Sandbox
-from payments_sync import Payments, _bridge
+from payments_sync import Payments, _event_loop
 from tests.sync.scenes import loop_threads, payout, run
 
 PREFORK = """
@@ -55,11 +55,11 @@ def test_workers_forked_after_the_first_call_make_their_own_calls() -> None:
 
 
 @pytest.fixture
-def fork(monkeypatch: pytest.MonkeyPatch) -> list[_bridge.Exchange]:
+def fork(monkeypatch: pytest.MonkeyPatch) -> list[_event_loop.Exchange]:
     """What a child's first moments do to this module, undone afterwards; calling it is the test's part."""
-    kept: list[_bridge.Exchange] = []
-    monkeypatch.setattr(_bridge, "_INHERITED", kept)
-    monkeypatch.setattr(_bridge, "_exchange", _bridge.Exchange())
+    kept: list[_event_loop.Exchange] = []
+    monkeypatch.setattr(_event_loop, "_INHERITED", kept)
+    monkeypatch.setattr(_event_loop, "_exchange", _event_loop.Exchange())
     return kept
 
 
@@ -71,7 +71,7 @@ class Watched:
 
 
 def test_a_child_leaves_everything_of_the_parents_alone(
-    sandbox: Sandbox, fork: list[_bridge.Exchange]
+    sandbox: Sandbox, fork: list[_event_loop.Exchange]
 ) -> None:
     client = Payments(sandbox.api_key, base_url=sandbox.base_url)
     forgotten = Payments(sandbox.api_key, base_url=sandbox.base_url)
@@ -85,7 +85,7 @@ def test_a_child_leaves_everything_of_the_parents_alone(
     touched: list[object] = []
     line.loop, loop = Watched(touched), line.loop  # type: ignore[assignment] # what a line uses of it
 
-    _bridge._after_fork()
+    _event_loop._after_fork()
     assert fork[0].line is line
     client.close()
     del forgotten
@@ -103,6 +103,6 @@ def test_a_child_leaves_everything_of_the_parents_alone(
     fork[0].give_back()
 
 
-def test_a_fork_before_the_first_call_has_nothing_to_leave(fork: list[_bridge.Exchange]) -> None:
-    _bridge._after_fork()
+def test_a_fork_before_the_first_call_has_nothing_to_leave(fork: list[_event_loop.Exchange]) -> None:
+    _event_loop._after_fork()
     assert [exchange.line for exchange in fork] == [None]

@@ -12,12 +12,12 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from payments_async._wire import Answer, Flight
+from payments_async._http.types import Answer, Flight
 from payments_async.errors import OutcomeUnknown, PaymentsError
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_sync import Payments
-from payments_sync._bridge import Bridge
-from payments_sync._hop import Hop
+from payments_sync._blocking_call import Hop
+from payments_sync._event_loop import Bridge
 from tests.sync.scenes import Silence, interrupt_main_thread, payout, run
 
 KEY = "sk_sandbox_" + "0" * 32
@@ -115,7 +115,7 @@ class Stubborn:
 
 
 def test_a_call_that_does_not_stop_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("payments_sync._hop.GRACE", 0.01)
+    monkeypatch.setattr("payments_sync._blocking_call.GRACE", 0.01)
     transport = Stubborn()
     with Payments(KEY, base_url=ADDRESS, transport=transport) as client:
         with pytest.raises(KeyboardInterrupt) as stopped:

@@ -13,7 +13,7 @@ import pytest
 from payments_async.errors import PaymentsError
 from payments_async.events import Event, RequestSent
 from payments_async.sandbox import Sandbox
-from payments_sync import Payments, _bridge
+from payments_sync import Payments, _event_loop
 from tests.sync.scenes import Silence, loop_threads, payout, run
 
 KEY = "sk_sandbox_" + "0" * 32
@@ -165,8 +165,8 @@ def test_a_call_that_hangs_in_a_daemon_thread_does_not_keep_the_process() -> Non
 
 
 def test_the_end_of_the_process_stops_calls_and_says_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange = _bridge.Exchange()
-    monkeypatch.setattr(_bridge, "_exchange", exchange)
+    exchange = _event_loop.Exchange()
+    monkeypatch.setattr(_event_loop, "_exchange", exchange)
     exchange.end()  # nobody ever called: nothing to end
     failures: list[PaymentsError] = []
     flying = threading.Semaphore(0)
@@ -194,9 +194,9 @@ def test_the_end_of_the_process_stops_calls_and_says_what_is_known(monkeypatch: 
 def test_a_hook_that_blocks_the_loop_does_not_keep_the_process(
     monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox
 ) -> None:
-    exchange = _bridge.Exchange()
-    monkeypatch.setattr(_bridge, "_exchange", exchange)
-    monkeypatch.setattr("payments_sync._hop.GRACE", 0.01)
+    exchange = _event_loop.Exchange()
+    monkeypatch.setattr(_event_loop, "_exchange", exchange)
+    monkeypatch.setattr("payments_sync._blocking_call.GRACE", 0.01)
     reached, go_on = threading.Event(), threading.Event()
 
     def block(_: Event) -> None:

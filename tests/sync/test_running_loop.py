@@ -10,14 +10,14 @@ import pytest
 from payments_async.errors import ConfigurationError
 from payments_async.events import Event
 from payments_async.sandbox import Sandbox
-from payments_sync import Payments, _bridge
+from payments_sync import Payments, _event_loop
 from tests.sync.scenes import payout
 
 
 def test_inside_a_running_loop_it_works_and_warns_once(
     client: Payments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_bridge, "_warned", False)
+    monkeypatch.setattr(_event_loop, "_warned", False)
 
     async def cell() -> list[str | None]:
         client.payouts.create(**payout("r-1"))

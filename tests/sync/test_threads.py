@@ -6,7 +6,7 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from payments_async._wire import Answer, Flight
+from payments_async._http.types import Answer, Flight
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
 from tests.support.scripted import answer

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from payments_sync import _hop
-from payments_sync._bridge import Bridge
+from payments_sync import _blocking_call
+from payments_sync._event_loop import Bridge
 from payments_sync._traces import traced
 
 CALLERS = "the caller's trace"
@@ -49,7 +49,7 @@ class Agent:
             module = ModuleType(name)
             vars(module).update(members)
             monkeypatch.setitem(sys.modules, name, module)
-        monkeypatch.setattr(_hop, "HAS_AGENT", True)
+        monkeypatch.setattr(_blocking_call, "HAS_AGENT", True)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 import payments_async.testing
 from payments_async import AsyncPayments, Instrument
-from payments_async._wire import Answer, Flight
+from payments_async._http.types import Answer, Flight
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.testing import SandboxTenant, SkippingRuntime
 

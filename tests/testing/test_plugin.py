@@ -11,8 +11,8 @@ import pytest
 
 import payments_async.client  # noqa: F401 - with those below, so that each project need not import them anew
 import payments_sync.client  # noqa: F401 - likewise
-from payments_async.testing import _judging, _plugin  # noqa: F401 - likewise
-from payments_async.testing._ledger import REMEDIES, RULES
+from payments_async.testing import _plugin, _verdicts  # noqa: F401 - likewise
+from payments_async.testing._money_ledger import REMEDIES, RULES
 
 HEAD = """
 import asyncio, os

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from payments_async import _plain, _transport
+from payments_async._http import session
+from payments_async._http import transport as _transport
+from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
 from tests.support.rawserver import RawServer
 
 MakeTransport = Callable[..., AiohttpTransport]
@@ -25,7 +26,7 @@ def style(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     """Run the test with each way to write requests; the last leaves it to aiohttp, as an unknown one is."""
     name: str = request.param
     monkeypatch.setattr(_transport, "lean_supported", lambda: name == "lean")
-    monkeypatch.setattr(_plain, "_FAMILIAR", name != "aiohttp")
+    monkeypatch.setattr(session, "_FAMILIAR", name != "aiohttp")
     return name
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import Flight, TransportFailure
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import Flight, TransportFailure
 from tests.support.patience import PATIENCE
 
 KEY = "Bearer sk_sandbox_canary_8c1f"

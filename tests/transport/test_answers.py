@@ -13,8 +13,8 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.client_reqrep import ConnectionKey
 from aioresponses import aioresponses
 
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import TransportFailure
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import TransportFailure
 from tests.transport.flights import flight
 
 URL = "https://api.example.com/v1/payouts"

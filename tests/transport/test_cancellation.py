@@ -7,8 +7,8 @@ import contextlib
 
 import pytest
 
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import TransportFailure
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import TransportFailure
 from tests.support.patience import PATIENCE, timeout_once_asked
 from tests.support.rawserver import RawServer, Step
 from tests.transport.flights import flight, get

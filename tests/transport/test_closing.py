@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import TransportFailure
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import TransportFailure
 from tests.support.rawserver import RawServer, Step
 from tests.transport.conftest import MakeTransport
 from tests.transport.flights import flight

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from payments_async._http.loading import default_transport
 from payments_async._runtime import SYSTEM
-from payments_async._transports import default_transport
 from payments_async.errors import ConfigurationError
 
 WATCH = """
@@ -113,7 +113,7 @@ def test_a_broken_installation_is_a_configuration_error_that_shows_no_proxy_pass
 
 
 def test_a_library_that_is_missing_is_told_when_the_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "payments_async._transport", None)
+    monkeypatch.setitem(sys.modules, "payments_async._http.transport", None)
     with pytest.raises(ConfigurationError, match="cannot be imported") as refused:
         default_transport(SYSTEM, 1.0, 1, None, None)
     assert refused.value.__context__ is None

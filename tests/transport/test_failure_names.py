@@ -14,8 +14,8 @@ from aiohttp.http_exceptions import BadStatusLine, HttpProcessingError
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from payments_async._transport_failures import describe
-from payments_async._wire import TransportFailure
+from payments_async._http.failures import describe
+from payments_async._http.types import TransportFailure
 
 SECRET = "sk_sandbox_canary"
 WHERE = ConnectionKey(f"{SECRET}.example.com", 443, True, True, None, None, None)

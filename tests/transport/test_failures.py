@@ -10,8 +10,8 @@ import tracemalloc
 import pytest
 from aiohttp import ThreadedResolver
 
-from payments_async._transport import MAX_BODY, AiohttpTransport
-from payments_async._wire import Flight, TransportFailure
+from payments_async._http.transport import MAX_BODY, AiohttpTransport
+from payments_async._http.types import Flight, TransportFailure
 from tests.support.rawserver import OK, Drip, RawServer, Script, Step
 from tests.transport.conftest import MakeTransport
 from tests.transport.flights import cut_short, flight, get

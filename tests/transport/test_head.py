@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async._head import address, check_head, check_proxy
-from payments_async._wire import Flight
+from payments_async._http.head import address, check_head, check_proxy
+from payments_async._http.types import Flight
 
 
 @pytest.mark.parametrize(

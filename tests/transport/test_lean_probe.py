@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from payments_async._lean import MEMBERS, PROPERTIES, SHAPES, lean_supported
+from payments_async._http.direct import MEMBERS, PROPERTIES, SHAPES, lean_supported
 
 
 @pytest.fixture(autouse=True)

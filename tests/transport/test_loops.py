@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from payments_async import _transport
+from payments_async._http import transport as _transport
+from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
 from tests.support.rawserver import RawServer, Step
 from tests.transport.conftest import MakeTransport
 from tests.transport.flights import cut_short, flight, get, idle_connections_lost
@@ -288,7 +288,7 @@ async def test_the_watch_on_attempts_ends_with_the_loops_connections(
 
 def test_importing_opens_no_loop_and_no_socket() -> None:
     code = (
-        "import asyncio; import payments_async._transport as t; from payments_async._runtime import SYSTEM;"
+        "import asyncio; import payments_async._http.transport as t; from payments_async._runtime import SYSTEM;"
         "t.AiohttpTransport(runtime=SYSTEM); assert asyncio._get_running_loop() is None"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=True, timeout=30)

@@ -8,10 +8,11 @@ import pytest
 from aiohttp import ClientRequest, ClientSession, TraceConfig, TraceRequestStartParams
 from aiohttp.client_reqrep import ClientResponse
 
-from payments_async import _plain, _transport
+from payments_async._http import session
+from payments_async._http import transport as _transport
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import TransportFailure
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import TransportFailure
 from tests.support.rawserver import OK, RawServer
 from tests.transport.flights import KEY, flight, get
 
@@ -81,7 +82,7 @@ async def test_who_traces_sessions_sees_the_headers_and_may_add_to_them(
 async def test_an_aiohttp_that_would_write_what_is_not_its_to_write_sends_nothing(
     server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_plain.PlainRequest, "send", ClientRequest.send)
+    monkeypatch.setattr(session.PlainRequest, "send", ClientRequest.send)
     request = flight(server.url("/"))
     with pytest.raises(TransportFailure) as caught:
         await transport.send(request)
@@ -94,7 +95,7 @@ async def test_an_aiohttp_whose_response_is_made_otherwise_sends_nothing(
     def other(self: object, request: object) -> None:
         """Parameters that no aiohttp has."""
 
-    monkeypatch.setattr(_plain.AbortingResponse, "__init__", other)
+    monkeypatch.setattr(session.AbortingResponse, "__init__", other)
     request = flight(server.url("/"))
     with pytest.raises(TransportFailure) as caught:
         await transport.send(request)

@@ -11,8 +11,8 @@ from asyncio import selector_events
 
 import pytest
 
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import TransportFailure
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import TransportFailure
 from tests.support.rawserver import Drip, RawServer, Script, Step
 from tests.transport.flights import KEY, cut_short, flight, get
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import TransportFailure
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import TransportFailure
 from tests.support.rawserver import OK, RawServer, Step, client_tls
 from tests.transport.conftest import MakeTransport
 from tests.transport.flights import KEY, cut_short, flight, get

@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from payments_async._watchdog import TICK, Watchdog
+from payments_async._http.concurrency import TICK, Watchdog
 from tests.support.simulated import SimulatedRuntime, run_simulated
 
 

@@ -10,10 +10,11 @@ import pytest
 from aiohttp import ClientRequest, ThreadedResolver
 from aiohttp.abc import ResolveResult
 
-from payments_async import _plain, _transport
+from payments_async._http import session
+from payments_async._http import transport as _transport
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import Flight, Secret, TransportFailure
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import Flight, Secret, TransportFailure
 from tests.support.rawserver import OK, RawServer, Step
 from tests.transport.conftest import MakeTransport
 from tests.transport.flights import KEY, flight, get, idle_connections_lost
@@ -252,8 +253,8 @@ async def test_an_aiohttp_that_may_not_ask_the_request_to_mark_is_told_nothing_i
     server: RawServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_transport, "lean_supported", lambda: False)
-    monkeypatch.setattr(_plain, "_MARKED", False)
-    monkeypatch.setattr(_plain.PlainRequest, "send", ClientRequest.send)
+    monkeypatch.setattr(session, "_MARKED", False)
+    monkeypatch.setattr(session.PlainRequest, "send", ClientRequest.send)
     server.scripts["/none"] = [Step.CLOSE]
     transport, unanswered = AiohttpTransport(runtime=SYSTEM), flight(server.url("/none"))
     refused = flight("http://127.0.0.1:1/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async._addresses import normal, same_service
+from payments_async._http.addresses import normal, same_service
 
 
 @pytest.mark.parametrize(

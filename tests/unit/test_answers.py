@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from payments_async import errors
-from payments_async._answers import Reading, read_answer, read_failure
-from payments_async._calls import Call
-from payments_async._codec import encode
-from payments_async._wire import FailureKind, TransportFailure
+from payments_async._codec.decode import encode
+from payments_async._http.types import FailureKind, TransportFailure
+from payments_async._request.outcome import Reading, read_answer, read_failure
+from payments_async._request.prepare import Call
 from payments_async.params import PayoutRequest
 from tests.support.pure_calls import CREATING, HARMLESS, NOW, PAYOUT, READ, REQUERY, write
 from tests.support.scripted import answer

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from payments_async._auth import Key, check_base_url, hidden, key_source, paired, read_key
-from payments_async._head import address
-from payments_async._wire import Secret
+from payments_async._http.head import address
+from payments_async._http.types import Secret
+from payments_async._request.auth import Key, check_base_url, hidden, key_source, paired, read_key
 from payments_async.errors import ConfigurationError
 
 SECRET = "sk_sandbox_" + "s3cret-_" * 12

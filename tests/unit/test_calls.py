@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from payments_async import _calls, _gaps, _operations
-from payments_async._auth import Key
-from payments_async._idempotency import KeyMaker
-from payments_async._wire import Secret
+from payments_async import _assumptions
+from payments_async._http.types import Secret
+from payments_async._request import operations, prepare
+from payments_async._request.auth import Key
+from payments_async._request.idempotency import KeyMaker
 from payments_async.errors import InvalidRequest
 from payments_async.params import PayoutRequest
 from tests.support.jumping import JumpingRuntime
@@ -19,14 +20,14 @@ from tests.support.jumping import JumpingRuntime
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = Key("sandbox", "0123456789abcdef", Secret("Bearer"))
 REQUEST = PayoutRequest(amount="10.10", currency="XOF", method="m", instrument={"type": "t"}, reference="r-1")
-SYNC = _operations.PAYOUTS_SYNC
-CREATE = _operations.PAYOUTS_CREATE
+SYNC = operations.PAYOUTS_SYNC
+CREATE = operations.PAYOUTS_CREATE
 
 
 def prepared(request: Any = REQUEST, operation: Any = CREATE, **options: Any) -> Any:
     """A prepared write."""
     make_key = KeyMaker(JumpingRuntime())
-    return _calls.prepare(
+    return prepare.prepare(
         operation, request, options, base_url="https://x.test/v1", key=KEY, now=NOW, make_key=make_key
     )
 
@@ -53,8 +54,8 @@ def test_a_payouts_reference_is_known_whichever_way_it_came(request_: Any) -> No
     assert prepared(request_).reference == "r-1"
     assert prepared(request_, extra_body={"reference": "r-2"}).reference == "r-2"
     assert prepared(request_, extra_body={"reference": 7}).reference is None
-    assert prepared(request_, _operations.INTENTS_CREATE).reference is None
-    assert prepared(None, _operations.bare("POST", "/payouts")).reference is None
+    assert prepared(request_, operations.INTENTS_CREATE).reference is None
+    assert prepared(None, operations.bare("POST", "/payouts")).reference is None
 
 
 def test_a_callers_key_is_taken_as_it_is() -> None:
@@ -62,7 +63,7 @@ def test_a_callers_key_is_taken_as_it_is() -> None:
 
 
 def test_a_write_without_fields_has_an_empty_object_for_a_body() -> None:
-    assert prepared(None, _operations.INTENTS_REQUERY).body == b"{}"
+    assert prepared(None, operations.INTENTS_REQUERY).body == b"{}"
     assert prepared({"a": 1}, extra_body={"b": 2}).body == b'{"a":1,"b":2}'
 
 
@@ -81,35 +82,37 @@ def test_what_json_cannot_write_after_all_is_a_fault_of_the_body() -> None:
 
 
 def test_a_read_knows_its_path_limit_and_record() -> None:
-    call = _calls.reading(
+    call = prepare.reading(
         SYNC, {"timeout": 3, "extra_headers": {"X-A": "b"}}, {"payout_id": "po_1"}, {"q": "1"}
     )
     assert (call.path, call.limit, call.record) == ("/payouts/po_1/sync?q=1", "diagnostic", "po_1")
     assert (call.timeout, call.deadline, call.max_retries, call.priority) == (3, None, None, "interactive")
     assert call.headers == {"X-A": "b"}
     assert call.prepared is None
-    assert _calls.reading(_operations.PAYOUTS_LIST, {}).record is None
+    assert prepare.reading(operations.PAYOUTS_LIST, {}).record is None
 
 
 def test_a_read_tells_all_its_faults() -> None:
     with pytest.raises(InvalidRequest) as caught:
-        _calls.reading(SYNC, {"timeout": 0, "extra_query": 7}, {"payout_id": ".."}, errors={"own": ["fault"]})
+        prepare.reading(
+            SYNC, {"timeout": 0, "extra_query": 7}, {"payout_id": ".."}, errors={"own": ["fault"]}
+        )
     assert caught.value.errors.keys() == {"own", "payout_id", "timeout", "extra_query"}
     assert caught.value.operation == "payouts.sync"
 
 
 def test_a_write_is_called_as_it_was_prepared() -> None:
     made = prepared(extra_headers={"X-A": "b"})
-    call = _calls.writing(made, {"max_retries": 0}, operation=CREATE, record="r", priority="bulk")
+    call = prepare.writing(made, {"max_retries": 0}, operation=CREATE, record="r", priority="bulk")
     assert (call.path, call.limit, call.headers) == (made.path, "write", made.headers)
     assert (call.max_retries, call.record, call.priority, call.prepared) == (0, "r", "bulk", made)
     with pytest.raises(InvalidRequest, match="max_retries"):
-        _calls.writing(made, {"max_retries": -1}, operation=CREATE)
+        prepare.writing(made, {"max_retries": -1}, operation=CREATE)
 
 
 def test_a_request_that_something_was_added_to_is_not_what_its_bytes_say() -> None:
     calls = [
-        _calls.writing(prepared(), options, operation=CREATE, request=REQUEST)
+        prepare.writing(prepared(), options, operation=CREATE, request=REQUEST)
         for options in ({}, {"timeout": 3.0}, {"extra_body": {}}, {"extra_body": {"amount": 8}})
     ]
     assert [call.request for call in calls] == [REQUEST, REQUEST, REQUEST, None]
@@ -118,25 +121,25 @@ def test_a_request_that_something_was_added_to_is_not_what_its_bytes_say() -> No
 
 def test_a_calls_repr_shows_no_headers() -> None:
     assert "secret" not in repr(
-        _calls.reading(SYNC, {"extra_headers": {"X-A": "secret"}}, {"payout_id": "p"})
+        prepare.reading(SYNC, {"extra_headers": {"X-A": "secret"}}, {"payout_id": "p"})
     )
 
 
 def test_options_are_told_from_fields_and_unknown_ones_refused() -> None:
-    own, options = _calls.split({"amount": 5, "timeout": 3, "colour": 1}, _calls.SEND_OPTIONS)
+    own, options = prepare.split({"amount": 5, "timeout": 3, "colour": 1}, prepare.SEND_OPTIONS)
     assert (own, options) == ({"amount": 5, "colour": 1}, {"timeout": 3})
-    _calls.refuse_unknown(options, _calls.SEND_OPTIONS, "payouts.create")
+    prepare.refuse_unknown(options, prepare.SEND_OPTIONS, "payouts.create")
     with pytest.raises(TypeError, match=r"payouts.create\(\) got .* 'colour'; did you mean 'color'\?"):
-        _calls.refuse_unknown(own, frozenset({"amount", "color"}), "payouts.create")
+        prepare.refuse_unknown(own, frozenset({"amount", "color"}), "payouts.create")
 
 
 @pytest.mark.parametrize(
     ("names", "given", "query"),
     [
-        (_gaps.INTENT_FILTERS, {"channel": "api", "status": None}, {"channel": "api"}),
-        (_gaps.PAYOUT_FILTERS, {"page_size": 7, "cursor": "c="}, {"per_page": "7", "cursor": "c="}),
+        (_assumptions.INTENT_FILTERS, {"channel": "api", "status": None}, {"channel": "api"}),
+        (_assumptions.PAYOUT_FILTERS, {"page_size": 7, "cursor": "c="}, {"per_page": "7", "cursor": "c="}),
         (
-            _gaps.PAYOUT_FILTERS,
+            _assumptions.PAYOUT_FILTERS,
             {
                 "created_on_or_after": date(2026, 1, 2),
                 "created_on_or_before": datetime(2026, 1, 2, 1, tzinfo=timezone(timedelta(hours=2))),
@@ -146,7 +149,7 @@ def test_options_are_told_from_fields_and_unknown_ones_refused() -> None:
     ],
 )
 def test_filters_become_query_pairs(names: Any, given: dict[str, Any], query: dict[str, str]) -> None:
-    assert _calls.filters(names, given) == (query, {})
+    assert prepare.filters(names, given) == (query, {})
 
 
 @pytest.mark.parametrize(
@@ -155,15 +158,15 @@ def test_filters_become_query_pairs(names: Any, given: dict[str, Any], query: di
     + [(value, False, False) for value in (float("inf"), float("nan"), "1", None)],
 )
 def test_seconds_and_counts_are_told_from_everything_else(value: object, seconds: bool, number: bool) -> None:
-    assert _calls.positive(value) is seconds
-    assert _calls.count(value) is number
+    assert prepare.positive(value) is seconds
+    assert prepare.count(value) is number
 
 
 def test_a_free_requests_parameters_join_the_extra_ones() -> None:
-    write, read = _operations.bare("POST", "/a"), _operations.bare("GET", "/a")
-    joined = _calls.with_params(read, None, {"a": 1, "b": 1}, {"extra_query": {"b": 2}, "timeout": 3})
+    write, read = operations.bare("POST", "/a"), operations.bare("GET", "/a")
+    joined = prepare.with_params(read, None, {"a": 1, "b": 1}, {"extra_query": {"b": 2}, "timeout": 3})
     assert joined == {"extra_query": {"a": 1, "b": 2}, "timeout": 3}
-    assert _calls.with_params(write, {"x": 1}, None, {}) == {"extra_query": {}}
+    assert prepare.with_params(write, {"x": 1}, None, {}) == {"extra_query": {}}
     with pytest.raises(InvalidRequest) as caught:
-        _calls.with_params(read, {}, 7, {"extra_query": 7})
+        prepare.with_params(read, {}, 7, {"extra_query": 7})
     assert caught.value.errors.keys() == {"json", "params", "extra_query"}

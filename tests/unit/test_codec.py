@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_async import _codec
-from payments_async._codec import Unreadable, Unwritable
+from payments_async._codec import decode
+from payments_async._codec.decode import Unreadable, Unwritable
 from payments_async.models import Amount, Checkout, PaymentIntent, Payout, Record
 from payments_async.params import (
     CheckoutRequest,
@@ -45,7 +45,7 @@ def payout(amount: Any, **more: Any) -> PayoutRequest:
 
 
 def written_amount(amount: Any) -> str:
-    found = re.match(r'\{"amount":([^,]+),', _codec.encode(payout(amount)).decode())
+    found = re.match(r'\{"amount":([^,]+),', decode.encode(payout(amount)).decode())
     assert found
     return found[1]
 
@@ -57,7 +57,7 @@ def test_money_of_any_exponent_reaches_the_wire_as_a_number_and_comes_back_equal
     text = written_amount(amount)
     assert JSON_NUMBER.fullmatch(text)
     assert Decimal(text) == amount
-    answered = _codec.structure(_codec.parse(b'{"amount": {"value": %s}}' % text.encode()), Payout)
+    answered = decode.structure(decode.parse(b'{"amount": {"value": %s}}' % text.encode()), Payout)
     assert answered.amount is not None
     assert answered.amount.value == amount
     assert json.loads(answered.to_json(), parse_float=Decimal)["amount"]["value"] == amount
@@ -81,7 +81,7 @@ def test_money_is_written_as_it_was_given(amount: Any, text: str) -> None:
 
 @pytest.mark.parametrize("written", ["10.1", "12345678901234567.89", "1E+2", "1e-7", "0", "-0.0", "9" * 4000])
 def test_a_json_number_is_read_with_every_digit(written: str) -> None:
-    value = _codec.structure(_codec.parse(b'{"value": %s}' % written.encode()), Amount).value
+    value = decode.structure(decode.parse(b'{"value": %s}' % written.encode()), Amount).value
     assert type(value) is Decimal
     assert str(value) == str(Decimal(written))
 
@@ -130,8 +130,8 @@ def test_any_record_survives_its_own_json(
 ) -> None:
     cls, full = case
     body = {**data.draw(sparse(full)), **data.draw(UNKNOWN)}
-    record = _codec.structure(_codec.parse(bodies.encoded(body)), cls)
-    again = _codec.structure(_codec.parse(record.to_json().encode()), cls)
+    record = decode.structure(decode.parse(bodies.encoded(body)), cls)
+    again = decode.structure(decode.parse(record.to_json().encode()), cls)
 
     assert again == record
     assert list(differences(body, record)) == []
@@ -141,7 +141,7 @@ def test_any_record_survives_its_own_json(
 @given(UNKNOWN)
 @settings(deadline=None, max_examples=200)
 def test_unknown_fields_are_kept_as_they_came(unknown: bodies.Json) -> None:
-    record = _codec.structure(_codec.parse(bodies.encoded({"id": "po_1", **unknown})), Payout)
+    record = decode.structure(decode.parse(bodies.encoded({"id": "po_1", **unknown})), Payout)
     assert record.extra == unknown
     assert record.to_dict() == {**Payout(id="po_1").to_dict(), **unknown}
     assert json.loads(record.to_json(), parse_float=Decimal) == record.to_dict()
@@ -151,7 +151,7 @@ def test_a_request_is_written_in_order_without_what_is_left_out() -> None:
     request = PaymentIntentRequest(
         amount=5, currency="XOF", customer=CustomerInput(email="a@b.c"), metadata={"z": None, "a": {"x": 1}}
     )
-    assert _codec.encode(request) == (
+    assert decode.encode(request) == (
         b'{"amount":5,"currency":"XOF","customer":{"email":"a@b.c"},"metadata":{"z":null,"a":{"x":1}}}'
     )
 
@@ -200,8 +200,8 @@ def as_pairs(value: Any) -> Any:
 @settings(deadline=None, max_examples=50)
 def test_a_request_is_written_as_its_plain_pairs_would_be(cls: type[Params], data: st.DataObject) -> None:
     request, extra = data.draw(requests(cls)), data.draw(PAIRS)
-    assert _codec.encode(request) == _codec.encode_json(as_pairs(request))
-    assert _codec.encode(request, extra) == _codec.encode_json({**as_pairs(request), **extra})
+    assert decode.encode(request) == decode.encode_json(as_pairs(request))
+    assert decode.encode(request, extra) == decode.encode_json({**as_pairs(request), **extra})
 
 
 def test_what_is_nested_is_written_like_the_rest() -> None:
@@ -210,7 +210,7 @@ def test_what_is_nested_is_written_like_the_rest() -> None:
     request = CheckoutRequest(
         amount=5, currency="XOF", customer=own, metadata={"wallet": wallet}, entity_created_at=noon
     )
-    assert json.loads(_codec.encode(request)) == {
+    assert json.loads(decode.encode(request)) == {
         "amount": 5,
         "currency": "XOF",
         "customer": {"zip": {"a": 1}},
@@ -220,12 +220,12 @@ def test_what_is_nested_is_written_like_the_rest() -> None:
 
 
 def test_a_body_on_its_way_does_not_show_what_it_holds() -> None:
-    body = _codec._writer_of(PayoutRequest)(payout(5, reference="r-1"))
+    body = decode._writer_of(PayoutRequest)(payout(5, reference="r-1"))
     assert repr(body) == "<PayoutRequestBody>"
 
 
 def test_extra_fields_are_put_over_the_requests_own() -> None:
-    body = json.loads(_codec.encode(payout(5), {"currency": "XAF", "later": Decimal("1.50")}))
+    body = json.loads(decode.encode(payout(5), {"currency": "XAF", "later": Decimal("1.50")}))
     assert (body["currency"], body["later"], body["amount"]) == ("XAF", 1.5, 5)
 
 
@@ -241,7 +241,7 @@ def test_extra_fields_are_put_over_the_requests_own() -> None:
 )
 def test_what_json_cannot_say_is_refused_without_quoting_it(value: Any, why: str) -> None:
     with pytest.raises(Unwritable, match=why) as caught:
-        _codec.encode_json({"field": value})
+        decode.encode_json({"field": value})
     assert caught.value.__context__ is None
     assert "ud800" not in repr(caught.value)
 
@@ -250,7 +250,7 @@ def test_a_value_that_holds_itself_is_refused() -> None:
     loop: dict[str, Any] = {}
     loop["self"] = loop
     with pytest.raises(Unwritable, match="RecursionError"):
-        _codec.encode_json(loop)
+        decode.encode_json(loop)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_a_value_that_holds_itself_is_refused() -> None:
 )
 def test_what_is_not_json_is_unreadable_and_is_not_quoted(raw: bytes) -> None:
     with pytest.raises(Unreadable, match="not JSON") as caught:
-        _codec.parse(raw)
+        decode.parse(raw)
     assert caught.value.__context__ is None
     assert len(str(caught.value)) < 80
 
@@ -270,4 +270,4 @@ def test_a_large_list_is_counted_unparsed_wherever_it_begins(
 ) -> None:
     blanks = " " * 300_000
     body = blanks + written.replace("LIST", f"{blanks}[{','.join(['{}'] * records)}]")
-    assert _codec.is_crowded(body.encode()) is crowded
+    assert decode.is_crowded(body.encode()) is crowded

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from multidict import CIMultiDict
 
-from payments_async import _calls, _operations, _refusals, errors
-from payments_async._wire import Answer
+from payments_async import errors
+from payments_async._http.types import Answer
+from payments_async._request import error_responses, operations, prepare
 from payments_async.errors import APIStatusError, Body, PaymentsError, UnprocessableError, error_class
 from payments_async.models import Attempt, Customer, Payout
 from payments_async.params import PreparedRequest
@@ -167,11 +168,11 @@ def test_the_whole_status_table() -> None:
     assert {status for status, name in found.items() if name == "ServerError"} == set(range(500, 600))
 
 
-CALL = _calls.reading(_operations.PAYOUTS_SYNC, {}, {"payout_id": "po_1"})
+CALL = prepare.reading(operations.PAYOUTS_SYNC, {}, {"payout_id": "po_1"})
 
 
 def refusal(body: bytes, status: int = 422) -> APIStatusError:
-    return _refusals.status_error(CALL, Answer(status, CIMultiDict(), body), NOW)
+    return error_responses.status_error(CALL, Answer(status, CIMultiDict(), body), NOW)
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import payments_async
-from payments_async import _operations, _payment_rules, _refusals, _validation
-from payments_async._rules import Matching
-from payments_async.sandbox import _operations as sandbox_operations
-from payments_async.sandbox import _schemas
-from payments_async.sandbox.control_api._routes import ROUTES
-from payments_async.sandbox.inspector import _pages
+from payments_async._request import error_responses, operations
+from payments_async._validation import payment_tables, tables
+from payments_async._validation.rules import Matching
+from payments_async.sandbox.api import request_schemas
+from payments_async.sandbox.common import operations as sandbox_operations
+from payments_async.sandbox.control_api.routes import ROUTES
+from payments_async.sandbox.inspector import pages
 from tests.support.expressions import Matcher, TooManySteps, hostile
 
 ROOT = Path(payments_async.__file__).parent
@@ -46,40 +47,40 @@ class Use:
 
 
 def _schema_patterns() -> Iterator[str]:
-    for call in ast.walk(ast.parse(Path(_schemas.__file__).read_text())):
+    for call in ast.walk(ast.parse(Path(request_schemas.__file__).read_text())):
         for keyword in call.keywords if isinstance(call, ast.Call) else ():
             if keyword.arg == "pattern":
                 yield ast.literal_eval(keyword.value)
 
 
 def _forms() -> Iterator[str]:
-    rules = [*vars(_validation).values(), *vars(_payment_rules).values()]
+    rules = [*vars(tables).values(), *vars(payment_tables).values()]
     return (rule.form for rule in rules if isinstance(rule, Matching))
 
 
 def _own_texts() -> str:
-    pattern = _refusals._own_pattern(["Ada", "+22990112233", "a" * 40])
+    pattern = error_responses._own_pattern(["Ada", "+22990112233", "a" * 40])
     assert pattern is not None
     return pattern.pattern
 
 
 MADE: dict[tuple[str, str], Callable[[], Iterable[str]]] = {
-    ("_operations.py", "pattern"): lambda: [
-        re.sub(_operations._PLACEHOLDER, r"(?P<\1>[^/]+)", each.path)
-        for each in _operations.OPERATIONS.values()
+    ("_request/operations.py", "pattern"): lambda: [
+        re.sub(operations._PLACEHOLDER, r"(?P<\1>[^/]+)", each.path)
+        for each in operations.OPERATIONS.values()
     ],
-    ("_operations.py", "form"): lambda: [_operations._ID, _operations._COUNTRY],
-    ("_rules.py", "self.form"): _forms,
-    ("_refusals.py", "'|'.join(parts)"): lambda: [_own_texts()],
-    ("sandbox/_checks.py", "pattern"): _schema_patterns,
-    ("sandbox/_operations.py", "re.sub('\\\\{(\\\\w+)\\\\}', '(?P<\\\\1>[^/]+)', path)"): lambda: [
+    ("_request/operations.py", "form"): lambda: [operations._ID, operations._COUNTRY],
+    ("_validation/rules.py", "self.form"): _forms,
+    ("_request/error_responses.py", "'|'.join(parts)"): lambda: [_own_texts()],
+    ("sandbox/api/field_checks.py", "pattern"): _schema_patterns,
+    ("sandbox/common/operations.py", "re.sub('\\\\{(\\\\w+)\\\\}', '(?P<\\\\1>[^/]+)', path)"): lambda: [
         each.pattern for _, each in sandbox_operations._WITH_PARAMETERS
     ],
-    ("sandbox/control_api/_routes.py", "re.sub('\\\\{(\\\\w+)\\\\}', _ID, self.path)"): lambda: [
+    ("sandbox/control_api/routes.py", "re.sub('\\\\{(\\\\w+)\\\\}', _ID, self.path)"): lambda: [
         route.pattern.pattern for route in ROUTES
     ],
-    ("sandbox/inspector/_pages.py", "pattern or re.escape(name)"): lambda: [
-        page.pattern.pattern for page in _pages.PAGES
+    ("sandbox/inspector/pages.py", "pattern or re.escape(name)"): lambda: [
+        page.pattern.pattern for page in pages.PAGES
     ],
 }
 """Expressions that are made while the program runs: {(file, how its line says it): what gives them}."""

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from payments_async._gate import Gate, GateTimeout
-from payments_async._limits import LimitSnapshot
-from payments_async._line import Priority
-from payments_async._meter import ORDINARY, Meter
+from payments_async._rate_limit.bucket import ORDINARY, Meter
+from payments_async._rate_limit.limiter import Gate, GateTimeout
+from payments_async._rate_limit.limits import LimitSnapshot
+from payments_async._rate_limit.waiters import Priority
 from payments_async._runtime import SYSTEM, Timer
 from tests.support.simulated import SimulatedRuntime, run_simulated
 

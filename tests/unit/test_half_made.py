@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from payments_async import _codec, _forms, models
-from payments_async._calls import Call
-from payments_async._making import maker, writable
+from payments_async import models
+from payments_async._attrs import maker, writable
+from payments_async._codec import decode, fast_path
+from payments_async._request.prepare import Call
 from payments_async.models import Payout
 from payments_async.params import PayoutRequest, PreparedRequest
 
@@ -43,20 +44,20 @@ def shown(error: BaseException) -> str:
 
 
 def test_an_interrupted_reading_shows_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    hook: Any = _codec._CONVERTER.get_structure_hook(_forms.form_of(Payout))
+    hook: Any = decode._CONVERTER.get_structure_hook(fast_path.form_of(Payout))
     monkeypatch.setitem(hook.__globals__, "iso", Stopping.fromisoformat)
     with pytest.raises(Stop) as caught:
-        _codec.well_formed(BODY, Payout, page=False)
+        decode.well_formed(BODY, Payout, page=False)
     assert "PayoutForm" in shown(caught.value)
     assert "NEEDLE" not in shown(caught.value)
 
 
 def test_an_envelope_shows_nothing_of_what_it_holds() -> None:
-    assert "NEEDLE" not in repr(_forms.envelope(Payout, page=False)(BODY))
+    assert "NEEDLE" not in repr(fast_path.envelope(Payout, page=False)(BODY))
 
 
 def test_what_a_request_says_is_not_shown() -> None:
-    assert repr(_codec.asked(b'{"reference": "NEEDLE"}')) == "<Asked>"
+    assert repr(decode.asked(b'{"reference": "NEEDLE"}')) == "<Asked>"
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import warnings
 
 import pytest
 
-from payments_async import _idempotency
-from payments_async._gaps import KEY_LIFETIME
-from payments_async._idempotency import KeyMaker, UsedKeys, problem
+from payments_async._assumptions import KEY_LIFETIME
+from payments_async._request import idempotency
+from payments_async._request.idempotency import KeyMaker, UsedKeys, problem
 from payments_async._runtime import SYSTEM
 from tests.support.jumping import JumpingRuntime
 
@@ -107,7 +107,7 @@ def test_a_forked_child_draws_its_own_bits() -> None:
 def test_the_fork_hook_has_every_maker_draw_again() -> None:
     maker = KeyMaker(SYSTEM)
     before = maker()
-    _idempotency._after_fork()
+    idempotency._after_fork()
     assert maker().split("-")[0] != before.split("-")[0]
 
 

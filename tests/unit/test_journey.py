@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 
 from payments_async import errors
-from payments_async._answers import Reading, read_answer, read_failure
-from payments_async._calls import Call
-from payments_async._clocks import Moment
-from payments_async._journey import Journey
-from payments_async._wire import Answer, TransportFailure
+from payments_async._http.types import Answer, TransportFailure
+from payments_async._request.clocks import Moment
+from payments_async._request.history import Journey
+from payments_async._request.outcome import Reading, read_answer, read_failure
+from payments_async._request.prepare import Call
 from tests.support.motion import REPLAYED, payout_answer, refusal
 from tests.support.pure_calls import INTENT, NOW, PAYOUT, READ, REQUERY
 from tests.support.scripted import answer

@@ -7,12 +7,13 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async import _limits, events, models, params
+from payments_async import events, models, params
 from payments_async._likeness import Alike
+from payments_async._rate_limit import limits
 
 PUBLIC: list[type[Any]] = [
     cls
-    for module in (_limits, events, models, params)
+    for module in (limits, events, models, params)
     for cls in (getattr(module, name) for name in dir(module))
     if isinstance(cls, type) and issubclass(cls, Alike) and attrs.has(cls)
 ]

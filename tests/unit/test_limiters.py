@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import pytest
 
-from payments_async import _key_limiter, _limiters
-from payments_async._gate import Gate
-from payments_async._key_limiter import KeyLimiter
-from payments_async._limiters import PROCESS, Limiters
-from payments_async._limits import LimitClass, LimitSnapshot, RateLimits
-from payments_async._meter import ORDINARY
+from payments_async._rate_limit import key_limiter, registry
+from payments_async._rate_limit.bucket import ORDINARY
+from payments_async._rate_limit.key_limiter import KeyLimiter
+from payments_async._rate_limit.limiter import Gate
+from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
+from payments_async._rate_limit.registry import PROCESS, Limiters
 
 
 def enter(
@@ -98,7 +98,7 @@ def test_a_record_in_use_or_closed_keeps_its_gate() -> None:
     limiter.refused(closed_gate, 0.0, 1_000.0)
     answered = enter(limiter, "diagnostic", 0.0, "answered")
     leave(answered, 0.0)
-    for number in range(2 * _key_limiter.SWEEP_FROM):
+    for number in range(2 * key_limiter.SWEEP_FROM):
         limiter.gates("diagnostic", str(number), 100.0)
     assert limiter.gates("diagnostic", "in use", 100.0)[0] is in_use
     assert limiter.gates("diagnostic", "closed", 100.0)[0] is closed_gate[0][0]
@@ -108,7 +108,7 @@ def test_a_record_in_use_or_closed_keeps_its_gate() -> None:
 def test_a_gate_that_was_fetched_and_not_entered_yet_is_not_swept_away() -> None:
     limiter = KeyLimiter()
     fetched = limiter.gates("diagnostic", "po_1", 100.0)[0]
-    for number in range(2 * _key_limiter.SWEEP_FROM):
+    for number in range(2 * key_limiter.SWEEP_FROM):
         limiter.gates("diagnostic", str(number), 110.0)
     assert limiter.gates("diagnostic", "po_1", 110.0)[0] is fetched
 
@@ -245,7 +245,7 @@ def test_lowering_takes_the_lower_figure_of_each_class() -> None:
 
 def fill(limiters: Limiters) -> None:
     """Join until the registry looks for idle keys."""
-    for number in range(2 * _limiters.SWEEP_FROM):
+    for number in range(2 * registry.SWEEP_FROM):
         limiters.join("filler", str(number))
 
 
@@ -253,7 +253,7 @@ def test_keys_that_nobody_uses_any_more_disappear() -> None:
     limiters = Limiters(lambda: 0.0)
     for number in range(1_000):
         limiters.join("a", str(number))
-    assert len(limiters) <= 2 * _limiters.SWEEP_FROM
+    assert len(limiters) <= 2 * registry.SWEEP_FROM
 
 
 def test_a_key_that_a_client_holds_stays_though_idle_and_counts_after_the_client_is_gone() -> None:
@@ -268,7 +268,7 @@ def test_a_key_that_a_client_holds_stays_though_idle_and_counts_after_the_client
     fill(limiters)
     assert limiters.join("a", "k").snapshot(0.0)["write"].used == 1
     now = 61.0
-    for number in range(4 * _limiters.SWEEP_FROM):
+    for number in range(4 * registry.SWEEP_FROM):
         limiters.join("more", str(number))
     assert limiters.join("a", "k").limits == RateLimits()
 
@@ -304,7 +304,7 @@ def test_after_a_fork_every_registry_begins_anew_and_old_grants_end_unseen() -> 
     limiter = limiters.join("a", "k", RateLimits(writes=5))
     held = enter(limiter, "write", 0.0) + enter(limiter, "diagnostic", 0.0, "po_1")
     limiter.refused(enter(limiter, "diagnostic", 0.0, "po_2"), 0.0, 60.0)
-    _limiters._after_fork()
+    registry._after_fork()
     assert limiters.join("a", "k") is limiter
     assert limiter.idle(0.0)
     leave(held, 0.0)

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from payments_async._limits import LimitClass, MeterClass, RateLimits
+from payments_async._rate_limit.limits import LimitClass, MeterClass, RateLimits
 from payments_async.errors import ConfigurationError
 
 

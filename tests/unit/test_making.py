@@ -14,9 +14,9 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async._calls import Call
-from payments_async._making import maker
-from payments_async._validation import all_rules
+from payments_async._attrs import maker
+from payments_async._request.prepare import Call
+from payments_async._validation.tables import all_rules
 from payments_async.models import Attempt, ResponseInfo
 from payments_async.params import Instrument, PayoutRequest, PreparedRequest
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async._auth import NotText, hidden
 from payments_async._masking import (
     HiddenPairs,
     address,
@@ -22,7 +21,8 @@ from payments_async._masking import (
     shown_address,
     without_keys,
 )
-from payments_async.sandbox import _masking as sandbox
+from payments_async._request.auth import NotText, hidden
+from payments_async.sandbox.common import masking as sandbox
 from tests.support.canary import CANARY_KEY
 
 PLAIN = "XOF\u202f1\u00a0000 à Kpalimé, 東京 ✓"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_async._limits import LimitSnapshot
-from payments_async._meter import NONE, ORDINARY, PROBE_PATIENCE, Meter
+from payments_async._rate_limit.bucket import NONE, ORDINARY, PROBE_PATIENCE, Meter
+from payments_async._rate_limit.limits import LimitSnapshot
 
 
 def take_all(meter: Meter, now: float) -> int:

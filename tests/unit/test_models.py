@@ -12,7 +12,8 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async import _codec, models
+from payments_async import models
+from payments_async._codec import decode
 from payments_async.models import (
     Amount,
     Checkout,
@@ -140,7 +141,7 @@ SHOWN: list[tuple[type[Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("cls", "body"), SHOWN)
 def test_the_repr_shows_ids_and_amounts_and_nobody(cls: type[Any], body: dict[str, Any]) -> None:
-    shown = repr(_codec.structure(body, cls))
+    shown = repr(decode.structure(body, cls))
     assert not [secret for secret in SECRETS if secret in shown]
     assert "***" in shown
     if "id" in body:
@@ -148,30 +149,30 @@ def test_the_repr_shows_ids_and_amounts_and_nobody(cls: type[Any], body: dict[st
 
 
 def test_the_repr_names_unknown_fields_without_their_values() -> None:
-    payout = _codec.structure({"id": "po_1", "payee": bodies.PHONE, "b": 1}, Payout)
+    payout = decode.structure({"id": "po_1", "payee": bodies.PHONE, "b": 1}, Payout)
     assert repr(payout) == "Payout(id='po_1', extra=['b', 'payee'])"
 
 
 def test_unknown_fields_belong_to_a_records_equality_and_not_to_its_hash() -> None:
-    one, two = (_codec.structure({"id": "po_1", "later": n}, Payout) for n in (1, 2))
+    one, two = (decode.structure({"id": "po_1", "later": n}, Payout) for n in (1, 2))
     assert one != two
     assert hash(one) == hash(two)
-    assert one != _codec.structure({"id": "po_1"}, Payout)
+    assert one != decode.structure({"id": "po_1"}, Payout)
 
 
 @pytest.mark.parametrize("cls", RECORDS)
 def test_no_unknown_fields_are_none_however_they_were_given(cls: type[Any]) -> None:
-    assert cls(extra={}) == cls() == _codec.structure({}, cls) == attrs.evolve(cls(extra={"a": 1}), extra={})
+    assert cls(extra={}) == cls() == decode.structure({}, cls) == attrs.evolve(cls(extra={"a": 1}), extra={})
     assert cls(extra={"a": 1}).extra == {"a": 1}
 
 
 def test_records_with_mappings_inside_can_be_hashed() -> None:
-    intents = {_codec.structure(bodies.INTENT_LIST, PaymentIntent) for _ in range(2)}
+    intents = {decode.structure(bodies.INTENT_LIST, PaymentIntent) for _ in range(2)}
     assert len(intents) == 1
 
 
 def test_evolve_changes_one_field_and_keeps_the_rest() -> None:
-    payout = _codec.structure({**bodies.PAYOUT, "later": 1}, Payout)
+    payout = decode.structure({**bodies.PAYOUT, "later": 1}, Payout)
     changed = attrs.evolve(payout, status="completed")
     assert changed.status == "completed"
     assert changed.extra == {"later": 1}
@@ -197,7 +198,7 @@ def test_text_forms_escape_what_json_must_escape() -> None:
 
 def test_who_pays_out_loads_no_records_of_payments() -> None:
     told = (
-        "import sys; import payments_async._transport; from payments_async import AsyncPayments, Payout;"
+        "import sys; import payments_async._http.transport; from payments_async import AsyncPayments, Payout;"
         "print([name for name in sys.modules if name.endswith(('models.checkouts', 'models.payments'))])"
     )
     ended = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)

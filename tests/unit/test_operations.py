@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from payments_async._operations import (
+from payments_async._request.operations import (
     OPERATIONS,
     bare,
     default_limit,

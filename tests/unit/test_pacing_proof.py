@@ -15,9 +15,9 @@ from itertools import accumulate
 
 import pytest
 
-from payments_async._gate import TICK, Gate
-from payments_async._limits import RateLimits
-from payments_async._meter import Meter
+from payments_async._rate_limit.bucket import Meter
+from payments_async._rate_limit.limiter import TICK, Gate
+from payments_async._rate_limit.limits import RateLimits
 from tests.support.simulated import SimulatedRuntime, run_simulated
 
 # many times as slow when it is traced; others cover the same

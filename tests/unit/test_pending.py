@@ -8,10 +8,10 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async import _pending
-from payments_async._clocks import Moment
-from payments_async._journey import Journey
-from payments_async._pending import Outcome, PendingRequests, join
+from payments_async._request import pending
+from payments_async._request.clocks import Moment
+from payments_async._request.history import Journey
+from payments_async._request.pending import Outcome, PendingRequests, join
 from payments_async.errors import DeadlineExceeded, OutcomeUnknown
 from tests.support.jumping import JumpingRuntime
 from tests.support.pure_calls import NOW, PAYOUT, REQUERY, prepared
@@ -30,7 +30,7 @@ def keyed(number: int) -> Any:
 async def test_the_latest_doubts_are_remembered_and_of_others_that_they_may_have_been(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_pending, "_MOST_DOUBTS", 2)
+    monkeypatch.setattr(pending, "_MOST_DOUBTS", 2)
     requests = PendingRequests()
     for moment, number in enumerate((1, 2, 1, 3)):
         request, _ = requests.enter(keyed(number))
@@ -54,9 +54,9 @@ def test_clients_of_one_clock_share_their_requests_and_others_do_not() -> None:
         __hash__ = None  # type: ignore[assignment] # what cannot be kept in a table
 
     runtime = JumpingRuntime()
-    assert _pending.of(runtime) is _pending.of(runtime)
-    assert _pending.of(runtime) is not _pending.of(JumpingRuntime())
-    assert _pending.of(Slotted()) is not _pending.of(Slotted())
+    assert pending.of(runtime) is pending.of(runtime)
+    assert pending.of(runtime) is not pending.of(JumpingRuntime())
+    assert pending.of(Slotted()) is not pending.of(Slotted())
 
 
 async def test_a_caller_who_goes_on_for_another_and_is_cancelled_leaves_the_doubt() -> None:
@@ -156,9 +156,9 @@ async def test_a_request_that_ends_while_somebody_turns_to_it_keeps_nobody_waiti
     requests, runtime = PendingRequests(), JumpingRuntime()
     request, _ = requests.enter(PAYOUT)
     requests.leave(request, ("record", None), 0.0)
-    await _pending._look(request, runtime, 60.0)
+    await pending._look(request, runtime, 60.0)
     assert (request.waiting, runtime.monotonic()) == (None, 0.0)
     woken = asyncio.get_running_loop().create_future()
-    _pending._wake(woken)
-    _pending._wake(woken)
+    pending._wake(woken)
+    pending._wake(woken)
     assert woken.done()

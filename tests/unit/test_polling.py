@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from payments_async._polling import CEILING, FLOOR, Target, interval
+from payments_async._polling.schedule import CEILING, FLOOR, Target, interval
 from payments_async.errors import InvalidRequest
 
 ALMOST_ONE = 1 - 2**-53

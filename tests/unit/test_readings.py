@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from payments_async._key_limiter import KeyLimiter
-from payments_async._line import NEVER
-from payments_async._readings import (
+from payments_async._polling.readings import (
     BUSY,
     READER_PATIENCE,
     YIELD,
@@ -20,6 +18,8 @@ from payments_async._readings import (
     Watch,
     readings_of,
 )
+from payments_async._rate_limit.key_limiter import KeyLimiter
+from payments_async._rate_limit.waiters import NEVER
 from tests.unit.test_limiters import in_a_forked_child
 
 ONE, OTHER = object(), object()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from payments_async import _operations, _refusals
+from payments_async._request import error_responses, operations
 from payments_async.errors import (
     APIStatusError,
     ConflictError,
@@ -37,8 +37,8 @@ SENT = {
 
 def refusal(said: Any, sent: Any = SENT, status: int = 422) -> APIStatusError:
     raw = sent if isinstance(sent, bytes) else json.dumps(sent).encode()
-    call = write(_operations.PAYOUTS_CREATE, body=raw)
-    return _refusals.status_error(call, answer(status, said), NOW)
+    call = write(operations.PAYOUTS_CREATE, body=raw)
+    return error_responses.status_error(call, answer(status, said), NOW)
 
 
 @pytest.mark.parametrize(
@@ -112,4 +112,4 @@ def test_a_conflict_is_over_the_key_when_it_says_so_and_else_over_the_reference(
     ("status", "definite"), [(200, False), (399, False), (400, True), (408, False), (499, True), (500, False)]
 )
 def test_any_4xx_but_408_is_definite(status: int, definite: bool) -> None:
-    assert _refusals.is_definite(status) is definite
+    assert error_responses.is_definite(status) is definite

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from payments_async._retry import BASE, CAP, Budget, backoff, pause, retried_status, retry_after
+from payments_async._request.retry import BASE, CAP, Budget, backoff, pause, retried_status, retry_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ALMOST_ONE = 1 - 2**-53

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from payments_async import RateLimits
-from payments_async._settings import Settings, check_numbers, settle, user_agent, variables
+from payments_async._request.settings import Settings, check_numbers, settle, user_agent, variables
 from payments_async.errors import ConfigurationError
 
 KEY, URL = "sk_sandbox_s3cret", "https://x.test/v1"

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_async import _rules as rules
-from payments_async import _sound, params
-from payments_async import _validation as validation
+from payments_async import params
+from payments_async._validation import compiled
+from payments_async._validation import rules as rules
+from payments_async._validation import tables as validation
 from payments_async.params import Params
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -169,14 +170,14 @@ def test_any_value_of_any_field_is_judged_alike(cls: type[Params]) -> None:
 
 @pytest.mark.parametrize("rule", [validation.all_rules()[params.PayoutRequest]["currency"], COUNTRY])
 def test_a_form_without_its_expression_takes_the_same_texts(rule: rules.Matching) -> None:
-    quick = eval(f"lambda v: {_sound._FORMS[rule.form]}")
+    quick = eval(f"lambda v: {compiled._FORMS[rule.form]}")
     texts = ["".join(letters) for size in range(5) for letters in itertools.product("aZ1_ \n", repeat=size)]
     assert [text for text in texts if quick(text) is not (rule(text) is None)] == []
 
 
 def test_every_form_has_its_quick_test() -> None:
     forms = {rule for table in validation.all_rules().values() for rule in table.values()}
-    assert {rule.form for rule in forms if isinstance(rule, rules.Matching)} == {*_sound._FORMS}
+    assert {rule.form for rule in forms if isinstance(rule, rules.Matching)} == {*compiled._FORMS}
 
 
 GOOD: Mapping[str, st.SearchStrategy[Any]] = {

@@ -11,8 +11,9 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async import _codec, _structure, models
-from payments_async._codec import Unreadable
+from payments_async import models
+from payments_async._codec import decode, hooks
+from payments_async._codec.decode import Unreadable
 from payments_async.models import Country, ExchangeRate, Method, PaymentAttempt, Payout, Record
 
 RECORDS = [
@@ -80,18 +81,18 @@ def samples(hint: Any) -> tuple[list[tuple[Any, Any]], list[Any]]:
 def test_a_field_takes_its_type_and_nothing_else(cls: type[Any], name: str, hint: Any) -> None:
     taken, refused = samples(hint)
     for raw, value in [*taken, (None, None)]:
-        found = getattr(_codec.structure({name: raw}, cls), name)
+        found = getattr(decode.structure({name: raw}, cls), name)
         assert (found, type(found)) == (value, type(value)), raw
     for raw in refused:
         with pytest.raises(Unreadable, match=f"{cls.__name__}.{name} should be") as caught:
-            _codec.structure({name: raw}, cls)
+            decode.structure({name: raw}, cls)
         assert caught.value.__context__ is None
-    assert getattr(_codec.structure({}, cls), name) is None
+    assert getattr(decode.structure({}, cls), name) is None
 
 
 def test_a_number_told_as_text_keeps_its_own_digits() -> None:
     for text in ("1.0", "1.00", "1E+2", "100", "1.0"):
-        found = _codec.structure({"value": text}, ExchangeRate)
+        found = decode.structure({"value": text}, ExchangeRate)
         assert str(found.value) == text
 
 
@@ -99,12 +100,12 @@ def test_a_number_told_as_text_keeps_its_own_digits() -> None:
 @pytest.mark.parametrize("value", [None, [], "x", 7])
 def test_only_an_object_is_a_record(cls: type[Any], value: Any) -> None:
     with pytest.raises(Unreadable, match=f"{cls.__name__} should be an object"):
-        _codec.structure(value, cls)
+        decode.structure(value, cls)
 
 
 def test_a_refusal_names_the_field_and_both_types_and_not_the_value() -> None:
     with pytest.raises(Unreadable) as caught:
-        _codec.structure({"instrument": {"phone_number": 22990112233}}, Payout)
+        decode.structure({"instrument": {"phone_number": 22990112233}}, Payout)
     assert str(caught.value) == "PayoutInstrument.phone_number should be str and is int"
 
 
@@ -123,7 +124,7 @@ def test_a_refusal_names_the_field_and_both_types_and_not_the_value() -> None:
     ],
 )
 def test_moments_in_iso_8601_are_aware(text: str, moment: datetime) -> None:
-    found = _codec.structure({"created_at": text}, Payout)
+    found = decode.structure({"created_at": text}, Payout)
     assert found.created_at == moment
     assert found.created_at is not None
     assert found.created_at.utcoffset() is not None
@@ -134,14 +135,14 @@ def test_moments_in_iso_8601_are_aware(text: str, moment: datetime) -> None:
     "raw", ["", "now", "2026-02-30T00:00:00Z", 7, True, [], {}, "٢٠٢٦-01-02", "2026-01-02T"]
 )
 def test_a_moment_that_cannot_be_read_is_kept_beside_the_record(raw: Any) -> None:
-    found = _codec.structure({"failed_at": raw, "later": 1}, PaymentAttempt)
+    found = decode.structure({"failed_at": raw, "later": 1}, PaymentAttempt)
     assert found.failed_at is None
     assert found.extra == {"later": 1, "failed_at": raw}
     assert not found.is_final
 
 
 def test_a_structured_record_is_the_class_itself_and_frozen() -> None:
-    found = _codec.structure({"id": "po_1"}, Payout)
+    found = decode.structure({"id": "po_1"}, Payout)
     assert type(found) is Payout
     assert found == Payout(id="po_1")
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
@@ -158,7 +159,7 @@ class Extended(Payout):
 @pytest.mark.parametrize("cls", [*RECORDS, Extended])
 def test_a_fields_type_is_what_its_annotation_says(cls: type[Record]) -> None:
     written = typing.get_type_hints(cls)
-    read = _structure.hints_of(cls)
+    read = hooks.hints_of(cls)
     assert {name: read[name] for name in read if not name.startswith("_")} == {
         name: hint for name, hint in written.items() if not name.startswith("_")
     }

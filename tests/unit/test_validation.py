@@ -9,11 +9,12 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async import _payment_rules, params
-from payments_async import _rules as rules
-from payments_async import _validation as validation
+from payments_async import params
+from payments_async._validation import payment_tables
+from payments_async._validation import rules as rules
+from payments_async._validation import tables as validation
 from payments_async.params import CustomerInput, Instrument, Params, PayoutRequest
-from payments_async.sandbox._schemas import INSTRUMENT_TYPES
+from payments_async.sandbox.api.request_schemas import INSTRUMENT_TYPES
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -202,7 +203,7 @@ def test_who_finds_a_table_finds_what_it_requires(monkeypatch: pytest.MonkeyPatc
 
     class Watched(dict[type, object]):
         def update(self, found: Any) -> None:  # type: ignore[override] # what is used of it
-            seen.append(all(cls in validation.REQUIRED for cls in _payment_rules.REQUIRED))
+            seen.append(all(cls in validation.REQUIRED for cls in payment_tables.REQUIRED))
             super().update(found)
 
     monkeypatch.setattr(validation, "REQUIRED", {})

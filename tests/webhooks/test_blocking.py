@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from payments_async.webhooks import TrustedDelivery
-from payments_async.webhooks._rounds import Offer
+from payments_async.webhooks._coalescing import Offer
 from payments_sync import Payments
 from payments_sync.webhooks import WebhookReceiver
 from tests.support.hooks import EMPTY, listed

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_async.webhooks._hint import Hint, read_hint
+from payments_async.webhooks._payload import Hint, read_hint
 from payments_async.webhooks._values import Kind
 
 JSON = st.recursive(

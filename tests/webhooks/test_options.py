@@ -16,7 +16,7 @@ import payments_async.webhooks
 import payments_sync.webhooks
 from payments_async import ConfigurationError, InvalidRequest
 from payments_async.webhooks import MemoryStore
-from payments_async.webhooks._intake import LONGEST_URL
+from payments_async.webhooks._receiver import LONGEST_URL
 from tests.support.canary import Scanner, shown_by, told_by
 from tests.support.motion import play
 from tests.support.receivers import HOOKS, OLD_SECRET, SECRET, Handler, make_receiver

@@ -10,7 +10,7 @@ import pytest
 
 from payments_async.webhooks import WebhookResponse
 from payments_async.webhooks._body import LARGEST
-from payments_async.webhooks._rounds import Offer, Waiter
+from payments_async.webhooks._coalescing import Offer, Waiter
 from tests.support.hooks import Hook, listed, until
 from tests.support.receivers import HOOKS, Handler, make_receiver
 

@@ -63,7 +63,7 @@ async def test_repeats_of_a_known_state_are_answered_and_not_handed_over(connect
 async def test_more_than_can_wait_are_told_to_come_again(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("payments_async.webhooks._rounds.MOST_WAITING", 2)
+    monkeypatch.setattr("payments_async.webhooks._coalescing.MOST_WAITING", 2)
     hook = Hook(connect, Handler(), listed())
     await hook.arrive()
     with hook.standing_still():
@@ -93,7 +93,7 @@ async def test_a_delivery_whose_look_would_come_too_late_is_told_to_come_again_a
 async def test_urls_beyond_the_many_looked_into_are_told_to_come_again(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("payments_async.webhooks._rounds.MOST_CASES", 0)
+    monkeypatch.setattr("payments_async.webhooks._coalescing.MOST_CASES", 0)
     hook = Hook(connect, Handler(), listed())
     assert (await hook.arrive()).status == 503
     assert hook.reads == 0

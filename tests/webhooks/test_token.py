@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async import ConfigurationError
-from payments_async.webhooks._token import LONGEST_TOKEN, Claims, Sealed, Signer, mint, read
+from payments_async.webhooks._tokens import LONGEST_TOKEN, Claims, Sealed, Signer, mint, read
 
 NEW, OLD, OTHER = "n" * 32, b"o" * 32, "x" * 40
 LAST = 2**32 - 1
@@ -135,7 +135,7 @@ def test_every_secret_is_tried_so_that_time_tells_nothing(monkeypatch: pytest.Mo
         compared.append((one, other))
         return one == other
 
-    monkeypatch.setattr("payments_async.webhooks._token.compare_digest", compare)
+    monkeypatch.setattr("payments_async.webhooks._tokens.compare_digest", compare)
     for made_with in (NEW, OLD, OTHER):
         compared.clear()
         read(signer(NEW, OLD), mint(signer(made_with), USUAL), 0)

@@ -14,9 +14,9 @@ import os
 from pathlib import Path
 
 from ..errors import SourceUnreadable
+from ._base import FileSource, FileStat, Source
 from ._collected import FaultCollector, read_all_faults
 from ._rows import Row, RowFault, SourceItem
-from ._source import FileSource, FileStat, Source
 from .csv import CsvSource
 from .iterables import Item, IterableSource
 from .jsonl import JsonLinesSource

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..errors import SourceErrors, SourceUnreadable
+from ._base import Source
 from ._rows import RowFault
-from ._source import Source
 
 
 class FaultCollector:

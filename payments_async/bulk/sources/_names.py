@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 from unicodedata import normalize
 
-from ..._rules import Text, is_unseen, name_problem
+from ..._validation.rules import Text, is_unseen, name_problem
 
 MAX_ROW_KEY: Final = 191
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..errors import SourceErrors, SourceUnreadable
+from ._base import FileSource
 from ._columns import AMOUNT, header_faults
 from ._lines import Lines, open_text
-from ._maker import RowMaker
+from ._requests import RowMaker
 from ._rows import RowFault, SourceItem
-from ._source import FileSource
 from ._spreadsheets import spreadsheet_faults
 from .rejects import FAULT_COLUMNS, unescaped
 

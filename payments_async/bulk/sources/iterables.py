@@ -10,12 +10,12 @@ import attrs
 from ...checks import check_payout
 from ...params import Instrument, Params, PayoutRequest
 from ..errors import SourceUnreadable
+from ._base import Source
 from ._cells import flatten
 from ._columns import REFERENCE, ROW_KEY
 from ._instruments import fitting, undecided
-from ._maker import RowMaker
+from ._requests import RowMaker
 from ._rows import SourceItem
-from ._source import Source
 
 Item = PayoutRequest | tuple[str, PayoutRequest]
 """A payout, or its row key and the payout."""

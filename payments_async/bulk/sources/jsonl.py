@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ._base import FileSource
 from ._cells import flatten
 from ._json import NotJson, parse
 from ._lines import Lines, open_text
-from ._maker import RowMaker
+from ._requests import RowMaker
 from ._rows import SourceItem
-from ._source import FileSource
 
 
 class JsonLinesSource(FileSource):

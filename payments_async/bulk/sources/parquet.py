@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from ..._extras import with_extra
 from ..errors import SourceErrors, SourceUnreadable
+from ._base import FileSource
 from ._cells import flatten
 from ._columns import PARTS, header_faults
-from ._maker import RowMaker
+from ._requests import RowMaker
 from ._rows import RowFault, SourceItem
-from ._source import FileSource
 
 try:
     import pyarrow

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from .._whole_file import WholeFile
+from .._files import WholeFile
+from ._base import Source
 from ._columns import REFERENCE, ROW_KEY
 from ._names import compared
 from ._rows import RowFault
-from ._source import Source
 
 FAULT_COLUMNS: Final = ("line", "column", "reason")
 """The first columns of a rejects file; the row's own follow."""

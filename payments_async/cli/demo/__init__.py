@@ -14,7 +14,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from .._show import Json, show_for
+from .._output import Json, show_for
 
 Payouts = Annotated[int, Parameter(validator=Number(gte=1, lte=100_000))]
 Seed = Annotated[int, Parameter(validator=Number(gte=0, lte=1_000_000))]
@@ -36,6 +36,6 @@ def demo(*, payouts: Payouts = 1000, seed: Seed = 0, json: Json = False) -> int:
     json
         JSON lines instead of text.
     """
-    from .play import play  # brings the client and the sandbox along
+    from .run import play  # brings the client and the sandbox along
 
     return play(payouts, seed, show_for(as_json=json))

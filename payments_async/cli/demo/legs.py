@@ -14,9 +14,9 @@ from ... import AsyncPayments
 from ..._runtime import SYSTEM
 from ...models import Checkout, Payout
 from ...sandbox import Sandbox
-from .._show import Show
-from .figures import Sent, Tally
-from .plan import CURRENCY, Row
+from .._output import Show
+from .compare import Sent, Tally
+from .payout_file import CURRENCY, Row
 from .report import tell_checkout
 
 if TYPE_CHECKING:

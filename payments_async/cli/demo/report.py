@@ -15,9 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ...models import Checkout
-from .._show import Show
-from .figures import Figures
-from .plan import CURRENCY, FAULTS, Row, total
+from .._output import Show
+from .compare import Figures
+from .payout_file import CURRENCY, FAULTS, Row, total
 
 _GROUPS: Final[tuple[tuple[tuple[str, Callable[[Figures], str]], ...], ...]] = (
     (

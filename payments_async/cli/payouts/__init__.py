@@ -15,7 +15,7 @@ reading beside certifying              the watched input, files beside the ledge
 
 from __future__ import annotations
 
-from . import afterwards, paying
+from . import commands, paying
 from .family import payouts
 
 __all__ = ["afterwards", "paying", "payouts"]

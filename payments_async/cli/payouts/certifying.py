@@ -10,12 +10,12 @@ import attrs
 from ...bulk import BatchReport, Certificate, PayoutBatch
 from ...bulk.errors import BulkError
 from ...errors import PaymentsError
-from .._exit import Ended, Exit
-from . import beside
-from .advice import command, counted
-from .board import board_on
+from .._exit_codes import Ended, Exit
+from . import files
 from .failures import code_of
-from .working import Stage, recorded, watching
+from .messages import command, counted
+from .progress import board_on
+from .session import Stage, recorded, watching
 
 _SHOWN = 5
 
@@ -55,14 +55,14 @@ async def certify(batch: PayoutBatch, ledger: str, stage: Stage) -> Certified:
         told = f"not written ({error}); every row is recorded, and `{again}` writes it"
         stage.show.step("Certified", told, good=False, path=None, error=str(error))
         return Certified(None, code_of(error), f"the certificate could not be made ({error})")
-    path = keep(certificate, beside.certificate_of(ledger), stage)
+    path = keep(certificate, files.certificate_of(ledger), stage)
     return Certified(path, Exit.DONE if certificate.is_clean else Exit.REFUSED)
 
 
 def keep(certificate: Certificate, path: str, stage: Stage) -> str:
     """Write it there, and tell what it says. Raises Ended when it cannot be written."""
     try:
-        beside.write(path, certificate.to_json() + "\n")
+        files.write(path, certificate.to_json() + "\n")
     except OSError as error:
         raise Ended(
             f"the certificate cannot be written to {path} ({error.strerror}); nothing else is wrong, "

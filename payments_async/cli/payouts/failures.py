@@ -18,7 +18,7 @@ from ...bulk.ledger_errors import (
     LedgerOfAnotherInput,
 )
 from ...errors import APIConnectionError, APIStatusError, DeadlineExceeded, PaymentsError
-from .._exit import Exit, exit_of
+from .._exit_codes import Exit, exit_of
 
 _WAYS_OUT: Final[dict[type[LedgerError], str]] = {
     InputPaidElsewhere: (

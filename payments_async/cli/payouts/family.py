@@ -10,7 +10,7 @@ from typing import Final, ParamSpec
 from cyclopts import App
 
 from ..._extras import with_extra
-from .._exit import Ended, Exit
+from .._exit_codes import Ended, Exit
 
 P = ParamSpec("P")
 

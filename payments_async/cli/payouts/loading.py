@@ -11,14 +11,14 @@ import attrs
 
 from ...bulk import ImportReport, LoadOptions, PayoutBatch
 from ...bulk.sources import Source
-from .._exit import Ended, Exit
-from .advice import counted
-from .board import board_on
-from .confirming import is_live
+from .._exit_codes import Ended, Exit
+from .amounts import Money, flags, grouped, plain
+from .confirm import is_live
 from .failures import after_edits
+from .messages import counted
+from .progress import board_on
 from .reading import Watched, readable
-from .totals import Money, flags, grouped, plain
-from .working import Stage, paying
+from .session import Stage, paying
 
 _SHOWN = 20
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from .._show import Json
+from .._output import Json
 from .family import command
 from .options import Amount, Concurrency, Delimiter, Duration, Flag, Path, Rows, Share, Totals, Url
 
@@ -92,8 +92,8 @@ def run(
         JSON lines instead of text; also without a terminal.
     """
     from .loading import Order
-    from .running import pay  # brings the client and SQLAlchemy along
-    from .working import perform
+    from .run import pay  # brings the client and SQLAlchemy along
+    from .session import perform
 
     order = Order(
         file=file,

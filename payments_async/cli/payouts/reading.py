@@ -8,7 +8,7 @@ from typing import Final
 from ..._runtime import SYSTEM
 from ...bulk.sources import Source, SourceItem
 from ...bulk.sources import open_source as open_file
-from ...bulk.sources._source import FileStat
+from ...bulk.sources._base import FileStat
 
 _EACH: Final = 500
 

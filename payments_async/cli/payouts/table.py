@@ -8,8 +8,8 @@ from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
 from rich.table import Table
 
-from .figures import STATES, Figures
-from .totals import grouped
+from .amounts import grouped
+from .summary import STATES, Figures
 
 _NAMES: Final = {
     "created": "Created",

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from .._show import Json
+from .._output import Json
 
 Port = Annotated[int | None, Parameter(validator=Number(gte=1, lte=65_535))]
 ProfileName = Literal["observed", "strict", "alternate", "hostile"]
@@ -63,7 +63,7 @@ def serve(
     json
         One JSON object instead of text.
     """
-    from .opening import Wishes  # brings the sandbox along
+    from .serve import Wishes  # brings the sandbox along
     from .serving import serve
 
     return serve(Wishes(port, profile, scenario, speed, state, allow_webhooks_to, seed), as_json=json)
@@ -109,8 +109,8 @@ def execute(
     seed
         What its key and identifiers are drawn from; chance unless given.
     """
-    from .executing import execute
-    from .opening import Wishes
+    from .exec_command import execute
+    from .serve import Wishes
 
     return execute(
         [command, *arguments], Wishes(port, profile, scenario, speed, state, allow_webhooks_to, seed)

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 
-from .._exit import Exit
-from .opening import USUAL_PORT, Wishes, environment, inspector_of, open_sandbox
+from .._exit_codes import Exit
+from .serve import USUAL_PORT, Wishes, environment, inspector_of, open_sandbox
 
 
 def serve(wishes: Wishes, *, as_json: bool) -> Exit:

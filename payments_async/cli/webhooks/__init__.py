@@ -14,7 +14,7 @@ from typing import Annotated, Final
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from .._show import Json
+from .._output import Json
 
 Port = Annotated[int | None, Parameter(validator=Number(gte=1, lte=65_535))]
 
@@ -38,7 +38,7 @@ def listen(*, port: Port = None, forward: str | None = None, json: Json = False)
     json
         JSON lines instead of text, with the bodies.
     """
-    from .listening import listen
+    from .listen import listen
 
     return listen(port, forward, as_json=json)
 

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from ..._masking import clean
 from ...errors import ConfigurationError
-from .._exit import Ended, Exit
-from .._show import show_for
-from .passing import post, read_place
+from .._exit_codes import Ended, Exit
+from .._output import show_for
+from .forward import post, read_place
 
 USUAL: Final = "http://127.0.0.1:7788"
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .._records import Attempt, Payment
+from ..records.records import Attempt, Payment
 
 PATIENCE = 60.0
 """Seconds of an attempt under way after which the page says that the outcome is not known."""

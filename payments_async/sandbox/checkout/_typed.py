@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from ._catalogue import NO_BREAK, PHONE, Field, like_this
+from .method_catalogue import NO_BREAK, PHONE, Field, like_this
 
 _PHONE = re.compile(r"\+?[0-9]{7,15}")
 _SPACERS = str.maketrans("", "", f" -.(){NO_BREAK}")

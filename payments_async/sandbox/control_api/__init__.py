@@ -4,6 +4,6 @@
 and which words are near. Only this machine's own programs and pages may ask: Host and Origin are checked.
 """
 
-from ._dispatch import answer_control
+from .dispatch import answer_control
 
 __all__ = ["answer_control"]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .._hosts import own_hosts
-from .._json import JsonObject, decode_object
-from .._values import Refused, Request
+from ..common.host_check import own_hosts
+from ..common.json import JsonObject, decode_object
+from ..common.values import Refused, Request
 
 LARGEST = 65_536
 """Bytes of a request body."""

@@ -4,6 +4,6 @@ Rendered here with Jinja2 (the `sandbox` extra), readable without JavaScript; on
 keeps them fresh and sends what the buttons ask for to the control API.
 """
 
-from ._site import answer_page
+from .site import answer_page
 
 __all__ = ["answer_page"]

@@ -10,8 +10,15 @@
 Everything here is pure but for `_controls`, which holds the sandbox's lock; `sandbox/_deliver.py` sends.
 """
 
-from ._letters import CREATED, created_letter, forged_letter, is_forged, payment_letter, payout_letter
-from ._webhook import Webhook, WebhookTry
+from ..records.webhook_json import (
+    CREATED,
+    created_letter,
+    forged_letter,
+    is_forged,
+    payment_letter,
+    payout_letter,
+)
+from .webhook import Webhook, WebhookTry
 
 __all__ = [
     "CREATED",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from .._scenarios import HookWords
+from ..common.scenario_words import HookWords
 
 OFFSETS = (0.0, 30.0, 120.0, 600.0, 3600.0)
 """Seconds of sandbox time from the moment a delivery is due to each of its tries."""

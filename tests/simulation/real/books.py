@@ -12,8 +12,8 @@ from typing import Any
 
 import attrs
 
-from payments_async.bulk._attempts import Reply
-from payments_async.bulk._states import Known, RowState
+from payments_async.bulk.protocol.attempts import Reply
+from payments_async.bulk.protocol.row_state import Known, RowState
 
 from ..ledger import Breach, Disk, Entry
 from ..promises import Promises

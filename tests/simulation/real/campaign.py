@@ -9,9 +9,9 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import reduce
 from multiprocessing import get_context
 
-from payments_async.bulk._attempts import Kind
-from payments_async.bulk._rules import Finding
-from payments_async.bulk._witness import Witness
+from payments_async.bulk.protocol.attempts import Kind
+from payments_async.bulk.protocol.decisions import Finding
+from payments_async.bulk.protocol.matching import Witness
 
 from ..campaign import Campaign
 from .loosened import without

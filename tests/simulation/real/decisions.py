@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
 
-from payments_async.bulk import _backoff, _learning, _resolver, _sending
-from payments_async.bulk._attempts import Reply, Step, after_attempt, kind_of
 from payments_async.bulk._evidence import testify
-from payments_async.bulk._rules import Resolution, after_walk, post_again_after
-from payments_async.bulk._witness import Witness
+from payments_async.bulk.engine import backoff, resolver, sender
+from payments_async.bulk.protocol import payout_status
+from payments_async.bulk.protocol.attempts import Reply, Step, after_attempt, kind_of
+from payments_async.bulk.protocol.decisions import Resolution, after_walk, post_again_after
+from payments_async.bulk.protocol.matching import Witness
 
 
 @contextlib.contextmanager
@@ -38,9 +39,9 @@ def counted(note: Callable[[str], None]) -> Iterator[None]:
         return seconds
 
     with (
-        patch.object(_backoff, "post_again_after", waited),
-        patch.object(_sending, "after_attempt", answered),
-        patch.object(_resolver, "after_walk", resolved),
-        patch.object(_learning, "testify", found),
+        patch.object(backoff, "post_again_after", waited),
+        patch.object(sender, "after_attempt", answered),
+        patch.object(resolver, "after_walk", resolved),
+        patch.object(payout_status, "testify", found),
     ):
         yield

@@ -12,9 +12,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from payments_async._wire import Answer, FailureKind, Flight, TransportFailure
-from payments_async.bulk._attempts import Reply
-from payments_async.bulk._identifiers import PROOF_KEY
+from payments_async._http.types import Answer, FailureKind, Flight, TransportFailure
+from payments_async.bulk.protocol.attempts import Reply
+from payments_async.bulk.protocol.identifiers import PROOF_KEY
 
 from ..loop import SimulatedLoop
 from ..service import EPOCH, Payment, Request, Service

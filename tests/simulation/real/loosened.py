@@ -9,11 +9,19 @@ from typing import Final
 
 import attrs
 
-from payments_async.bulk import _ages, _attempts, _closing, _identifiers, _rules, _states, _witness
-from payments_async.bulk._identifiers import Identity
-from payments_async.bulk._safeguards import ALL, Safeguards
+from payments_async.bulk.protocol import (
+    attempts,
+    clocks,
+    decisions,
+    identifiers,
+    matching,
+    row_state,
+    stop_rules,
+)
+from payments_async.bulk.protocol.identifiers import Identity
+from payments_async.bulk.protocol.safeguards import ALL, Safeguards
 
-_PLACES: Final = (_ages, _attempts, _closing, _identifiers, Identity, _rules, _states, _witness)
+_PLACES: Final = (clocks, attempts, stop_rules, identifiers, Identity, decisions, row_state, matching)
 
 
 @contextlib.contextmanager

@@ -19,9 +19,9 @@ from unittest.mock import patch
 import aiosqlite
 from sqlalchemy import Pool, event
 
-from payments_async.bulk import _handle, _sqlite
-from payments_async.bulk._ledger_file import Ballast
-from payments_async.bulk._lock import LedgerLock
+from payments_async.bulk.ledger import connection, sqlite
+from payments_async.bulk.ledger.file import Ballast
+from payments_async.bulk.ledger.lock import LedgerLock
 
 from ..loop import SimulatedLoop, current_host
 from .compiled import sharing
@@ -75,8 +75,8 @@ class Machine:
 
         with (
             patch.object(aiosqlite, "connect", self._connect),
-            patch.object(_handle, "BALLAST", _BALLAST),
-            patch.object(_sqlite, "engine_for", sharing(_sqlite.engine_for)),
+            patch.object(connection, "BALLAST", _BALLAST),
+            patch.object(sqlite, "engine_for", sharing(sqlite.engine_for)),
             patch.object(LedgerLock, "acquire", classmethod(acquired)),
             patch.object(LedgerLock, "release", released),
             patch.object(Ballast, "_fill", filled),

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import attrs
 
-from payments_async import _codec
-from payments_async.bulk._ages import Moment
-from payments_async.bulk._identifiers import PROOF_KEY, Identity, body_hash
-from payments_async.bulk._records import LedgerRow, NewRow, Outcome
-from payments_async.bulk._states import IllegalTransition
-from payments_async.bulk.ledger import Ledger
+from payments_async._codec import decode
+from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerRefused
+from payments_async.bulk.protocol.clocks import Moment
+from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, body_hash
+from payments_async.bulk.protocol.records import LedgerRow, NewRow, Outcome
+from payments_async.bulk.protocol.row_state import IllegalTransition
 from tests.support.ledgers import call_off
 
 from ..plan import Body, Plan, Run
@@ -166,10 +166,10 @@ class Office:
         epoch, revision = row.known.epoch, row.known.revision + 1
         identity = Identity(environment, BATCH, row.row_key, generation, epoch, revision)
         request = attrs.evolve(wire.request_of(body), reference=identity.reference())
-        content = _codec.encode(request)
+        content = decode.encode(request)
         if self._plan.proofs:
             proof = identity.proof(body_hash(content)).text
-            content = _codec.encode(attrs.evolve(request, metadata={PROOF_KEY: proof}))
+            content = decode.encode(attrs.evolve(request, metadata={PROOF_KEY: proof}))
         made = body_hash(content)
         return NewRow(
             number=row.number,

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from payments_async.bulk._closing import Tally
 from payments_async.bulk.ledger_errors import LedgerError
+from payments_async.bulk.protocol.stop_rules import Tally
 
 from .. import judge
 from ..ledger import Breach

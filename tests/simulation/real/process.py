@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import attrs
 
 from payments_async import AsyncPayments, PayoutRequest
+from payments_async._http.types import Transport
 from payments_async._runtime import Timer
-from payments_async._wire import Transport
 from payments_async.bulk import BatchReport, PayoutBatch
 from payments_async.bulk.errors import BulkError
 from payments_async.errors import PaymentsError

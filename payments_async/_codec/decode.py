@@ -1,0 +1,250 @@
+"""Bytes to records by cattrs hooks, requests to bytes by writers, both made per class; msgspec for the JSON.
+
+Only this module and its two halves, `_structure` and `_forms`, import either. Numbers stay exact both ways: a
+JSON number becomes an int or a Decimal and never passes through a float.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
+from typing import Any, Final, TypeVar
+
+import attrs
+import cattrs
+import msgspec
+
+from .. import models, params
+from .._attrs import named
+from ..models import Record
+from . import fast_path, hooks
+
+R = TypeVar("R", bound=Record)
+
+_parse = msgspec.json.Decoder(float_hook=Decimal).decode
+_write = msgspec.json.Encoder(decimal_format="number").encode
+
+
+MOST_RECORDS: Final = 1_000
+"""Records of one answer's list; the largest page there is has 100 (gap D)."""
+TOO_MANY: Final = f"a list of more than {MOST_RECORDS:,} records"
+_LARGE: Final = 256 * 1024
+"""Bytes of a body that is looked through before it is parsed; a page of 100 records has a third of that."""
+
+
+class Unreadable(Exception):
+    """Bytes that are not the JSON they should be; the text says how, without quoting them."""
+
+
+class Unwritable(Exception):
+    """A request that cannot be JSON; the text says why, without quoting it."""
+
+
+class Asked(fast_path.Parsed, gc=False):
+    """What a request says that its answer repeats; an Ellipsis where it says nothing."""
+
+    amount: Any = ...
+    currency: Any = ...
+    reference: Any = ...
+
+
+_asked = msgspec.json.Decoder(Asked, float_hook=Decimal).decode
+
+
+def parse(body: bytes) -> Any:
+    """The JSON value in `body`, numbers exact. Raises Unreadable: not JSON, too deep, a senseless number."""
+    return _read(_parse, body)
+
+
+def asked(request: bytes) -> Asked:
+    """What a request's bytes say, of what an answer repeats. Raises Unreadable."""
+    return _read(_asked, request)  # type: ignore[no-any-return] # `_read` is for any reader
+
+
+def _read(reader: Callable[[bytes], Any], body: bytes) -> Any:
+    try:
+        return reader(body)
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        problem = f"not JSON that can be read ({type(error).__name__})"
+    raise Unreadable(problem)
+
+
+def is_crowded(body: bytes) -> bool:
+    """Whether a large body holds a list, as `data` or by itself, of more records than any page.
+
+    It is read up to the first record too many, and nothing of it is made: parsed, 16 MiB of empty objects
+    would be a gigabyte.
+    """
+    if len(body) < _LARGE:
+        return False
+    try:
+        data = _outline(body).data
+    except msgspec.ValidationError:  # it is no object
+        data = msgspec.Raw(body.lstrip())
+    except (ValueError, RecursionError):
+        return False
+    if bytes(memoryview(data)[:1]) != b"[":
+        return False
+    try:
+        _room()(data)
+    except msgspec.ValidationError:
+        return True
+    except (ValueError, RecursionError):
+        return False
+    return False
+
+
+class _Outline(msgspec.Struct):
+    """An answer, its data unread."""
+
+    data: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_outline = msgspec.json.Decoder(_Outline).decode
+
+
+@cache
+def _room() -> Callable[[Any], Any]:
+    """Reads a list of so many values and no more; the first one too many ends the reading."""
+    values = [(f"value{number}", msgspec.Raw, None) for number in range(MOST_RECORDS)]
+    made = msgspec.defstruct("Room", values, array_like=True, forbid_unknown_fields=True)
+    return msgspec.json.Decoder(made).decode
+
+
+def structure(value: Any, cls: type[R]) -> R:
+    """A parsed JSON value as a record. Raises Unreadable where a field has another type than it should."""
+    try:
+        return _CONVERTER.get_structure_hook(cls)(value, cls)  # type: ignore[no-any-return] # cattrs hooks return Any
+    except (hooks.WrongType, ArithmeticError, RecursionError) as error:
+        problem = str(error) if isinstance(error, hooks.WrongType) else type(error).__name__
+    raise Unreadable(problem)
+
+
+def well_formed(body: bytes, cls: Any, *, page: bool) -> Any:
+    """An answer's envelope with its record or records in `data`; None for one that is not quite as expected.
+
+    Half the cost of `parse` and `structure`, which decide what the others are, and agree wherever this one
+    takes an answer.
+    """
+    try:
+        return _reader(cls, page)(body)
+    except (hooks.WrongType, TypeError, ValueError, ArithmeticError, RecursionError):
+        return None
+
+
+@cache
+def _reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
+    read = fast_path.envelope(cls, page=page)
+    fill: Callable[..., Any] = _CONVERTER.get_structure_hook(fast_path.form_of(cls))
+
+    def one(body: bytes) -> Any:
+        found = read(body)
+        found.data = fill(found.data)
+        return found
+
+    if not page:
+        return one
+    stands: Callable[..., Any] = _CONVERTER.get_structure_hook(fast_path.form_of(models.Pagination))
+
+    def many(body: bytes) -> Any:
+        if is_crowded(body) or len((found := read(body)).data) > MOST_RECORDS:
+            raise hooks.WrongType(TOO_MANY)
+        found.data = tuple([fill(item) for item in found.data])
+        if found.pagination is not None:
+            found.pagination = stands(found.pagination)
+        return found
+
+    return many
+
+
+def encode(request: params.Params, extra: Mapping[str, Any] | None = None) -> bytes:
+    """A request as canonical JSON: the keys that are set, in the interface's order, `extra` over them."""
+    cls = type(request)
+    body = (_WRITERS.get(cls) or _writer_of(cls))(request)
+    return encode_json({**_given(body), **extra} if extra else body)
+
+
+def encode_json(value: Any) -> bytes:
+    """Any JSON value as bytes. Raises Unwritable for lone surrogates and foreign types."""
+    try:
+        return _write(value)
+    except UnicodeEncodeError:
+        problem = "holds text that is not valid Unicode (a lone surrogate)"
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+        problem = f"cannot be written as JSON ({type(error).__name__})"
+    raise Unwritable(problem)
+
+
+class Body(msgspec.Struct, gc=False, omit_defaults=True):
+    """A request on its way to JSON, which leaves out what is None. Alive for microseconds, like `Parsed`."""
+
+    __repr__ = named
+
+
+_PLAIN = frozenset({str, Decimal, int, bool, type(None)})
+"""What is written as it is."""
+
+
+_WRITERS: dict[type[Any], Callable[[Any], Body]] = {}
+
+
+def _writer_of(cls: type[Any]) -> Callable[[Any], Body]:
+    """Makes the body of a request of a class; compiled when its class is first seen."""
+    if cls not in _WRITERS:
+        _WRITERS[cls] = _make_writer(cls)
+    return _WRITERS[cls]
+
+
+def _make_writer(cls: type[Any]) -> Callable[[Any], Body]:
+    """One call with all its fields, no dict, no loop, no look-up."""
+    fields, hints = attrs.fields(cls), typing.get_type_hints(cls)
+    form = msgspec.defstruct(f"{cls.__name__}Body", [(f.name, Any, None) for f in fields], bases=(Body,))
+    scope: dict[str, Any] = {"form": form, "nested": _nested}
+    values = ", ".join(_value(field.name, hints[field.name], scope) for field in fields)
+    exec(f"def write(o): return form({values})", scope)  # noqa: S102 - source made above from our own field names
+    return scope["write"]  # type: ignore[no-any-return] # it comes from exec
+
+
+def _value(name: str, hint: Any, scope: dict[str, Any]) -> str:
+    """Source of a field's value as it is written. A text or a number, which its type says, needs no look."""
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if _PLAIN.issuperset(kinds):
+        return f"o.{name}"
+    source = f"None if o.{name} is None else "
+    for kind in filter(_is_params, kinds):
+        scope.update({f"cls_{name}": kind, f"write_{name}": _writer_of(kind)})
+        source += f"write_{name}(o.{name}) if o.{name}.__class__ is cls_{name} else "
+    return f"{source}nested(o.{name})"
+
+
+def _nested(value: Any) -> Any:
+    """The value of a field that may hold other values. Flat pairs, which most are, go as they are."""
+    if value.__class__ is dict:
+        for item in value.values():
+            if item.__class__ not in _PLAIN:
+                break
+        else:
+            return value
+    if isinstance(value, params.Params):
+        return _writer_of(type(value))(value)
+    if value.__class__ is dict or isinstance(value, Mapping):  # the first is a fiftieth of the second's price
+        return {name: item if item.__class__ in _PLAIN else _nested(item) for name, item in value.items()}
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
+
+
+def _given(body: Body) -> dict[str, Any]:
+    """The fields of a body that are set."""
+    return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not None}
+
+
+def _is_params(cls: Any) -> bool:
+    return isinstance(cls, type) and issubclass(cls, params.Params)
+
+
+_CONVERTER = cattrs.BaseConverter(detailed_validation=False)
+_CONVERTER.register_structure_hook_factory(hooks.is_record, hooks.hook_factory)
+_CONVERTER.register_structure_hook_factory(fast_path.is_form, fast_path.hook_factory)

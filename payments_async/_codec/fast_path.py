@@ -1,0 +1,144 @@
+"""Forms: what a well-formed record looks like in JSON, so that bytes become a record without a dict between.
+
+A form is a msgspec Struct with a record class's fields. It takes nearly every answer and refuses the rest: an
+unknown field, a shape that varies (gap AC), a moment that cannot be read. What it refuses goes the long way,
+over `_structure`, which decides what that is; so a form may refuse too much, but never take what `_structure`
+reads differently. `tests/unit/test_forms.py` holds the two together.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache, partial
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from .. import models
+from .._attrs import named, writable
+from ..models import ExchangeRate, Record
+from .hooks import Hook, bare, hints_of, integer, is_record, number, rate
+
+if typing.TYPE_CHECKING:
+    import cattrs
+
+Answered = Callable[[bytes], Any]
+"""Reads the body of an answer into its envelope; raises what msgspec raises."""
+
+
+class Parsed(msgspec.Struct, gc=False):
+    """JSON just parsed: alive for microseconds, so the garbage collector need not know it.
+
+    A traceback with locals may show one, so its repr does not say what it holds.
+    """
+
+    __repr__ = named
+
+
+class Form(Parsed, gc=False, forbid_unknown_fields=True):
+    """A parsed record."""
+
+
+@cache
+def form_of(cls: Any) -> type[Form]:
+    """The form of a record class. What is not typed here is checked by the form's hook."""
+    fields = [(name, _wire_type(hint), None) for name, hint in _fields(cls).items()]
+    made: type[Any] = msgspec.defstruct(f"{cls.__name__}Form", fields, bases=(Form,))
+    _RECORDS[made] = cls
+    return made
+
+
+_RECORDS: dict[type[Form], type[Record]] = {}
+"""Whose form it is."""
+
+
+_RATES_OF_BOTH_FORMS: Final = ("PaymentAttempt",)
+"""Records whose exchange rate comes as an object and as a number; the others' is an object (Resources). By
+name: the class need not be loaded."""
+
+
+def _fields(cls: type[Record]) -> dict[str, Any]:
+    """A record class's fields and their types, without `None`."""
+    hints = hints_of(cls)
+    kinds = {f.name: bare(hints[f.name]) for f in attrs.fields(cls) if not f.name.startswith("_")}
+    if cls.__name__ not in _RATES_OF_BOTH_FORMS and "exchange_rate" in kinds:
+        kinds["exchange_rate"] = ExchangeRate
+    return kinds
+
+
+def _wire_type(hint: Any) -> Any:
+    """What msgspec is to check. Numbers and moments it would read by rules of its own: those stay ours."""
+    if is_record(hint):
+        return form_of(hint) | None
+    if hint in (str, bool) or typing.get_origin(hint) in (dict, tuple):
+        return hint | None
+    return Any
+
+
+@cache
+def envelope(cls: Any, *, page: bool) -> Answered:
+    """Reads an answer that holds one record, or a page of them, and nothing that nobody expects."""
+    form = form_of(cls)
+    fields: list[Any] = [("data", list[form] if page else form), ("message", Any, None)]  # type: ignore[valid-type] # made at run time
+    if page:
+        fields.append(("pagination", form_of(models.Pagination) | None, None))
+    made = msgspec.defstruct(
+        f"{cls.__name__}Answer", fields, bases=(Parsed,), gc=False, forbid_unknown_fields=True
+    )
+    return msgspec.json.Decoder(made, float_hook=Decimal).decode
+
+
+def is_form(cls: Any) -> bool:
+    """Whether cattrs is asked for a form's hook."""
+    return isinstance(cls, type) and issubclass(cls, Form)
+
+
+def hook_factory(form: Any, converter: cattrs.BaseConverter) -> Hook:
+    """The structure hook from a form to its record, compiled when it is first wanted.
+
+    It fills the records inside the record as well: hooks of their own would be ten calls for one payout.
+    """
+    scope: dict[str, Any] = {"iso": datetime.fromisoformat, "Decimal": Decimal, "UTC": UTC}
+    scope.update(number=number, integer=integer, rate=rate)
+    scope["hook_rate"] = partial(converter.structure, cl=ExchangeRate)
+    lines = ["def fill(o, _=None):", *_record_lines(_RECORDS[form], "", scope), "return r"]
+    exec("\n  ".join(lines), scope)  # noqa: S102 - source made above from our own field names
+    return scope["fill"]  # type: ignore[no-any-return] # it comes from exec
+
+
+def _record_lines(cls: type[Record], place: str, scope: dict[str, Any]) -> list[str]:
+    """Source that makes the record `r` of the form `o`, or `r9` of `o9` for what is inside, at place 9."""
+    scope[f"T{place}"], scope[f"C{place}"] = writable(cls), cls
+    lines = [f"r{place} = T{place}()"]
+    for name, hint in _fields(cls).items():
+        lines += _field_lines(name, hint, place, scope)
+    return [*lines, f"r{place}._extra = None", f"r{place}._response = None", f"r{place}.__class__ = C{place}"]
+
+
+def _field_lines(name: str, hint: Any, place: str, scope: dict[str, Any]) -> list[str]:
+    """Source that takes one field over. What fits no type raises; the long way then says so properly."""
+    source, target = f"o{place}.{name}", f"r{place}.{name}"
+    read = _reading(name, hint, scope)
+    if read is None:
+        return [f"{target} = {source}"]
+    return [f"v = {source}", "if v is not None:", *(f"  {line}" for line in read), f"{target} = v"]
+
+
+def _reading(name: str, hint: Any, scope: dict[str, Any]) -> list[str] | None:
+    """Source that turns `v` from what the form holds into what the record does; None where they are one."""
+    if hint is datetime:
+        return ["v = iso(v)", "if v.tzinfo is None: v = v.replace(tzinfo=UTC)"]
+    if hint is Decimal:
+        return [f"if v.__class__ is not Decimal: v = number(v, {name!r})"]
+    if hint is int:
+        return [f"if v.__class__ is not int: v = integer(v, {name!r})"]
+    if is_record(hint):
+        inside = str(len(scope))
+        return [f"o{inside} = v", *_record_lines(hint, inside, scope), f"v = r{inside}"]
+    if hint in (Any, str, bool) or typing.get_origin(hint) in (dict, tuple):
+        return None
+    return [f"v = rate(v, {name!r}, hook_rate)"]

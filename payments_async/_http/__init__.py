@@ -1,0 +1,1 @@
+"""Sending requests: the aiohttp transport, its connections, and what can fail."""

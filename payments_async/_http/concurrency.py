@@ -1,0 +1,97 @@
+"""Deadlines of attempts: one timer for all that are under way on a loop, instead of one timer for each.
+
+An attempt that is still under way at its deadline, or when the connections are closed, has its task
+cancelled, the way `asyncio.timeout` does it: the watch remembers that the cancellation was its own, takes it
+back, and leaves anybody else's in place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Final, Literal
+
+from payments_async._http.types import FailureKind
+from payments_async._runtime import Runtime, Timer
+
+TICK: Final = 0.01
+"""Seconds between two looks at the attempts, at least: thousands of deadlines cost 100 looks a second."""
+
+Verdict = Literal["undisturbed", "overdue", "closed", "cancelled"]
+"""Who ended an attempt: nobody, its deadline, the closing of the connections, who cancelled the task."""
+
+
+class Watch:
+    """One attempt under way, in the task that made it."""
+
+    __slots__ = ("_cancelling", "_task", "_verdict", "_watches", "deadline", "kind")
+
+    def __init__(self, task: asyncio.Task[object], deadline: float, watches: set[Watch]) -> None:
+        self.deadline = deadline
+        self.kind: FailureKind = "pool"
+        """What being late is called; waiting for a connection comes first."""
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._verdict: Verdict = "undisturbed"
+        self._watches = watches
+
+    def expire(self, verdict: Verdict) -> None:
+        """Cancel the attempt; call once."""
+        self._watches.discard(self)
+        self._verdict = verdict
+        self._task.cancel()
+
+    def stop(self) -> Verdict:
+        """End the watch; call once. Somebody else's cancellation wins, also one from before the attempt."""
+        self._watches.discard(self)
+        if self._verdict != "undisturbed" and self._task.uncancel() <= self._cancelling:
+            return self._verdict
+        return "cancelled" if self._task.cancelling() else "undisturbed"
+
+
+class Watchdog:
+    """The attempts of one loop and their one timer. Times are seconds of `runtime.monotonic()`."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._watches: set[Watch] = set()
+        self._timer: Timer | None = None
+        self._due = math.inf
+
+    def watch(self, seconds: float, loop: asyncio.AbstractEventLoop | None = None) -> Watch:
+        """Watch the running task for so long, or until `Watch.stop`. Finding the loop is a system call."""
+        task = asyncio.current_task(loop)
+        assert task is not None, "a transport is used from a task"
+        now = self._runtime.monotonic()
+        watch = Watch(task, now + seconds, self._watches)
+        self._watches.add(watch)
+        if watch.deadline < self._due:
+            self._arm(watch.deadline, max(seconds, 0.0))
+        return watch
+
+    def close(self) -> None:
+        """Drop the timer and end the attempts under way: what they wait for may never come now."""
+        self._disarm()
+        for watch in list(self._watches):
+            watch.expire("closed")
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        self._due = math.inf
+
+    def _arm(self, due: float, delay: float) -> None:
+        self._disarm()
+        self._due = due
+        self._timer = self._runtime.call_later(delay, self._look)
+
+    def _look(self) -> None:
+        """End what is overdue and set the timer for the next, if there is one."""
+        now = max(self._runtime.monotonic(), self._due)  # a loop may run a timer a clock tick early
+        self._timer, self._due = None, math.inf
+        for watch in [watch for watch in self._watches if watch.deadline <= now]:
+            watch.expire("overdue")
+        if self._watches:
+            due = max(min(watch.deadline for watch in self._watches), now + TICK)
+            self._arm(due, due - now)

@@ -1,0 +1,170 @@
+"""Flights over aiohttp's connections and parser, without its requests and responses in between.
+
+aiohttp's session builds a request through several mappings and starts a task to write its body. A call of
+this client is a few hundred bytes that are known beforehand: take a connection, write them in one go, read,
+and keep the connection warm for the next (`_warm`).
+
+That leans on parts of aiohttp that are not its public interface. `lean_supported` compares them with what
+this module was written for, and on any difference `_plain` is used instead; the tests run over both.
+
+aiohttp sees no headers this way, so no exception of its own can show any.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache, lru_cache
+from types import MemberDescriptorType
+from typing import Final
+
+from aiohttp import ClientRequest, ClientSession, StreamReader
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.connector import BaseConnector, Connection
+from yarl import URL
+
+from payments_async._http.body import read_answer
+from payments_async._http.connections import abort, check_fresh, receive_less
+from payments_async._http.head import serialize
+from payments_async._http.session import Plain, is_patched
+from payments_async._http.types import Answer, Flight
+from payments_async._warm import Warm
+
+_SMALL: Final = 32 * 1024
+"""Bytes that aiohttp takes in without thinking of a pause."""
+
+
+class Lean:
+    """Flies over the connections of one session; steps aside for whatever stands in for aiohttp."""
+
+    def __init__(self, session: ClientSession, warm: Warm) -> None:
+        self._session = session
+        self._warm = warm
+        self._plain = Plain(None)
+
+    async def exchange(self, url: URL, flight: Flight, limit: int) -> Answer:
+        """Send the flight and read its answer of at most `limit` bytes."""
+        if is_patched():
+            return await self._plain.exchange(self._session, url, flight, limit)
+        ready = self._warm.take(url)
+        connection = await self._connect(url) if ready is None else ready
+        try:
+            protocol = connection.protocol
+            assert protocol is not None
+            if ready is None:
+                check_fresh(protocol)
+                receive_less(protocol.transport)
+            _write(protocol, serialize(url, flight), flight)
+            message, content = await protocol.read()
+            while 100 <= message.code < 200 and message.code != 101:  # merely informational
+                message, content = await protocol.read()
+            is_whole = content.is_eof()
+            answer = await read_answer(message.code, message.headers, content, limit, _at_hand)
+        except BaseException:
+            abort(connection)
+            connection.close()
+            raise
+        if is_whole and not message.should_close:
+            self._warm.keep(connection, protocol)
+        else:
+            connection.release()
+        return answer
+
+    async def _connect(self, url: URL) -> Connection:
+        """A connection of aiohttp's pool, or a new one."""
+        connector = self._session.connector
+        if connector is None or connector.closed:
+            raise RuntimeError("the connections were closed")
+        return await connector.connect(_destination(url), [], self._session.timeout)
+
+
+def _write(protocol: ResponseHandler, message: bytes, flight: Flight) -> None:
+    """Make ready for the answer, mark, write. A peer too slow for a large body gets no second request.
+
+    The parser is a new one each time: what an old one was told unasked, half a message even, is forgotten.
+    """
+    protocol.set_response_params(
+        skip_payload=flight.method == "HEAD", read_until_eof=True, auto_decompress=False
+    )
+    transport = protocol.transport
+    assert transport is not None
+    flight.sent, flight.connection = True, transport
+    transport.write(message)
+    if len(message) > _SMALL and protocol.writing_paused:
+        protocol.force_close()
+
+
+def _at_hand(content: StreamReader) -> bytes:
+    """A body that came with its head, as it lies there.
+
+    aiohttp's own way to it also resumes the parser, which small answers in one piece have never paused.
+    """
+    if type(content) is not StreamReader or content._buffer_offset or content.exception() is not None:
+        return content.read_nowait()
+    pieces = content._buffer
+    return pieces[0] if len(pieces) == 1 and len(pieces[0]) < _SMALL else content.read_nowait()
+
+
+class _Destination(ClientRequest):
+    """What aiohttp's connector asks of a request: where to connect to. Shared by all requests to a URL."""
+
+    proxy = None
+    proxy_auth = None
+    proxy_headers = None
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.server_hostname = None
+        self._ssl = True  # the connector's own setting decides
+        self._key = super().connection_key
+
+    @property
+    def connection_key(self) -> ConnectionKey:
+        """Under which the connector pools."""
+        return self._key
+
+
+_destination = lru_cache(maxsize=256)(_Destination)
+
+SHAPES: Final[tuple[tuple[type, str, tuple[str, ...]], ...]] = (
+    (BaseConnector, "connect", ("self", "req", "traces", "timeout")),
+    (Connection, "close", ("self",)),
+    (Connection, "release", ("self",)),
+    (ResponseHandler, "force_close", ("self",)),
+    (ResponseHandler, "is_connected", ("self",)),
+    (ResponseHandler, "read", ("self",)),
+    (
+        ResponseHandler,
+        "set_response_params",
+        (
+            *("self", "timer", "skip_payload", "read_until_eof", "auto_decompress", "read_timeout"),
+            *("read_bufsize", "timeout_ceil_threshold", "max_line_size", "max_field_size", "max_headers"),
+        ),
+    ),
+)
+"""The methods of aiohttp used here and the parameters they had when this was written."""
+
+PROPERTIES: Final[tuple[tuple[type, str], ...]] = (
+    (ClientRequest, "connection_key"),
+    (Connection, "protocol"),
+    (Connection, "transport"),
+    (ResponseHandler, "should_close"),
+    (ResponseHandler, "writing_paused"),
+)
+
+MEMBERS: Final[tuple[tuple[type, str], ...]] = ((StreamReader, "_buffer"), (StreamReader, "_buffer_offset"))
+
+
+@cache
+def lean_supported() -> bool:
+    """Whether the installed aiohttp has the internals this module was written for."""
+    return (
+        all(_parameters(owner, name) == names for owner, name, names in SHAPES)
+        and all(isinstance(getattr(owner, name, None), property) for owner, name in PROPERTIES)
+        and all(isinstance(getattr(owner, name, None), MemberDescriptorType) for owner, name in MEMBERS)
+    )
+
+
+def _parameters(owner: type, name: str) -> tuple[str, ...]:
+    method = getattr(owner, name, None)
+    return tuple(inspect.signature(method).parameters) if callable(method) else ()

@@ -1,0 +1,67 @@
+"""What went wrong on the wire, in our own words: the one place where aiohttp's exceptions get their names.
+
+An exception of aiohttp may carry the request's headers or its URL, so nothing of it is kept but its class
+and, for errors of the system, their constant's name.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import Final
+
+import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
+
+from payments_async._http.types import FailureKind, TransportFailure
+
+_Rule = tuple[tuple[type[BaseException], ...], FailureKind, str]
+
+RULES: Final[tuple[_Rule, ...]] = (
+    ((aiohttp.ClientConnectorDNSError,), "dns", "the host name was not resolved"),
+    ((aiohttp.ClientSSLError, ssl.SSLError), "tls", "no secure connection"),
+    ((TimeoutError,), "timeout", "no connection in time"),
+    ((aiohttp.ClientConnectorError,), "connect", "no connection"),
+    ((aiohttp.ClientHttpProxyError,), "connect", "the proxy refused to connect"),
+    ((aiohttp.ClientPayloadError,), "reset", "the answer was cut short"),
+    ((aiohttp.ClientResponseError, HttpProcessingError), "protocol", "the answer is not HTTP/1.1"),
+    ((aiohttp.ClientConnectionError, OSError), "reset", "the connection was closed before the answer"),
+)
+"""First match wins: aiohttp's classes inherit from one another and from OSError."""
+
+_RESOLVER_CODES: Final[Mapping[int, str]] = {
+    code: name for name, code in vars(socket).items() if name.startswith("EAI_") and isinstance(code, int)
+}
+
+
+def describe(exc: Exception, *, sent: bool) -> TransportFailure:
+    """The failure to report for an exception, without a link to it.
+
+    An exception nobody foresaw is a `connect` while nothing was sent and a `reset` afterwards: what matters
+    is that it cannot pass for an answer.
+    """
+    if isinstance(exc, TransportFailure):
+        return TransportFailure(exc.kind, exc.detail)
+    for classes, kind, words in RULES:
+        if isinstance(exc, classes):
+            return TransportFailure(kind, f"{words} ({_facts(exc)})")
+    return TransportFailure("reset" if sent else "connect", f"the attempt failed ({_facts(exc)})")
+
+
+def _facts(exc: Exception) -> str:
+    """The class and the system's code, such as `ClientConnectorError, ECONNREFUSED`."""
+    name = type(exc).__name__
+    code = _code(exc.os_error if isinstance(exc, aiohttp.ClientConnectorError) else exc)
+    return f"{name}, {code}" if code else name
+
+
+def _code(exc: BaseException) -> str | None:
+    """A constant's name of errno, the resolver or OpenSSL; their texts may quote what the peer sent."""
+    if isinstance(exc, ssl.SSLError):
+        return exc.reason
+    if not isinstance(exc, OSError) or exc.errno is None:
+        return None
+    names = _RESOLVER_CODES if isinstance(exc, socket.gaierror) else errno.errorcode
+    return names.get(exc.errno)

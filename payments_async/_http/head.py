@@ -1,0 +1,90 @@
+"""What may be sent, and its bytes: addresses, methods and headers that keep to the framing.
+
+Refusals never repeat the text they refuse: it may be a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from yarl import URL
+
+from payments_async._http.addresses import is_address
+from payments_async._http.types import Flight
+
+BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""Methods for which no body is said by saying nothing."""
+
+_METHOD: Final = re.compile(r"[A-Z]+")
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_FRAMING: Final = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "expect", "upgrade", "te", "trailer"}
+)
+"""Headers that say where a message ends and what becomes of the connection: the transport's alone."""
+
+
+@lru_cache(maxsize=256)
+def address(url: str) -> URL:
+    """The parsed address, kept for the next request to it.
+
+    Raises:
+        ValueError: not an absolute, percent-encoded http(s) address without user name and fragment.
+    """
+    if not is_address(url):
+        raise ValueError("a request needs an absolute, percent-encoded http(s) address")
+    return URL(url, encoded=True)
+
+
+def check_proxy(proxy: str) -> None:
+    """Refuse a proxy address before it is needed, without repeating it: it may hold a password.
+
+    Raises:
+        ValueError: not an absolute http(s) address.
+    """
+    try:
+        url = URL(proxy)
+        fit = url.scheme in ("http", "https") and bool(url.host)
+    except ValueError:
+        fit = False
+    if not fit:
+        raise ValueError("proxy must be an absolute http(s) address")
+
+
+def check_head(flight: Flight) -> None:
+    """Refuse what could end a header early or contradict the message's framing, without repeating it.
+
+    Raises:
+        ValueError: a method or header name that is not a token, a value with a control character, or a
+            header that is the transport's to set.
+    """
+    if not "".join(flight.headers.values()).isprintable() and _holds_control(flight.headers):
+        raise ValueError("a header's value holds a control character")
+    _check_names(flight.method, tuple(flight.headers))
+
+
+def _holds_control(headers: Mapping[str, str]) -> bool:
+    return _FORBIDDEN.search("".join(headers.values())) is not None
+
+
+@lru_cache(maxsize=64)
+def _check_names(method: str, names: tuple[str, ...]) -> None:
+    if _METHOD.fullmatch(method) is None:
+        raise ValueError("a request's method is upper-case letters")
+    for name in names:
+        if _NAME.fullmatch(name) is None or name.lower() in _FRAMING:
+            raise ValueError("a header's name is not a token, or names what the transport sets itself")
+
+
+def serialize(url: URL, flight: Flight) -> bytes:
+    """The bytes aiohttp would write: Host first, then the flight's headers, then the length."""
+    body = flight.body
+    lines = [f"{flight.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
+    lines += map(": ".join, flight.headers.items())
+    if body is not None or flight.method not in BODILESS:
+        lines.append(f"Content-Length: {len(body or b'')}")
+    head = "\r\n".join([*lines, "\r\n"]).encode()
+    return head + body if body else head

@@ -1,0 +1,239 @@
+"""The HTTP client: a flight in, an answer or one kind of failure out. The only door to aiohttp's client.
+
+Each event loop has its own connections, opened on first use and closed with the loop. What may be sent is
+`_head`'s to say; how it is written is `_lean`'s (`_plain`'s through a proxy, or on an aiohttp nobody has
+checked); deadlines are `_watchdog`'s, decompression `_inflate`'s, the names of failures
+`_transport_failures`'.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import ssl
+from asyncio import AbstractEventLoop, CancelledError, _get_running_loop
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
+from typing import Final
+from weakref import WeakSet, finalize
+
+from aiohttp import ClientSession, ClientTimeout, TCPConnector, ThreadedResolver
+from yarl import URL
+
+from payments_async._http.concurrency import Verdict, Watchdog
+from payments_async._http.direct import Lean, lean_supported
+from payments_async._http.failures import describe
+from payments_async._http.head import address, check_head, check_proxy
+from payments_async._http.session import Plain, is_stock
+from payments_async._http.types import Answer, FailureKind, Flight, TransportFailure
+from payments_async._runtime import Runtime, event_loop
+from payments_async._slots import Slots
+from payments_async._warm import LONGEST, REST, Warm
+
+MAX_BODY: Final = 16 * 1024 * 1024
+"""Bytes of an answer's body, before and after decompression."""
+
+
+Exchange = Callable[[URL, Flight, int], Awaitable[Answer]]
+"""Sends a flight, on a connection of its own choice, and reads the answer of at most so many bytes."""
+
+
+class _Home:
+    """What one event loop has: its connections, the right to use them, and its attempts' deadlines."""
+
+    __slots__ = ("closing", "exchange", "keeper", "session", "slots", "warm", "watchdog")
+
+    def __init__(self, session: ClientSession, max_connections: int, runtime: Runtime) -> None:
+        self.session = session
+        self.warm = Warm(runtime)
+        self.exchange: Exchange = Lean(session, self.warm).exchange
+        self.slots = Slots(max_connections)
+        self.watchdog = Watchdog(runtime)
+        self.keeper = self._keep()
+        self.closing: asyncio.Task[None] | None = None
+
+    async def _keep(self) -> AsyncGenerator[None, None]:
+        """Started once and left suspended: a loop that ends closes its asynchronous generators, so this."""
+        _OPEN.add(self)
+        try:
+            yield
+        finally:
+            if self.closing is not None:
+                await asyncio.wait([self.closing])
+            await self.close()
+
+    async def close(self) -> None:
+        """Close what is still open."""
+        self.watchdog.close()
+        self.warm.close()
+        _OPEN.discard(self)
+        await self.session.close()
+
+    def close_soon(self) -> None:
+        """Close on the running loop, for a transport that is no more.
+
+        Not by the keeper: the loop may be closing that at this moment, and a generator is closed by one only.
+        """
+        self.closing = asyncio.ensure_future(self.close())
+
+
+_OPEN: Final[set[_Home]] = set()
+"""Every home not yet closed. Held here and not by its transport alone: a transport that is dropped in a cycle
+would have its session finalized, with a warning, before anybody could close it."""
+
+
+def _close_dropped(homes: dict[AbstractEventLoop, _Home]) -> None:
+    """A transport was dropped without closing it: its loops do that, unless they have ended and done it."""
+    for loop, home in homes.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(home.close_soon)
+
+
+class AiohttpTransport:
+    """Flies requests over HTTP/1.1 with kept connections. Constructed anywhere; used from any event loop.
+
+    Args:
+        connect_timeout: seconds for a TCP and TLS connection.
+        max_connections: connections, and so requests under way, per event loop; the rest wait their turn.
+        proxy: address of an HTTP proxy; the environment's proxy variables are not read.
+        ssl_context: replaces the system's certificate authorities and TLS settings.
+        runtime: clock and timers.
+        max_body: bytes of an answer that are read, and that it may inflate to.
+
+    Raises:
+        ValueError: the proxy's address is not one.
+    """
+
+    def __init__(
+        self,
+        *,
+        connect_timeout: float = 10.0,
+        max_connections: int = 256,
+        proxy: str | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        runtime: Runtime,
+        max_body: int = MAX_BODY,
+    ) -> None:
+        if proxy is not None:
+            check_proxy(proxy)
+        self._plain = Plain(proxy)
+        self._is_lean = proxy is None and lean_supported()
+        self._timeout = ClientTimeout(total=None, sock_connect=connect_timeout)
+        self._max_connections = max_connections
+        self._ssl: ssl.SSLContext | bool = True if ssl_context is None else ssl_context
+        self._runtime = runtime
+        self._max_body = max_body
+        self._homes: dict[AbstractEventLoop, _Home] = {}
+        _TRANSPORTS.add(self)
+        finalize(self, _close_dropped, self._homes).atexit = False
+
+    async def send(self, flight: Flight) -> Answer:
+        """The answer, whatever its status; redirects are not followed, informational answers are skipped.
+
+        `flight.sent` turns true immediately before the first byte is written; a failure before that left
+        nothing on the wire. Nothing is sent twice. A cancelled or failed attempt's connection is closed.
+
+        Raises:
+            TransportFailure: no usable answer. Has no cause and no context: those could show headers.
+            asyncio.CancelledError: the task was cancelled; a new one, for the same reason.
+            BaseException: an interrupt, without the frames it came through.
+            ValueError: the method, address or a header is not fit to be sent; nothing was.
+            ConfigurationError: no event loop of asyncio runs.
+        """
+        url = address(flight.url)
+        check_head(flight)
+        loop = _get_running_loop() or event_loop()
+        home = self._homes.get(loop) or await self._open(loop)
+        watch = home.watchdog.watch(flight.timeout, loop)
+        outcome: Answer | BaseException
+        try:
+            if not home.slots.take():
+                await home.slots.wait()
+            try:
+                watch.kind = "timeout"
+                outcome = await home.exchange(url, flight, self._max_body)
+            finally:
+                home.slots.give_back()
+        except BaseException as exc:
+            outcome = exc
+        verdict = watch.stop()
+        if isinstance(outcome, Answer):
+            return outcome
+        outcome = _reported(outcome, verdict, flight, watch.kind)
+        try:
+            raise outcome
+        finally:
+            del outcome  # an exception in its own traceback's frame would keep both alive
+
+    async def aclose(self) -> None:
+        """Close every connection of the running loop; attempts under way fail, later ones reopen."""
+        loop = _get_running_loop()  # none, under trio: nothing is open there
+        if loop is not None and (home := self._homes.pop(loop, None)) is not None:
+            await home.keeper.aclose()
+
+    async def _open(self, loop: AbstractEventLoop) -> _Home:
+        connector = TCPConnector(
+            limit=0, ssl=self._ssl, resolver=ThreadedResolver(), keepalive_timeout=LONGEST - REST
+        )
+        session = self._plain.session(connector, self._timeout)
+        home = self._homes[loop] = _Home(session, self._max_connections, self._runtime)
+        if not (self._is_lean and is_stock(session)):
+            home.exchange = partial(self._plain.exchange, session)
+        await anext(home.keeper)
+        await self._drop_closed()
+        return home
+
+    async def _drop_closed(self) -> None:
+        """Forget loops that were closed without closing their generators (`asyncio.run` does close them)."""
+        for loop in list(self._homes):  # a copy: other threads open theirs
+            if loop.is_closed() and (home := self._homes.pop(loop, None)) is not None:
+                _OPEN.discard(home)
+                await home.session.close()
+                home.warm.give_back()
+
+    def _disown(self) -> None:
+        """In a forked child: the parent's sockets are the parent's. Not used, not closed, not told anything.
+
+        Closing them here would also take them out of the parent's selector, which a fork shares. They stay in
+        `_OPEN` for as long as the child lives, so that nothing of the parent's is finalized in it.
+        """
+        for home in list(self._homes.values()):
+            connector = home.session.connector
+            home.session.detach()
+            if connector is not None:
+                connector._closed = True  # else its finalizer closes the connections
+            home.warm.give_back()  # to a closed pool: nothing happens to them
+        self._homes.clear()
+
+
+def _reported(exc: BaseException, verdict: Verdict, flight: Flight, late: FailureKind) -> BaseException:
+    """What leaves for the exception that ended an attempt: nothing of its past, where the headers are.
+
+    `late` is what being overdue is called. Who closes the connections makes aiohttp cancel some of what waits
+    for them: that is a failure, for a cancellation that nobody asked for would end its task without a trace.
+    """
+    if not isinstance(exc, (Exception, CancelledError)):  # an interrupt: whoever raised it waits for itself
+        exc.__cause__ = exc.__context__ = None
+        return exc.with_traceback(None)
+    if verdict == "overdue":
+        return TransportFailure(late, f"the attempt took longer than {flight.timeout:g} s")
+    if isinstance(exc, CancelledError) and verdict == "cancelled":
+        return CancelledError(*exc.args)
+    if verdict == "closed":
+        return TransportFailure("closed", "the client was closed meanwhile")
+    if isinstance(exc, CancelledError):
+        return TransportFailure("reset" if flight.sent else "connect", "the connections were closed")
+    return describe(exc, sent=flight.sent)
+
+
+_TRANSPORTS: Final[WeakSet[AiohttpTransport]] = WeakSet()
+
+
+def _after_fork() -> None:
+    for transport in list(_TRANSPORTS):
+        transport._disown()
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no fork
+    os.register_at_fork(after_in_child=_after_fork)

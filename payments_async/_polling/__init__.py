@@ -1,0 +1,1 @@
+"""Waiting for records: the schedule of readings and the shared reading of a list."""

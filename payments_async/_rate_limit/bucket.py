@@ -1,0 +1,184 @@
+"""One bucket of the limiter as a state machine: the time comes in, a grant or a wait goes out.
+
+A grant passes three checks, cheapest first:
+
+* closed?  after a 429 nothing leaves until the time it named; then one probe, and its answer opens the rest.
+* pacer    a token bucket (kept as the single time at which it will be full again) smooths the sending.
+* window   a grant counts from its sending until a minute after its ANSWER.
+
+The window is what makes it safe. The service counts a request somewhere between its sending and its answer,
+so of any `limit + 1` requests the last was granted over a minute after the answer, hence after the counting,
+of another: no minute the service can draw, aligned or sliding, holds more than `limit`, whatever the jitter.
+
+Grants are small integers, so that a good grant allocates nothing: 0 none, 1 ordinary, above that a probe, and
+the number says of which closing. Answers of older requests therefore cannot open a later closing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .._request.retry import LONGEST
+from .limits import LimitSnapshot
+
+WINDOW: Final = 60.0
+"""Seconds over which the service counts (`docs/interface.md`, Rate limits)."""
+SLOTS_PER_SECOND: Final = 32
+"""Answers are remembered by slots of this size: a power of two, so that the slot arithmetic is exact."""
+PROBE_PATIENCE: Final = 120.0
+"""Seconds after which a probe that was never settled (its event loop died with it) makes way for another."""
+PROBE_HINT: Final = 1.0
+"""Seconds to wait at most before looking again while a probe is out: only its answer can tell."""
+
+NONE: Final = 0
+ORDINARY: Final = 1
+
+
+class Meter:
+    """Counts and paces the requests of one class. Times are seconds on one clock that never goes back.
+
+    `take` grants; each grant ends in exactly one of `settle`, `refuse` and `put_back`. Not thread-safe.
+    """
+
+    __slots__ = (
+        "_answered",
+        "_capacity",
+        "_closings",
+        "_counted",
+        "_full_at",
+        "_mistaken",
+        "_opens",
+        "_probe_until",
+        "_shut",
+        "_slot_end",
+        "_slots",
+        "_step",
+        "_tolerance",
+        "limit",
+    )
+
+    def __init__(self, limit: int, capacity: int) -> None:
+        """`limit` requests a minute, up to `capacity` of them at once after a rest."""
+        self._counted = 0
+        self._answered = 0  # answers in the slot that ends at `_slot_end`
+        self._slot_end = 0.0
+        # (when they stop counting, how many). A list: an empty deque is as big as all the rest of a meter.
+        self._slots: list[tuple[float, int]] = []
+        self._full_at = float("-inf")
+        self._shut = NONE  # the number of the closing in force
+        self._closings = ORDINARY
+        self._opens = 0.0
+        self._mistaken = 0.0  # seconds of the last closing, where it followed a Retry-After that is a mistake
+        self._probe_until = 0.0
+        self.resize(limit, capacity)
+
+    def resize(self, limit: int, capacity: int) -> None:
+        """Other figures from now on; what already counts goes on counting."""
+        self.limit = limit
+        self._capacity = capacity
+        self._step = WINDOW / limit
+        self._tolerance = (capacity - 0.99) * self._step  # the hundredth absorbs rounding, and grants nothing
+
+    def take(self, now: float) -> int:
+        """A grant for one request that leaves now, or `NONE`: see `wait`."""
+        shut = self._shut
+        if shut and (now < self._opens or now < self._probe_until):
+            return NONE
+        full_at = self._full_at
+        if full_at - now > self._tolerance:
+            return NONE
+        if self._counted >= self.limit and not self._has_room(now):
+            return NONE
+        self._counted += 1
+        self._full_at = (full_at if full_at > now else now) + self._step
+        if shut:
+            self._probe_until = now + PROBE_PATIENCE
+            return shut
+        return ORDINARY
+
+    def settle(self, grant: int, now: float, *, answered: bool = True) -> None:
+        """The request was answered, or given up (`answered` false), which counts like an answer.
+
+        A probe that was answered opens the meter; after one that was given up the next caller is the probe.
+        """
+        if now >= self._slot_end:
+            self._release(now)
+        self._answered += 1
+        if grant > ORDINARY and grant == self._shut:
+            self._probe_until = 0.0
+            if answered:
+                self._shut = NONE
+
+    def refuse(self, grant: int, now: float, seconds: float, *, mistaken: bool = False) -> float:
+        """The answer was a 429: nothing is granted for `seconds`, then one probe (Errors, rule 1).
+
+        `mistaken`: the service named a time that cannot be meant. A probe that meets this again doubles the
+        last pause, up to an hour; a request that left before the closing does not. Returns the pause.
+        """
+        last = self._mistaken if self._shut else 0.0
+        if mistaken:
+            doubled = 2 * last if grant > ORDINARY and grant == self._shut else last
+            seconds = min(max(seconds, doubled), LONGEST)
+        self._mistaken = seconds if mistaken else 0.0
+        self.settle(grant, now, answered=False)
+        self.close(now, seconds)
+        return seconds
+
+    def put_back(self, grant: int) -> None:
+        """The request was never sent: it neither counts nor spends."""
+        self._counted -= 1
+        self._full_at -= self._step
+        if grant == self._shut:
+            self._probe_until = 0.0
+
+    def close(self, now: float, seconds: float) -> None:
+        """Grant nothing for `seconds`; a closing in force is extended, never shortened."""
+        self._closings += 1
+        self._shut = self._closings
+        self._opens = max(self._opens, now + seconds)
+        self._probe_until = 0.0
+
+    def wait(self, now: float) -> float:
+        """Seconds before which `take` cannot grant; 0.0 when it would grant now."""
+        delay = max(self._full_at - now - self._tolerance, 0.0)
+        if not self._has_room(now):
+            delay = max(delay, self._next_release(now) - now)
+        if self._shut:
+            delay = max(delay, self._opens - now, min(self._probe_until - now, PROBE_HINT))
+        return delay
+
+    def idle(self, now: float) -> bool:
+        """Nothing counts and nothing is closed: a new meter would behave the same."""
+        self._release(now)
+        return not self._counted and not (self._shut and now < self._opens)
+
+    def snapshot(self, now: float) -> LimitSnapshot:
+        """The state as values."""
+        self._release(now)
+        ahead = max(self._full_at - now, 0.0)
+        available = min(int(self._capacity + 0.01 - ahead / self._step), self.limit - self._counted)
+        if self._shut:
+            available = 0 if self.wait(now) else 1
+        closed_for = max(self._opens - now, 0.0) if self._shut else 0.0
+        return LimitSnapshot(self.limit, self._counted, max(available, 0), closed_for)
+
+    def _has_room(self, now: float) -> bool:
+        self._release(now)
+        return self._counted < self.limit
+
+    def _next_release(self, now: float) -> float:
+        """When the first of the counted requests stops counting, at the earliest."""
+        if self._slots:
+            return self._slots[0][0]
+        return (self._slot_end if self._answered else now) + WINDOW
+
+    def _release(self, now: float) -> None:
+        """Begin a new slot when the time has come, and forget what is over a minute old."""
+        if now >= self._slot_end:
+            if self._answered:
+                self._slots.append((self._slot_end + WINDOW, self._answered))
+                self._answered = 0
+            self._slot_end = (int(now * SLOTS_PER_SECOND) + 1) / SLOTS_PER_SECOND
+        slots = self._slots
+        while slots and slots[0][0] <= now:
+            self._counted -= slots.pop(0)[1]

@@ -1,0 +1,180 @@
+"""All gates of one secret key: which ones a request passes, and which a 429 closes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from .bucket import ORDINARY, WINDOW, Meter
+from .limiter import Gate
+from .limits import LimitClass, LimitSnapshot, MeterClass, RateLimits
+
+CLASSES: Final[tuple[LimitClass, ...]] = ("write", "read", "diagnostic", "refund_availability")
+SWEEP_FROM: Final = 256
+"""So many record gates may stand idle before they are looked for; then twice as many as stayed."""
+
+
+Held = Sequence[tuple[Gate, int]]
+"""The gates a request has passed, the narrow one first, with the grant of each."""
+
+
+class RecordGates:
+    """A gate for each attempt, intent or payout that live operations ask about; idle ones are forgotten.
+
+    Thread-safe.
+    """
+
+    def __init__(self, limits: RateLimits) -> None:
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._gates: dict[str, tuple[Gate, float]] = {}  # and when it was last fetched
+        self._refused: dict[Gate, float] = {}  # until when
+        self._sweep_at = SWEEP_FROM
+
+    def fetch(self, record: str, now: float) -> Gate:
+        """The record's gate."""
+        with self._lock:
+            known = self._gates.get(record)
+            if known is None and len(self._gates) >= self._sweep_at:
+                self._sweep(now)
+            gate = make_gate(self._limits, "record") if known is None else known[0]
+            self._gates[record] = gate, now
+        return gate
+
+    def refuses_others(self, gate: Gate, now: float, seconds: float) -> bool:
+        """Note that this record is refused for `seconds`; whether others are, too."""
+        with self._lock:
+            others = {
+                other: until for other, until in self._refused.items() if until > now and other is not gate
+            }
+            until = max(self._refused.get(gate, now), now + seconds)
+            self._refused = {**others, gate: until}
+        return bool(others)
+
+    def resize(self, limits: RateLimits) -> None:
+        """Other figures for every record."""
+        with self._lock:
+            self._limits = limits
+            for gate, _ in self._gates.values():
+                gate.resize(limits.of("record"), limits.capacity("record"))
+
+    def all(self) -> list[Gate]:
+        """Every gate there is."""
+        with self._lock:
+            return [gate for gate, _ in self._gates.values()]
+
+    def forked(self) -> None:
+        """In a forked child: no gates, and a lock that nobody holds."""
+        self._lock = threading.Lock()
+        for gate in self.all():
+            gate.forked()
+        self._gates = {}
+        self._refused = {}
+
+    def _sweep(self, now: float) -> None:
+        """Forget idle gates, but none that a caller may have fetched and not entered yet."""
+        self._gates = {
+            record: (gate, fetched)
+            for record, (gate, fetched) in self._gates.items()
+            if now - fetched < WINDOW or not gate.idle(now)
+        }
+        self._sweep_at = max(SWEEP_FROM, 2 * len(self._gates))
+
+
+class KeyLimiter:
+    """All gates of one secret key at one service address. Thread-safe, and shared by every event loop."""
+
+    def __init__(self, limits: RateLimits | None = None) -> None:
+        """`None`: the service's own limits, until somebody asks for others."""
+        self.limits: RateLimits = limits or RateLimits()
+        """The figures in force, requests a minute."""
+        self._asked_for = limits is not None
+        self._warned = False
+        self._lock = threading.Lock()
+        self._records = RecordGates(self.limits)
+        self._make_gates()
+
+    def gates(self, kind: LimitClass, record: str | None, now: float) -> tuple[Gate, ...]:
+        """What a request passes now, the narrow gate first (Rate limits).
+
+        `record` names the attempt, intent or payout of a live operation; other classes have no use for it.
+        """
+        if record is None or kind != "diagnostic":
+            return self._ways[kind]
+        return (self._records.fetch(record, now), *self._ways[kind])
+
+    def refused(self, held: Held, now: float, seconds: float, *, mistaken: bool = False) -> float:
+        """A 429 came, and ends the grants: the narrow gate closes for `seconds` (Errors, rule 1).
+
+        The wide one closes too when this was its probe, or when the service refuses other records as well.
+        `mistaken`: the seconds stand in for a time that cannot be meant. Returns those of the narrow gate.
+        """
+        (narrow, grant), *rest = held
+        closed_for = narrow.refused(grant, now, seconds, mistaken=mistaken)
+        for gate, grant in rest:
+            live = gate is self._classes["diagnostic"]
+            if (live and self._records.refuses_others(narrow, now, closed_for)) or grant > ORDINARY:
+                gate.refused(grant, now, seconds, mistaken=mistaken)
+            else:
+                gate.leave(grant, now)
+        return closed_for
+
+    def agree(self, limits: RateLimits) -> bool:
+        """Take over what a client asks for; true, once, when another one has asked for something else.
+
+        The first to ask gets its figures; of differing ones the lower of each class wins.
+        """
+        with self._lock:
+            differs = self._asked_for and limits != self.limits
+            self._resize(limits.lower_of(self.limits) if differs else limits)
+            self._asked_for = True
+            warn = differs and not self._warned
+            self._warned = self._warned or differs
+        return warn
+
+    def lower(self, limits: RateLimits) -> None:
+        """From now on the lower figure of each class."""
+        with self._lock:
+            self._resize(self.limits.lower_of(limits))
+
+    def idle(self, now: float) -> bool:
+        """Nobody waits and nothing counts: a new limiter would behave the same."""
+        return all(gate.idle(now) for gate in (*self._classes.values(), *self._records.all()))
+
+    def snapshot(self, now: float) -> dict[LimitClass, LimitSnapshot]:
+        """Each class at this moment, for `client.limits_snapshot()`."""
+        return {kind: gate.snapshot(now) for kind, gate in self._classes.items()}
+
+    def forked(self) -> None:
+        """In a forked child: begin anew. The parent's grants end at its gates, where nobody looks."""
+        self._lock = threading.Lock()
+        for gate in self._classes.values():
+            gate.forked()
+        self._records.forked()
+        self._make_gates()
+
+    def _make_gates(self) -> None:
+        self._classes = {kind: make_gate(self.limits, kind) for kind in CLASSES}
+        self._ways: dict[LimitClass, tuple[Gate, ...]] = {kind: (self._classes[kind],) for kind in CLASSES}
+        self._ways["refund_availability"] += self._ways["read"]
+
+    def _resize(self, limits: RateLimits) -> None:
+        self.limits = limits
+        for kind, gate in self._classes.items():
+            gate.resize(limits.of(kind), limits.capacity(kind))
+        self._records.resize(limits)
+
+
+def make_gate(limits: RateLimits, kind: MeterClass) -> Gate:
+    """A fresh gate for one class."""
+    return Gate(Meter(limits.of(kind), limits.capacity(kind)))
+
+
+def give_up(held: Held, now: float, *, sent: bool) -> None:
+    """End grants without an answer: a request that never left does not count."""
+    for gate, grant in held:
+        if sent:
+            gate.leave(grant, now, answered=False)
+        else:
+            gate.put_back(grant)

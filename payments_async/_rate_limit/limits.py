@@ -1,0 +1,120 @@
+"""How many requests a minute a secret key may send, as values.
+
+What a limit does to a request is `_meter` (one bucket) and `_gate` (its line of waiters).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import attrs
+
+from .. import _assumptions
+from .._likeness import Alike
+from ..errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+LimitClass = Literal["write", "read", "diagnostic", "refund_availability"]
+"""What an operation draws on (`docs/interface.md`, Rate limits; refund availability is gap Z)."""
+
+MeterClass = Literal["write", "read", "diagnostic", "refund_availability", "record"]
+"""What is counted by itself: the classes, and under "record" each attempt, intent or payout."""
+
+SMALL_BURST: Final = 12
+"""A bucket holds this many even when one second's worth is less, so that twelve reads need no pacing."""
+
+
+def _check_rate(_: object, attribute: attrs.Attribute[int], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigurationError(f"RateLimits.{attribute.name} must be a whole number from 1, not {value!r}")
+
+
+@attrs.frozen(eq=False, repr=False)
+class RateLimits(Alike):
+    """Requests a minute for one secret key; whole numbers from 1, else `ConfigurationError`.
+
+    The defaults are the service's (`docs/interface.md`, Rate limits; refund availability: gap Z).
+    """
+
+    writes: int = attrs.field(default=60_000, validator=_check_rate)
+    """Creations and changes: checkouts, intents, payouts."""
+    reads: int = attrs.field(default=10_000, validator=_check_rate)
+    """Lists and records read from stored state."""
+    diagnostics: int = attrs.field(default=6_000, validator=_check_rate)
+    """Requery, inspect and sync together."""
+    diagnostics_per_record: int = attrs.field(default=12, validator=_check_rate)
+    """Requery, inspect and sync of one attempt, intent or payout."""
+    refund_availability: int = attrs.field(
+        default=_assumptions.REFUND_AVAILABILITY_LIMIT, validator=_check_rate
+    )
+    """Refund availability, which also counts as a read."""
+    burst: int | None = attrs.field(default=None, validator=attrs.validators.optional(_check_rate))
+    """Requests that an idle key may send at once in each class, never above the class's limit.
+
+    None: one second's worth, and at least twelve. No burst can make a minute hold more than its limit.
+    """
+
+    def of(self, meter: MeterClass) -> int:
+        """The limit of one class in requests a minute."""
+        return int(getattr(self, _FIELDS[meter]))
+
+    def capacity(self, meter: MeterClass) -> int:
+        """Requests of one class that may leave at once after a rest."""
+        limit = self.of(meter)
+        wished = max(limit // 60, SMALL_BURST) if self.burst is None else self.burst
+        return min(limit, wished)
+
+    def share(self, fraction: Fraction | float) -> RateLimits:
+        """This part of every figure, rounded down, at least 1: for processes that share a key.
+
+        `fraction` lies in (0, 1], else `ConfigurationError`; `RateLimits().share(1 / 8)` suits eight workers.
+        """
+        ratio = _ratio(fraction)
+        shares = {name: max(1, int(figure * ratio)) for name, figure in _figures(self).items()}
+        return attrs.evolve(self, **shares)
+
+    def lower_of(self, other: RateLimits) -> RateLimits:
+        """The lower figure of each class; the burst of whichever allows writes the smaller one."""
+        mine, others = _figures(self), _figures(other)
+        lower = {name: min(mine[name], others[name]) for name in _FIELDS.values()}
+        lower_burst = min(self, other, key=lambda limits: limits.capacity("write")).burst
+        return RateLimits(**lower, burst=lower_burst)
+
+
+_FIELDS: Final[dict[MeterClass, str]] = {
+    "write": "writes",
+    "read": "reads",
+    "diagnostic": "diagnostics",
+    "refund_availability": "refund_availability",
+    "record": "diagnostics_per_record",
+}
+
+
+def _figures(limits: RateLimits) -> dict[str, int]:
+    """The figures that are set, by field."""
+    figures: dict[str, Any] = attrs.asdict(limits)
+    return {name: figure for name, figure in figures.items() if figure is not None}
+
+
+def _ratio(fraction: object) -> Fraction:
+    from fractions import Fraction
+
+    if not isinstance(fraction, int | float | Fraction) or not 0 < fraction <= 1:
+        raise ConfigurationError(f"a share of the limits lies above 0 and up to 1, not {fraction!r}")
+    return Fraction(fraction).limit_denominator(1_000_000)  # 0.7 means 7/10, not the double below it
+
+
+@attrs.frozen(eq=False, repr=False)
+class LimitSnapshot(Alike):
+    """One class of `limits_snapshot()` at one moment (`docs/interface.md`, Rate limits)."""
+
+    limit: int
+    """Requests a minute."""
+    used: int
+    """Requests that count against the limit now: under way, or answered less than a minute ago."""
+    available: int
+    """Requests that could leave at once."""
+    closed_for: float
+    """Seconds until the class may be tried again after a 429; 0.0 when it is open."""

@@ -1,0 +1,1 @@
+"""One request, from its arguments to its record or error."""

@@ -1,0 +1,78 @@
+"""A call as the request that goes out, and whether it may: address, headers, body, time. Pure.
+
+(Conventions; Authentication; Limits, Idempotency.)
+"""
+
+from __future__ import annotations
+
+from .. import _assumptions
+from .._http.addresses import same_service
+from .._http.types import Flight
+from ..errors import PaymentsError, ResponseMismatch
+from ..params import PreparedRequest
+from .auth import Key
+from .idempotency import HEADER
+from .prepare import Call
+from .settings import Settings
+
+
+def make_flight(call: Call, settings: Settings, key: Key, deadline: float | None, now: float) -> Flight:
+    """One attempt. `deadline` and `now` are monotonic seconds; the attempt gets no more time than is left."""
+    timeout = call.timeout or settings.timeout
+    if deadline is not None:
+        timeout = min(timeout, max(deadline - now, 0.001))
+    headers = _headers(call, settings, key)
+    body = None if call.prepared is None else call.prepared.body
+    return Flight(call.operation.method, settings.base_url + call.path, headers, body, timeout)
+
+
+def is_sent(flight: Flight | None) -> bool:
+    """Whether anything may have left; nothing has of a flight that was never made."""
+    return flight is not None and flight.sent
+
+
+def refuse_connection(flight: Flight | None, error: PaymentsError) -> None:
+    """Close the connection that gave another call's answer: its next one may be another call's, too."""
+    if isinstance(error, ResponseMismatch) and flight is not None and flight.connection is not None:
+        flight.connection.abort()
+
+
+def _headers(call: Call, settings: Settings, key: Key) -> dict[str, str]:
+    """Ours, and the caller's over them, whatever their case."""
+    headers: dict[str, str] = {
+        "Authorization": key.authorization,
+        "User-Agent": settings.user_agent,
+        "Accept": "application/json",
+        "Accept-Encoding": "gzip" if call.prepared is None else "identity",
+    }
+    if call.prepared is not None:
+        headers["Content-Type"] = "application/json"
+        headers[HEADER] = call.prepared.idempotency_key
+    if not call.headers:
+        return headers
+    theirs = {name.lower() for name in call.headers}
+    return {**{name: value for name, value in headers.items() if name.lower() not in theirs}, **call.headers}
+
+
+def foreign(prepared: PreparedRequest, base_url: str, key: Key) -> str | None:
+    """Why a request does not belong where it would go; None when it does."""
+    if prepared.base_url != base_url and not same_service(prepared.base_url, base_url):
+        return f"this request was prepared for {prepared.base_url}; this client talks to another address"
+    if prepared.environment != key.environment:
+        return f"this request was prepared for {prepared.environment}, the key is a {key.environment} key"
+    return None
+
+
+def unprotected(prepared: PreparedRequest, age: float, *, same_key: bool) -> str | None:
+    """Why a request, that many seconds old, may happen twice if it is sent now; None when it cannot."""
+    if not same_key:
+        return (
+            "this request was prepared under another secret key; if that key was rotated within its "
+            "project, send it with rotated_key=True"
+        )
+    if prepared.reference is None and age >= _assumptions.KEY_TRUSTED_FOR:
+        return (
+            "this request was prepared over 23 hours ago, and its key may protect it no longer: "
+            "prepare it anew if it was never sent, else look for its record"
+        )
+    return None

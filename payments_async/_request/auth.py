@@ -1,0 +1,159 @@
+"""The secret key: its form, its environment, the header it becomes (Authentication).
+
+The key lives in a closure and in `Secret` text only, so that no repr, `vars` or traceback shows it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import attrs
+
+from .._http.addresses import is_address
+from .._http.types import Secret
+from ..errors import ConfigurationError
+
+Environment = Literal["live", "sandbox"]
+
+NO_KEY = (
+    "no API key: pass api_key= or set PAYMENTS_API_KEY to the project's secret key "
+    "(sk_live_… or sk_sandbox_…)"
+)
+NO_BASE_URL = "no base URL: pass base_url= or set PAYMENTS_BASE_URL to the address that ends in /v1"
+
+_KEY = re.compile(r"sk_(live|sandbox)_[A-Za-z0-9_-]{1,200}")
+_LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
+
+
+@attrs.frozen(eq=False)
+class Key:
+    """A checked secret key."""
+
+    environment: Environment
+    fingerprint: str
+    """Tells keys apart without showing them."""
+    authorization: Secret = attrs.field(repr=False)
+    """The header's value."""
+
+
+KeySource = Callable[[], Key]
+
+
+def read_key(text: object, environment: str | None = None) -> Key:
+    """A key from its text. Raises ConfigurationError; no message holds any part of the key."""
+    text = hidden(text)
+    if not text:
+        raise ConfigurationError(NO_KEY)
+    found = _environment_of(text)
+    if found is None:
+        raise ConfigurationError(
+            "the API key is malformed: it is sk_live_ or sk_sandbox_ followed by letters, digits, - or _, "
+            f"with nothing around it; got {_described(text)}"
+        )
+    if environment is not None and environment != found:
+        raise ConfigurationError(f"environment={environment!r} was asked for and the key is a {found} key")
+    digest = hashlib.sha256(str(text).encode()).hexdigest()
+    return Key(found, digest[:16], Secret(f"Bearer {text}"))
+
+
+class NotText:
+    """Stands for bytes that were given for text: their type's name, and nothing of what they hold."""
+
+    def __init__(self, value: object) -> None:
+        self.name: str = type(value).__name__
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+def hidden(value: Any) -> Any:
+    """Text as `Secret`, bytes as `NotText`: tracebacks print locals. Anything else as it is."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return NotText(value)
+    return Secret(value) if isinstance(value, str) else value
+
+
+def _environment_of(text: object) -> Environment | None:
+    """What a well-formed key is for. Apart from its caller: the repr of a match is the key."""
+    match = _KEY.fullmatch(text) if isinstance(text, str) else None
+    return None if match is None else "live" if match[1] == "live" else "sandbox"
+
+
+def _described(text: object) -> str:
+    if not isinstance(text, str):
+        return text.name if isinstance(text, NotText) else type(text).__name__
+    return f"text of {len(text)} characters" + (" with white space in it" if re.search(r"\s", text) else "")
+
+
+def key_source(
+    api_key: str | Callable[[], str] | None, environment: str | None, base_url: str, *, verified: bool = True
+) -> KeySource:
+    """Where each request gets its key: a fixed one, or whatever a callable gives (rotation)."""
+    if environment not in (None, "live", "sandbox"):
+        raise ConfigurationError("environment must be 'live' or 'sandbox'")
+    if not callable(api_key):
+        fixed = paired(read_key(api_key, environment), base_url, verified=verified)
+        return lambda: fixed
+    return lambda: paired(read_key(api_key(), environment), base_url, verified=verified)
+
+
+def check_base_url(text: object) -> str:
+    """The base URL, its scheme in lower case and without a slash at the end.
+
+    Raises ConfigurationError unless it is https (or loopback) and requests can go there.
+    """
+    text = hidden(text)
+    if not text:
+        raise ConfigurationError(NO_BASE_URL)
+    if problem := _base_url_problem(text):
+        raise ConfigurationError(f"the base URL {problem}")
+    scheme, colon, rest = str(text).partition(":")
+    return scheme.lower() + colon + rest.rstrip("/")
+
+
+def _base_url_problem(text: object) -> str | None:
+    """What is wrong with it. Apart from its caller: the parts of an address may show a password."""
+    if not isinstance(text, str) or not text.isascii() or re.search(r"[\s\x00-\x1f\\]", text):
+        return "must be plain ASCII text without white space"
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018 - reading it checks it
+    except ValueError:
+        parts = urlsplit("")
+    scheme, host, path = parts.scheme, parts.hostname, parts.path
+    if not host:
+        return "has no host: it looks like https://…/v1"
+    if "@" in text:
+        return "must not hold credentials"
+    if "?" in text or "#" in text:
+        return "must not have a query or a fragment"
+    if scheme != "https" and not (scheme == "http" and _LOOPBACK.fullmatch(host)):
+        return "must be https (plain http is for a sandbox on this machine)"
+    if not path.rstrip("/").endswith("/v1"):
+        return "must end in the version, /v1 (Versioning)"
+    if not is_address(scheme + text[len(scheme) :]):
+        return "has characters that no address has: they go percent-encoded, and not into the host"
+    return None
+
+
+def paired(key: Key, base_url: str, *, verified: bool = True) -> Key:
+    """The key, unless it is a live one that would go over plain http, or to just any certificate.
+
+    Raises ConfigurationError.
+    """
+    if key.environment != "live":
+        return key
+    if not base_url.startswith("https:"):
+        raise ConfigurationError(
+            "a live key goes over https only; plain http on this machine takes a sandbox key"
+        )
+    if not verified:
+        raise ConfigurationError(
+            "the ssl_context verifies no certificate, so that a live key could go to anybody: give it your "
+            "authority, ssl.create_default_context(cafile=...), or the client insecure=True"
+        )
+    return key

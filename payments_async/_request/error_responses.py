@@ -1,0 +1,166 @@
+"""Error answers as typed errors: the service's words, cleaned, and a hint. Pure (Errors; gap P)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from .._codec import decode
+from .._http.types import Answer
+from .._masking import HIDDEN, clean, without_keys
+from ..errors import APIStatusError, ConflictError, DuplicateReference, Effect, RateLimitedError, error_class
+from ..models import ResponseInfo
+from . import retry
+from .prepare import Call
+
+Mask = Callable[[str], str]
+
+# A local part has at most 64 characters, and the bound keeps the search linear on text without an @.
+_PERSONAL = r"\+?\d[\d \-]{5,}\d|[^\s@,;:<>\"']{1,64}@[^\s@,;:<>\"']+"
+_SHORTEST = 3
+"""Characters from which a text of the request is taken to tell somebody."""
+_MOST_VALUES = 500
+"""Values of an `errors` object that are looked at: more than a request has rules, and quick to read."""
+
+_HINTS: Mapping[int, str] = {
+    400: "the request is malformed: correct it (extra_body, extra_query, extra_headers are not checked here)",
+    401: "the key was refused: check it, or rotate it in the dashboard",
+    403: "this machine's address is not on the key's allowlist: add it in the dashboard",
+    404: "no such record: check the id, the environment and the base URL",
+    422: "correct the fields and send it again under a new idempotency key",
+    428: "the idempotency key was refused: give another one, or none",
+}
+
+
+def status_error(call: Call, answer: Answer, now: datetime) -> APIStatusError:
+    """The error for an answer that is not 2xx: what the service said, and what to do about it."""
+    message, errors = _service_words(answer.body, _mask(call.prepared.body if call.prepared else b""))
+    reference = call.prepared.reference if call.prepared else None
+    cls = error_class(answer.status, message=message, reference=reference)
+    facts: dict[str, Any] = {}
+    if cls is RateLimitedError:
+        told = ResponseInfo(answer.status, answer.headers, ()).rate_limit
+        facts = {"limit": told.limit, "remaining": told.remaining}
+        facts["retry_after"] = retry.retry_after(answer.headers, now)
+    parts = [f"HTTP {answer.status}", message, _told(errors), _hint(cls, answer.status, facts)]
+    return cls(
+        f"{call.operation.name}: " + "; ".join(part.removesuffix(".") for part in parts if part),
+        status=answer.status,
+        service_message=message,
+        errors=errors,
+        headers=dict(answer.headers),
+        body=answer.body,
+        operation=call.operation.name,
+        effect=_effect(call, answer.status, cls),
+        **facts,
+    )
+
+
+def is_definite(status: int) -> bool:
+    """Whether a status by itself says that the request was not carried out: any 4xx but 408."""
+    return 400 <= status < 500 and status != 408
+
+
+def _hint(cls: type[APIStatusError], status: int, facts: Mapping[str, Any]) -> str | None:
+    """What to do next."""
+    if cls is DuplicateReference:
+        return "a payout has this reference: client.payouts.find(reference) shows it"
+    if cls is RateLimitedError:
+        seconds = facts["retry_after"]
+        believed = seconds is not None and not retry.is_mistaken(seconds)
+        return "over the rate limit: wait" + (f" {seconds:g} s" if believed else "")
+    return _HINTS.get(status)
+
+
+def _effect(call: Call, status: int, cls: type[APIStatusError]) -> Effect:
+    """What a refusal says of a write: a clear 4xx, nothing was done; anything else, nobody can tell.
+
+    Of conflicts that over a reference alone is clear: the others may be about this very write.
+    """
+    if not call.operation.creates:
+        return "none"
+    vague = issubclass(cls, ConflictError) and cls is not DuplicateReference
+    return "none" if is_definite(status) and not vague else "unknown"
+
+
+def _told(errors: Mapping[str, list[str]]) -> str:
+    told = ", ".join(f"{field}: {' '.join(texts)}" for field, texts in list(errors.items())[:10])
+    return told if len(told) <= 2000 else f"{told[:2000]}…"
+
+
+def _service_words(body: bytes, mask: Mask) -> tuple[str | None, dict[str, list[str]]]:
+    """The `message` and `errors` of an error body, personal data masked; nothing when it is not JSON."""
+    tree = _object(body)
+    message = tree.get("message")
+    return mask(message) if isinstance(message, str) else None, _flattened(tree.get("errors"), mask)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    """The JSON object in a body; an empty one when there is none."""
+    try:
+        tree = decode.parse(body)
+    except decode.Unreadable:
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def _flattened(errors: Any, mask: Mask) -> dict[str, list[str]]:
+    """{field, dotted when nested: [texts]} of whatever shape came, in its order (gap P).
+
+    No recursion and a bound on the work: the answer may have been made to exhaust either.
+    """
+    found: dict[str, list[str]] = {}
+    waiting: list[tuple[str, Any]] = [("", errors)]
+    for _ in range(_MOST_VALUES):
+        if not waiting:
+            break
+        name, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(_inside(name, mask(key)), item) for key, item in reversed(list(value.items())[:100])]
+        elif isinstance(value, list) and value:
+            waiting += [(name, item) for item in reversed(value[:20])]
+        elif value is not None:
+            found.setdefault(name, []).extend([] if value == [] else [mask(str(value))])
+    return found
+
+
+def _inside(name: str, key: str) -> str:
+    return f"{name}.{key}"[:1000] if name else key
+
+
+def _mask(request: bytes) -> Mask:
+    """What cleans the service's words: of keys, of account data by its form, of all that the request held."""
+    own = _own_pattern(_own_texts(_object(request)))
+
+    def mask(text: str) -> str:
+        # cut again at the end, so that no half of a value escapes there; keys first, as they hold digits
+        text = without_keys(text[:2000])
+        return clean(re.sub(_PERSONAL, HIDDEN, own.sub(HIDDEN, text) if own else text))[:1000]
+
+    return mask
+
+
+def _own_texts(request: Mapping[str, Any]) -> set[str]:
+    """Every text of a request's instrument and customer, but for the instrument's type."""
+    found: set[str] = set()
+    waiting = [request.get("instrument"), request.get("customer")]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [item for name, item in value.items() if name != "type"]
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str) and len(value.strip()) >= _SHORTEST:
+            found.add(value.strip())
+    return found
+
+
+def _own_pattern(texts: Iterable[str]) -> re.Pattern[str] | None:
+    """Finds the texts in any case; short ones as whole words, so that "Amo" does not spoil "amount"."""
+    longest_first = sorted(texts, key=len, reverse=True)
+    parts = [
+        re.escape(text) if len(text) >= 8 else rf"(?<!\w){re.escape(text)}(?!\w)" for text in longest_first
+    ]
+    return re.compile("|".join(parts), re.IGNORECASE) if parts else None

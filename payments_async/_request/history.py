@@ -1,0 +1,181 @@
+"""What one call has been through, and what may be said of it in the end. Pure.
+
+An attempt's verdict is not the call's: a refusal after an attempt in doubt proves nothing about that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from .. import _assumptions, models
+from .._attrs import maker
+from ..errors import (
+    APIConnectionError,
+    APIStatusError,
+    ConflictError,
+    DeadlineExceeded,
+    Effect,
+    OutcomeUnknown,
+    PaymentsError,
+    ResponseMismatch,
+)
+from ..models import Attempt, Record, ResponseInfo
+from . import retry
+from .outcome import Reading
+from .prepare import Call
+
+if TYPE_CHECKING:
+    from .clocks import Moment
+
+_STEPS: Mapping[str, str] = {
+    "pool": "raise max_connections, or try again later",
+    "dns": "check the base URL's host and this machine's network",
+    "connect": "check the base URL, this machine's network and its proxy",
+    "tls": "check the base URL and the certificates, ssl_context among them",
+    "timeout": "try again later, or with a longer timeout",
+    "reset": "try again later",
+    "protocol": "check that the base URL is the service's",
+    "closed": "end all calls before the client's `async with` block ends, or aclose() is called",
+}
+"""What to do about each kind of failure."""
+
+
+_attempt = maker(Attempt)
+_info = maker(ResponseInfo)
+
+
+class Journey:
+    """The attempts of one call."""
+
+    __slots__ = ("_clock", "attempts", "call", "deadline", "doubtful", "resumed", "retries")
+
+    def __init__(
+        self, call: Call, started: float, deadline: float | None, clock: Callable[[], Moment]
+    ) -> None:
+        """`clock` gives the moment on all our clocks; the other times are monotonic seconds."""
+        self._clock = clock
+        self.call = call
+        self.deadline = None if deadline is None else started + deadline
+        """On the monotonic clock."""
+        self.resumed = started
+        """When the wait before the next attempt began."""
+        self.attempts: list[Attempt] = []
+        self.retries = 0
+        self.doubtful = 0
+
+    def is_late(self, clock: Callable[[], float], after: float = 0.0) -> bool:
+        """Whether the deadline will have passed so many seconds from now."""
+        return self.deadline is not None and clock() + after >= self.deadline
+
+    def until(self, moment: float) -> float:
+        """That moment, or the deadline when it is earlier."""
+        return moment if self.deadline is None else min(moment, self.deadline)
+
+    def note(self, reading: Reading, sent_at: float, ended: float) -> None:
+        """An attempt ended."""
+        attempts, verdict, waited = self.attempts, reading.verdict, sent_at - self.resumed
+        number, took = len(attempts) + 1, ended - sent_at
+        attempts.append(_attempt(number, verdict, reading.reason, reading.status, waited, took))
+        self.resumed = ended
+        if verdict == "in_doubt":
+            self.doubtful += 1
+
+    @property
+    def unknown(self) -> bool:
+        """Whether the call may have made something that nobody has confirmed."""
+        return self.doubtful > 0 and self.call.operation.creates
+
+    def cut_short(self, reason: str, *, sent: bool, sent_at: float, ended: float) -> None:
+        """The attempt under way was given up."""
+        self.note(Reading("in_doubt" if sent else "not_sent", reason), sent_at, ended)
+
+    def delivery(self, reading: Reading) -> Any:
+        """The last attempt's record, with its answer attached."""
+        assert reading.status is not None
+        prepared, attempts, value = self.call.prepared, tuple(self.attempts), reading.value
+        key = prepared.idempotency_key if prepared else None
+        info = _info(reading.status, reading.headers, attempts, key, reading.message)
+        if isinstance(value, Record):
+            object.__setattr__(value, "_response", info)
+        elif isinstance(value, models.Page):
+            object.__setattr__(value, "response", info)
+        return value
+
+    def conclusion(self, error: PaymentsError) -> PaymentsError:
+        """The error that tells the truth about the whole call, given the last attempt's."""
+        last = self.attempts[-1].verdict if self.attempts else "not_sent"
+        alone = last == "in_doubt" and self.doubtful == 1
+        if not self.unknown or last == "executed" or (alone and _says_so(error)):
+            if isinstance(error, APIConnectionError):
+                error.args = (f"{error}; {self._harmless()}: {_STEPS[error.kind]}",)
+            return self._signed(error)
+        return self.outcome_unknown(error)
+
+    def _harmless(self) -> str:
+        """Why no answer does no harm: so far the call is known to have made nothing."""
+        unsent = all(attempt.verdict == "not_sent" for attempt in self.attempts)
+        return "nothing was sent" if unsent else "nothing can have happened"
+
+    def outcome_unknown(self, cause: Exception | None = None) -> OutcomeUnknown:
+        """That nobody can tell, with all it takes to find out.
+
+        It may have been sent before, by another process or by `resolve`: what the key protects is counted
+        from when the request was made.
+        """
+        prepared = self.call.prepared
+        assert prepared is not None
+        first, ended = prepared.created_at, self._clock()
+        tries = ", ".join(attempt.reason for attempt in self.attempts) or "none by this call"
+        error = OutcomeUnknown(
+            f"{self.call.operation.name}: no definite answer, it may have been carried out "
+            f"(attempts: {tries}). Do not send it again under a new key: client.resolve(error) finds out",
+            prepared=prepared,
+            first_sent_at=first,
+            last_sent_at=datetime.fromtimestamp(ended.wall, UTC),
+            key_expires_at=first + timedelta(seconds=_assumptions.KEY_LIFETIME),
+            ended=attrs.evolve(ended, server=server_time(cause)),
+            in_use=sum(attempt.waited + attempt.elapsed for attempt in self.attempts),
+        )
+        error.__cause__ = cause
+        self._signed(error)
+        return error
+
+    def out_of_time(self, cause: PaymentsError | None = None) -> PaymentsError:
+        """The deadline passed."""
+        if self.unknown:
+            return self.outcome_unknown(cause)
+        error = DeadlineExceeded(
+            f"{self.call.operation.name}: the deadline passed after {len(self.attempts)} attempt(s); "
+            "nothing came of it"
+        )
+        error.__cause__ = cause
+        return self._signed(error)
+
+    def _signed(self, error: PaymentsError) -> PaymentsError:
+        """With the facts of the call on it."""
+        error.operation = self.call.operation.name
+        error.attempts = tuple(self.attempts)
+        error.idempotency_key = self.call.prepared.idempotency_key if self.call.prepared else None
+        return error
+
+    @property
+    def effect(self) -> Effect:
+        """What can be said of money if the call ended now."""
+        return "unknown" if self.unknown else "none"
+
+
+def _says_so(error: PaymentsError) -> bool:
+    """Whether an error says by itself that nobody can tell what came of its attempt."""
+    if isinstance(error, ConflictError):
+        return error.effect == "unknown" and not error.in_progress
+    return isinstance(error, ResponseMismatch)
+
+
+def server_time(cause: BaseException | None) -> float | None:
+    """When an answer was given by the service's own `Date`, seconds since 1970; None where there is none."""
+    said = retry.http_date(cause.headers.get("date", "")) if isinstance(cause, APIStatusError) else None
+    return None if said is None else said.timestamp()

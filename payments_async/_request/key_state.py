@@ -1,0 +1,45 @@
+"""What a secret key has in this process: its rate limits and its retry budget, shared by all its clients."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import attrs
+
+from .._rate_limit.key_limiter import KeyLimiter
+from .._rate_limit.limits import RateLimits
+from .._rate_limit.registry import Limiters
+from .auth import Key
+from .retry import Budget
+
+_BUDGETS: WeakKeyDictionary[KeyLimiter, Budget] = WeakKeyDictionary()
+
+
+@attrs.frozen(eq=False, repr=False)
+class KeyState:
+    """The state of one key."""
+
+    limiter: KeyLimiter
+    budget: Budget
+
+
+class Keys:
+    """The keys one client has used, joined to what the process keeps of each."""
+
+    def __init__(self, limiters: Limiters, base_url: str, limits: RateLimits | None) -> None:
+        self._limiters = limiters
+        self._base_url = base_url
+        self._limits = limits
+        self._states: dict[str, KeyState] = {}
+
+    def of(self, key: Key) -> KeyState:
+        """The state of a key."""
+        return self._states.get(key.fingerprint) or self._join(key.fingerprint)
+
+    def _join(self, fingerprint: str) -> KeyState:
+        limiter = self._limiters.join(self._base_url, fingerprint, self._limits)
+        state = KeyState(limiter, _BUDGETS.setdefault(limiter, Budget()))
+        if len(self._states) >= 16:  # keys that were rotated away
+            self._states.clear()
+        self._states[fingerprint] = state
+        return state

@@ -1,0 +1,288 @@
+"""The endpoint table: every operation of the interface, its path, its limit and what it answers.
+
+To change a path, a method, a limit class or a result type, edit this table and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Literal, TypeVar
+from urllib.parse import quote, unquote, urlencode
+
+import attrs
+
+from .. import models
+from .._likeness import Alike
+from ..errors import InvalidRequest
+
+R_co = TypeVar("R_co", covariant=True)
+
+Limit = Literal["write", "read", "diagnostic", "refund_availability"]
+"""Which limits a call counts against (Limits, Rate limits)."""
+Shape = Literal["record", "checkout", "page", "method_status", "raw"]
+"""Where an answer keeps its record: `data`, `data.checkout` and `data.payment`, a list, `data` and `meta`,
+or the whole body as it is."""
+
+# Compiled by `re` when they are first asked.
+_NO_SEGMENT = r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]"
+_COUNTRY = r"[A-Za-z]{2}"
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_PATH = r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)+"
+_QUERY = r"[A-Za-z0-9._~+%&=-]*"
+_DOTS = r"/\.{1,2}(?:/|$)|%2[eEfF]|%5[cC]|%0|%1|%7[fF]"
+_PLACEHOLDER = r"{(\w+)}"
+
+
+@attrs.frozen(eq=False, repr=False)
+class Operation(Alike, Generic[R_co]):
+    """One endpoint (Endpoints, Summary)."""
+
+    name: str
+    method: str
+    path: str
+    """Relative to the base URL, with {placeholders}."""
+    limit: Limit
+    record_class: Callable[[], type[R_co]] | None = attrs.field(eq=False, repr=False)
+    """Gives `result`, which is loaded when it is first needed."""
+    shape: Shape = "record"
+    creates: bool = False
+    """Whether it makes a record, so that an attempt without an answer leaves its outcome unknown."""
+    record: str | None = None
+    """The placeholder that names the record it is about: that of a per-record limit, or of `echo`."""
+    echo: str | None = None
+    """The answer's field that repeats the id of `record`."""
+    _result: type[R_co] | None = attrs.field(default=None, init=False, eq=False, repr=False)
+    """A slot: a `cached_property` needs a dict, out of which each field is read at seven times the price."""
+
+    @property
+    def result(self) -> type[R_co] | None:
+        """The record class of an answer."""
+        if self._result is None and self.record_class is not None:
+            object.__setattr__(self, "_result", self.record_class())
+        return self._result
+
+    def path_for(self, ids: Mapping[str, str] | None) -> str:
+        """The path with its placeholders filled: each id percent-encoded, as one segment."""
+        if not ids:
+            return self.path
+        return self.path.format(**{name: quote(value, safe="") for name, value in ids.items()})
+
+    @property
+    def writes(self) -> bool:
+        """Whether it carries an idempotency key."""
+        return self.method != "GET"
+
+
+CHECKOUTS_CREATE = Operation(
+    "checkouts.create",
+    "POST",
+    "/payment/checkouts",
+    "write",
+    lambda: models.Checkout,
+    "checkout",
+    creates=True,
+)
+CHECKOUTS_RETRIEVE = Operation(
+    "checkouts.retrieve",
+    "GET",
+    "/payment/checkouts/{checkout_id}",
+    "read",
+    lambda: models.Checkout,
+    "checkout",
+    record="checkout_id",
+    echo="id",
+)
+INTENTS_CREATE = Operation(
+    "payment_intents.create", "POST", "/payment/intents", "write", lambda: models.PaymentIntent, creates=True
+)
+INTENTS_LIST = Operation(
+    "payment_intents.list", "GET", "/payment/intents", "read", lambda: models.PaymentIntent, "page"
+)
+INTENTS_RETRIEVE_ATTEMPT = Operation(
+    "payment_intents.retrieve_attempt",
+    "GET",
+    "/payment/intents/{payment_intent_id}/attempts/{attempt_id}",
+    "read",
+    lambda: models.PaymentAttempt,
+    record="attempt_id",
+    echo="id",
+)
+INTENTS_REFUND_AVAILABILITY = Operation(
+    "payment_intents.refund_availability",
+    "GET",
+    "/payment/intents/{payment_intent_id}/refunds/availability",
+    "refund_availability",
+    lambda: models.RefundAvailability,
+)
+INTENTS_REQUERY = Operation(
+    "payment_intents.requery",
+    "POST",
+    "/payment/intents/{payment_intent_id}/requery",
+    "diagnostic",
+    lambda: models.Requery,
+    record="payment_intent_id",
+    echo="payment_intent_id",
+)
+INTENTS_INSPECT_ATTEMPT = Operation(
+    "payment_intents.inspect_attempt",
+    "GET",
+    "/payment/intents/{payment_intent_id}/attempts/{attempt_id}/inspect",
+    "diagnostic",
+    lambda: models.Inspection,
+    record="attempt_id",
+)
+PAYOUTS_CREATE = Operation("payouts.create", "POST", "/payouts", "write", lambda: models.Payout, creates=True)
+PAYOUTS_LIST = Operation("payouts.list", "GET", "/payouts", "read", lambda: models.Payout, "page")
+PAYOUTS_SYNC = Operation(
+    "payouts.sync",
+    "GET",
+    "/payouts/{payout_id}/sync",
+    "diagnostic",
+    lambda: models.Payout,
+    record="payout_id",
+    echo="id",
+)
+PAYOUTS_INSPECT = Operation(
+    "payouts.inspect",
+    "GET",
+    "/payouts/{payout_id}/inspect",
+    "diagnostic",
+    lambda: models.Inspection,
+    record="payout_id",
+)
+METHODS_STATUS = Operation(
+    "methods.status",
+    "GET",
+    "/utils/status/payment/method/{method_code}/{country_code}",
+    "read",
+    lambda: models.MethodStatus,
+    "method_status",
+)
+
+OPERATIONS: Mapping[str, Operation[Any]] = {
+    operation.name: operation
+    for operation in (
+        CHECKOUTS_CREATE,
+        CHECKOUTS_RETRIEVE,
+        INTENTS_CREATE,
+        INTENTS_LIST,
+        INTENTS_RETRIEVE_ATTEMPT,
+        INTENTS_REFUND_AVAILABILITY,
+        INTENTS_REQUERY,
+        INTENTS_INSPECT_ATTEMPT,
+        PAYOUTS_CREATE,
+        PAYOUTS_LIST,
+        PAYOUTS_SYNC,
+        PAYOUTS_INSPECT,
+        METHODS_STATUS,
+    )
+}
+
+
+def id_problems(ids: Mapping[str, object]) -> dict[str, list[str]]:
+    """Faults of path parameters. Ids are opaque: whatever can be one segment of a path is sent (gap AC)."""
+    return {name: [problem] for name, value in ids.items() if (problem := _id_problem(name, value))}
+
+
+def _id_problem(name: str, value: object) -> str | None:
+    if name == "country_code":
+        fits = isinstance(value, str) and re.fullmatch(_COUNTRY, value)
+        return None if fits else "must be a two-letter country code"
+    if is_segment(value):
+        return None
+    return "must be an id: text other than . and .., without control characters or lone surrogates"
+
+
+def is_segment(value: object) -> bool:
+    """Whether a value can be one segment of a path, percent-encoded."""
+    return isinstance(value, str) and value not in ("", ".", "..") and not re.search(_NO_SEGMENT, value)
+
+
+def path_with(path: str, query: Mapping[str, object]) -> str:
+    """A path with its query, percent-encoded; pairs whose value is None are left out."""
+    pairs = [(name, _plain(value)) for name, value in query.items() if value is not None]
+    return f"{path}?{urlencode(pairs, doseq=True)}" if pairs else path
+
+
+def _plain(value: object) -> object:
+    """A query value as JSON would write it: `true`, not `True`."""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _record_of(method: str, path: str) -> tuple[Operation[Any] | None, str | None]:
+    """The listed operation that a method and path are, and the record a per-record limit counts for."""
+    for operation in OPERATIONS.values():
+        pattern = re.sub(_PLACEHOLDER, r"(?P<\1>[^/]+)", operation.path)
+        match = re.fullmatch(pattern, path) if operation.method == method else None
+        if match:
+            return operation, unquote(match[operation.record]) if operation.record else None
+    return None, None
+
+
+def unlisted(
+    method: object, path: object, result: type[Any] | None, limit: Limit | None
+) -> tuple[Operation[Any], str | None]:
+    """The operation `client.request` makes of its arguments, and its record. Raises InvalidRequest."""
+    faults: dict[str, list[str]] = {}
+    if not isinstance(method, str) or method not in METHODS:
+        faults["method"] = [f"must be one of {', '.join(METHODS)}"]
+    if not isinstance(path, str) or not _is_plain(path):
+        faults["path"] = [
+            "must start with a slash and hold plain segments: encode what is special, use params= for a query"
+        ]
+    if limit not in (None, "write", "read", "diagnostic", "refund_availability"):
+        faults["limit"] = ["must be write, read, diagnostic or refund_availability"]
+    if result is not None and not (isinstance(result, type) and issubclass(result, models.Record)):
+        faults["result"] = ["must be a record class of payments_async.models"]
+    if faults:
+        raise InvalidRequest(faults, operation="request")
+    listed, record = _record_of(str(method), str(path))
+    operation = bare(str(method), str(path), result)
+    return attrs.evolve(operation, limit=limit or (listed.limit if listed else operation.limit)), record
+
+
+def _is_plain(path: str) -> bool:
+    return re.fullmatch(_PATH, path) is not None and not re.search(_DOTS, path)
+
+
+def can_be_prepared(name: str, path: str) -> bool:
+    """Whether a prepared write can have this operation's name and this path, its query included."""
+    plain, _, query = path.partition("?")
+    if not re.fullmatch(_QUERY, query):
+        return False
+    operation = OPERATIONS.get(name)
+    if operation is not None:
+        return operation.writes and _fills(operation, plain)
+    method, _, own = name.partition(" ")
+    return method in METHODS and method != "GET" and own == plain and _is_plain(plain)
+
+
+def _fills(operation: Operation[Any], path: str) -> bool:
+    """Whether a path is an operation's, with ids in it that it would be made with."""
+    pattern = re.sub(_PLACEHOLDER, r"(?P<\1>[^/]+)", operation.path)
+    found = re.fullmatch(pattern, path)
+    ids = {name: unquote(value) for name, value in found.groupdict().items()} if found else {}
+    return found is not None and not id_problems(ids) and operation.path_for(ids) == path
+
+
+def named(name: str) -> Operation[Any]:
+    """The operation of a prepared request: one of the table, or a bare `POST /path`."""
+    method, _, path = name.partition(" ")
+    return OPERATIONS.get(name) or bare(method, path)
+
+
+def bare(method: str, path: str, result: type[Any] | None = None) -> Operation[Any]:
+    """An operation for `client.request`: a write makes something, unless the table knows that it does not."""
+    listed, _ = _record_of(method, path)
+    creates = method != "GET" and (listed is None or listed.creates)
+    limit = default_limit(method, path)
+    record_class = (lambda: result) if result else None
+    return Operation(f"{method} {path}", method, path, limit, record_class, "raw", creates=creates)
+
+
+def default_limit(method: str, path: str) -> Limit:
+    """The limit class of a path that the table does not list, by its method and last word."""
+    if path.rstrip("/").rsplit("/", 1)[-1] in {"requery", "inspect", "sync"}:
+        return "diagnostic"
+    return "read" if method == "GET" else "write"

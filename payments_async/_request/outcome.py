@@ -1,0 +1,314 @@
+"""What an answer, or the lack of one, means: the verdict on one attempt. Pure (Errors; gaps E, P, Q, S)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import attrs
+
+from .. import models
+from .._codec import decode
+from .._http.types import Answer, TransportFailure
+from ..errors import (
+    APIConnectionError,
+    APIStatusError,
+    APITimeoutError,
+    DecodeError,
+    PaymentsError,
+    ResponseMismatch,
+)
+from ..models import Amount, Payout, Verdict
+from ..models._response import is_replayed
+from ..params import PreparedRequest
+from . import error_responses, retry
+from .operations import Operation
+from .prepare import Call
+
+
+@attrs.define(eq=False, repr=False)
+class Reading:
+    """The verdict on one attempt, and what follows from it."""
+
+    verdict: Verdict
+    reason: str
+    status: int | None = None
+    value: Any = attrs.field(default=None, repr=False)
+    message: str | None = attrs.field(default=None, repr=False)
+    error: PaymentsError | None = None
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    again: bool = False
+    """Whether the same bytes with the same key are worth another try."""
+    retry_after: float | None = None
+    """Seconds, when the service named them."""
+
+
+_FINAL: Final = frozenset({"tls", "closed"})
+"""Failures that another try would meet again, or that the caller asked for by closing the client."""
+
+
+def read_failure(call: Call, failure: TransportFailure, *, sent: bool) -> Reading:
+    """No answer came."""
+    verdict: Verdict = "in_doubt" if sent else "not_sent"
+    if failure.kind == "too_large":
+        return Reading(verdict, failure.kind, error=_oversized(call, failure))
+    cls = APITimeoutError if failure.kind == "timeout" else APIConnectionError
+    error = cls(
+        f"{call.operation.name}: no answer ({failure.kind}: {failure.detail})",
+        kind=failure.kind,
+        operation=call.operation.name,
+    )
+    return Reading(verdict, failure.kind, error=error, again=failure.kind not in _FINAL)
+
+
+def _oversized(call: Call, failure: TransportFailure) -> DecodeError:
+    """The error of an answer that is too large to be read, whatever its status."""
+    return DecodeError(
+        f"{call.operation.name}: {failure.detail}; check that the base URL is the service's, or ask for less",
+        record_id=None,
+        body=b"",
+        operation=call.operation.name,
+    )
+
+
+def read_answer(call: Call, answer: Answer, now: Callable[[], datetime]) -> Reading:
+    """An answer came."""
+    if 200 <= answer.status < 300:
+        return _read_success(call, answer)
+    replayed = is_replayed(answer.headers)
+    error = error_responses.status_error(call, answer, now())
+    return Reading(
+        _refusal_verdict(answer.status, error, replayed=replayed),
+        str(answer.status),
+        answer.status,
+        error=error,
+        again=retry.retried_status(answer.status) and not replayed,
+        retry_after=getattr(error, "retry_after", None),
+    )
+
+
+def _refusal_verdict(status: int, error: APIStatusError, *, replayed: bool) -> Verdict:
+    """Only a definite 4xx says that nothing was done; a replayed failure is about an earlier attempt."""
+    if not error_responses.is_definite(status) or (replayed and status in (409, 429)):
+        return "in_doubt"
+    return "in_doubt" if error.effect == "unknown" else "not_executed"
+
+
+def _read_success(call: Call, answer: Answer) -> Reading:
+    operation = call.operation
+    if not answer.body and operation.result is None:
+        return Reading("executed", str(answer.status), answer.status, headers=answer.headers)
+    if (expected := _as_expected(operation, answer.body)) is not None:
+        value, message = expected
+        return _done(call, answer, value, message)
+    record_id: str | None = None
+    try:
+        if operation.result is not None and decode.is_crowded(answer.body):
+            raise decode.Unreadable(decode.TOO_MANY)
+        tree = decode.parse(answer.body)
+        record_id = _record_id(tree, operation)
+        value = _value(call, tree)
+        problem = (
+            "a record without its id" if operation.creates and not getattr(value, "id", "none") else None
+        )
+    except decode.Unreadable as unreadable:
+        problem = str(unreadable)
+    if problem is None:
+        return _done(call, answer, value, tree.get("message") if operation.shape != "raw" else None)
+    return _unreadable(call, answer, record_id, problem)
+
+
+def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | None:
+    """The record and the message of an answer like nearly all; None for one that has to be looked at."""
+    result, shape = operation.result, operation.shape
+    if result is None or shape == "raw" or shape == "method_status":
+        return None
+    page = shape == "page"
+    found = decode.well_formed(body, result, page=page)
+    if found is None or (operation.creates and not getattr(found.data, "id", "none")):
+        return None
+    if not page:
+        return found.data, found.message
+    stands = found.pagination or models.Pagination()
+    if stands.has_more_pages is None and stands.next_cursor is None:
+        return None  # whether it has a cursor of null or none at all is another thing
+    return models.Page(found.data, stands), found.message
+
+
+def _done(call: Call, answer: Answer, value: Any, message: Any) -> Reading:
+    """Carried out, if the record is the one that was asked for."""
+    operation, prepared = call.operation, call.prepared
+    error: ResponseMismatch | None = None
+    if operation.echo is not None:
+        error = _other_record(call, operation.echo, value)
+    elif prepared is not None and operation.creates and not _agrees(value, call.request):
+        error = mismatch(prepared, value) if operation.result else None
+    verdict: Verdict = "in_doubt" if error and operation.creates else "executed"
+    told = message if isinstance(message, str) else None
+    return Reading(verdict, str(answer.status), answer.status, value, told, error, answer.headers)
+
+
+def _other_record(call: Call, echo: str, value: Any) -> ResponseMismatch | None:
+    """Whether an answer about one record is about another than was asked for, where it says."""
+    found = getattr(value, echo)
+    if found is None or found == call.record:
+        return None
+    return ResponseMismatch(
+        f"{call.operation.name}: the service answered about another record ({echo} differs); nothing is "
+        "known of the one asked for, and the connection was closed: read it again",
+        record=value,
+        differences={echo: (str(call.record), found)},
+        operation=call.operation.name,
+        effect="none",
+    )
+
+
+def _unreadable(call: Call, answer: Answer, record_id: str | None, problem: str) -> Reading:
+    """A 2xx of a write proves something only by its record's id; without it, ask again with the same key."""
+    confirmed = call.operation.writes and record_id is not None
+    happened = confirmed and call.operation.creates
+    error = DecodeError(
+        f"{call.operation.name}: HTTP {answer.status}, but the answer cannot be used ({problem})"
+        + (f"; the record exists: {_where(call)}" if happened else ""),
+        record_id=record_id,
+        body=answer.body,
+        operation=call.operation.name,
+        effect="happened" if happened else "none",
+    )
+    verdict: Verdict = "in_doubt" if call.operation.writes and not confirmed else "executed"
+    return Reading(verdict, "unreadable", answer.status, error=error, again=verdict == "in_doubt")
+
+
+def _where(call: Call) -> str:
+    """How a record that was made is found again; the interface shows no reading of one payout or payment."""
+    if call.operation.result is Payout:
+        return "find it by its reference, or in the list"
+    return "find it in the list" if call.operation.result is models.PaymentIntent else "read it by its id"
+
+
+def _record_id(tree: Any, operation: Operation[Any]) -> str | None:
+    """The id of the record in a body, wherever this kind of answer keeps it; readable or not."""
+    data = tree.get("data", tree if operation.shape == "raw" else None) if isinstance(tree, dict) else None
+    if operation.result is models.Checkout and isinstance(data, dict):
+        data = data.get("checkout")
+    return _id_in(data)
+
+
+def _id_in(record: Any) -> str | None:
+    found = record.get("id") if isinstance(record, dict) else None
+    return found if isinstance(found, str) and found else None
+
+
+def _value(call: Call, tree: Any) -> Any:
+    """The record in a body. Raises Unreadable."""
+    operation = call.operation
+    if not isinstance(tree, dict) and operation.shape != "raw":
+        raise decode.Unreadable("not a JSON object")
+    if operation.shape == "raw":
+        return _raw(call, tree)
+    data = tree.get("data")
+    result: type[Any] = operation.result or models.Checkout
+    if operation.shape == "page":
+        return _page(result, data, tree.get("pagination"))
+    if not isinstance(data, dict):
+        raise decode.Unreadable("without its data")
+    if operation.shape == "method_status":
+        meta = tree.get("meta")
+        data = {**(meta if isinstance(meta, dict) else {}), **data}
+    return decode.structure(data, result)
+
+
+def _raw(call: Call, tree: Any) -> Any:
+    if call.operation.result is None:
+        if call.operation.writes and not isinstance(tree, dict):
+            raise decode.Unreadable("not a JSON object")
+        return tree
+    data = tree.get("data", tree) if isinstance(tree, dict) else tree
+    if isinstance(data, list):
+        pagination = tree.get("pagination") if isinstance(tree, dict) else None
+        return _page(call.operation.result, data, pagination)
+    return decode.structure(data, call.operation.result)
+
+
+def _page(cls: type[Any], data: Any, pagination: Any) -> models.Page[Any]:
+    """A page; one record that cannot be read does not keep anybody from the others."""
+    from ..models.lists import proves_end  # only lists need it: a first payout does without
+
+    if not isinstance(data, list):
+        raise decode.Unreadable("without its list")
+    if len(data) > decode.MOST_RECORDS:
+        raise decode.Unreadable(decode.TOO_MANY)
+    items, unread = [], []
+    for index, item in enumerate(data):
+        try:
+            items.append(decode.structure(item, cls))
+        except decode.Unreadable as problem:
+            unread.append(models.Unread(index, str(problem), _id_in(item), item))
+    stands = decode.structure(pagination, models.Pagination) if pagination else models.Pagination()
+    is_last = proves_end(stands, is_empty=not data, names_next="next_cursor" in (pagination or ()))
+    return models.Page(tuple(items), stands, unread=tuple(unread), is_last=is_last)
+
+
+def _agrees(value: Any, asked: Any) -> bool:
+    """Whether a record is plainly the one that was asked for, as nearly all are; else `mismatch` decides."""
+    amount = _amount(value)
+    return (
+        asked is not None
+        and amount is not None
+        and amount.value == asked.amount
+        and amount.currency == asked.currency
+        and (not isinstance(value, Payout) or value.reference in (None, asked.reference))
+    )
+
+
+def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
+    """Whether a record is another one than was asked for, where it says."""
+    asked = decode.asked(prepared.body)
+    if _agrees(value, asked):
+        return None
+    differences = {
+        name: (str(wanted), str(found))
+        for name, found in _told(value)
+        if found is not None and (wanted := getattr(asked, name)) is not ... and not _same(wanted, found)
+    }
+    if not differences:
+        return None
+    return ResponseMismatch(
+        f"{prepared.operation}: the service answered with another record "
+        f"({', '.join(sorted(differences))} differ); look it up before you pay again",
+        record=value,
+        differences=differences,
+        operation=prepared.operation,
+    )
+
+
+def _told(value: Any) -> list[tuple[str, Any]]:
+    """What a created record says of what its request said."""
+    amount = _amount(value)
+    told = [("amount", amount.value), ("currency", amount.currency)] if amount else []
+    return [*told, ("reference", value.reference)] if isinstance(value, Payout) else told
+
+
+def _amount(value: Any) -> Amount | None:
+    """A record's amount; of a checkout, which has none, its payment's."""
+    found = getattr(value, "amount", None)
+    if found is None and _is_checkout(value):
+        found = getattr(value.payment, "amount", None)
+    return found if isinstance(found, Amount) else None
+
+
+def _is_checkout(value: Any) -> bool:
+    """Asks for the name first: who makes no checkouts need not load their class."""
+    return type(value).__name__ == "Checkout" and isinstance(value, models.Checkout)
+
+
+def _same(asked: Any, found: Any) -> bool:
+    """Equal, for numbers also when equal as IEEE doubles: services round."""
+    if found == asked:
+        return True
+    if isinstance(found, Decimal) and isinstance(asked, int | Decimal):
+        return float(found) == float(Decimal(asked)) < math.inf
+    return False

@@ -1,0 +1,336 @@
+"""The request path: the one place where the rules meet the world.
+
+`Pipeline.run` is the whole of it, top to bottom: stand at the gate, send, read, and return, raise or go
+round again. Every decision is a call to a pure function of the modules above; here they are acted on.
+"""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections.abc import Coroutine, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from .._http.types import Flight, Transport, TransportFailure
+from .._rate_limit.key_limiter import Held, give_up
+from .._rate_limit.limiter import Gate, GateTimeout
+from .._rate_limit.limits import LimitClass, LimitSnapshot
+from .._runtime import Runtime
+from ..errors import ConfigurationError, InvalidRequest, LimitReached, PaymentsError, RateLimitedError
+from ..params import Params, PreparedRequest
+from . import notify as narrate
+from .attempt import foreign, is_sent, make_flight, refuse_connection, unprotected
+from .auth import Key
+from .history import Journey
+from .idempotency import KeyMaker, UsedKeys
+from .key_state import Keys, KeyState
+from .operations import Operation
+from .outcome import Reading, read_answer, read_failure
+from .prepare import Call, prepare
+from .retry import JITTER, backoff, is_mistaken, pause
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from .clocks import Moment
+    from .pending import PendingRequests
+
+
+@attrs.define(eq=False)
+class Pipeline:
+    """Sends calls. Shared by all resources of a client and by its `with_options` siblings' transport."""
+
+    settings: Settings
+    transport: Transport = attrs.field(repr=False)
+    runtime: Runtime = attrs.field(repr=False)
+    keys: Keys = attrs.field(repr=False)
+    make_key: KeyMaker = attrs.field(repr=False)
+    used_keys: UsedKeys = attrs.field(repr=False)
+    session: str = attrs.field(repr=False)
+    """Names the process and its clock (`_clocks.Moment`)."""
+    _pending: PendingRequests | None = attrs.field(default=None, init=False, repr=False)
+
+    async def run(self, call: Call) -> Any:
+        """The call's record. Raises the errors of `errors`, each with the call's effect."""
+        runtime, settings, emitter = self.runtime, self.settings, self.settings.emitter
+        journey = Journey(call, runtime.monotonic(), call.deadline or settings.deadline, self.moment)
+        key: Key | None = None
+        while True:
+            key = self._key(journey, key)
+            state = self.keys.of(key)
+            told = emitter.enabled  # of an attempt's beginning and of its end, or of neither
+            started = runtime.monotonic()
+            held = self._walk_in(state, journey, started)
+            if not held:
+                held = await self._enter(state, journey)
+                started = runtime.monotonic()
+            flight: Flight | None = None
+            try:
+                flight = make_flight(call, settings, key, journey.deadline, started)
+                if told:
+                    narrate.sent(emitter, journey)
+                reading = read_answer(call, await self.transport.send(flight), runtime.now)
+            except TransportFailure as failure:
+                reading = read_failure(call, failure, sent=is_sent(flight))
+            except BaseException as stopped:
+                self._cut_short(journey, stopped, held, started, flight)
+                raise
+            self._landed(journey, reading, state, held, started, flight)
+            if told:
+                narrate.ended(emitter, journey, reading)
+            if reading.error is None:
+                state.budget.earn()
+                return journey.delivery(reading)
+            refuse_connection(flight, reading.error)
+            delay = self._before_retry(state, journey, reading, reading.error)
+            if delay:
+                await self._sleep(journey, delay)
+
+    def send(self, call: Call, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
+        """Send a write just prepared: no other caller can know a key that the client has made for it."""
+        return self.run_once(call) if options.get("idempotency_key") else self.run(call)
+
+    async def run_once(self, call: Call) -> Any:
+        """The same for a write whose idempotency key others may know: one that is under way is joined."""
+        requests = self._pending or self.pending
+        request, is_own = requests.enter(call)
+        if not is_own:
+            from .pending import join
+
+            deadline = call.deadline or self.settings.deadline
+            journey = Journey(call, self.runtime.monotonic(), deadline, self.moment)
+            return await join(requests, request, self.runtime, self.run, journey)
+        try:
+            value = await self.run(call)
+        except BaseException as stopped:
+            requests.give_up(request, stopped, self.runtime.monotonic())
+            raise
+        requests.leave(request, ("record", value))
+        return value
+
+    @property
+    def pending(self) -> PendingRequests:
+        """The requests under way on this client's clock; loaded with the first key that others may know."""
+        if self._pending is None:
+            from .pending import of
+
+            self._pending = of(self.runtime)
+        return self._pending
+
+    def prepare(
+        self,
+        operation: Operation[Any],
+        request: Params | Mapping[str, Any] | None,
+        options: Mapping[str, Any],
+        path: str | None = None,
+    ) -> PreparedRequest:
+        """A write's bytes and key. Raises InvalidRequest, also for a key used with another body (gap R)."""
+        prepared = prepare(
+            operation,
+            request,
+            options,
+            base_url=self.settings.base_url,
+            key=self.settings.key(),
+            now=self.runtime.now(),
+            make_key=self.make_key,
+            path=path,
+        )
+        if options.get("idempotency_key"):
+            return self._with_known_key(prepared)
+        return prepared
+
+    def _with_known_key(self, prepared: PreparedRequest) -> PreparedRequest:
+        """A request under the caller's own key, which protects from when it was first used."""
+        key, now = prepared.idempotency_key, self.runtime.monotonic()
+        first = self.used_keys.first_used(key, now)
+        if self.used_keys.conflict(key, prepared.body, now):
+            told = "was used with another body within 24 hours: a changed request needs a new key"
+            raise InvalidRequest({"idempotency_key": [told]}, operation=prepared.operation)
+        if first == now:
+            return prepared
+        return attrs.evolve(prepared, created_at=prepared.created_at - timedelta(seconds=now - first))
+
+    def refuse_foreign(self, prepared: PreparedRequest) -> None:
+        """Raise ConfigurationError for a request that was prepared for another address or environment."""
+        if problem := foreign(prepared, self.settings.base_url, self.settings.key()):
+            raise ConfigurationError(problem, operation=prepared.operation)
+
+    def refuse_unprotected(self, prepared: PreparedRequest, *, rotated_key: bool) -> None:
+        """Raise ConfigurationError for a request whose idempotency key may not keep it from happening twice.
+
+        That is under another secret key, which may be another project's, and without a reference after the
+        key's time. A payout's reference protects it for ever (Endpoints, POST /payouts).
+        """
+        if not isinstance(prepared, PreparedRequest):
+            told = f"send() takes a PreparedRequest, not {type(prepared).__name__}"
+            raise ConfigurationError(f"{told}; PreparedRequest.from_json(text) reads one")
+        self.refuse_foreign(prepared)
+        same_key = rotated_key or self.made_it(prepared)
+        if problem := unprotected(prepared, self.age(prepared), same_key=same_key):
+            raise ConfigurationError(problem, operation=prepared.operation)
+
+    def made_it(self, prepared: PreparedRequest) -> bool:
+        """Whether a request was prepared under the secret key of now."""
+        return prepared.key_fingerprint == self.settings.key().fingerprint
+
+    def age(self, prepared: PreparedRequest) -> float:
+        """Seconds since a request was prepared, or its key first used."""
+        return (self.runtime.now() - prepared.created_at).total_seconds()
+
+    def moment(self) -> Moment:
+        """Now, on our own clocks."""
+        from .clocks import Moment
+
+        return Moment(self.runtime.now().timestamp(), self.runtime.monotonic(), self.session)
+
+    def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
+        """How much of each limit the key has used in this process."""
+        limiter = self.keys.of(self.settings.key()).limiter
+        return limiter.snapshot(self.runtime.monotonic())
+
+    def _key(self, journey: Journey, last: Key | None) -> Key:
+        """The key of the next attempt: a fresh one, but the last one again while its attempt is in doubt.
+
+        Another key may not see the first one's idempotency store, and none at all must not hide the doubt.
+        """
+        if last is not None and journey.unknown:
+            return last
+        key, prepared = self.settings.key(), journey.call.prepared
+        if prepared is not None and (problem := foreign(prepared, self.settings.base_url, key)):
+            raise journey.conclusion(ConfigurationError(problem))
+        return key
+
+    def _walk_in(self, state: KeyState, journey: Journey, now: float) -> Held:
+        """The way of nearly every call: one gate, open, and no deadline to look at. Empty when it is not."""
+        call = journey.call
+        gates = state.limiter.gates(call.limit, call.record, now)
+        if len(gates) > 1 or journey.deadline is not None:
+            return ()
+        grant = gates[0].try_enter(now)
+        return ((gates[0], grant),) if grant else ()
+
+    async def _enter(self, state: KeyState, journey: Journey) -> Held:
+        """Pass the gates of the call's limits, narrow ones first; nothing passes once the deadline has."""
+        call, held, monotonic = journey.call, [], self.runtime.monotonic
+        try:
+            for gate in state.limiter.gates(call.limit, call.record, monotonic()):
+                grant = gate.try_enter(monotonic()) or await self._stand_in_line(gate, journey)
+                held.append((gate, grant))
+            if journey.is_late(monotonic):
+                raise journey.out_of_time()
+        except BaseException as stopped:
+            give_up(held, monotonic(), sent=False)
+            if isinstance(stopped, CancelledError):
+                self._given_up(journey, stopped)
+            raise
+        return held
+
+    async def _stand_in_line(self, gate: Gate, journey: Journey) -> int:
+        now = self.runtime.monotonic()
+        grant = 0
+        while not grant:
+            self._refuse_long_wait(gate, journey)
+            patience = max(self.settings.max_retry_after, 60.0)
+            try:
+                until = journey.until(self.runtime.monotonic() + patience)
+                grant = await gate.enter(self.runtime, priority=journey.call.priority, until=until)
+            except GateTimeout:  # the deadline, or a gate that may have been closed for long meanwhile
+                if journey.is_late(self.runtime.monotonic):
+                    raise journey.out_of_time() from None
+        narrate.throttled(self.settings.emitter, journey, self.runtime.monotonic() - now)
+        return grant
+
+    def _refuse_long_wait(self, gate: Gate, journey: Journey) -> None:
+        """Raise LimitReached where the caller does not want to wait, or not for so long."""
+        now, name = self.runtime.monotonic(), journey.call.operation.name
+        closed = gate.snapshot(now).closed_for
+        if closed > self.settings.max_retry_after + JITTER:
+            told = (
+                f"{name}: the service's 429 closed the rate limit for {closed:.3g} s; this try was not sent"
+            )
+            raise journey.conclusion(LimitReached(told, retry_after=closed))
+        if self.settings.on_limit == "raise":
+            wait = gate.wait(now)
+            told = f"{name}: the rate limit has no room for {wait:.3g} s; this try was not sent"
+            raise journey.conclusion(LimitReached(told, retry_after=wait))
+
+    def _landed(
+        self,
+        journey: Journey,
+        reading: Reading,
+        state: KeyState,
+        held: Held,
+        started: float,
+        flight: Flight | None,
+    ) -> None:
+        """An attempt has its verdict: it is written down, and leaves the gates it had passed."""
+        ended = self.runtime.monotonic()
+        journey.note(reading, started, ended)
+        if reading.status is None:
+            give_up(held, ended, sent=is_sent(flight))
+        elif reading.status == 429 and reading.again:
+            self._close(state, held, journey, reading, ended)
+        else:
+            for gate, grant in held:
+                gate.leave(grant, ended)
+
+    def _cut_short(
+        self, journey: Journey, stopped: BaseException, held: Held, started: float, flight: Flight | None
+    ) -> None:
+        """An attempt was cancelled, or ended as nobody foresaw: it leaves the gates, and a doubt stays."""
+        ended, sent = self.runtime.monotonic(), is_sent(flight)
+        give_up(held, ended, sent=sent)
+        reason = "cancelled" if isinstance(stopped, CancelledError) else type(stopped).__name__
+        journey.cut_short(reason, sent=sent, sent_at=started, ended=ended)
+        if not isinstance(stopped, Exception):
+            self._given_up(journey, stopped)
+        elif journey.unknown:
+            raise journey.outcome_unknown(stopped) from stopped
+
+    def _close(self, state: KeyState, held: Held, journey: Journey, reading: Reading, now: float) -> None:
+        """A 429: nobody of this limit goes on until the service's time, plus jitter, has passed."""
+        mistaken = is_mistaken(reading.retry_after)
+        asked = self.settings.max_retry_after if mistaken else reading.retry_after
+        seconds = pause(journey.retries + 1, asked, self.runtime.random())
+        seconds = state.limiter.refused(held, now, seconds, mistaken=mistaken)
+        narrate.closed(self.settings.emitter, journey, seconds)
+
+    def _before_retry(
+        self, state: KeyState, journey: Journey, reading: Reading, error: PaymentsError
+    ) -> float:
+        """Seconds until the next attempt; raises the call's error when there is none."""
+        call, settings = journey.call, self.settings
+        allowed = settings.max_retries if call.max_retries is None else call.max_retries
+        if not reading.again or self._not_to_be_waited_for(error):
+            raise journey.conclusion(error)
+        if journey.is_late(self.runtime.monotonic):
+            raise journey.out_of_time(error)
+        limited = reading.status == 429  # waited out at the gate, which lets no storm through
+        if journey.retries >= allowed or not (limited or state.budget.spend(reading.reason)):
+            raise journey.conclusion(error)
+        journey.retries += 1
+        delay = 0.0 if limited else backoff(journey.retries, self.runtime.random())
+        if journey.is_late(self.runtime.monotonic, after=delay):
+            raise journey.out_of_time(error)
+        narrate.retrying(settings.emitter, journey, delay, reading.reason)
+        return delay
+
+    def _not_to_be_waited_for(self, error: PaymentsError) -> bool:
+        """A 429 is waited out at the gate, unless the caller or the length of the wait forbids it."""
+        if not isinstance(error, RateLimitedError):
+            return False
+        return self.settings.on_limit == "raise" or (error.retry_after or 0.0) > self.settings.max_retry_after
+
+    async def _sleep(self, journey: Journey, seconds: float) -> None:
+        try:
+            await self.runtime.sleep(seconds)
+        except CancelledError as stopped:
+            self._given_up(journey, stopped)
+            raise
+
+    def _given_up(self, journey: Journey, stopped: BaseException) -> None:
+        """The caller cancelled: the verdict goes with the cancellation, to the log, and to who listens."""
+        if journey.unknown:
+            stopped.outcome = journey.outcome_unknown()  # type: ignore[attr-defined] # it rides along
+        narrate.cancelled(self.settings.emitter, journey)

@@ -1,0 +1,287 @@
+"""Arguments to calls: everything that is checked and fixed before a request may leave. Pure.
+
+A call's bytes and idempotency key are made here, once; every try sends these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any, Literal
+
+import attrs
+
+from .. import _assumptions
+from .._attrs import maker
+from .._codec import decode
+from .._validation import rules, tables
+from ..errors import InvalidRequest, UnprocessableError
+from ..models._record import masked
+from ..params import Params, PreparedRequest
+from . import idempotency, operations
+from .auth import Key
+from .operations import Limit, Operation
+
+Priority = Literal["interactive", "bulk"]
+Errors = dict[str, list[str]]
+
+
+@attrs.frozen(eq=False)
+class Call:
+    """One call, ready to go."""
+
+    operation: Operation[Any]
+    path: str
+    limit: Limit
+    headers: Mapping[str, str] = attrs.field(repr=masked)
+    record: str | None = None
+    prepared: PreparedRequest | None = None
+    request: Params | None = attrs.field(default=None, repr=False)
+    """What `prepared` has its bytes of, where this process just made them: the answer is held against it."""
+    priority: Priority = "interactive"
+    timeout: float | None = None
+    deadline: float | None = None
+    max_retries: int | None = None
+
+
+_call = maker(Call)
+_prepared = maker(PreparedRequest)
+
+
+def reading(
+    operation: Operation[Any],
+    options: Mapping[str, Any],
+    ids: Mapping[str, str] | None = None,
+    query: Mapping[str, Any] | None = None,
+    errors: Errors | None = None,
+    record: str | None = None,
+) -> Call:
+    """A GET. Raises InvalidRequest with every fault of its arguments."""
+    refuse_unknown(options, READ_OPTIONS, operation.name)
+    faults = {**(errors or {}), **operations.id_problems(ids or {}), **_option_problems(options)}
+    if faults:
+        raise InvalidRequest(faults, operation=operation.name)
+    path = operations.path_with(
+        operation.path_for(ids), {**(query or {}), **(options.get("extra_query") or {})}
+    )
+    return _call(
+        operation,
+        path,
+        operation.limit,
+        options.get("extra_headers") or {},
+        ids[operation.record] if ids and operation.record else record,
+        **sending(options),
+    )
+
+
+def writing(
+    prepared: PreparedRequest,
+    options: Mapping[str, Any],
+    *,
+    operation: Operation[Any],
+    limit: Limit | None = None,
+    record: str | None = None,
+    priority: Priority = "interactive",
+    request: Params | None = None,
+) -> Call:
+    """A write that was prepared. Raises InvalidRequest for unusable options.
+
+    `request` is what its bytes say, if it is at hand and nothing was added to it.
+    """
+    path, headers, limit = prepared.path, prepared.headers, limit or operation.limit
+    if not options:
+        return _call(operation, path, limit, headers, record, prepared, request, priority)
+    if faults := _number_problems(options):
+        raise InvalidRequest(faults, operation=operation.name)
+    made_of = None if options.get("extra_body") else request
+    return _call(operation, path, limit, headers, record, prepared, made_of, priority, **sending(options))
+
+
+def with_params(
+    operation: Operation[Any], json: object, params: Any, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The options of a `client.request`, its `params` among them. Raises InvalidRequest."""
+    refuse_unknown(options, WRITE_OPTIONS if operation.writes else READ_OPTIONS, "request")
+    params, extra = {} if params is None else params, options.get("extra_query") or {}
+    queries = {"params": params, "extra_query": extra}
+    faults = {name: [p] for name, value in queries.items() if (p := rules.query(value))}
+    if json is not None and (problem := _body_problem(operation, json)):
+        faults["json"] = [problem]
+    if faults:
+        raise InvalidRequest(faults, operation=operation.name)
+    return {**options, "extra_query": {**params, **extra}}
+
+
+def _body_problem(operation: Operation[Any], json: object) -> str | None:
+    return rules.json_object(json) if operation.writes else "does not go with a GET: use params="
+
+
+SEND_OPTIONS = frozenset({"timeout", "deadline", "max_retries"})
+READ_OPTIONS = SEND_OPTIONS | {"extra_headers", "extra_query"}
+WRITE_OPTIONS = READ_OPTIONS | {"idempotency_key", "extra_body"}
+PREPARE_OPTIONS = WRITE_OPTIONS - SEND_OPTIONS
+_WRITTEN = ("idempotency_key", "extra_body", "extra_query", "extra_headers")
+"""The options that become part of a write."""
+_NOTHING: tuple[Any, ...] = (None,) * len(_WRITTEN)
+
+
+def split(arguments: Mapping[str, Any], options: frozenset[str]) -> tuple[Any, dict[str, Any]]:
+    """Keyword arguments as (a request's own, options)."""
+    if options.isdisjoint(arguments):
+        return arguments, {}
+    own = {**arguments}
+    return own, {name: own.pop(name) for name in options if name in own}
+
+
+def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: str) -> None:
+    """Raise TypeError for a keyword argument that the method does not take, with the nearest it does."""
+    if known.issuperset(arguments):
+        return
+    import difflib
+
+    name = min(arguments.keys() - known)
+    near = difflib.get_close_matches(name, sorted(known), 1)
+    told = f"{method}() got an unexpected keyword argument {name!r}"
+    raise TypeError(f"{told}; did you mean {near[0]!r}?" if near else told)
+
+
+def sending(options: Mapping[str, Any]) -> Any:
+    """The options that say how a call is sent."""
+    return {name: options[name] for name in SEND_OPTIONS if name in options}
+
+
+def prepare(
+    operation: Operation[Any],
+    request: Params | Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+    *,
+    base_url: str,
+    key: Key,
+    now: datetime,
+    make_key: idempotency.KeyMaker,
+    path: str | None = None,
+) -> PreparedRequest:
+    """The exact bytes and idempotency key of a write, bound to an address and a secret key.
+
+    Raises InvalidRequest with every fault at once; nothing is sent.
+    """
+    errors = tables.check(request, now=now) if isinstance(request, Params) else {}
+    if options:
+        errors |= _write_problems(options)
+    if errors:
+        raise InvalidRequest(errors, operation=operation.name)
+    own_key, extra, query, headers = map(options.get, _WRITTEN) if options else _NOTHING
+    path = path or operation.path
+    return _prepared(
+        operation=operation.name,
+        path=operations.path_with(path, query) if query else path,
+        body=_bytes(operation, request, extra),
+        idempotency_key=own_key or make_key(),
+        created_at=now,
+        base_url=base_url,
+        environment=key.environment,
+        key_fingerprint=key.fingerprint,
+        reference=_reference(operation, request, extra),
+        headers=dict(headers) if headers else {},
+    )
+
+
+def _write_problems(options: Mapping[str, Any]) -> Errors:
+    errors: Errors = {}
+    key, extra = options.get("idempotency_key"), options.get("extra_body")
+    if key is not None and (problem := idempotency.problem(key)):
+        errors["idempotency_key"] = [problem]
+    if extra is not None and (problem := rules.json_object(extra)):
+        errors["extra_body"] = [problem]
+    return errors | _option_problems(options)
+
+
+def _reference(
+    operation: Operation[Any], request: Params | Mapping[str, Any] | None, extra: Mapping[str, Any] | None
+) -> str | None:
+    """A payout's reference as its bytes have it, whichever argument it came by."""
+    if operation.path != "/payouts" or operation.method != "POST":
+        return None
+    if extra and "reference" in extra:
+        reference = extra["reference"]
+    elif isinstance(request, Params):
+        reference = getattr(request, "reference", None)
+    else:
+        reference = request.get("reference") if request else None
+    return reference if isinstance(reference, str) else None
+
+
+def _bytes(
+    operation: Operation[Any], request: Params | Mapping[str, Any] | None, extra: Mapping[str, Any] | None
+) -> bytes:
+    try:
+        if isinstance(request, Params):
+            return decode.encode(request, extra)
+        return decode.encode_json({**(request or {}), **(extra or {})})
+    except decode.Unwritable as error:
+        problem = str(error)
+    raise InvalidRequest({"body": [problem]}, operation=operation.name)
+
+
+def _option_problems(options: Mapping[str, Any]) -> Errors:
+    errors = _number_problems(options)
+    headers, query = options.get("extra_headers"), options.get("extra_query")
+    if headers is not None and (problem := rules.headers(headers)):
+        errors["extra_headers"] = [problem]
+    if query is not None and (problem := rules.query(query)):
+        errors["extra_query"] = [problem]
+    return errors
+
+
+def _number_problems(options: Mapping[str, Any]) -> Errors:
+    errors: Errors = {}
+    for name in ("timeout", "deadline"):
+        if (value := options.get(name)) is not None and not positive(value):
+            errors[name] = ["must be a positive number of seconds"]
+    if (retries := options.get("max_retries")) is not None and not count(retries):
+        errors["max_retries"] = ["must be a whole number, 0 or more"]
+    return errors
+
+
+def positive(value: object) -> bool:
+    """Whether a value is a finite number of seconds above zero."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+def count(value: object) -> bool:
+    """Whether a value is a whole number, 0 or more."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def refuses_page_size(error: UnprocessableError) -> bool:
+    """Whether the service would have smaller pages of a list than it was asked for (gap D)."""
+    return _assumptions.PAYOUT_FILTERS["page_size"] in error.errors
+
+
+def filters(names: Mapping[str, str], given: Mapping[str, Any]) -> tuple[dict[str, str], Errors]:
+    """List filters as query pairs, and their faults (Endpoints, lists; gaps A, B, D)."""
+    query: dict[str, str] = {}
+    errors: Errors = {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        text, problem = _filter(name, value)
+        if problem:
+            errors[name] = [problem]
+        else:
+            query[names[name]] = text
+    return query, errors
+
+
+def _filter(name: str, value: object) -> tuple[str, str | None]:
+    if name == "page_size":
+        fits = count(value) and value in _assumptions.PAGE_SIZE
+        return str(value), None if fits else "must be a whole number from 1 to 100"
+    if isinstance(value, datetime) and value.utcoffset() is None:
+        return "", "must say its time zone: use an aware datetime, or a date"
+    if isinstance(value, date) and name.startswith("created_on"):
+        return (value.astimezone(UTC) if isinstance(value, datetime) else value).isoformat(), None
+    if not isinstance(value, str) or not value or not value.isprintable() or len(value) > 4096:
+        return "", f"must be 1 to 4096 printable characters, not {rules.described(value)}"
+    return value, None

@@ -1,0 +1,216 @@
+"""Finding out what became of a write in doubt: ask again with the same key, else look it up."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import attrs
+
+from .. import _assumptions
+from ..errors import (
+    APIStatusError,
+    AuthenticationError,
+    ConfigurationError,
+    ConflictError,
+    DecodeError,
+    OutcomeUnknown,
+    PaymentsError,
+    PermissionDeniedError,
+    RateLimitedError,
+    ResponseMismatch,
+)
+from ..models import Payout
+from ..models._response import is_replayed
+from ..params import PreparedRequest
+from . import clocks, operations, prepare
+from .clocks import Moment
+from .history import Journey, server_time
+from .outcome import mismatch
+from .pipeline import Pipeline
+
+Find = Callable[..., Awaitable[Payout | None]]
+"""`payouts.find`."""
+
+_EARLIER = timedelta(days=1)
+"""Clocks may differ, and filters go by the day."""
+_FINAL_WORDS = (DecodeError, ResponseMismatch, ConfigurationError)
+_ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedError)
+"""Refusals that say nothing about the request in doubt."""
+
+
+def _request_of(given: OutcomeUnknown | PreparedRequest) -> PreparedRequest:
+    """The write in doubt. Raises ConfigurationError when it is gone."""
+    prepared = given.prepared if isinstance(given, OutcomeUnknown) else given
+    if isinstance(prepared, PreparedRequest):
+        return prepared
+    raise ConfigurationError(
+        "resolve() takes an OutcomeUnknown or a PreparedRequest; an error that was pickled has lost its "
+        "request: keep error.prepared.to_json() and resolve PreparedRequest.from_json(text)"
+    )
+
+
+@attrs.frozen(eq=False, repr=False)
+class Resolver:
+    """Finds things out with one client's pipeline."""
+
+    _pipeline: Pipeline
+    _find: Find
+
+    async def resolve(self, given: OutcomeUnknown | PreparedRequest) -> Any:
+        """The record; or the refusal, which then is certain; or OutcomeUnknown again."""
+        prepared = _request_of(given)
+        self._pipeline.refuse_foreign(prepared)
+        began = self._pipeline.moment()
+        age = _age(prepared, given, began)
+        try:
+            return await self._find_out(prepared, given, age)
+        except OutcomeUnknown as error:
+            self._pass_on(given, age, began, error)
+            raise
+        except CancelledError as stopped:
+            outcome = getattr(stopped, "outcome", None) or self._unknown(prepared, None)
+            self._pass_on(given, age, began, outcome)  # it was in doubt before, and still is
+            stopped.outcome = outcome  # type: ignore[attr-defined] # it rides along
+            raise
+
+    def _pass_on(
+        self, given: OutcomeUnknown | PreparedRequest, age: float, began: Moment, error: OutcomeUnknown
+    ) -> None:
+        """A new error of the same doubt knows the age that the key has already shown.
+
+        Where its own tries are known to have made nothing, the doubt is as old as the one it was given.
+        """
+        verdicts = {attempt.verdict for attempt in error.attempts}
+        if not verdicts or "in_doubt" in verdicts:
+            error._in_use = max(error._in_use, age + self._pipeline.runtime.monotonic() - began.monotonic)
+        elif isinstance(given, OutcomeUnknown) and _can_be_dated(given._ended, began):
+            error._ended, error._in_use = given._ended, given._in_use
+        else:
+            error._ended, error._in_use = began, age
+
+    async def _find_out(
+        self, prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, age: float
+    ) -> Any:
+        if age >= _assumptions.KEY_TRUSTED_FOR or not self._pipeline.made_it(prepared):
+            return await self._look_up(prepared, None)
+        operation = operations.named(prepared.operation)
+        call = prepare.writing(prepared, {}, operation=operation)
+        try:
+            return await self._pipeline.run_once(call)
+        except _FINAL_WORDS:
+            raise
+        except PaymentsError as error:
+            if _is_the_first_answer(error):
+                raise
+            cause = error
+        refused = isinstance(cause, APIStatusError) and not isinstance(cause, _ABOUT_THE_QUESTION)
+        if not refused and not isinstance(cause, OutcomeUnknown):
+            raise self._unknown(prepared, cause)
+        now = attrs.evolve(self._pipeline.moment(), server=server_time(cause))
+        if not (refused and _is_dead(given, now, self._pipeline.pending.since_doubt(call, now.monotonic))):
+            return await self._look_up(prepared, cause)
+        return await self._look_up(prepared, cause, certain=True, start=_start(given, now))
+
+    async def _look_up(
+        self,
+        prepared: PreparedRequest,
+        cause: PaymentsError | None,
+        *,
+        certain: bool = False,
+        start: float | None = None,
+    ) -> Any:
+        """Find a payout by its reference.
+
+        `certain`: nothing of the request can be alive any more, so that a refusal is the last word on it, if
+        the list does not show the payout. It is then read back to `start`, by the service's own clock.
+        """
+        if prepared.reference is None:
+            raise self._unknown(prepared, cause)
+        made: datetime | None = prepared.created_at
+        if certain:
+            made = None if start is None else min(prepared.created_at, datetime.fromtimestamp(start, UTC))
+        since = None if made is None else (made - _EARLIER).date()
+        try:
+            found = await self._find(prepared.reference, created_on_or_after=since)
+        except PaymentsError as error:
+            cause = cause or error
+        else:
+            if found is not None:
+                return _matching(prepared, found)
+            if cause is not None and certain and not isinstance(cause, ConflictError):
+                raise cause
+        raise self._unknown(prepared, cause)
+
+    def _unknown(self, prepared: PreparedRequest, cause: PaymentsError | None) -> OutcomeUnknown:
+        if isinstance(cause, OutcomeUnknown):
+            return cause
+        call = prepare.writing(prepared, {}, operation=operations.named(prepared.operation))
+        journey = Journey(call, 0.0, None, self._pipeline.moment)
+        journey.attempts += cause.attempts if cause is not None else ()
+        return journey.outcome_unknown(cause)
+
+
+def _age(prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, now: Moment) -> float:
+    """Seconds for which the request's key has been in use, at most."""
+    made = prepared.created_at.timestamp()
+    if isinstance(given, OutcomeUnknown):
+        return clocks.key_age(made, given._ended, given._in_use, now)
+    return clocks.key_age(made, None, 0.0, now)
+
+
+def _can_be_dated(ended: Moment | None, now: Moment) -> bool:
+    """Whether a clock that cannot be set may tell how long ago a moment was."""
+    return ended is not None and (ended.session == now.session or ended.server is not None)
+
+
+def _is_dead(given: OutcomeUnknown | PreparedRequest, now: Moment, since_doubt: float | None) -> bool:
+    """Whether no try before this one can still be at work. `since_doubt`: since the last repeat's here.
+
+    Of a stored request it is not known when it was sent last: only a replayed refusal is certain.
+    """
+    ended = given._ended if isinstance(given, OutcomeUnknown) else None
+    if ended is None or (since_doubt is not None and since_doubt <= _assumptions.ABANDONED_AFTER):
+        return False
+    return clocks.at_least(ended, now) > _assumptions.ABANDONED_AFTER
+
+
+def _start(given: Any, now: Moment) -> float | None:
+    """When the key was first used by the service's clock, which the list goes by; None if it did not say."""
+    ended: Moment = given._ended
+    if ended.server is not None:
+        return ended.server - float(given._in_use)
+    if now.server is None or ended.session != now.session:
+        return None
+    return now.server - (now.monotonic - ended.monotonic) - float(given._in_use)
+
+
+def _matching(prepared: PreparedRequest, found: Payout) -> Payout:
+    """A payout with the same reference, unless it is another one. Raises ResponseMismatch."""
+    if other := mismatch(prepared, found):
+        other.idempotency_key = prepared.idempotency_key
+        raise other
+    return found
+
+
+def _is_the_first_answer(error: PaymentsError) -> bool:
+    """A replayed refusal is what the service answered at first: nothing was done."""
+    if not isinstance(error, APIStatusError):
+        return False
+    return is_replayed(error.headers)
+
+
+def refuse_settled(given: object) -> None:
+    """Raise ConfigurationError for an exception that tells of no write in doubt, or that carries one."""
+    if isinstance(given, PaymentsError):
+        problem = f"the error's effect is known ({given.effect})" if given.effect != "unknown" else None
+    elif isinstance(given, BaseException):
+        if getattr(given, "outcome", None) is not None:
+            raise ConfigurationError(f"resolve() cannot read a {type(given).__name__}: pass error.outcome")
+        problem = f"{type(given).__name__} tells of no write in doubt"
+    else:
+        problem = None
+    if problem is not None:
+        raise ConfigurationError(f"nothing to resolve: {problem}")

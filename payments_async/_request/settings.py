@@ -1,0 +1,157 @@
+"""A client's options, checked once, and where the environment fills them in."""
+
+from __future__ import annotations
+
+import ssl
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import attrs
+
+from .._emitter import Emitter
+from .._http.types import Secret
+from .._likeness import Alike
+from .._rate_limit.limits import RateLimits
+from .._version import __version__
+from ..errors import ConfigurationError
+from . import auth, prepare
+
+OnLimit = Literal["wait", "raise"]
+
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "transport": ("send", "aclose"),
+    "runtime": ("monotonic", "now", "sleep", "call_later", "random", "token"),
+}
+"""The methods of the objects a client can be given (`_wire.Transport`, `_runtime.Runtime`)."""
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Settings(Alike):
+    """What every call of a client goes by."""
+
+    base_url: str
+    key: auth.KeySource = attrs.field(repr=False)
+    emitter: Emitter = attrs.field(repr=False)
+    user_agent: str
+    limits: RateLimits | None
+    timeout: float
+    deadline: float | None
+    max_retries: int
+    max_retry_after: float
+    on_limit: OnLimit
+
+
+def variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Our own variables only, and as `Secret`: the repr of the whole environment is full of them."""
+    names = ("PAYMENTS_API_KEY", "PAYMENTS_BASE_URL", "PAYMENTS_RATE_SHARE")
+    return {name: Secret(environ[name]) for name in names if environ.get(name)}
+
+
+def settle(
+    environ: Mapping[str, str],
+    *,
+    api_key: str | Callable[[], str] | None,
+    base_url: str | None,
+    environment: str | None,
+    limits: RateLimits | None,
+    app_info: str | None,
+    on_event: Callable[[Any], object] | None,
+    verified: bool = True,
+    **numbers: Any,
+) -> Settings:
+    """Checked settings; `verified` says whether the service has to prove who it is.
+
+    Raises ConfigurationError for the first option that cannot be used.
+    """
+    given = environ.get("PAYMENTS_BASE_URL") if base_url is None else base_url
+    key = environ.get("PAYMENTS_API_KEY") if api_key is None else api_key
+    if not given and not key:
+        raise ConfigurationError(f"{auth.NO_KEY}; {auth.NO_BASE_URL}")
+    address = auth.check_base_url(given)
+    source = auth.key_source(key, environment, address, verified=verified)
+    return Settings(
+        base_url=address,
+        key=source,
+        emitter=emitter(on_event),
+        user_agent=user_agent(app_info),
+        limits=_limits(limits, environ.get("PAYMENTS_RATE_SHARE")),
+        **check_numbers(numbers),
+    )
+
+
+def check_numbers(numbers: dict[str, Any]) -> dict[str, Any]:
+    """The options that are numbers, and `on_limit`, as they are. Raises ConfigurationError."""
+    for name in ("timeout", "max_retry_after", "deadline", "connect_timeout"):
+        boundless = name == "deadline" and numbers.get(name) is None
+        if name in numbers and not boundless and not prepare.positive(numbers[name]):
+            raise ConfigurationError(f"{name} must be a positive number of seconds")
+    connections = numbers.get("max_connections", 1)
+    if not prepare.count(connections) or not connections:
+        raise ConfigurationError("max_connections must be a whole number, 1 or more")
+    if not prepare.count(numbers.get("max_retries", 0)):
+        raise ConfigurationError("max_retries must be a whole number, 0 or more")
+    if numbers.get("on_limit", "wait") not in ("wait", "raise"):
+        raise ConfigurationError("on_limit must be 'wait' or 'raise'")
+    return numbers
+
+
+def check_parts(*, ssl_context: object, insecure: object, **parts: object) -> None:
+    """The objects a client is made of, where given. Raises ConfigurationError."""
+    if not isinstance(insecure, bool):
+        raise ConfigurationError(f"insecure must be True or False, not {type(insecure).__name__}")
+    if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
+        raise ConfigurationError(f"ssl_context must be an ssl.SSLContext, not {type(ssl_context).__name__}")
+    for name, part in parts.items():
+        lacks = [method for method in PARTS[name] if not callable(getattr(part, method, None))]
+        if part is not None and (lacks or isinstance(part, type)):
+            raise ConfigurationError(f"{name} must be an object with the methods {', '.join(PARTS[name])}")
+
+
+def verifies(ssl_context: ssl.SSLContext | None) -> bool:
+    """Whether a certificate is asked for; aiohttp's own context does."""
+    return ssl_context is None or ssl_context.verify_mode is not ssl.CERT_NONE
+
+
+def altered(
+    settings: Settings, on_event: Callable[[Any], object] | None, numbers: Mapping[str, Any]
+) -> Settings:
+    """The settings of a sibling: what is None stays. Raises ConfigurationError."""
+    changed = check_numbers({name: value for name, value in numbers.items() if value is not None})
+    if on_event is not None:
+        changed["emitter"] = emitter(on_event)
+    return attrs.evolve(settings, **changed)
+
+
+def emitter(on_event: Callable[[Any], object] | None) -> Emitter:
+    """Who is told of events. Raises ConfigurationError."""
+    if on_event is not None and not callable(on_event):
+        raise ConfigurationError(f"on_event must be callable, not {type(on_event).__name__}")
+    return Emitter(on_event)
+
+
+def user_agent(app_info: str | None) -> str:
+    """`User-Agent`: this package, Python, and what the application says of itself."""
+    ours = f"payments-sdk/{__version__} python/{sys.version_info.major}.{sys.version_info.minor}"
+    if app_info is None:
+        return ours
+    if not isinstance(app_info, str) or not app_info.isascii() or not app_info.isprintable():
+        raise ConfigurationError("app_info must be printable ASCII text such as 'shop/1.2'")
+    return f"{ours} {app_info}"
+
+
+def _limits(limits: RateLimits | None, share: str | None) -> RateLimits | None:
+    """The limits with `PAYMENTS_RATE_SHARE` applied (a fraction such as 1/8 or 0.125)."""
+    if limits is not None and not isinstance(limits, RateLimits):
+        raise ConfigurationError(f"limits must be a RateLimits, not {type(limits).__name__}")
+    if not share:
+        return limits
+    from fractions import Fraction
+
+    try:
+        part = Fraction(share)
+    except (ValueError, ZeroDivisionError):
+        part = Fraction(0)
+    if not 0 < part <= 1:
+        raise ConfigurationError("PAYMENTS_RATE_SHARE must be a fraction above 0 and up to 1, such as 1/8")
+    return (limits or RateLimits()).share(part)

@@ -1,0 +1,1 @@
+"""Checking a request's fields, all faults at once."""

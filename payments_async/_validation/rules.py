@@ -1,0 +1,309 @@
+"""What a value of a request may be, one function a rule. Pure: a value in, what is wrong with it out.
+
+A text names the rule and the kind of the value, never the value: it may be somebody's account.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import attrs
+
+from .. import params
+
+Rule = Callable[[Any], str | None]
+"""What is wrong with a value, as the end of a sentence that starts with the field; None when nothing is."""
+
+# Compiled by `re` when they are first asked: most requests never need one.
+_STATEMENT = r"[\w\s.,-]*"
+_CONTROL = r"[\x00-\x1f\x7f-\x9f]"
+_UNSEEN = (
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U0001d159\U000e0100-\U000e01ef]"
+)
+"""What Python calls printable, and shows nothing: Default_Ignorable_Code_Point and two blank signs."""
+_COLOR = r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})"
+_MAX_DEPTH = 32
+_HARMLESS = r"(?a)(?=.*\d)[A-Za-z0-9_./#-]{1,40}"
+_MOST_DIGITS = 6
+"""More digits than this may be somebody's phone or account number."""
+_HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}"
+_OURS = frozenset(
+    {
+        "accept-encoding",
+        "authorization",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "x-idempotency-key",
+    }
+)
+"""Headers that only the client may set."""
+
+
+def kind(value: object) -> str:
+    """A value's type, in words fit for a message."""
+    return "nothing" if value is None else type(value).__name__
+
+
+def described(value: object) -> str:
+    """A value's type and, of a text, its length."""
+    return f"text of {len(value)} characters" if isinstance(value, str) else kind(value)
+
+
+def is_identifier(text: str) -> bool:
+    """Whether a text is fit for a message: a name given to a record, and nobody's name or account."""
+    return sum(letter.isdigit() for letter in text) <= _MOST_DIGITS and bool(
+        re.fullmatch(_HARMLESS, text, re.ASCII)
+    )
+
+
+def is_unicode(value: str) -> bool:
+    """Whether UTF-8 can carry the text: no lone surrogates."""
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def is_empty(value: Any) -> bool:
+    """Whether nothing was given: None, no text, or an object of nothing else."""
+    cls: Any = type(value)  # what a value says of its class may be a mock's
+    if issubclass(cls, params.Params):
+        return all(is_nothing(getattr(value, field.name)) for field in attrs.fields(cls))
+    if isinstance(value, Mapping):
+        return all(map(is_nothing, value.values()))
+    return is_nothing(value)
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether a value counts as left out."""
+    return value is None or bool(value == "")
+
+
+@attrs.frozen(eq=False, repr=False)
+class Text:
+    """A string of at most so many characters."""
+
+    maximum: int | None = None
+
+    def __call__(self, value: Any) -> str | None:
+        """What is wrong with a value."""
+        if not isinstance(value, str):
+            return f"must be text, not {kind(value)}"
+        if not is_unicode(value):
+            return "holds a lone surrogate, which is not text"
+        if self.maximum is not None and len(value) > self.maximum:
+            return f"has {len(value)} characters, at most {self.maximum} are allowed"
+        return None
+
+
+@attrs.frozen(eq=False, repr=False)
+class Matching:
+    """A string of a given form."""
+
+    form: str
+    """A regular expression."""
+    wanted: str
+    """In words."""
+
+    def __call__(self, value: Any) -> str | None:
+        """What is wrong with a value."""
+        if isinstance(value, str):
+            if re.fullmatch(self.form, value):
+                return None
+            if re.fullmatch(self.form, value.upper()):
+                return f"must be {self.wanted}: write it in capitals"
+        return f"must be {self.wanted}, not {described(value)}"
+
+
+def amount(value: Any) -> str | None:
+    """Major units, exact, at least 1 (Endpoints, Shared body fields). No upper bound but a sane one."""
+    if isinstance(value, float):
+        return 'is a float, which is not exact: write Decimal("10.10"), an int or decimal text'
+    if isinstance(value, str):
+        return "is text that is not a decimal number"
+    if not isinstance(value, Decimal):
+        return f"must be a Decimal, an int or decimal text, not {kind(value)}"
+    if not value.is_finite():
+        return "must be a finite number"
+    if value < 1:
+        return "must be at least 1, in major units"
+    if value.adjusted() > 30 or len(value.as_tuple().digits) > 40:
+        return "has more digits than any amount of money"
+    return None
+
+
+def reference(value: Any) -> str | None:
+    """At most 191 characters that can be found again: not blank, on one line, and no other's likeness."""
+    if problem := Text(191)(value):
+        return problem
+    if not value.strip():
+        return "must not be blank: leave it out, or give your own identifier"
+    return name_problem(value)
+
+
+def name_problem(name: str) -> str | None:
+    """Why a name could be taken for another one: blanks at its ends, or characters that nobody sees."""
+    if re.search(_CONTROL, name):
+        return "holds a control character"
+    if name != name.strip():
+        return "begins or ends with a blank: take it away, as nothing is trimmed"
+    if name.isprintable() and not re.search(_UNSEEN, name):
+        return None
+    odd = next(filter(is_unseen, name))
+    return f"holds U+{ord(odd):04X}, which is invisible or unassigned"
+
+
+def is_unseen(letter: str) -> bool:
+    """Whether a character shows nothing, or nothing that is known: the ordinary space aside."""
+    return not letter.isprintable() or bool(re.match(_UNSEEN, letter))
+
+
+def statement_descriptor(value: Any) -> str | None:
+    """At most 22 letters, digits, whitespace, periods, commas and hyphens."""
+    problem = Text(22)(value)
+    if problem or (re.fullmatch(_STATEMENT, value) and "_" not in value):
+        return problem
+    return "may hold only letters, digits, whitespace, period, comma and hyphen"
+
+
+def metadata(value: Any) -> str | None:
+    """Up to 10 pairs, JSON throughout."""
+    if isinstance(value, Mapping) and len(value) > 10:
+        return f"has {len(value)} pairs, at most 10 are allowed"
+    return json_object(value)
+
+
+def minutes(value: Any) -> str | None:
+    """A session's life, 30 to 1440 minutes."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return f"must be a whole number of minutes, not {kind(value)}"
+    return None if 30 <= value <= 1440 else "must be 30 to 1440 minutes"
+
+
+def timestamp(value: Any) -> str | None:
+    """An aware moment."""
+    if not isinstance(value, datetime):
+        return f"must be a datetime, not {kind(value)}"
+    return None if value.utcoffset() is not None else "must say its time zone: use an aware datetime"
+
+
+def color(value: Any) -> str | None:
+    """A hex colour."""
+    fits = isinstance(value, str) and re.fullmatch(_COLOR, value)
+    return None if fits else f"must be a hex colour such as #0a7d4f, not {described(value)}"
+
+
+def boolean(value: Any) -> str | None:
+    """True or False."""
+    return None if isinstance(value, bool) else f"must be True or False, not {kind(value)}"
+
+
+def json_object(value: Any) -> str | None:
+    """A mapping that JSON can carry unchanged."""
+    return json_problem(value) if isinstance(value, Mapping) else f"must be a mapping, not {kind(value)}"
+
+
+def json_problem(value: Any, path: str = "", depth: int = 0) -> str | None:
+    """Why a value cannot go into a JSON body exactly as it is, after the keys that lead there."""
+    problem: str | None = None
+    if depth > _MAX_DEPTH:
+        return f"is nested more than {_MAX_DEPTH} deep"
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) and is_unicode(key) for key in value):
+            return _first_problem(value.items(), path, depth)
+        problem = "must have text keys throughout"
+    elif isinstance(value, list | tuple):
+        return _first_problem(enumerate(value), path, depth)
+    elif isinstance(value, float | Decimal):
+        problem = None if Decimal(value).is_finite() else "is a number that is not finite"
+    elif isinstance(value, str):
+        problem = None if is_unicode(value) else "holds a lone surrogate, which is not text"
+    elif value is not None and not isinstance(value, int):
+        article = "an" if kind(value)[0].lower() in "aeiou" else "a"
+        problem = f"is {article} {kind(value)}, which JSON cannot carry"
+    return f"{path} {problem}" if problem and path else problem
+
+
+def _first_problem(items: Iterable[tuple[Any, Any]], path: str, depth: int) -> str | None:
+    for key, item in items:
+        step = str(key) if str(key).isprintable() else ascii(key)
+        if problem := json_problem(item, f"{path}.{step}"[:200] if path else step[:200], depth + 1):
+            return problem
+    return None
+
+
+def query(value: Any) -> str | None:
+    """A mapping of query parameters: plain values, or lists of them."""
+    if not isinstance(value, Mapping):
+        return f"must be a mapping, not {kind(value)}"
+    items = [one for item in value.values() for one in (item if isinstance(item, list | tuple) else [item])]
+    if any(isinstance(item, Mapping | list | tuple) for item in items):
+        return "holds a nested value, which a query cannot carry"
+    return json_problem(value)
+
+
+def headers(value: Any) -> str | None:
+    """A mapping of header names to values, none of them the client's own."""
+    if not isinstance(value, Mapping):
+        return f"must be a mapping, not {kind(value)}"
+    return next((p for name, text in value.items() if (p := _header_problem(name, text))), None)
+
+
+def _header_problem(name: object, value: object) -> str | None:
+    if not isinstance(name, str) or not re.fullmatch(_HEADER_NAME, name):
+        return "has a name that is not a header's"
+    if name.lower() in _OURS:
+        return f"cannot set {name}: the client does"
+    if not isinstance(value, str) or not all(
+        " " <= character <= "~" or character == "\t" for character in value
+    ):
+        return f"{name} must be printable ASCII text on one line"
+    return None
+
+
+def not_both(country_code: object, phone: object) -> str | None:
+    """A restriction is to one country or to one phone number (Endpoints, POST /payment/checkouts)."""
+    return "takes a country_code or a phone, not both" if country_code and phone else None
+
+
+def is_restriction(cls: type) -> bool:
+    """Asks for the name first: who restricts no session need not load the class."""
+    return cls.__name__ == "CheckoutRestriction" and cls is params.CheckoutRestriction
+
+
+def other_class(value: object, cls: type, otherwise: str = "") -> str | None:
+    """Why an object of a caller's own subclass will not do: what it adds has no rule, and is not sent."""
+    own = type(value)
+    if own is cls or not issubclass(own, cls):
+        return None
+    return f"must be {cls.__name__} itself{otherwise}, not its subclass {own.__name__}"
+
+
+@attrs.frozen(eq=False, repr=False)
+class Nested:
+    """A nested object: of its params class, whose own rules apply, or a mapping passed on as it is."""
+
+    cls: type[params.Params]
+
+    def __call__(self, value: Any) -> str | None:
+        """What is wrong with a value that is not of the class itself."""
+        if problem := other_class(value, self.cls, " or a mapping"):
+            return problem
+        if not isinstance(value, Mapping):
+            return f"must be {self.cls.__name__} or a mapping, not {kind(value)}"
+        if is_restriction(self.cls) and (problem := not_both(value.get("country_code"), value.get("phone"))):
+            return problem
+        return json_problem(value)

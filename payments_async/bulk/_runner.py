@@ -1,0 +1,196 @@
+"""What is done with an open batch at the service, one thing at a time: pay, follow, reconcile, retry."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from ._activity import Activity, Doing, repeated
+from ._report import BatchReport, report_of
+from ._session import OnProgress, Session
+from .engine.stopping import Stopping
+from .errors import BulkError
+from .ledger_errors import LedgerError
+from .protocol.records import Ends
+from .reconcile import same_account
+
+if TYPE_CHECKING:
+    from .engine.engine import Engine, Pace
+    from .reconcile.certificate import Certificate
+    from .reconcile.follow import Rhythm
+    from .reconcile.retry_failed import RetryReport
+
+
+class Work:
+    """The work on one batch."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._stopping: Stopping | None = None
+        self._rhythm: Rhythm | None = None
+        self._ends: Ends | None = None
+        self._engine: Engine | None = None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether something is being done."""
+        return self._stopping is not None
+
+    def stop(self, reason: str) -> None:
+        """End what is under way."""
+        if self._stopping is not None:
+            self._stopping.drain(reason)
+
+    def report(self, ended: Stopping | None = None, *, followed: bool = False) -> BatchReport:
+        """Where the batch stands, with its payouts' ends as they were last counted."""
+        ledger, kept = self._session.ledger, self._ends
+        if ended is None or ended.reason is None:
+            return report_of(ledger.header, ledger.totals, ends=kept, followed=followed)
+        reason, kind = ended.reason, ended.kind
+        return report_of(ledger.header, ledger.totals, reason, stop=kind, ends=kept, followed=followed)
+
+    async def count_ends(self) -> None:
+        """Count how the payouts have ended, for the reports to come."""
+        ledger = self._session.ledger
+        self._ends = None if ledger.is_empty else await ledger.ends()
+
+    async def run(self, pace: Pace, wait_final: float | None, on_progress: OnProgress | None) -> BatchReport:
+        """Pay, and then follow for so many seconds, unless the run was stopped."""
+        from .engine.engine import Engine
+
+        session = self._session
+        async with self._under_way("paying", on_progress) as stopping:
+            await same_account.require_place(session.ledger, session.service)
+            engine = Engine(session.ledger, session.service, pace, stopping, self._telling(on_progress))
+            self._engine = engine
+            await engine.run()
+            stopping.on_drain = bool  # the engine has nothing left to drain
+            session.ledger.require_there()
+            if wait_final is not None and not stopping.draining:
+                engine.doing = "following"
+                await self._follow(wait_final, stopping, on_progress)
+        return self.report(stopping, followed=wait_final is not None)
+
+    async def follow(self, seconds: float, on_progress: OnProgress | None) -> BatchReport:
+        """Mirror the payouts' statuses for so many seconds."""
+        session = self._session
+        async with self._under_way("following", on_progress) as stopping:
+            await same_account.require_place(session.ledger, session.service)
+            await self._follow(seconds, stopping, on_progress)
+        return self.report(stopping, followed=True)
+
+    async def _follow(self, seconds: float, stopping: Stopping, on_progress: OnProgress | None) -> None:
+        from .reconcile.follow import Follower, Rhythm
+
+        session = self._session
+        rhythm = self._rhythm = self._rhythm or Rhythm(session.service.runtime)
+        telling = self._telling(on_progress)
+        follower = Follower(
+            session.ledger, session.service, stopping, rhythm, telling, on_walk=self.count_ends
+        )
+        await follower.follow(seconds)
+
+    async def reconcile(self, on_progress: OnProgress | None) -> Certificate:
+        """Learn from the list, then certify."""
+        from .reconcile.reconcile import reconcile
+
+        session = self._session
+        async with self._under_way("reconciling", on_progress):
+            await same_account.require_place(session.ledger, session.service)
+            return await reconcile(session.ledger, session.service, self._telling(on_progress))
+
+    async def certify(self, on_progress: OnProgress | None) -> Certificate:
+        """Compare the ledger with the list and with itself; also while something else is done."""
+        from .reconcile.certificate import certify
+
+        with self._reported("certifying", on_progress):
+            return await certify(self._session.ledger, self._session.service)
+
+    async def retry_failed(
+        self, rows: Collection[int] | None, *, rejected: bool, dry_run: bool
+    ) -> RetryReport:
+        """Begin rows anew whose payouts have failed, or those that were refused."""
+        from ._refused import begin_anew
+        from .reconcile.retry_failed import Retrier
+
+        session = self._session
+        async with self._under_way("reconciling"):
+            await same_account.require_place(session.ledger, session.service)
+            if rejected:
+                return await begin_anew(session.ledger, rows, self._telling(None), dry_run=dry_run)
+            retrier = Retrier(session.ledger, session.service, rows, dry_run=dry_run)
+            return await retrier.retry(self._telling(None))
+
+    def _telling(self, on_progress: OnProgress | None) -> Callable[[], object]:
+        def committed() -> None:
+            self._session.committed(on_progress)
+            gone = self._session.ledger.gone
+            if gone and self._stopping is not None:
+                self._stopping.drain(f"the ledger is lost: {gone}")
+
+        return committed
+
+    @contextmanager
+    def _reported(self, doing: Doing, on_progress: OnProgress | None) -> Iterator[None]:
+        """Tell every five seconds what is being done."""
+        session, before = self._session, self._session.activity
+        listed, reports = session.service.listed, 0
+
+        def activity() -> Activity:
+            return self._activity(doing, session.service.listed - listed)
+
+        def report() -> None:
+            nonlocal reports
+            reports += 1
+            session.report(on_progress)
+
+        session.activity = activity
+        try:
+            with repeated(session.service.runtime, report):
+                yield
+        finally:
+            session.activity = before
+            if reports and not self.under_way:
+                session.tell(running=False)
+
+    def _activity(self, doing: Doing, listed: int) -> Activity:
+        engine, until = self._engine, None if self._stopping is None else self._stopping.rests_until
+        if engine is None or doing != "paying":
+            return Activity(doing=doing, next_look=self._left(until), listed=listed)
+        waits = engine.waits
+        return Activity(
+            doing=engine.doing,
+            waiting=waits.again + waits.looked_for,
+            why=waits.why,
+            next_look=self._left(engine.next_post if until is None else until),
+            listed=listed,
+        )
+
+    def _left(self, until: float | None) -> float | None:
+        now = self._session.service.runtime.monotonic()
+        return None if until is None else max(until - now, 0.0)
+
+    @asynccontextmanager
+    async def _under_way(
+        self, doing: Doing, on_progress: OnProgress | None = None
+    ) -> AsyncIterator[Stopping]:
+        """The one piece of work that is under way.
+
+        Raises BulkError while there is another, and LedgerGone where its ledger was lost meanwhile.
+        """
+        if self._stopping is not None:
+            raise BulkError(
+                "this batch is being run already, or worked on otherwise: wait for that, or stop it"
+            )
+        runtime = self._session.service.runtime
+        self._stopping = Stopping(runtime)
+        try:
+            with self._reported(doing, on_progress):
+                yield self._stopping
+            self._session.ledger.require_there()
+        finally:
+            self._stopping = self._engine = None
+            self._session.tell(running=False)
+            with suppress(LedgerError):  # why the work ended matters more
+                await self.count_ends()

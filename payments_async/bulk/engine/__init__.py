@@ -1,0 +1,1 @@
+"""The engine: sends rows, records outcomes, resolves rows in doubt."""

@@ -1,0 +1,147 @@
+"""Which rows are sent next, their intents on the disk: those of earlier runs, those that wait, new ones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from decimal import Decimal
+
+from ..ledger.ledger import Ledger
+from ..ledger_errors import LedgerFull, LedgerGone
+from ..protocol.clocks import age
+from ..protocol.decisions import Action, at_start
+from ..protocol.records import Claim, LedgerRow, Resend
+from ..protocol.row_state import RowState
+from ..protocol.stop_rules import Stop, StopRules, Tally, allows_any, stop_reason
+from ..protocol.totals import EXACT
+from .backoff import BackOff
+from .doubts import Doubt
+from .recorder import Recorder
+from .resolver import Resolver
+from .sender import same_bytes
+from .service import Service
+from .stopping import Stopping
+
+_WAITING = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
+
+
+class Claims:
+    """Rows of one run, a group at a time. None of them says that none is left to be sent now."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        service: Service,
+        recorder: Recorder,
+        stopping: Stopping,
+        resolver: Resolver,
+        backoff: BackOff,
+        *,
+        rules: StopRules,
+        size: int,
+    ) -> None:
+        """`size`: rows of a group."""
+        self._ledger, self._service, self._recorder = ledger, service, recorder
+        self._stopping, self._resolver, self._backoff = stopping, resolver, backoff
+        self._rules, self._size = rules, size
+        self._earlier = self._unfinished()
+        self._due: Iterator[list[int]] = iter(())
+
+    async def aclose(self) -> None:
+        """Read no more rows of earlier runs."""
+        await self._earlier.aclose()
+
+    async def next(self) -> Claim | None:
+        """Rows of earlier runs, then those whose back-off is over, then new ones."""
+        if self._stopping.draining:
+            return None
+        if (rows := await anext(self._earlier, None)) is not None:
+            return await self._again(rows)
+        return await self.waiting() or await self._new()
+
+    async def waiting(self) -> Claim | None:
+        """Rows whose back-off is over."""
+        if self._stopping.draining:
+            return None
+        numbers = next(self._due, None)
+        if numbers is None:
+            self._due = self._backoff.take(self._size)
+            numbers = next(self._due, None)
+        if numbers is None:
+            return None
+        await self._recorder.flush()
+        rows = (await self._ledger.numbered(numbers)).values()
+        return await self._again([row for row in rows if row.state in _WAITING])
+
+    async def _unfinished(self) -> AsyncGenerator[Sequence[LedgerRow], None]:
+        group: list[LedgerRow] = []
+        async for row in self._ledger.unfinished():
+            group.append(row)
+            if len(group) == self._size:
+                yield group
+                group = []
+        if group:
+            yield group
+
+    async def _again(self, rows: Sequence[LedgerRow]) -> Claim:
+        """Intents for the rows that may be posted again; the others are left to the list."""
+        moments = await self._ledger.moments(rows)
+        resends = []
+        for row in rows:
+            made = age(moments[row.key_intent or 0], self._service.moment(), self._service.started)
+            if at_start(row.state, made, same_bytes=same_bytes(row)) is Action.SEND_AGAIN:
+                resends.append(Resend(row.number))
+            else:
+                self._resolver.add(Doubt(row.number))
+        return await self._intend(resends) or Claim((), self._service.moment())
+
+    async def _intend(self, resends: Sequence[Resend]) -> Claim | None:
+        try:
+            return await self._ledger.resend(resends) if resends else None
+        except (LedgerFull, LedgerGone) as error:
+            self._stopping.drain(str(error))
+            return None
+
+    # New rows
+
+    async def _new(self) -> Claim | None:
+        # with no row left, nothing is asked for that needs room or a limit: the run then ends by itself
+        left = 0 if self._stopping.closed else Tally.of(self._ledger.totals).count(RowState.NEW)
+        limit = left and await self._allowed(self._size)
+        if not limit:
+            return None
+        try:
+            claim = await self._ledger.claim(limit)
+        except (LedgerFull, LedgerGone) as error:
+            self._stopping.drain(str(error))
+            return None
+        return claim if claim.rows else None
+
+    async def _allowed(self, limit: int) -> int:
+        """How many of the next rows the stop rules let through."""
+        rules = self._rules
+        if rules == StopRules():
+            return limit
+        if rules.max_failure_rate is not None:
+            # this rule counts what was learned so far, the others what was taken
+            await self._recorder.flush()
+        tally, number = Tally.of(self._ledger.totals), 0
+        if allows_any(rules, tally, limit):
+            return limit
+        async for row in self._ledger.rows(RowState.NEW):
+            reason = stop_reason(rules, tally, amount=row.amount, currency=row.currency)
+            if reason is not None and not number:
+                self._stopping.close(reason, Stop.RULE)
+            if reason is not None or number == limit:
+                break
+            tally, number = _taken(tally, row), number + 1
+        return number
+
+
+def _taken(tally: Tally, row: LedgerRow) -> Tally:
+    """The tally once a new row is in flight."""
+    counts, sums = dict(tally.counts), dict(tally.sums)
+    for state, sign in ((RowState.NEW, -1), (RowState.IN_FLIGHT, 1)):
+        counts[state] = counts.get(state, 0) + sign
+        place = (state, row.currency)
+        sums[place] = EXACT.add(sums.get(place, Decimal(0)), row.amount.copy_sign(sign))
+    return Tally(counts, sums)

@@ -1,0 +1,175 @@
+"""One run over a ledger: rows of earlier runs and new ones, then what is in doubt, to the last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Final
+
+import attrs
+
+from ..._runtime import Timer
+from ...errors import PaymentsError
+from .._activity import Doing, Waits
+from .._no_entry import FATAL, is_shut_out, why
+from ..ledger.ledger import Ledger
+from ..ledger_errors import LedgerFull, LedgerGone
+from ..protocol.records import Claim
+from ..protocol.stop_rules import Stop, StopRules
+from .backoff import BackOff
+from .claims import Claims
+from .recorder import Recorder
+from .resolver import Resolver
+from .sender import Sender
+from .service import Service
+from .stopping import Stopping
+from .workers import Claiming, work_off
+
+_AHEAD: Final = 2
+"""Intents on the disk for each row that can be under way."""
+
+
+@attrs.frozen(kw_only=True)
+class Pace:
+    """How a run goes about it."""
+
+    concurrency: int
+    """Rows under way at a time."""
+    rules: StopRules
+    patience: float
+    """Seconds, once all else is done, in which rows in doubt are posted again and looked for."""
+    drain: float
+    """Seconds that rows under way are given after a stop."""
+
+
+class Engine:
+    """Runs once."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        service: Service,
+        pace: Pace,
+        stopping: Stopping,
+        on_commit: Callable[[], object],
+    ) -> None:
+        self._ledger, self._service, self._pace, self._stopping = ledger, service, pace, stopping
+        self._recorder = Recorder(ledger, service.runtime)
+        self._resolver = Resolver(ledger, service, self._recorder, stopping)
+        self._backoff = BackOff(service.runtime, self._resolver.add)
+        self._sender = Sender(ledger, service, self._recorder, stopping, self._resolver, self._backoff)
+        self._claims = Claims(
+            *(ledger, service, self._recorder, stopping, self._resolver, self._backoff),
+            rules=pace.rules,
+            size=_AHEAD * pace.concurrency,
+        )
+        self._recorder.on_commit = on_commit
+        self._recorder.on_failure = lambda error: stopping.halt(str(error))
+        self._working: asyncio.Task[None] | None = None
+        self._cutting: Timer | None = None
+        self._is_cut = False
+        self.doing: Doing = "paying"
+        """`waiting` once every row was sent, and only rows in doubt are left."""
+
+    @property
+    def waits(self) -> Waits:
+        """The rows in doubt that wait."""
+        return Waits(len(self._backoff), self._resolver.waiting)
+
+    @property
+    def next_post(self) -> float | None:
+        """When the next waiting row is to be posted, on the runtime's monotonic clock; None when none is."""
+        return self._backoff.due
+
+    async def run(self) -> None:
+        """Until nothing is left to do, or the run is stopped; `stopping.reason` then says why.
+
+        Raises OutcomesUnrecorded or another LedgerError when the ledger fails.
+        """
+        self._stopping.on_drain = self._begin_drain
+        try:
+            await self._greet()
+            async with aclosing(self._claims):
+                await self._work(self._claims.next)
+                await self._resolve()
+        finally:
+            if self._cutting is not None:
+                self._cutting.cancel()
+            await self._recorder.close()
+
+    async def _greet(self) -> None:
+        try:
+            await self._service.greet()
+        except PaymentsError as error:
+            if is_shut_out(error):
+                self._stopping.halt(why(error), Stop.NO_ENTRY)
+            else:
+                self._stopping.halt(str(error))
+
+    def _begin_drain(self) -> None:
+        self._cutting = self._service.runtime.call_later(self._pace.drain, self._cut)
+
+    def _cut(self) -> None:
+        """The time to drain is over: what is under way stays in flight, for the next run to find out."""
+        self._is_cut = True
+        self._stopping.halt("the time to drain was over")
+        if self._working is not None:
+            self._working.cancel()
+
+    async def _work(self, claim: Claiming) -> None:
+        if self._stopping.halted:
+            return
+        self._working = asyncio.ensure_future(work_off(claim, self._sender.send, self._pace.concurrency))
+        try:
+            await self._working
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._is_cut or (task is not None and task.cancelling()):
+                raise
+
+    # Rows in doubt
+
+    async def _resolve(self) -> None:
+        """Post again and look, whenever rows are due, until none waits or the patience is over."""
+        runtime, self.doing = self._service.runtime, "waiting"
+        until = runtime.monotonic() + self._pace.patience
+        while (due := self._due) is not None and not self._stopping.draining:
+            if due <= until:
+                await self._stopping.rest(due - runtime.monotonic(), deep=False)
+                if self._is_now(self._backoff.due):
+                    await self._work(self._claims.waiting)
+                if self._is_now(self._resolver.due):
+                    await self._look()
+            elif self._backoff:
+                self._backoff.end()  # a look at the list is all there is time for
+            else:
+                await self._resolver.surface()
+                return
+
+    @property
+    def _due(self) -> float | None:
+        dues = [due for due in (self._backoff.due, self._resolver.due) if due is not None]
+        return min(dues, default=None)
+
+    def _is_now(self, due: float | None) -> bool:
+        is_due = due is not None and due <= self._service.runtime.monotonic()
+        return is_due and not self._stopping.draining
+
+    async def _look(self) -> None:
+        """One look at the list for the rows that are due, and the next requests of those that need one."""
+        try:
+            looked = await self._resolver.look()
+        except FATAL as error:
+            self._stopping.halt(why(error), Stop.NO_ENTRY)
+            return
+        async with aclosing(looked) as claims:
+
+            async def claim() -> Claim | None:
+                try:
+                    return None if self._stopping.draining else await anext(claims, None)
+                except (LedgerFull, LedgerGone) as error:
+                    self._stopping.drain(str(error))
+                    return None
+
+            await self._work(claim)

@@ -1,0 +1,94 @@
+"""A walk of the service's list, page by page: what stands by itself, and what needs it whole."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from datetime import date
+from typing import Final
+
+from ..._assumptions import NO_END
+from ...errors import PaymentsError, SearchIncomplete
+from ...models import Payout
+from .._no_entry import FATAL
+from .service import Service
+
+_PAGE: Final = 100
+_CIRCLE: Final = "the list does not come to an end: a cursor repeats"
+Filters = Mapping[str, str | date]
+"""Arguments of `payouts.list`."""
+
+
+class Walk:
+    """From the newest payout to the oldest. A page that could not be read can be asked for again."""
+
+    def __init__(self, service: Service, filters: Filters | None = None) -> None:
+        self._service, self._filters = service, filters
+        self._cursor: str | None = None
+        self._gone: set[str | None] = set()
+        self.unread = 0
+        """Payouts that were shown and could not be read."""
+        self.is_over = False
+
+    @property
+    def pages(self) -> int:
+        """Pages read so far."""
+        return len(self._gone)
+
+    async def page(self, deadline: float | None = None) -> Sequence[Payout]:
+        """The next page's payouts, within so many seconds.
+
+        Raises PaymentsError, SearchIncomplete among them for a list whose end is not shown.
+        """
+        if self._cursor in self._gone:
+            told = _CIRCLE if self._cursor else f"the list cannot be read to its end: {NO_END}"
+            raise SearchIncomplete(told, pages=self.pages, cursor=self._cursor)
+        page = await self._service.page(self._cursor, size=_PAGE, filters=self._filters, deadline=deadline)
+        self._gone.add(self._cursor)
+        self._cursor, self.unread = page.next_cursor, self.unread + len(page.unread)
+        self.is_over = page.is_last
+        return page.items
+
+
+async def pages(service: Service) -> AsyncIterator[Sequence[Payout]]:
+    """The whole list, a page at a time.
+
+    Raises PaymentsError when it cannot be read to its end, or shows a payout that cannot be read: it could be
+    any that the list seems to be without.
+    """
+    walk = Walk(service)
+    while not walk.is_over:
+        yield await walk.page()
+    if walk.unread:
+        told = f"{walk.unread} of the list's payouts could not be read"
+        raise SearchIncomplete(told, pages=walk.pages, cursor=None)
+
+
+async def scan(
+    service: Service, filters: Filters | None = None
+) -> AsyncGenerator[tuple[Sequence[Payout], bool], None]:
+    """Pages of the list; and of each, whether the list was read to its end, and whole, with it.
+
+    Raises one of `FATAL`; any other failure ends the walk before its end.
+    """
+    walk = Walk(service, filters)
+    while not walk.is_over:
+        try:
+            page = await walk.page()
+        except FATAL:
+            raise
+        except PaymentsError:
+            return
+        yield page, walk.is_over and not walk.unread
+
+
+async def search(service: Service, references: Collection[str]) -> dict[str, Payout]:
+    """{reference: its payout} of those the list shows; not read on once all are found.
+
+    Raises PaymentsError when some are not found and the list could not be read whole.
+    """
+    found = dict[str, Payout]()
+    async for page in pages(service):
+        found.update((p.reference, p) for p in page if p.reference is not None and p.reference in references)
+        if len(found) == len(references):
+            break
+    return found

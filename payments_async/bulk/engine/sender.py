@@ -1,0 +1,183 @@
+"""One row, sent under an intent that is on the disk, until something is known of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from ..._request.retry import Budget
+from ...errors import ConfigurationError
+from ...models import Verdict
+from .._no_entry import why_of
+from ..ledger.ledger import Ledger
+from ..ledger_errors import LedgerFull, LedgerGone
+from ..protocol import row_state
+from ..protocol.attempts import RULINGS, Kind, Step, after_attempt, attempt_verdict, kind_of, row_verdict
+from ..protocol.clocks import INTENT_LIFETIME, Age, Moment, age
+from ..protocol.decisions import Action, Hindrance, at_start, hindrance
+from ..protocol.identifiers import body_hash
+from ..protocol.records import LedgerRow, Outcome, Resend
+from ..protocol.responses import Posted
+from ..protocol.row_state import Known
+from ..protocol.stop_rules import Stop
+from .backoff import BackOff
+from .doubts import Doubt
+from .recorder import Recorder
+from .resolver import Resolver
+from .service import Service
+from .stopping import Stopping
+
+TRIES: Final = 4
+"""Posts of a row before others go first."""
+_LONG: Final = 10.0
+"""Seconds after which a post that fails is the row's last before others go first."""
+_MARGIN: Final = 30.0
+"""Seconds before the end of an intent's life in which no post is begun."""
+_OUTAGE: Final = 30.0
+"""Seconds, more or less, between the posts of a row while the service fails as a whole."""
+
+
+def same_bytes(row: LedgerRow) -> bool:
+    """Whether the body is still the one that was recorded."""
+    return body_hash(row.body) == row.body_hash
+
+
+class Sender:
+    """Posts rows; what it learns goes to the recorder, a row in doubt to the back-off or the resolver."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        service: Service,
+        recorder: Recorder,
+        stopping: Stopping,
+        resolver: Resolver,
+        backoff: BackOff,
+    ) -> None:
+        self._ledger, self._service = ledger, service
+        self._recorder, self._stopping = recorder, stopping
+        self._resolver, self._backoff = resolver, backoff
+        self._budget = Budget()
+
+    async def send(self, row: LedgerRow, at: Moment) -> None:
+        """Post the row, intended `at` that moment, until something is known or the run is halted."""
+        try:
+            await self._send(row, at)
+        finally:
+            self._backoff.settled(row.number)
+
+    async def _send(self, row: LedgerRow, at: Moment) -> None:
+        tries, verdicts = TRIES, list[Verdict]()
+        while not self._stopping.halted:
+            held = _hasty(self._age(at))
+            match hindrance(durable=True, under_way=0, same_bytes=same_bytes(row), age_of_intent=held):
+                case None:
+                    pass
+                case Hindrance.STALE:
+                    renewed = await self._renew(row, doubt=_is_doubtful(row.known, verdicts))
+                    if renewed is None:
+                        return
+                    (row, at), verdicts = renewed, []
+                    continue
+                case why:
+                    told = f"row {row.number}: {why}; the ledger is damaged: put back its newest whole copy"
+                    self._stopping.halt(told, Stop.RULE)  # every run would end like this one
+                    return
+            posted = await self._post(row, INTENT_LIFETIME + _MARGIN - held.at_most)
+            if posted is None:
+                return
+            verdicts.append(attempt_verdict(posted.reply))
+            outage = self._is_outage(posted)
+            if posted.counts and not outage:
+                tries = 0 if posted.reply.sent and posted.took >= _LONG else tries - 1
+            doubt = _is_doubtful(row.known, verdicts)
+            step = after_attempt(posted.reply, doubt=doubt, tries_left=tries)
+            if step is Step.AGAIN and posted.counts:
+                await self._back_off(_OUTAGE if outage else 0.5 * 2.0 ** (TRIES - tries))
+            elif step not in (Step.AGAIN, Step.PAUSE):
+                await self._conclude(row, posted, step)
+                return
+
+    def _age(self, then: Moment) -> Age:
+        return age(then, self._service.moment(), self._service.started)
+
+    async def _post(self, row: LedgerRow, seconds: float) -> Posted | None:
+        try:
+            return await self._service.post(row, seconds)
+        except ConfigurationError as error:
+            self._stopping.halt(str(error))
+            return None
+
+    async def _renew(self, row: LedgerRow, *, doubt: bool) -> tuple[LedgerRow, Moment] | None:
+        """A new intent in place of one that is too old; None when there can be none now."""
+        made = (await self._ledger.moments([row]))[row.key_intent or 0]
+        if at_start(row.state, self._age(made)) is Action.RESOLVE:
+            await self._give_up(row, Doubt(row.number))
+            return None
+        try:
+            claim = await self._ledger.resend([Resend(row.number, absent=not doubt)])
+        except (LedgerFull, LedgerGone) as error:  # this row stays in flight, and the others are finished
+            self._stopping.drain(str(error))
+            return None
+        return claim.rows[0], claim.at
+
+    def _is_outage(self, posted: Posted) -> bool:
+        """Whether so many posts fail that this one should not count against its row.
+
+        Its lane then waits instead of taking a new row, until the service is well again.
+        """
+        verdict, step = RULINGS[kind_of(posted.reply)]
+        if step is Step.AGAIN and verdict == "in_doubt":
+            return not self._budget.spend(posted.code or "")
+        if step is Step.CONFIRM:
+            self._budget.earn()
+        return False
+
+    async def _back_off(self, seconds: float) -> None:
+        jitter = 0.5 + self._service.runtime.random()
+        await self._stopping.rest(jitter * seconds, deep=True)
+
+    async def _conclude(self, row: LedgerRow, posted: Posted, step: Step) -> None:
+        reply, known = posted.reply, row.known
+        if step is Step.CONFIRM:
+            made = row_state.confirm(known, reply.payout_id)
+            learned = Outcome(row.number, made, posted.status, posted.final, failure_code=posted.failure)
+            await self._recorder.put(learned)
+        elif step is Step.REJECT:
+            refused = Outcome(row.number, row_state.refuse(known))
+            await self._recorder.put(
+                attrs.evolve(refused, failure_code=posted.code, failure_message=posted.message)
+            )
+        elif step is Step.LATER:
+            await self._in_doubt(row, posted)
+            self._backoff.add(row.number)
+        elif step is Step.RESOLVE:
+            refused_now = kind_of(reply) is Kind.REFUSED
+            await self._give_up(
+                row, Doubt(row.number, exists=reply.status == 409, refused=refused_now), posted
+            )
+        elif step is Step.HOLD:
+            self._stopping.drain(f"the service cannot be reached ({posted.code})")
+        else:
+            self._stopping.halt(why_of(posted.code), Stop.NO_ENTRY)
+
+    async def _give_up(self, row: LedgerRow, doubt: Doubt, posted: Posted | None = None) -> None:
+        """Leave the row to the list."""
+        await self._in_doubt(row, posted)
+        self._resolver.add(doubt)
+
+    async def _in_doubt(self, row: LedgerRow, posted: Posted | None) -> None:
+        outcome = Outcome(row.number, row_state.doubt(row.known))
+        if posted is not None:
+            outcome = attrs.evolve(outcome, failure_code=posted.code, failure_message=posted.message)
+        await self._recorder.put(outcome)
+
+
+def _hasty(held: Age) -> Age:
+    """The age of an intent, made older by the time that a post may take."""
+    return Age(held.at_least, held.at_most + _MARGIN)
+
+
+def _is_doubtful(known: Known, verdicts: list[Verdict]) -> bool:
+    return known.was_doubtful or row_verdict(verdicts) in ("in_doubt", "executed")

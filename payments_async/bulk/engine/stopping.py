@@ -1,0 +1,79 @@
+"""How a run is ended before the batch is complete, and rests that end with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ..._runtime import Runtime
+from ..protocol.stop_rules import Stop
+
+
+class Stopping:
+    """What ends a run early, by degrees.
+
+    Closed, it takes no new rows and brings the others to their end. Draining, it does the same within a
+    bounded time, and looks for none in doubt. Halted, it starts no further request at all.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._resting: dict[asyncio.Future[None], bool] = {}
+        self.reason: str | None = None
+        """Why, in words; the first reason stays."""
+        self.kind = Stop.PASSING
+        """What it takes to go on after the first reason."""
+        self.closed = False
+        self.draining = False
+        self.halted = False
+        self.rests_until: float | None = None
+        """Until when the work as a whole rests, on the runtime's monotonic clock; None while it does not."""
+        self.on_drain: Callable[[], object] = bool
+        """Called when draining begins."""
+
+    def close(self, reason: str, kind: Stop = Stop.PASSING) -> None:
+        """Take no new rows."""
+        self.closed = True
+        if self.reason is None:
+            self.reason, self.kind = reason, kind
+
+    def drain(self, reason: str, kind: Stop = Stop.PASSING) -> None:
+        """Take no new rows; those under way are finished."""
+        self.close(reason, kind)
+        if not self.draining:
+            self.draining = True
+            self.on_drain()
+        self._wake(deep=False)
+
+    def halt(self, reason: str, kind: Stop = Stop.PASSING) -> None:
+        """Start no further request; rows not answered yet stay in flight, for the next run."""
+        self.halted = True
+        self.drain(reason, kind)
+        self._wake(deep=True)
+
+    async def rest(self, seconds: float, *, deep: bool) -> None:
+        """Give way for so long; a halt ends it, and draining too unless it is `deep`."""
+        if self.halted or (self.draining and not deep):
+            return
+        rested = asyncio.get_running_loop().create_future()
+        self._resting[rested] = deep
+        if not deep:
+            self.rests_until = self._runtime.monotonic() + seconds
+        timer = self._runtime.call_later(max(seconds, 0.0), lambda: _wake(rested))
+        try:
+            await rested
+        finally:
+            timer.cancel()
+            del self._resting[rested]
+            if not deep:
+                self.rests_until = None
+
+    def _wake(self, *, deep: bool) -> None:
+        for resting, is_deep in self._resting.items():
+            if deep or not is_deep:
+                _wake(resting)
+
+
+def _wake(resting: asyncio.Future[None]) -> None:
+    if not resting.done():
+        resting.set_result(None)

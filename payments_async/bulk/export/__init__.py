@@ -1,0 +1,1 @@
+"""Rows and their outcomes as CSV, JSON Lines or Parquet."""

@@ -1,0 +1,128 @@
+"""A ledger's rows in a file: read a page at a time, written beside the file's place, put there when whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from contextlib import aclosing
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from .._fates import RowFate, chosen
+from .._files import WholeFile
+from ..errors import BulkError, SourceUnreadable
+from ..ledger.ledger import Ledger
+from ..loading.load import same_file, stat_of
+from ..loading.own_files import refuse_ledger_files
+from ..protocol.records import LedgerRow
+from ..protocol.row_state import RowState
+from ..protocol.totals import Sums, brief, by_currency
+from ..sources import open_source
+from . import rows as _export_rows
+from .formats import NESTED, Form, form_of
+
+_PAGE: Final = 4000
+_MOST_NAMES: Final = 200
+"""Metadata names that get columns of their own; more of them share one column."""
+Wanted = Callable[[LedgerRow], bool]
+
+
+@attrs.frozen
+class ExportReport:
+    """What an export wrote."""
+
+    path: str
+    rows: int
+    totals: Mapping[str, Decimal] = attrs.field(repr=brief)
+    """{currency: the sum of the written rows' amounts, major units}."""
+
+
+async def export(
+    ledger: Ledger,
+    path: str | os.PathLike[str],
+    states: Collection[RowState | RowFate] | None,
+    *,
+    accounts: bool,
+    overwrite: bool,
+) -> ExportReport:
+    """Write rows to a file. Raises BulkError, LedgerError, ImportError or OSError; then no file appears."""
+    target = Path(path)
+    kind, wanted = form_of(target), _any if states is None else chosen(states)
+    _refuse_own_files(ledger, target)
+    if not overwrite:
+        _refuse_earlier(target)
+    names = set() if kind in NESTED else await _names(ledger, wanted)
+    with WholeFile(target) as whole:
+        form = kind(whole.file, _export_rows.columns(names))
+        try:
+            sums = await _written(ledger, form, wanted, accounts=accounts)
+            form.end()
+        except BaseException:
+            form.abandon()
+            raise
+    rows = sum(count for count, _ in sums.totals.values())
+    return ExportReport(str(target), rows, by_currency(sums.totals))
+
+
+async def _written(ledger: Ledger, form: Form, wanted: Wanted, *, accounts: bool) -> Sums:
+    sums = Sums()
+    async with aclosing(_pages(ledger, wanted)) as pages:
+        async for page in pages:
+            form.write([_export_rows.record(row, accounts=accounts) for row in page])
+            for row in page:
+                sums.add(row.state, row.currency, row.amount)
+    return sums
+
+
+async def _pages(ledger: Ledger, wanted: Wanted) -> AsyncGenerator[list[LedgerRow], None]:
+    page: list[LedgerRow] = []
+    async for row in ledger.rows():
+        if wanted(row):
+            page.append(row)
+        if len(page) == _PAGE:
+            yield page
+            page = []
+    if page:
+        yield page
+
+
+def _any(_: LedgerRow) -> bool:
+    return True
+
+
+async def _names(ledger: Ledger, wanted: Wanted) -> set[str] | None:
+    """The metadata names of the rows; None when they are too many for columns."""
+    found: set[str] = set()
+    async with aclosing(_pages(ledger, wanted)) as pages:
+        async for page in pages:
+            found.update(name for row in page for name in _export_rows.pairs(row))
+            if len(found) > _MOST_NAMES:
+                return None
+    return found
+
+
+def _refuse_own_files(ledger: Ledger, target: Path) -> None:
+    """An export must not take the place of the ledger, of a file beside it, or of what was paid."""
+    refuse_ledger_files(target, ledger.path)
+    if os.path.realpath(target) == ledger.path.removesuffix(".ledger") or _is_input(ledger, target):
+        raise BulkError(f"{target}: is the batch's input; choose another path")
+
+
+def _refuse_earlier(target: Path) -> None:
+    """What is there may be an earlier result, and is replaced only when asked."""
+    if os.path.lexists(target):
+        raise BulkError(
+            f"{target}: is there already; name another file, or replace it by --overwrite (overwrite=True)"
+        )
+
+
+def _is_input(ledger: Ledger, target: Path) -> bool:
+    if not target.is_file():
+        return False
+    try:
+        return same_file(ledger.header.binding, stat_of(open_source(target)))
+    except (SourceUnreadable, ImportError):  # no kind of file that is read
+        return False

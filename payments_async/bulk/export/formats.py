@@ -1,0 +1,140 @@
+"""The forms of an export: CSV, JSON, JSON Lines, Parquet. Each writes records as they come."""
+
+from __future__ import annotations
+
+import csv
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from ..._extras import with_extra
+from ..._masking import clean
+from ..errors import BulkError
+from ..sources.rejects import escaped
+from .rows import WHOLE, Record, flat, json_text
+
+
+class Form(ABC):
+    """Writes records to a binary file."""
+
+    def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
+        self._file, self._columns = file, columns
+
+    @abstractmethod
+    def write(self, records: Sequence[Record]) -> None:
+        """Write the next records."""
+
+    def end(self) -> None:
+        """Write what comes after the last record."""
+        return
+
+    def abandon(self) -> None:
+        """Let go of a file that will not be whole."""
+        return
+
+
+class CsvForm(Form):
+    """A header and a line each, for people: control characters and line ends in a cell are escapes.
+
+    Cells that a spreadsheet would take for formulas have an apostrophe first.
+    """
+
+    def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
+        super().__init__(file, columns)
+        self._lines([columns])
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Write the next records."""
+        self._lines(flat(said, self._columns) for said in records)
+
+    def _lines(self, lines: Iterable[Iterable[Any]]) -> None:
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([_cell(value) for value in line] for line in lines)
+        self._file.write(text.getvalue().encode())
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else escaped(clean(str(value)))
+
+
+class JsonLinesForm(Form):
+    """One object a line."""
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Write the next records."""
+        self._file.write("".join(f"{json_text(said)}\n" for said in records).encode())
+
+
+class JsonForm(Form):
+    """One array of objects, each on a line of its own."""
+
+    _before = "[\n"
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Write the next records."""
+        for said in records:
+            self._file.write(f"{self._before}{json_text(said)}".encode())
+            self._before = ",\n"
+
+    def end(self) -> None:
+        """Close the array."""
+        self._file.write(b"[]\n" if self._before == "[\n" else b"\n]\n")
+
+
+class ParquetForm(Form):
+    """Typed columns, amounts as exact text. Raises ImportError when the extra is not installed."""
+
+    def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
+        super().__init__(file, columns)
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as missing:
+            raise ImportError(f"Parquet files need pyarrow: {with_extra('parquet')}") from missing
+        self._schema: Any = pyarrow.schema([(name, _type(pyarrow, name)) for name in columns])
+        self._batch: Any = pyarrow.RecordBatch
+        self._writer: Any = pyarrow.parquet.ParquetWriter(file, self._schema)
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Write the next records."""
+        lines = [dict(zip(self._columns, flat(said, self._columns), strict=True)) for said in records]
+        self._writer.write_batch(self._batch.from_pylist(lines, schema=self._schema))
+
+    def end(self) -> None:
+        """Write the footer."""
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Keep the writer from closing itself when it is collected: its file is gone by then."""
+        self._writer.is_open = False
+
+
+def _type(pyarrow: Any, name: str) -> Any:
+    if name == "final":
+        return pyarrow.bool_()
+    return pyarrow.int64() if name in WHOLE else pyarrow.string()
+
+
+_FORMS: Final[dict[str, type[Form]]] = {
+    ".csv": CsvForm,
+    ".json": JsonForm,
+    ".jsonl": JsonLinesForm,
+    ".ndjson": JsonLinesForm,
+    ".parquet": ParquetForm,
+}
+NESTED: Final = (JsonForm, JsonLinesForm)
+"""Forms in which the parts of a record are objects: they need no columns."""
+
+
+def form_of(path: Path) -> type[Form]:
+    """The form that a path's ending asks for. Raises BulkError for any other."""
+    form = _FORMS.get(path.suffix.lower())
+    if form is None:
+        raise BulkError(
+            f"{path}: ends in {path.suffix or 'no suffix'}; an export is .csv, .json, .jsonl or .parquet"
+        )
+    return form

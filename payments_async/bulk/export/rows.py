@@ -1,0 +1,105 @@
+"""A ledger's rows as records of an export: what they are, what became of them, account data masked. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from ..._codec import decode
+from ..._masking import is_visible
+from ...params import CustomerInput, Instrument
+from ..protocol.identifiers import PROOF_KEY
+from ..protocol.records import LedgerRow
+from ..protocol.totals import as_text
+
+MASK: Final = "***"
+Record = dict[str, Any]
+"""{column: value}; the parts of the request are nested."""
+
+FACTS: Final = (
+    *("number", "line", "row_key", "reference", "state", "payout_id", "status", "final"),
+    *("amount", "currency", "method", "description"),
+    *("generation", "failure_code", "failure_message"),
+)
+"""The columns that every export has."""
+WHOLE: Final = frozenset({"number", "line", "generation"})
+"""Columns of whole numbers; `final` is a truth value, and all others are text."""
+_KINDS: Final = {"instrument": Instrument, "customer": CustomerInput}
+_OPEN: Final = {
+    part: frozenset(field.name for field in attrs.fields(kind) if not callable(field.repr))
+    for part, kind in _KINDS.items()
+}
+"""Fields that tell nobody's account or person: those that a request's repr shows."""
+ACCOUNT_COLUMNS: Final = tuple(
+    f"{part}.{field.name}" for part, kind in _KINDS.items() for field in attrs.fields(kind)
+)
+
+
+def record(row: LedgerRow, *, accounts: bool) -> Record:
+    """What an export says of a row. `accounts`: with instruments and customers in full."""
+    known = row.known
+    body: Mapping[str, Any] = decode.parse(row.body)
+    return {
+        "number": row.number,
+        "line": row.line,
+        "row_key": row.row_key,
+        "reference": row.reference,
+        "state": known.state.value,
+        "payout_id": known.payout_id or None,
+        "status": row.service_status,
+        "final": row.final,
+        "amount": as_text(row.amount),
+        "currency": row.currency,
+        "method": row.method,
+        "description": body.get("description"),
+        "generation": known.generation,
+        "failure_code": row.failure_code,
+        "failure_message": row.failure_message,
+        **{part: _shown(part, body.get(part), accounts=accounts) for part in _KINDS},
+        "metadata": {name: value for name, value in pairs(row).items() if name != PROOF_KEY},
+    }
+
+
+def pairs(row: LedgerRow) -> Mapping[str, Any]:
+    """The operator's own metadata."""
+    found: Mapping[str, Any] = {} if row.metadata is None else decode.parse(row.metadata.encode())
+    return found
+
+
+def _shown(part: str, value: Any, *, accounts: bool) -> dict[str, Any]:
+    """A part of the request; what is not known to be harmless is masked."""
+    fields = value if isinstance(value, Mapping) else {}
+    return {name: item if accounts or name in _OPEN[part] else MASK for name, item in fields.items()}
+
+
+def columns(names: Collection[str] | None) -> tuple[str, ...]:
+    """The columns of a flat export of rows with this metadata; None: all of it in one column, as JSON."""
+    metadata = ["metadata"] if names is None else [f"metadata.{name}" for name in sorted(names)]
+    return (*FACTS, *ACCOUNT_COLUMNS, *metadata)
+
+
+def flat(said: Record, wanted: Collection[str]) -> Iterator[Any]:
+    """A record's values under flat columns; what is neither text, a number nor a truth value is JSON text."""
+    values = {name: said[name] for name in FACTS}
+    for part in _KINDS:
+        values.update({f"{part}.{name}": _plain(value) for name, value in said[part].items()})
+    if "metadata" in wanted:
+        values["metadata"] = json_text(said["metadata"]) if said["metadata"] else None
+    else:
+        values.update({f"metadata.{name}": _plain(value) for name, value in said["metadata"].items()})
+    return (values.get(column) for column in wanted)
+
+
+def _plain(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json_text(value)
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON text, numbers exact, control characters escaped: they read back as they were."""
+    text = decode.encode_json(value).decode()
+    if text.isprintable():
+        return text
+    return "".join(sign if is_visible(sign) else json.dumps(sign)[1:-1] for sign in text)

@@ -1,0 +1,187 @@
+"""Whether a ledger is as it was written: its end each time it is opened, all of it when asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from .._commit import Standing
+from ..protocol import totals as _totals
+from ..protocol.identifiers import body_hash
+from ..protocol.records import CheckReport, Header
+from ..protocol.row_state import rank
+from ..protocol.totals import Sums
+from . import hash_chain, journal, sqlite
+from . import rows as _store
+from .hash_chain import Entry
+from .lock import HighWater
+from .rows import Stored, Unreadable
+from .schema import ENTRIES, ROWS
+
+_SEGMENT: Final = 16
+_PAGE: Final = 500
+_TOLD: Final = 100
+
+
+async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[Standing, list[str]] | None:
+    """The ledger as its last commit left it, and what is wrong with that; None before the import.
+
+    Reads the same little whatever the ledger's size. Raises Unreadable.
+    """
+    told = await journal.header(db)
+    if told is None:
+        return None
+    header, told_in, (number, digest) = told
+    last = await _last_entry(db)
+    found = await _segment(db, header, last.number)
+    if (last.number, last.hash) != (number, digest):
+        found.append(f"the chain ends with entry {last.number}, not with the one that the header names")
+    totals = await journal.totals(db)
+    if sum(rows for rows, _ in totals.values()) != header.rows:
+        found.append("the totals do not count as many rows as were imported")
+    found += await _header_findings(db, header, told_in)
+    found += await _mark_findings(db, header, last.number, mark)
+    return Standing(header, last, totals), found or await _outline_findings(db, last)
+
+
+def emptied(mark: HighWater) -> str:
+    """What is wrong with a ledger that holds no batch, beside a lock that was written for one."""
+    return (
+        f"holds nothing, while its .lock says that entry {mark.entry} of batch {mark.batch_id} was committed"
+    )
+
+
+async def _last_entry(db: AsyncConnection) -> Entry:
+    last = select(func.max(ENTRIES.c.number)).scalar_subquery()
+    found = await journal.entries(db, ENTRIES.c.number == last, limit=1)
+    if not found:
+        raise Unreadable("the chain is empty")
+    return found[0]
+
+
+async def _segment(db: AsyncConnection, header: Header, last: int) -> list[str]:
+    start = max(1, last - _SEGMENT)
+    entries = await journal.entries(
+        db, ENTRIES.c.number >= start, ENTRIES.c.number <= last, limit=_SEGMENT + 1
+    )
+    if start == 1:
+        return hash_chain.breaks(None, entries, header.binding.batch_id)
+    return hash_chain.breaks(entries[0], entries[1:], header.binding.batch_id)
+
+
+async def _header_findings(db: AsyncConnection, header: Header, told_in: int) -> list[str]:
+    told = await journal.entries(db, ENTRIES.c.number == told_in, limit=1)
+    same = told and told[0].changes == journal.facts(header)
+    return [] if same else ["the header is not as it was written"]
+
+
+async def _outline_findings(db: AsyncConnection, entry: Entry) -> list[str]:
+    """Whether the rows that the last commit changed are as it left them."""
+    if entry.kind in ("import", "header"):
+        return []
+    outlines = {outline[0]: outline for outline in json.loads(entry.changes)}
+    rows = await _store.numbered(db, outlines)
+    return [
+        f"row {number} is not as it was written"
+        for number, outline in outlines.items()
+        if number not in rows or hash_chain.outline(rows[number].row) != outline or _differs(rows[number])
+    ]
+
+
+def _differs(stored: Stored) -> bool:
+    return hash_chain.row_digest(stored.row) != stored.digest or rank(stored.row.known) != stored.rank
+
+
+async def _mark_findings(db: AsyncConnection, header: Header, last: int, mark: HighWater | None) -> list[str]:
+    """Whether the ledger is behind, or beside, what its lock says of it."""
+    if mark is None or mark.batch_id != header.binding.batch_id:
+        return []
+    if mark.entry > last:
+        return [
+            f"it ends with entry {last}, and entry {mark.entry} was committed: "
+            "its -wal file was removed or cut short, or an older copy was put in its place"
+        ]
+    (same,) = await journal.entries(db, ENTRIES.c.number == mark.entry, limit=1) or (None,)
+    if same is None or same.hash.hex() != mark.head:
+        return [f"entry {mark.entry} of the chain is another than the one that was committed"]
+    return []
+
+
+class _Findings(list[str]):
+    """The first hundred things that are wrong: a ledger with a million needs no more."""
+
+    def add(self, *found: str) -> None:
+        self.extend(found[: _TOLD - len(self)])
+
+
+async def everything(db: AsyncConnection, expected: Standing) -> CheckReport:
+    """Read all of the ledger: the file's own structure, the chain, every row and every sum.
+
+    Takes memory for one page of rows. Raises Unreadable when not even its end can be read.
+    """
+    standing, wrong = await end(db, None) or (None, [])
+    if standing != expected:
+        raise Unreadable("the end of the ledger is not what this run committed last")
+    header, last = expected.header, expected.head
+    found = _Findings(wrong)
+    found.add(*await sqlite.faults(db))
+    entries = await _whole_chain(db, header.binding.batch_id, found)
+    rows, sums, digest = await _all_rows(db, found)
+    if digest != last.rows_digest:
+        found.add("the rows do not add up to what the chain says of them")
+    if rows != header.rows:
+        found.add(f"{header.rows} rows were imported, {rows} are there")
+    found.add(*_totals.disagreements(expected.totals, sums.totals))
+    return CheckReport(rows, entries, last.hash.hex(), tuple(dict.fromkeys(found)))
+
+
+async def _whole_chain(db: AsyncConnection, batch_id: str, found: _Findings) -> int:
+    previous: Entry | None = None
+    count = 0
+    while page := await journal.entries(
+        db, ENTRIES.c.number > (previous.number if previous else 0), limit=64
+    ):
+        found.add(*hash_chain.breaks(previous, page, batch_id))
+        previous = page[-1]
+        count += len(page)
+    return count
+
+
+async def _all_rows(db: AsyncConnection, found: _Findings) -> tuple[int, Sums, bytes]:
+    sums, digest, count, last = Sums(), bytes(32), 0, -1
+    while page := await _page(db, last):
+        count += len(page)
+        last = page[-1][0]
+        for stored in _readable_rows(page, found):
+            sums.add(stored.row.state, stored.row.currency, stored.row.amount)
+            digest = hash_chain.moved(digest, (), (hash_chain.row_digest(stored.row),))
+    return count, sums, digest
+
+
+async def _page(db: AsyncConnection, after: int) -> list[Any]:
+    statement = select(ROWS).where(ROWS.c.number > after).order_by(ROWS.c.number).limit(_PAGE)
+    with _store.readable(f"a row after number {after}"):
+        return list(await db.execute(statement))
+
+
+def _readable_rows(page: Iterable[Any], found: _Findings) -> Iterator[Stored]:
+    for values in page:
+        try:
+            with _store.readable(f"row {values[0]}"):
+                stored = _store.stored(values)
+                found.add(*_row_findings(stored))
+        except Unreadable as error:
+            found.add(str(error))
+        else:
+            yield stored
+
+
+def _row_findings(stored: Stored) -> list[str]:
+    row = stored.row
+    if _differs(stored):
+        return [f"row {row.number} is not as it was written"]
+    return [] if body_hash(row.body) == row.body_hash else [f"the body of row {row.number} is another"]

@@ -1,0 +1,226 @@
+"""An open ledger: its lock, its one connection, one transaction at a time, and what to do when one fails."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+from enum import Enum, auto
+from typing import Any, Final, NoReturn, TypeVar
+
+import attrs
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from .._failing import Failure, error_of
+from ..ledger_errors import LedgerClosed, LedgerDamaged, LedgerFull, LedgerGone, LedgerMissing
+from . import sqlite
+from .check import emptied
+from .file import Ballast, FileWatch, needs_check, prepare, refuse_remote, remove
+from .lock import LedgerLock
+from .rows import Unreadable
+
+T = TypeVar("T")
+Work = Callable[[AsyncConnection], Awaitable[T]]
+"""What a transaction does. It may run twice, and keeps nothing of a run that failed."""
+
+BALLAST: Final = 4 << 20
+"""Bytes kept free for outcomes: more than a log grows to before it is used again from its start."""
+
+
+class Purpose(Enum):
+    """What a transaction is for: how much care it needs before, and how much effort when the disk is full."""
+
+    READ = auto()
+    INTENT = auto()
+    """Something will be sent because of it: not begun unless its outcome can be recorded too."""
+    IMPORT = auto()
+    """Whole or not at all: given up when the caller is cancelled."""
+    OUTCOME = auto()
+    """Something happened already: the ballast is given up for it."""
+
+
+@attrs.define(eq=False)
+class Handle:
+    """An open ledger file. Unusable once a failure has left its state unknown."""
+
+    path: str
+    lock: LedgerLock
+    made: bool
+    """Whether the file was made by this opening."""
+    needs_check: bool
+    """Whether SQLite has to check the file's structure before it is used."""
+    after: Callable[[], None] | None = None
+    """Set within a transaction: what to do once it is committed, even when its caller was cancelled."""
+    _engine: AsyncEngine = attrs.field(kw_only=True)
+    _connection: AsyncConnection = attrs.field(kw_only=True)
+    _ballast: Ballast = attrs.field(kw_only=True)
+    _watch: FileWatch = attrs.field(kw_only=True)
+    _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock)
+    _running: set[asyncio.Future[Any]] = attrs.field(factory=set)
+    _failure: Failure | None = None
+    _closed: bool = False
+    _forsaken: bool = False
+
+    @property
+    def gone(self) -> str | None:
+        """What became of the files when they are not those that were opened: commits go nowhere then."""
+        path = self._watch.gone()
+        return None if path is None else f"{path} was deleted, moved or replaced"
+
+    async def transact(self, work: Work[T], purpose: Purpose = Purpose.READ) -> T:
+        """Run `work` in a transaction of its own, and see it through even when the caller is cancelled.
+
+        Raises the LedgerError that fits: what failed was rolled back.
+        """
+        if purpose is Purpose.IMPORT:
+            return await self._in_turn(work, purpose)
+        running = asyncio.ensure_future(self._in_turn(work, purpose))
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+        return await asyncio.shield(running)
+
+    async def in_write_ahead_log(self) -> None:
+        """Go over to the log that commits are fast with. Raises LedgerError."""
+        async with self._turn:
+            done = await self._guarded(sqlite.use_write_ahead_log(self._connection))
+            if isinstance(done, Failure):
+                self._give_up(done)
+
+    def forsake(self) -> None:
+        """Remove the file once it is closed: nothing was ever sent under it, and its batch is not wanted."""
+        self._forsaken = True
+
+    async def close(self) -> None:
+        """Wait for what is under way, close the file and give the lock back. A second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            await asyncio.shield(asyncio.ensure_future(self._close()))
+
+    async def _close(self) -> None:
+        async with self._turn:
+            gone = self.gone
+            try:
+                with contextlib.suppress(*sqlite.FAILURES):  # a broken disk; what was committed is
+                    await self._connection.close()
+                await self._engine.dispose()
+                self._ballast.drop()
+                if self._forsaken and self._failure is None and not gone:
+                    self.lock.note(None)  # the lock stays, as ever
+                    remove(self.path)
+            finally:
+                self.lock.release()
+
+    async def _in_turn(self, work: Work[T], purpose: Purpose) -> T:
+        async with self._turn:
+            self._refuse_unusable(purpose)
+            done = await self._attempt(work)
+            if isinstance(done, Failure) and self._makes_room(done, purpose):
+                done = await self._attempt(work)
+            if isinstance(done, Failure):
+                self._give_up(done)
+            return done
+
+    def _refuse_unusable(self, purpose: Purpose) -> None:
+        if self._closed:
+            raise LedgerClosed(self.path, "is closed")
+        if self._failure is not None:
+            self._give_up(self._failure)
+        if self._forsaken and purpose is not Purpose.READ:
+            raise LedgerClosed(self.path, "was discarded, and is removed when the batch is left")
+        if purpose in (Purpose.INTENT, Purpose.IMPORT):
+            if gone := self.gone:
+                raise LedgerGone(self.path, gone)
+            if not self._ballast.ready():
+                raise LedgerFull(self.path, "no room is left on the disk for the outcomes of what is sent")
+
+    def _makes_room(self, failure: Failure, purpose: Purpose) -> bool:
+        return failure.kind == sqlite.FULL and purpose is Purpose.OUTCOME and self._ballast.drop()
+
+    async def _attempt(self, work: Work[T]) -> T | Failure:
+        self.after = None
+        done = await self._guarded(self._transaction(work))
+        if isinstance(done, Failure):
+            undone = await self._guarded(sqlite.roll_back(self._connection))
+            return Failure(sqlite.BROKEN) if isinstance(undone, Failure) else done
+        if self.after is not None:
+            self.after()
+        return done
+
+    async def _transaction(self, work: Work[T]) -> T:
+        async with self._connection.begin():
+            return await work(self._connection)
+
+    async def _guarded(self, action: Awaitable[T]) -> T | Failure:
+        try:
+            return await action
+        except sqlite.FAILURES as error:
+            return Failure(*sqlite.diagnosed(error))
+        except Unreadable as error:
+            return Failure(sqlite.DAMAGED, str(error))
+        except asyncio.CancelledError:
+            self._failure = Failure(sqlite.BROKEN)  # the loop ends: whether it was committed is not known
+            raise
+
+    def _give_up(self, failure: Failure) -> NoReturn:
+        if failure.kind in (sqlite.DAMAGED, sqlite.BROKEN):
+            self._failure = failure
+        raise error_of(self.path, failure)
+
+
+async def open_handle(path: str, *, create: bool, pid: int, since: float, looks: bool = False) -> Handle:
+    """Lock the ledger at `path` and open it; `create` makes the file when there is none.
+
+    `looks` is told to whoever finds it locked meanwhile.
+
+    Raises LedgerMissing, LedgerOnNetwork, LedgerReadOnly, LedgerLocked, LedgerExposed, LedgerForeign or
+    LedgerDamaged; then nothing stays open.
+    """
+    path = _located(path, create=create)
+    lock = LedgerLock.acquire(path, pid=pid, since=since, looks=looks)
+    try:
+        made = _prepared(path, lock)
+        return await _connected(path, lock, made=made, check=not made and needs_check(path))
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _located(path: str, *, create: bool) -> str:
+    path = os.path.realpath(path)  # one file under two names is one ledger
+    if not create and not os.path.exists(path):
+        raise LedgerMissing(path, "is not there")
+    refuse_remote(path)
+    return path
+
+
+def _prepared(path: str, lock: LedgerLock) -> bool:
+    """See to the file, now that it is locked; whether it was made.
+
+    Not before: closing a handle to a file ends the locks that SQLite has on it in this process.
+    """
+    if not os.path.lexists(path):
+        lock.note(None)  # what it says is of a ledger that was taken away; before the new one is there
+    made = prepare(path)
+    if lock.mark is not None and not os.path.getsize(path):  # SQLite would remove its log
+        raise LedgerDamaged(path, [emptied(lock.mark)])
+    return made
+
+
+async def _connected(path: str, lock: LedgerLock, *, made: bool, check: bool) -> Handle:
+    engine = sqlite.engine_for(path)
+    connection = engine.connect()
+    try:
+        await connection.start()
+        await sqlite.settle(connection)
+    except sqlite.FAILURES as error:
+        failure = Failure(*sqlite.diagnosed(error))
+    else:
+        ballast, watch = Ballast(f"{path}.ballast", BALLAST), FileWatch((path, f"{path}-wal"))
+        watch.gone()  # a first look: the file that was opened is the one to watch
+        return Handle(
+            path, lock, made, check, engine=engine, connection=connection, ballast=ballast, watch=watch
+        )
+    await connection.close()
+    await engine.dispose()
+    raise error_of(path, failure)

@@ -1,0 +1,210 @@
+"""The ledger's file as the operating system sees it: whose, where, whether still there, room kept free."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import stat
+from typing import Final
+
+import attrs
+
+from ..ledger_errors import LedgerExposed, LedgerForeign, LedgerOnNetwork, LedgerReadOnly
+
+APPLICATION_ID: Final = 0x70617964
+"""Marks an SQLite file as a ledger of this package: `payd`."""
+
+_MAGIC: Final = b"SQLite format 3\0"
+_MARK_AT: Final = 68  # where SQLite keeps a file's application id
+_PAGE_SIZE_AT, _PAGES_AT = 16, 28  # big-endian, of 2 and of 4 bytes
+_HEADER: Final = 100
+_PAGE: Final = 4096  # SQLite's own choice, and ours
+_BLOCK: Final = 1 << 20
+CHECKED_WHOLE: Final = 32 << 20
+"""Bytes: SQLite checks the structure of a file of this size in less than 0.1 s."""
+_MOUNTS: Final = "/proc/self/mountinfo"
+_ESCAPES: Final = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
+
+NETWORK_FILE_SYSTEMS: Final = frozenset(
+    {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs"}
+    | {"nfs4", "ocfs2", "orangefs", "panfs", "smb2", "smb3", "smbfs", "virtiofs", "vboxsf", "fuse"}
+)
+"""Where locks or synced writes cannot be relied on. `fuse.*` counts too: it cannot be told what is behind."""
+
+
+def file_system(path: str, mountinfo: str) -> str | None:
+    """The type of file system an absolute path lies on, from Linux's mountinfo; None when it does not say."""
+    best, found = -1, None
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        fields = left.split(" ")
+        if len(fields) < 5 or not right:
+            continue
+        point = _unescaped(fields[4])
+        if len(point) >= best and _lies_in(path, point):
+            best, found = len(point), right.split(" ", 1)[0]
+    return found
+
+
+def is_remote(kind: str | None) -> bool:
+    """Whether a file system of this type may not carry a ledger. An unknown one may."""
+    return kind is not None and kind.split(".", 1)[0] in NETWORK_FILE_SYSTEMS
+
+
+def _unescaped(text: str) -> str:
+    for escape, meant in _ESCAPES:
+        text = text.replace(escape, meant)
+    return text
+
+
+def _lies_in(path: str, point: str) -> bool:
+    return path == point or path.startswith(point.rstrip("/") + "/")
+
+
+def refuse_remote(path: str, *, mounts: str = _MOUNTS) -> None:
+    """Raise LedgerOnNetwork when `path` is known to lie on a network file system."""
+    try:
+        with open(mounts, encoding="utf-8", errors="replace") as told:
+            kind = file_system(path, told.read())
+    except OSError:
+        return  # not Linux: it cannot be told
+    if is_remote(kind):
+        raise LedgerOnNetwork(path, f"lies on a file system of type {kind}")
+
+
+def prepare(path: str) -> bool:
+    """Make the file, readable by its owner alone, or see that the one there may be used; whether it was made.
+
+    Raises LedgerReadOnly, LedgerExposed or LedgerForeign; a file that is there is only read.
+    """
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        _make(path)
+        return True
+    _refuse_odd(path, found)
+    return False
+
+
+def remove(path: str) -> None:
+    """Take the file away, with what SQLite keeps beside it. One that cannot be removed stays."""
+    for ending in ("", "-wal", "-shm"):
+        with contextlib.suppress(OSError):
+            os.unlink(path + ending)
+
+
+def _make(path: str) -> None:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError as error:
+        raise LedgerReadOnly(path, f"cannot be created ({error.strerror})") from None
+
+
+def _refuse_odd(path: str, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise LedgerForeign(path, "is no regular file")
+    if found.st_nlink > 1:
+        raise LedgerForeign(path, "has a second name (a hard link), and a ledger must have one")
+    if found.st_mode & 0o077:
+        raise LedgerExposed(path, f"others than its owner may use it (mode {found.st_mode & 0o777:03o})")
+    try:
+        with open(path, "rb") as file:
+            start = file.read(_HEADER)
+    except OSError as error:
+        raise LedgerReadOnly(path, f"cannot be read ({error.strerror})") from None
+    if start and not _is_ours(start):
+        raise LedgerForeign(path, "is no ledger of this package")
+
+
+def _is_ours(start: bytes) -> bool:
+    mark = int.from_bytes(start[_MARK_AT : _MARK_AT + 4])
+    return start.startswith(_MAGIC) and mark == APPLICATION_ID
+
+
+def needs_check(path: str) -> bool:
+    """Whether SQLite has to check the file's structure before the ledger is used.
+
+    Always, for a small file. For a large one, when pages of it are cut off or blank; it is read once for
+    that, a gigabyte in about 0.3 s. Not to be called while SQLite has the file open: closing a handle to it
+    ends the locks of the whole process. Raises LedgerReadOnly.
+    """
+    try:
+        with open(path, "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            return size <= CHECKED_WHOLE or _is_cut(file.read(_HEADER), size) or _has_blank_page(file)
+    except OSError as error:
+        raise LedgerReadOnly(path, f"cannot be read ({error.strerror})") from None
+
+
+def _is_cut(header: bytes, size: int) -> bool:
+    """Whether the file is shorter than its own header says. What only the log has is not in that."""
+    page = int.from_bytes(header[_PAGE_SIZE_AT : _PAGE_SIZE_AT + 2])
+    return size < page * int.from_bytes(header[_PAGES_AT : _PAGES_AT + 4])
+
+
+def _has_blank_page(file: io.FileIO) -> bool:
+    """Whether so many zeros follow each other as fill a page: no page that is in use is like that."""
+    block, blank = bytearray(_BLOCK), bytes(_PAGE)
+    file.seek(0)
+    while length := file.readinto(block):
+        if block.find(blank, 0, length) >= 0:
+            return True
+    return False
+
+
+@attrs.define
+class FileWatch:
+    """Notices that files in use were deleted or replaced: what is written to them then is lost."""
+
+    paths: tuple[str, ...]
+    _seen: dict[str, tuple[int, int]] = attrs.field(factory=dict)
+
+    def gone(self) -> str | None:
+        """The first of the files that is no longer the one seen before; None when all is well."""
+        for path in self.paths:
+            try:
+                found = os.stat(path)
+            except OSError:
+                if path in self._seen:
+                    return path
+                continue
+            if self._seen.setdefault(path, (found.st_dev, found.st_ino)) != (found.st_dev, found.st_ino):
+                return path
+        return None
+
+
+@attrs.frozen
+class Ballast:
+    """Room kept on the disk, so that outcomes of sent payouts can be recorded when it is full."""
+
+    path: str
+    size: int
+    """Bytes."""
+
+    def ready(self) -> bool:
+        """Put it there when it is not. False when there is no room for it."""
+        with contextlib.suppress(OSError):
+            if os.stat(self.path).st_size == self.size:
+                return True
+        try:
+            self._fill()
+        except OSError:
+            self.drop()
+            return False
+        return True
+
+    def drop(self) -> bool:
+        """Give its room back. False when there was none."""
+        try:
+            os.unlink(self.path)
+        except OSError:
+            return False
+        return True
+
+    def _fill(self) -> None:
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(b"\xa5" * self.size)  # written out: a hole would take no room
+            file.flush()
+            os.fsync(descriptor)

@@ -1,0 +1,102 @@
+"""The hash chain: every commit adds an entry, and each entry stands for all that came before it.
+
+    entry n   =  SHA-256(entry n-1, batch, n, moment, kind, what changed, digest of all rows)
+    all rows  =  sum of the rows' own SHA-256 digests, modulo 2**256
+
+The sum can be moved on with the rows that a commit changes alone, and still every byte of every row counts in
+it. A ledger that was damaged, edited or cut short no longer adds up. There is no secret in it: what stands
+against somebody who rewrites everything is a head that was noted elsewhere, in a certificate or in the lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ..protocol.clocks import Moment
+from ..protocol.records import LedgerRow
+from ..protocol.totals import as_text
+
+GENESIS: Final = bytes(32)
+"""What the first entry follows."""
+_MODULUS: Final = 1 << 256
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
+@attrs.frozen
+class Entry:
+    """One link of the chain: what one commit did."""
+
+    number: int
+    """From 1, without gaps."""
+    at: Moment
+    kind: str
+    """`import`, `header`; or of rows: `claim`, `resend`, `record`, `correct`, `retry`, `cancel`."""
+    changes: str
+    """JSON text: of a header its facts, else an outline of each row as it stood after."""
+    rows_digest: bytes
+    """Over all rows as they stood after."""
+    hash: bytes
+    """Over this entry and the one before."""
+
+
+def row_digest(row: LedgerRow) -> bytes:
+    """SHA-256 over everything the ledger keeps of a row; its body stands in by its own hash."""
+    known = row.known
+    said = _encode(
+        (
+            *(row.number, row.line, row.row_key, row.reference, as_text(row.amount), row.currency),
+            *(row.method, row.body_hash, row.idempotency_key, row.metadata, known.state),
+            *(known.generation, known.revision, known.epoch, known.intents, known.cleared),
+            *(known.payout_id, row.service_status, row.final, row.failure_code, row.failure_message),
+            *(row.first_intent, row.key_intent, row.last_intent, row.changed_in),
+        )
+    )
+    return hashlib.sha256(said.encode()).digest()
+
+
+def moved(digest: bytes, removed: Iterable[bytes], added: Iterable[bytes]) -> bytes:
+    """The digest of all rows once some of their digests have been replaced by others."""
+    total = int.from_bytes(digest)
+    total -= sum(int.from_bytes(each) for each in removed)
+    total += sum(int.from_bytes(each) for each in added)
+    return (total % _MODULUS).to_bytes(32)
+
+
+def outline(row: LedgerRow) -> list[Any]:
+    """What an entry says of a row: number, state, generation, epoch, payout id."""
+    known = row.known
+    return [row.number, known.state, known.generation, known.epoch, known.payout_id]
+
+
+def told(rows: Iterable[LedgerRow]) -> str:
+    """What an entry says of the rows it changed."""
+    return _encode([outline(row) for row in rows])
+
+
+def linked(
+    previous: Entry | None, batch_id: str, at: Moment, kind: str, changes: str, rows_digest: bytes
+) -> Entry:
+    """The entry that follows `previous`; None: the first."""
+    before, number = (previous.hash, previous.number + 1) if previous else (GENESIS, 1)
+    server = None if at.server is None else float(at.server)
+    moment = (float(at.wall), float(at.monotonic), at.session, server)
+    said = _encode((before.hex(), batch_id, number, moment, kind, changes, rows_digest.hex()))
+    return Entry(number, at, kind, changes, rows_digest, hashlib.sha256(said.encode()).digest())
+
+
+def breaks(previous: Entry | None, entries: Sequence[Entry], batch_id: str) -> list[str]:
+    """Where a run of entries does not follow from `previous` (None: it is the beginning), in words."""
+    found = []
+    for entry in entries:
+        wanted = linked(previous, batch_id, entry.at, entry.kind, entry.changes, entry.rows_digest)
+        if entry.number != wanted.number:
+            found.append(f"entry {wanted.number} of the chain is missing")
+        elif entry.hash != wanted.hash:
+            found.append(f"entry {entry.number} of the chain is not as it was written")
+        previous = entry
+    return found

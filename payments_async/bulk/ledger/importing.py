@@ -1,0 +1,150 @@
+"""Rows into a new ledger: all of them in one transaction, or none."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
+from contextlib import aclosing
+from typing import Final
+
+from sqlalchemy import Column, func, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.schema import CreateIndex
+
+from .._commit import Standing
+from ..protocol import transitions
+from ..protocol.clocks import Moment
+from ..protocol.records import Binding, Duplicate, Header, LedgerRow, NewRow
+from ..protocol.totals import Sums, by_currency
+from . import journal, sqlite
+from . import rows as _store
+from .hash_chain import linked, moved, row_digest
+from .schema import ROWS, SCHEMA, UNIQUE, WORK
+
+_SLICE: Final = 500
+_DUPLICATES_TOLD: Final = 100
+_FIRST_ENTRY: Final = 1
+
+
+class Duplicates(Exception):
+    """Rows share what must be unique; the transaction is rolled back."""
+
+    def __init__(self, found: list[Duplicate], total: int) -> None:
+        super().__init__(total)
+        self.found = found
+        self.total = total
+
+
+class _Loaded:
+    """What adds up while rows go by."""
+
+    def __init__(self) -> None:
+        self.sums = Sums()
+        self.rows = 0
+        self.last = 0
+        self.digest = bytes(32)
+
+    async def take(self, db: AsyncConnection, group: list[NewRow]) -> None:
+        """Insert a slice of rows."""
+        rows = [self._checked(new) for new in group]
+        digests = [row_digest(row) for row in rows]
+        await _store.add(db, list(zip(rows, digests, strict=True)))
+        self.digest = moved(self.digest, (), digests)
+        self.rows += len(rows)
+
+    def _checked(self, new: NewRow) -> LedgerRow:
+        if new.number <= self.last:
+            raise ValueError(f"row numbers must rise: {new.number} follows {self.last}")
+        self.last = new.number
+        row = transitions.fresh(new, _FIRST_ENTRY)
+        self.sums.add(row.state, row.currency, row.amount)
+        return row
+
+
+async def load(
+    db: AsyncConnection,
+    binding: Binding,
+    rows: Iterable[NewRow] | AsyncIterable[NewRow],
+    *,
+    at: Moment,
+    client_version: str,
+) -> Standing:
+    """Insert all rows, index them and begin the chain. Raises Duplicates; whatever `rows` raises passes."""
+    loaded = _Loaded()
+    async with aclosing(slices(rows, _SLICE)) as groups:
+        async for group in groups:
+            await loaded.take(db, group)
+    async with sqlite.sorting(db):
+        await _index(db)
+    amounts = by_currency(loaded.sums.totals)
+    header = Header(binding, at.wall, client_version, SCHEMA, loaded.rows, amounts)
+    entry = linked(None, binding.batch_id, at, "import", journal.facts(header), loaded.digest)
+    await journal.set_header(db, header, entry, fresh=True)
+    await journal.set_totals(db, loaded.sums.totals, {})
+    await journal.append(db, entry)
+    return Standing(header, entry, loaded.sums.totals)
+
+
+async def slices(
+    rows: Iterable[NewRow] | AsyncIterable[NewRow], size: int
+) -> AsyncGenerator[list[NewRow], None]:
+    """The rows in lists of `size`, the last one shorter."""
+    group: list[NewRow] = []
+    async for row in _either(rows):
+        group.append(row)
+        if len(group) == size:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+async def _either(rows: Iterable[NewRow] | AsyncIterable[NewRow]) -> AsyncIterator[NewRow]:
+    if isinstance(rows, AsyncIterable):
+        async for row in rows:
+            yield row
+    else:
+        for row in rows:
+            yield row
+
+
+async def _index(db: AsyncConnection) -> None:
+    for index in (*UNIQUE, *WORK):
+        try:
+            async with db.begin_nested():
+                await db.execute(CreateIndex(index))
+        except IntegrityError:
+            break
+    else:
+        return
+    raise await _duplicates(db)
+
+
+async def _duplicates(db: AsyncConnection) -> Duplicates:
+    found: list[Duplicate] = []
+    total = 0
+    for column in (ROWS.c.row_key, ROWS.c.reference):
+        some, more = await _shared(db, column)
+        found += some
+        total += more
+    return Duplicates(found, total)
+
+
+async def _shared(db: AsyncConnection, column: Column[str]) -> tuple[list[Duplicate], int]:
+    """The first values that rows share, each with its first two rows; and how many values there are."""
+    first, times = func.min(ROWS.c.number).label("first"), func.count().label("times")
+    shared = select(column.label("value"), first).group_by(column).having(times > 1)
+    total = (await db.execute(select(func.count()).select_from(shared.subquery()))).scalar_one()
+    few = shared.order_by(first).limit(_DUPLICATES_TOLD).subquery()
+    second = func.min(ROWS.c.number).label("second")
+    pairs = (
+        select(few.c.value, few.c.first, second)
+        .join(ROWS, (column == few.c.value) & (ROWS.c.number > few.c.first))
+        .group_by(few.c.value, few.c.first)
+        .order_by(few.c.first)
+    )
+    found = [(str(value), int(one), int(two)) for value, one, two in await db.execute(pairs)]
+    numbers = {number for _, *both in found for number in both}
+    places = select(ROWS.c.number, ROWS.c.line).where(ROWS.c.number.in_(numbers))
+    lines: dict[int, int | None] = dict(tuple(place) for place in await db.execute(places))
+    return [Duplicate(column.name, v, (one, two), (lines[one], lines[two])) for v, one, two in found], total

@@ -1,0 +1,119 @@
+"""The header, the totals and the chain in their tables. One path for every database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import attrs
+from sqlalchemy import ColumnElement, Row, bindparam, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from ..protocol.clocks import Moment
+from ..protocol.records import Binding, Header, Totals
+from ..protocol.row_state import RowState
+from ..protocol.totals import as_text
+from .hash_chain import Entry
+from .rows import blob, readable
+from .schema import ENTRIES, HEADER, TOTALS
+from .sqlite import Many, execute_many
+
+_BINDING: Final = tuple(field.name for field in attrs.fields(Binding))
+_TOTAL: Final[dict[str, Any]] = {"rows": bindparam("of_rows"), "amount": bindparam("of_amount")}
+_AT: Final[dict[str, Any]] = {"state": bindparam("of_state"), "currency": bindparam("of_currency")}
+_SET_TOTAL: Final = Many(
+    update(TOTALS).where(*(TOTALS.c[name] == at for name, at in _AT.items())).values(_TOTAL),
+    ("of_rows", "of_amount", "of_state", "of_currency"),
+)
+_ADD_TOTAL: Final = Many(
+    insert(TOTALS).values({**_TOTAL, **_AT}), ("of_state", "of_currency", "of_rows", "of_amount")
+)
+_APPEND: Final = Many(insert(ENTRIES), tuple(ENTRIES.c.keys()))
+_SET_HEAD: Final = Many(
+    update(HEADER).values(head=bindparam("of_head"), head_hash=bindparam("of_hash")), ("of_head", "of_hash")
+)
+
+
+async def totals(db: AsyncConnection) -> Totals:
+    """The kept totals. Raises Unreadable."""
+    with readable("a total"):
+        found = await db.execute(select(TOTALS))
+        return {(RowState(state), code): (rows, Decimal(amount)) for state, code, rows, amount in found}
+
+
+async def set_totals(db: AsyncConnection, changed: Totals, kept: Totals) -> None:
+    """Keep the `changed` totals in place of those in `kept`, or beside them."""
+    added = [(*place, rows, as_text(sum_)) for place, (rows, sum_) in changed.items() if place not in kept]
+    moved = [(rows, as_text(sum_), *place) for place, (rows, sum_) in changed.items() if place in kept]
+    for statement, values in ((_ADD_TOTAL, added), (_SET_TOTAL, moved)):
+        if values:
+            await execute_many(db, statement, values)
+
+
+def facts(header: Header) -> str:
+    """What the chain says of a header: JSON text."""
+    said = attrs.asdict(header)
+    return json.dumps({**said, "totals": _amounts(header.totals)}, separators=(",", ":"), sort_keys=True)
+
+
+def _amounts(totals: Mapping[str, Decimal]) -> dict[str, str]:
+    return {currency: as_text(amount) for currency, amount in sorted(totals.items())}
+
+
+async def set_header(db: AsyncConnection, header: Header, told: Entry, *, fresh: bool) -> None:
+    """Write the header down, with the entry that carries its facts."""
+    values = {
+        **attrs.asdict(header.binding),
+        "schema": header.schema,
+        "created_at": header.created_at,
+        "client_version": header.client_version,
+        "rows": header.rows,
+        "totals": json.dumps(_amounts(header.totals)),
+        "told_in": told.number,
+        "head": told.number,
+        "head_hash": told.hash,
+    }
+    await db.execute(insert(HEADER).values(id=1, **values) if fresh else update(HEADER).values(values))
+
+
+async def header(db: AsyncConnection) -> tuple[Header, int, tuple[int, bytes]] | None:
+    """The header, the entry that carries its facts, and the chain's head; None before the import."""
+    found: Row[Any] | None = (await db.execute(select(HEADER))).one_or_none()
+    if found is None:
+        return None
+    binding = Binding(*(getattr(found, name) for name in _BINDING))
+    with readable("the header"):
+        amounts = {currency: Decimal(text) for currency, text in json.loads(found.totals).items()}
+        read = Header(
+            binding, float(found.created_at), found.client_version, found.schema, int(found.rows), amounts
+        )
+        return read, int(found.told_in), (int(found.head), blob(found.head_hash))
+
+
+async def schema(db: AsyncConnection) -> int | None:
+    """The number of the ledger's form; None before the import."""
+    return (await db.execute(select(HEADER.c.schema))).scalar_one_or_none()
+
+
+async def entries(db: AsyncConnection, *conditions: ColumnElement[bool], limit: int) -> list[Entry]:
+    """Entries of the chain, the first ones that meet the conditions."""
+    statement = select(ENTRIES).where(*conditions).order_by(ENTRIES.c.number).limit(limit)
+    with readable("the chain"):
+        return [_entry_of(values) for values in await db.execute(statement)]
+
+
+def _entry_of(values: Sequence[Any]) -> Entry:
+    number, wall, monotonic, session, server, kind, rows_digest, digest, changes = values
+    at = Moment(float(wall), float(monotonic), session, None if server is None else float(server))
+    return Entry(int(number), at, kind, changes, blob(rows_digest), blob(digest))
+
+
+async def append(db: AsyncConnection, entry: Entry) -> None:
+    """Add an entry to the chain, and note in the header that it is the last."""
+    at, ended = entry.at, (entry.number, entry.hash)
+    moment = (at.wall, at.monotonic, at.session, at.server)
+    values = (entry.number, *moment, entry.kind, entry.rows_digest, entry.hash, entry.changes)
+    await execute_many(db, _APPEND, [values])
+    await execute_many(db, _SET_HEAD, [ended])

@@ -1,0 +1,217 @@
+"""The ledger of a batch: what is known of every row, on the disk before anybody acts on it.
+
+    async with await Ledger.open("may.ledger", clock=clock, create=True) as ledger:
+        await ledger.import_rows(binding, rows)
+        claim = await ledger.claim(200)             # on the disk: these may be sent
+        ...
+        await ledger.record(outcomes)
+
+An intent is committed before anything is sent, so that a run that dies leaves every row it may have sent
+IN_FLIGHT. Outcomes only add knowledge. Every commit adds to a hash chain (`_chain`), keeps the totals and is
+synced to the disk. Rows come out in pages: a million of them take the memory of a few hundred.
+
+Importing this imports SQLAlchemy, which takes half a second: do it where a ledger is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Iterable
+from functools import partial
+from typing import Concatenate, ParamSpec
+
+from sqlalchemy import or_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from ... import __version__
+from .. import _commit
+from .._commit import Change, Plan, Standing
+from ..ledger_errors import LedgerDuplicates, LedgerRefused
+from ..protocol import transitions
+from ..protocol.clocks import Moment
+from ..protocol.records import Binding, Claim, Header, LedgerRow, NewRow, Outcome, Resend
+from ..protocol.row_state import IllegalTransition, RowState
+from . import rows as _store
+from .connection import Purpose
+from .importing import Duplicates, load
+from .lock import HighWater
+from .reader import LedgerReader
+from .rows import Stored
+from .schema import RETRIED, ROWS
+
+P = ParamSpec("P")
+Edit = Callable[[AsyncConnection, Standing, Moment], Awaitable[Standing]]
+"""Commits on top of a standing, all at one moment, and what stands after the last of them."""
+
+
+class Ledger(LedgerReader):
+    """One batch's ledger, open and locked. Every method may raise a LedgerError; see `ledger_errors`."""
+
+    async def import_rows(self, binding: Binding, rows: Iterable[NewRow] | AsyncIterable[NewRow]) -> Header:
+        """Import all rows in one transaction, in rising order of their numbers; then the batch can begin.
+
+        Raises LedgerDuplicates naming rows that share a key or a reference. Whatever `rows` raises passes
+        through. Either way nothing is imported. A cancelled import is rolled back and the ledger unusable
+        until it is opened again.
+        """
+        if not self.is_empty:
+            raise LedgerRefused(self.path, None, "it holds a batch already, and a ledger holds one")
+        at = self._clock()
+
+        async def work(db: AsyncConnection) -> None:
+            self._will_stand(await load(db, binding, rows, at=at, client_version=__version__))
+
+        try:
+            await self._handle.transact(work, Purpose.IMPORT)
+        except Duplicates as error:
+            found, total = error.found, error.total
+        else:
+            await self._handle.in_write_ahead_log()
+            return self.header
+        raise LedgerDuplicates(self.path, found, total=total)
+
+    async def rebind(self, binding: Binding) -> None:
+        """Record that the ledger now goes with another key or input file. The batch stays what it is."""
+        self.require(binding, other_key=True, other_input=True)
+        at = self._clock()
+
+        async def work(db: AsyncConnection) -> None:
+            self._will_stand(await _commit.rebind(db, self._standing_now, binding, at))
+
+        await self._handle.transact(work, Purpose.OUTCOME)
+
+    async def discard(self) -> None:
+        """Remove the file once it is closed. Raises LedgerRefused when a row was ever to be sent."""
+        used = or_(ROWS.c.first_intent.is_not(None), ROWS.c.state != RowState.NEW, RETRIED)
+        if await self._found(_store.reading(used, limit=1)):
+            raise LedgerRefused(self.path, None, "its rows were sent or called off: it is the record of that")
+        self._handle.forsake()
+
+    async def edit(self, work: Edit, *, dry: bool = False) -> None:
+        """Carry out commits as one transaction: all of them, or none. `dry`: `work` makes none.
+
+        Whatever `work` raises passes through, and nothing was changed. A cancelled edit is rolled back and
+        the ledger unusable until it is opened again.
+        """
+        at = self._clock()
+
+        async def edited(db: AsyncConnection) -> None:
+            self._will_stand(await work(db, self._standing_now, at))
+
+        await self._handle.transact(edited, Purpose.READ if dry else Purpose.IMPORT)
+
+    async def claim(self, limit: int) -> Claim:
+        """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is on the disk.
+
+        Raises LedgerFull or LedgerGone when the intent, or later its outcome, cannot be recorded.
+        """
+
+        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+            found = await _store.unclaimed(db, limit)
+            return [(stored, transitions.claimed(stored.row, entry)) for stored in found]
+
+        return await self._intend("claim", plan)
+
+    async def resend(self, resends: Iterable[Resend]) -> Claim:
+        """Record intents to post unfinished rows again. Returned only once they are on the disk.
+
+        Raises LedgerRefused when one of them is decided already; then none is recorded.
+        """
+        wanted = {resend.number: resend for resend in resends}
+
+        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+            return [
+                (each, self._allowed(transitions.resent, each.row, wanted[each.row.number], entry))
+                for each in await self._stored(db, wanted)
+            ]
+
+        return await self._intend("resend", plan)
+
+    async def _intend(self, kind: str, plan: Plan) -> Claim:
+        at = self._clock()
+        return Claim(await self._commit(kind, plan, Purpose.INTENT, at), at)
+
+    async def record(self, outcomes: Iterable[Outcome]) -> tuple[LedgerRow, ...]:
+        """Add what was learned, all in one commit. Gives the rows that changed, as they are now.
+
+        An outcome that knows less than the ledger changes nothing. A full disk gives up the ballast first;
+        LedgerFull means that these outcomes are not recorded and must be kept elsewhere.
+        """
+        learned = list(outcomes)
+
+        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+            found = await self._stored(db, {outcome.number for outcome in learned})
+            after = {each.row.number: each.row for each in found}
+            for outcome in learned:
+                row = after[outcome.number]
+                after[outcome.number] = transitions.recorded(row, outcome, entry) or row
+            pairs = [(each, after[each.row.number]) for each in found]
+            return [(each, row) for each, row in pairs if row is not each.row]
+
+        return await self._commit("record", plan, Purpose.OUTCOME)
+
+    async def correct(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
+        """Give rejected rows (or new ones) another body: same reference, new key; they are NEW again.
+
+        Raises LedgerRefused, and changes nothing, when a row is in another state or the reference differs.
+        """
+        return await self._replace("correct", replacements, transitions.corrected)
+
+    async def next_generation(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
+        """Begin rows anew whose payout has finally failed (`final` is recorded): new references.
+
+        The caller has just asked the service that each has failed, and not completed. Raises LedgerRefused,
+        and changes nothing, when a row is in another state or its reference is not a new one.
+        """
+        return await self._replace("retry", replacements, transitions.retried)
+
+    async def _replace(
+        self, kind: str, replacements: Iterable[NewRow], move: Callable[[LedgerRow, NewRow, int], LedgerRow]
+    ) -> tuple[LedgerRow, ...]:
+        wanted = {new.number: new for new in replacements}
+
+        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+            return [
+                (each, self._allowed(move, each.row, wanted[each.row.number], entry))
+                for each in await self._stored(db, wanted)
+            ]
+
+        return await self._commit(kind, plan, Purpose.OUTCOME)
+
+    async def _stored(self, db: AsyncConnection, numbers: Collection[int]) -> list[Stored]:
+        found = await _store.numbered(db, numbers)
+        for number in numbers:
+            if number not in found:
+                raise LedgerRefused(self.path, number, "is not there")
+        return list(found.values())
+
+    def _allowed(
+        self,
+        move: Callable[Concatenate[LedgerRow, P], LedgerRow],
+        row: LedgerRow,
+        *args: P.args,
+        **kw: P.kwargs,
+    ) -> LedgerRow:
+        try:
+            return move(row, *args, **kw)
+        except (IllegalTransition, transitions.Refused) as error:
+            reason = str(error)
+        raise LedgerRefused(self.path, row.number, reason)
+
+    async def _commit(
+        self, kind: str, plan: Plan, purpose: Purpose, at: Moment | None = None
+    ) -> tuple[LedgerRow, ...]:
+        moment = at or self._clock()
+
+        async def work(db: AsyncConnection) -> tuple[LedgerRow, ...]:
+            standing, rows = await _commit.commit(db, self._standing_now, kind, moment, plan)
+            self._will_stand(standing)
+            return rows
+
+        return await self._handle.transact(work, purpose)
+
+    def _will_stand(self, standing: Standing) -> None:
+        self._handle.after = partial(self._stand, standing)
+
+    def _stand(self, standing: Standing) -> None:
+        self._standing, head = standing, standing.head
+        self._handle.lock.note(HighWater(standing.header.binding.batch_id, head.number, head.hash.hex()))

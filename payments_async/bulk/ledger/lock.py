@@ -1,0 +1,128 @@
+"""One run per ledger: a locked file beside it, `LEDGER.lock`, which also says how far the ledger had come.
+
+The lock belongs to the open file (`flock`), so it goes with the process that held it, however that ended.
+It is not put on the ledger itself: SQLite's own locks on a file end when the process closes any handle to it.
+
+What it says of the ledger is a second witness. It is written after each commit, without waiting for the
+disk: once a process has died it is never ahead of the ledger, unless the ledger lost commits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from datetime import UTC, datetime
+from typing import Any, Final, Self
+
+import attrs
+
+from ..ledger_errors import LedgerLocked, LedgerReadOnly
+
+_SIZE: Final = 512  # one block, written over in place: it needs no room on a full disk
+
+
+@attrs.frozen
+class HighWater:
+    """How far the ledger had come when its lock was written last."""
+
+    batch_id: str
+    entry: int
+    """The number of the last entry of its chain."""
+    head: str
+    """That entry's hash, hexadecimal."""
+
+
+@attrs.define
+class LedgerLock:
+    """The lock, held. `release()` gives it back; the end of the process does too."""
+
+    path: str
+    _descriptor: int
+    _pid: int
+    _since: float
+    mark: HighWater | None
+    """What was written when the ledger was used last; None when there is nothing, or nothing readable."""
+    _looks: bool = False
+
+    @classmethod
+    def acquire(cls, ledger: str, *, pid: int, since: float, looks: bool = False) -> Self:
+        """Take the lock of the ledger at this path; `looks`: for a moment, only to look at it.
+
+        Raises LedgerLocked, LedgerReadOnly.
+        """
+        path = f"{ledger}.lock"
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise LedgerReadOnly(ledger, f"its lock cannot be written ({error.strerror})") from None
+        said = _read(descriptor)
+        if not _locked(descriptor):
+            os.close(descriptor)
+            looked_at = said.get("looks") is True
+            raise LedgerLocked(ledger, pid=_pid_of(said), since=_since_of(said), looks=looked_at)
+        lock = cls(path, descriptor, pid, since, _mark_of(_read(descriptor)), looks)
+        lock._write(lock.mark)
+        return lock
+
+    def note(self, mark: HighWater | None) -> None:
+        """Write down how far the ledger has come; None: there is none."""
+        self._write(mark)
+        if self.mark is None and mark is not None:  # once: that there is a batch must outlive a power cut
+            with contextlib.suppress(OSError):
+                os.fsync(self._descriptor)
+        self.mark = mark
+
+    def release(self) -> None:
+        """Let others have the ledger. The file stays: to remove it would let two runs lock two files."""
+        if os.getpid() == self._pid:  # a forked child has the lock too, which only closing would leave to it
+            _unlock(self._descriptor)
+        os.close(self._descriptor)
+
+    def _write(self, mark: HighWater | None) -> None:
+        seen = attrs.asdict(mark) if mark else None
+        said = {"pid": self._pid, "since": self._since, "looks": self._looks, "mark": seen}
+        text = json.dumps(said)
+        with contextlib.suppress(OSError):  # a second witness only: the ledger itself is what counts
+            os.pwrite(self._descriptor, text.ljust(_SIZE - 1).encode() + b"\n", 0)
+
+
+def _locked(descriptor: int) -> bool:
+    import fcntl  # POSIX only, and the package is imported elsewhere too
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _unlock(descriptor: int) -> None:
+    import fcntl
+
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _read(descriptor: int) -> dict[str, Any]:
+    try:
+        said = json.loads(os.pread(descriptor, 4 * _SIZE, 0))
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _pid_of(said: dict[str, Any]) -> int | None:
+    pid = said.get("pid")
+    return pid if isinstance(pid, int) else None
+
+
+def _since_of(said: dict[str, Any]) -> datetime | None:
+    since = said.get("since")
+    return datetime.fromtimestamp(since, UTC) if isinstance(since, float) else None
+
+
+def _mark_of(said: dict[str, Any]) -> HighWater | None:
+    try:
+        return HighWater(**said["mark"])
+    except (KeyError, TypeError):
+        return None

@@ -1,0 +1,81 @@
+"""The first transaction on a ledger: new tables, or the proof that the old ones may be used."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from sqlalchemy import inspect
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.schema import CreateTable
+
+from ..._http.addresses import same_service
+from .._commit import Standing
+from ..ledger_errors import (
+    LedgerDamaged,
+    LedgerMismatch,
+    LedgerNewer,
+    LedgerOfAnotherAddress,
+    LedgerOfAnotherBatch,
+    LedgerOfAnotherEnvironment,
+    LedgerOfAnotherInput,
+    LedgerOfAnotherKey,
+)
+from ..protocol.records import Binding
+from . import check as _check
+from . import journal, sqlite
+from .lock import HighWater
+from .schema import HEADER, SCHEMA, TABLES
+
+
+async def opened(
+    db: AsyncConnection, path: str, mark: HighWater | None, *, check: bool = True
+) -> Standing | None:
+    """The ledger as its last commit left it; None for a ledger without a batch, whose tables are made.
+
+    `check`: have SQLite check the file's structure first. Raises LedgerNewer or LedgerDamaged.
+    """
+    if check and (faults := await sqlite.faults(db, quick=True)):
+        raise LedgerDamaged(path, faults)
+    if not await db.run_sync(lambda sync: inspect(sync).has_table(HEADER.name)):
+        _refuse_emptied(path, mark)
+        await sqlite.mark(db)
+        for table in TABLES:  # without their indexes: these come after the rows
+            await db.execute(CreateTable(table))
+        return None
+    form = await journal.schema(db)
+    if form is not None and form > SCHEMA:
+        raise LedgerNewer(path, found=form, known=SCHEMA)
+    ended = await _check.end(db, mark)
+    if ended is None:
+        if await journal.entries(db, limit=1):
+            raise LedgerDamaged(path, ["the header is missing"])
+        _refuse_emptied(path, mark)
+        return None
+    standing, findings = ended
+    if findings:
+        raise LedgerDamaged(path, findings)
+    return standing
+
+
+def _refuse_emptied(path: str, mark: HighWater | None) -> None:
+    if mark is not None:
+        raise LedgerDamaged(path, [_check.emptied(mark)])
+
+
+_MISMATCHES: Final[tuple[tuple[str, type[LedgerMismatch]], ...]] = (
+    ("environment", LedgerOfAnotherEnvironment),
+    ("base_url", LedgerOfAnotherAddress),
+    ("batch_id", LedgerOfAnotherBatch),
+    ("key_fingerprint", LedgerOfAnotherKey),
+    ("input_hash", LedgerOfAnotherInput),
+)
+
+
+def require(path: str, recorded: Binding, given: Binding, allowed: Collection[str] = ()) -> None:
+    """Raise the LedgerMismatch of the first fact that differs, but for those that may."""
+    for name, error in _MISMATCHES:
+        before, now = getattr(recorded, name), getattr(given, name)
+        same = same_service(before, now) if name == "base_url" else before == now
+        if not same and name not in allowed:
+            raise error(path, recorded=before, given=now)

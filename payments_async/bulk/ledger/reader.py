@@ -1,0 +1,245 @@
+"""An open ledger, and what can be read from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from sqlalchemy import ColumnElement, Executable, Select, func, select
+
+from .._commit import Standing
+from ..ledger_errors import LedgerDamaged, LedgerGone, LedgerMissing
+from ..protocol.clocks import Moment
+from ..protocol.records import Awaited, Binding, CheckReport, Ends, Header, LedgerRow, Totals
+from ..protocol.row_state import RowState
+from . import check as _check
+from . import opening
+from . import rows as _store
+from .connection import Handle, open_handle
+from .rows import Stored
+from .schema import ENDED, ENTRIES, FOLLOWED, RETRIED, ROWS
+
+_PAGE = 500
+_ORDER = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
+
+
+class LedgerReader:
+    """Opening, closing and reading."""
+
+    def __init__(self, handle: Handle, clock: Callable[[], Moment]) -> None:
+        """Use `open`."""
+        self._handle = handle
+        self._clock = clock
+        self._standing: Standing | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        clock: Callable[[], Moment],
+        create: bool = False,
+        looks: bool = False,
+    ) -> Self:
+        """Open and lock the ledger at `path`, and see that its end is as it was written.
+
+        With `create`, a missing file is made (mode 0600), and one that holds no batch yet is taken. `clock`
+        gives the moment of each entry; its `session` names this run. `looks`: it is opened for a moment only.
+        """
+        pid, since = os.getpid(), clock().wall
+        handle = await open_handle(os.fspath(path), create=create, pid=pid, since=since, looks=looks)
+        ledger = cls(handle, clock)
+        try:
+            await ledger._begin(create=create)
+        except BaseException:
+            await handle.close()
+            raise
+        return ledger
+
+    async def _begin(self, *, create: bool) -> None:
+        handle = self._handle
+        self._standing = await handle.transact(
+            lambda db: opening.opened(db, handle.path, handle.lock.mark, check=handle.needs_check)
+        )
+        if self._standing is not None:
+            await handle.in_write_ahead_log()
+        elif not create:
+            raise LedgerMissing(handle.path, "holds no batch: its import did not end")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Wait for a commit under way, close and unlock the file; one made now, without a batch, goes."""
+        if self._handle.made and self.is_empty:
+            self._handle.forsake()
+        await self._handle.close()
+
+    @property
+    def path(self) -> str:
+        """The ledger's file, absolute."""
+        return self._handle.path
+
+    @property
+    def gone(self) -> str | None:
+        """What became of the file, when it was deleted, moved or replaced since it was opened; else None."""
+        return self._handle.gone
+
+    def require_there(self) -> None:
+        """Raise LedgerGone when the file is no longer the one that was opened: what it has now is lost."""
+        if gone := self.gone:
+            raise LedgerGone(self.path, gone)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was imported yet."""
+        return self._standing is None
+
+    @property
+    def header(self) -> Header:
+        """What the ledger says of itself. Raises LedgerMissing before the import."""
+        return self._standing_now.header
+
+    @property
+    def head(self) -> tuple[int, str]:
+        """The last entry of the chain: its number, and its hash in hexadecimal. Raises LedgerMissing too."""
+        head = self._standing_now.head
+        return head.number, head.hash.hex()
+
+    @property
+    def totals(self) -> Totals:
+        """Rows and sums by state and currency, as of the last commit. Raises LedgerMissing too."""
+        return self._standing_now.totals
+
+    @property
+    def _standing_now(self) -> Standing:
+        if self._standing is None:
+            raise LedgerMissing(self.path, "holds no batch yet: `load` comes first")
+        return self._standing
+
+    def require(self, binding: Binding, *, other_key: bool = False, other_input: bool = False) -> None:
+        """See that this run is what the ledger was begun for: batch, environment, base URL, key and input.
+
+        `other_key` and `other_input` allow for those to differ, once it was shown that they may. Raises the
+        LedgerMismatch that fits.
+        """
+        allowed = {"key_fingerprint": other_key, "input_hash": other_input}
+        opening.require(
+            self.path, self.header.binding, binding, {name for name, may in allowed.items() if may}
+        )
+
+    async def first(self) -> LedgerRow:
+        """The row with the lowest number. Raises LedgerMissing before the import."""
+        self.header  # noqa: B018 - a ledger with a header has rows
+        return (await self._found(_store.reading(limit=1)))[0].row
+
+    async def row(self, row_key: str) -> LedgerRow | None:
+        """The row with this key."""
+        return await self._one(ROWS.c.row_key == row_key)
+
+    async def last(self, state: RowState) -> LedgerRow | None:
+        """The row with the highest number in a state."""
+        newest_first = _store.reading(ROWS.c.state == state).order_by(None).order_by(ROWS.c.number.desc())
+        found = await self._found(newest_first.limit(1))
+        return found[0].row if found else None
+
+    async def by_reference(self, reference: str) -> LedgerRow | None:
+        """The row that has this reference now."""
+        return await self._one(ROWS.c.reference == reference)
+
+    async def by_references(self, references: Iterable[str]) -> list[LedgerRow]:
+        """The rows that have one of these references now, at most a page of a list at a time."""
+        found = await self._found(_store.reading(ROWS.c.reference.in_(set(references))))
+        return [each.row for each in found]
+
+    async def _one(self, condition: ColumnElement[bool]) -> LedgerRow | None:
+        found = await self._found(_store.reading(condition))
+        return found[0].row if found else None
+
+    async def _found(self, statement: Select[Any]) -> list[Stored]:
+        return await self._handle.transact(lambda db: _store.rows(db, statement))
+
+    async def moments(self, rows: Iterable[LedgerRow]) -> Mapping[int, Moment]:
+        """{entry: when it was made} for the intents of these rows: first_intent, key_intent, last_intent."""
+        intents = (each for row in rows for each in (row.first_intent, row.key_intent, row.last_intent))
+        entries = {each for each in intents if each is not None}
+        return await self._handle.transact(lambda db: _store.moments(db, entries))
+
+    async def rows(self, state: RowState | None = None) -> AsyncIterator[LedgerRow]:
+        """All rows, or those in a state, in the order of their numbers; read a page at a time."""
+        conditions = () if state is None else (ROWS.c.state == state,)
+        async for row in self._pages(*conditions):
+            yield row
+
+    async def unfinished(self) -> AsyncIterator[LedgerRow]:
+        """IN_FLIGHT rows, then rows IN_DOUBT, as an earlier run left them: without what has changed since."""
+        until, _ = self.head
+        for state in _ORDER:
+            async for row in self._pages(ROWS.c.state == state, ROWS.c.changed_in <= until):
+                yield row
+
+    async def followed(self) -> AsyncIterator[LedgerRow]:
+        """CREATED rows whose payouts are not final."""
+        async for row in self._pages(FOLLOWED):
+            yield row
+
+    async def failed(self) -> AsyncIterator[LedgerRow]:
+        """CREATED rows whose payouts are over and did not arrive, as far as the ledger knows."""
+        async for row in self._pages(_store.FAILED):
+            yield row
+
+    async def numbered(self, numbers: Iterable[int]) -> dict[int, LedgerRow]:
+        """{number: the row with it}, without those that are not there."""
+        found = await self._handle.transact(lambda db: _store.numbered(db, numbers))
+        return {number: each.row for number, each in found.items()}
+
+    async def awaited(self) -> Awaited:
+        """How many CREATED rows have payouts that are not final, and since when."""
+        entries = select(ROWS.c.first_intent).where(FOLLOWED).distinct()
+        begun = select(func.min(ENTRIES.c.server), func.count() == func.count(ENTRIES.c.server))
+        rows, *_ = await self._first(select(func.count()).where(FOLLOWED))
+        since, known = await self._first(begun.where(ENTRIES.c.number.in_(entries)))
+        return Awaited(rows, since if known else None)
+
+    async def ends(self) -> Ends:
+        """How the payouts of CREATED rows have ended, as far as the ledger knows."""
+        counts = select(ROWS.c.service_status, func.count()).where(ENDED)
+        finals = await self._handle.transact(
+            lambda db: _store.found(db, counts.group_by(ROWS.c.service_status))
+        )
+        failed, *_ = await self._first(select(func.count()).where(_store.FAILED))
+        return Ends({str(status): rows for status, rows in finals}, failed)
+
+    async def latest_generation(self) -> int:
+        """How often the most retried row was begun anew."""
+        (found,) = await self._first(select(func.max(ROWS.c.generation)).where(RETRIED))
+        return found or 0
+
+    async def _first(self, statement: Executable) -> Sequence[Any]:
+        return (await self._handle.transact(lambda db: _store.found(db, statement)))[0]
+
+    async def _pages(self, *conditions: ColumnElement[bool]) -> AsyncIterator[LedgerRow]:
+        last, more = -1, True
+        while more:
+            statement = _store.reading(*conditions, ROWS.c.number > last, limit=_PAGE)
+            page = await self._found(statement)
+            for each in page:
+                yield each.row
+            more = len(page) == _PAGE
+            last = page[-1].row.number if page else last
+
+    async def check(self) -> CheckReport:
+        """Read all of the ledger and see whether it adds up: SQLite's structure, chain, rows and sums.
+
+        A few seconds for 100,000 rows; nothing else is done meanwhile. What is wrong is in `.findings`.
+        """
+        standing = self._standing_now
+        try:
+            report = await self._handle.transact(lambda db: _check.everything(db, standing))
+        except LedgerDamaged as error:
+            report = CheckReport(0, 0, "", error.findings)  # so damaged that it could not be read through
+        return report.with_finding(self.gone)  # a deleted file can be read, and checked, to the last

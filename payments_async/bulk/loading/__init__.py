@@ -1,0 +1,1 @@
+"""An input file or iterable, read, checked and imported into the ledger."""

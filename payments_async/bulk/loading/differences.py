@@ -1,0 +1,103 @@
+"""What an edited input says otherwise than its ledger: which rows, which fields, never a value. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
+
+import attrs
+
+from ..._codec import decode
+from ..._validation.rules import is_identifier
+from ..protocol.identifiers import PROOF_KEY
+from ..protocol.records import LedgerRow, NewRow
+from ..protocol.row_state import RowState
+from ..sources import Row
+from ..sources._fingerprint import canonical
+
+What = Literal["changed", "removed", "added"]
+
+_PARTS: Final = ("instrument", "customer", "metadata")
+_CORRECTABLE: Final = frozenset({RowState.NEW, RowState.REJECTED})
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)
+_HIDDEN: Final = "***"
+
+
+@attrs.frozen
+class InputDifference:
+    """One row of the input that is not as the ledger has it."""
+
+    number: int
+    """Which row of data it is, from 1: of the input, or, for a row that is gone, of the input as it was."""
+    line: int | None
+    """The line of that file where it begins, from 1."""
+    row_key: str
+    """The row's key; `***` where it could be a person's name or number."""
+    what: What
+    fields: tuple[str, ...] = ()
+    """Of a changed row, which fields differ: their names alone."""
+    state: RowState | None = None
+    """Where the ledger's row stands; None when it has none."""
+
+    @property
+    def is_acceptable(self) -> bool:
+        """Whether `accept_edits` can take it over: nothing was sent, or what was sent was refused."""
+        if self.what == "removed":
+            return self.state is RowState.NEW
+        return self.what == "changed" and self.state in _CORRECTABLE and "reference" not in self.fields
+
+    def __str__(self) -> str:
+        """`row 3 (line 4, key a-3): changed amount, REJECTED`; a key that is hidden is left out."""
+        line = [] if self.line is None else [f"line {self.line}"]
+        key = [] if self.row_key == _HIDDEN else [f"key {self.row_key}"]
+        place = f" ({', '.join([*line, *key])})" if line or key else ""
+        fields = f" {' '.join(self.fields)}" if self.fields else ""
+        state = "" if self.state is None else f", {self.state}"
+        return f"row {self.number}{place}: {self.what}{fields}{state}"
+
+
+def added(row: Row, state: RowState | None) -> InputDifference:
+    """A row of the input that the ledger does not have, or has called off."""
+    return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "added", state=state)
+
+
+def removed(stored: LedgerRow) -> InputDifference:
+    """A row of the ledger that the input has no more."""
+    key = shown_key(stored.row_key, stored.number)
+    return InputDifference(stored.number, stored.line, key, "removed", state=stored.state)
+
+
+def changed(row: Row, fields: tuple[str, ...], state: RowState) -> InputDifference:
+    """A row that says something else than in the ledger."""
+    return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "changed", fields, state)
+
+
+def shown_key(row_key: str, number: int) -> str:
+    """A row key fit for a message: an identifier is shown, what may be a name or an account is not."""
+    return row_key if is_identifier(row_key) or row_key == str(number) else _HIDDEN
+
+
+def differing_fields(stored: LedgerRow, new: NewRow) -> tuple[str, ...]:
+    """Which fields of a row another body of it changes; nothing when both ask for the same payout."""
+    if stored.body == new.body:
+        return ()
+    before, after = dict(_fields(stored.body)), dict(_fields(new.body))
+    names = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    return tuple(sorted({_shown(name) for name in names}))
+
+
+def _fields(body: bytes) -> Iterator[tuple[str, object]]:
+    """What a body asks for, to be compared: amounts as numbers, all else with its type."""
+    read: Mapping[str, Any] = decode.parse(body)
+    for name, value in read.items():
+        if name in _PARTS and isinstance(value, Mapping):
+            pairs = ((key, item) for key, item in value.items() if (name, key) != ("metadata", PROOF_KEY))
+            yield from ((f"{name}.{key}", canonical(item)) for key, item in pairs)
+        else:
+            yield name, value if name == "amount" else canonical(value)
+
+
+def _shown(name: str) -> str:
+    part, _, field = name.partition(".")
+    return part if field and not _NAME.fullmatch(field) else name

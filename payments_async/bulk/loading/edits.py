@@ -1,0 +1,208 @@
+"""An edited input and its ledger, compared row by row; and the edits taken over, all of them or none.
+
+Rows are matched by their keys, a group at a time, in one transaction: of a million rows it keeps one byte
+each. What the input has is looked up in the ledger; what the ledger has beyond that was removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from functools import partial
+from typing import Any, Final
+from unicodedata import normalize
+
+import attrs
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from ..._codec import decode
+from .. import _commit
+from .._commit import Standing
+from ..errors import SourceUnreadable
+from ..ledger import rows as _store
+from ..ledger.ledger import Ledger
+from ..ledger.rows import Stored
+from ..ledger.schema import ROWS
+from ..ledger_errors import LedgerOfAnotherInput
+from ..protocol import transitions
+from ..protocol.clocks import Moment
+from ..protocol.identifiers import PROOF_KEY
+from ..protocol.records import Binding, LedgerRow, NewRow
+from ..protocol.row_state import RowState
+from ..sources import Row
+from . import differences
+from .differences import InputDifference
+from .reader import CHANGED, Reading
+from .rows import Naming
+
+_GROUP: Final = 500
+_TOLD: Final = 20
+_Move = Callable[[LedgerRow, int], LedgerRow]
+_Moves = list[tuple[Stored, _Move]]
+
+
+@attrs.define
+class Comparison:
+    """What differs between an input and its ledger."""
+
+    accept: bool
+    """Whether edits are taken over where they may be; then only the others are told."""
+    told: list[InputDifference] = attrs.field(factory=list)
+    """The first of them."""
+    total: int = 0
+    """How many there are in all."""
+    corrected: int = 0
+    """Rows that were given another body."""
+    cancelled: int = 0
+    """Rows that were called off."""
+    _seen: bytearray = attrs.field(factory=bytearray, repr=False)
+
+    def takes(self, difference: InputDifference) -> bool:
+        """Whether this edit is taken over; one that is not is told."""
+        if self.accept and difference.is_acceptable:
+            return True
+        self.total += 1
+        if len(self.told) < _TOLD:
+            self.told.append(difference)
+        return False
+
+    def sees(self, number: int) -> None:
+        """Note that the input has the ledger's row."""
+        if number >= len(self._seen):
+            self._seen.extend(bytes(number + _GROUP - len(self._seen)))
+        self._seen[number] = 1
+
+    def has_seen(self, number: int) -> bool:
+        """Whether the input has the ledger's row."""
+        return number < len(self._seen) and self._seen[number] == 1
+
+
+async def naming_of(ledger: Ledger, prefix: str) -> Naming:
+    """How the rows of a ledger were named; the ledger itself tells whether they carry proofs."""
+    binding = ledger.header.binding
+    body: dict[str, Any] = decode.parse((await ledger.first()).body)
+    proofs = PROOF_KEY in (body.get("metadata") or {})
+    return Naming(binding.environment, binding.batch_id, prefix, proofs)
+
+
+async def compared(ledger: Ledger, reading: Reading, naming: Naming) -> Comparison:
+    """What an input says otherwise than its ledger. Changes nothing."""
+    comparison = Comparison(accept=False)
+
+    async def work(db: AsyncConnection, standing: Standing, at: Moment) -> Standing:
+        return await _compare(comparison, reading, naming, db, standing, at)
+
+    await ledger.edit(work, dry=True)
+    return comparison
+
+
+async def taken_over(
+    ledger: Ledger, reading: Reading, naming: Naming, binding: Binding, *, accept: bool
+) -> Comparison:
+    """Have the ledger go with an edited input, whose rows must be the same unless edits are accepted.
+
+    Rows with faults count as removed. Raises LedgerOfAnotherInput or SourceUnreadable; then nothing was
+    changed.
+    """
+    comparison = Comparison(accept)
+
+    async def work(db: AsyncConnection, standing: Standing, at: Moment) -> Standing:
+        standing = await _compare(comparison, reading, naming, db, standing, at)
+        if reading.fingerprint != binding.input_hash:
+            raise SourceUnreadable(reading.source.name, CHANGED)
+        if comparison.total:
+            raise LedgerOfAnotherInput(
+                ledger.path,
+                recorded=standing.header.binding.input_hash,
+                given=binding.input_hash,
+                differences=comparison.told,
+                total=comparison.total,
+            )
+        return await _commit.rebind(db, standing, binding, at)
+
+    await ledger.edit(work)
+    return comparison
+
+
+async def _compare(
+    comparison: Comparison, reading: Reading, naming: Naming, db: AsyncConnection, last: Standing, at: Moment
+) -> Standing:
+    async with aclosing(_groups(reading)) as groups:
+        async for group in groups:
+            corrections = await _corrections(comparison, reading, naming, db, group)
+            comparison.corrected += len(corrections)
+            last = await _carried_out(db, last, "correct", at, corrections)
+    number = -1
+    while page := await _store.rows(db, _store.reading(ROWS.c.number > number, limit=_GROUP)):
+        number = page[-1].row.number
+        gone: _Moves = [
+            (each, transitions.cancelled) for each in page if _is_called_off(comparison, each.row)
+        ]
+        comparison.cancelled += len(gone)
+        last = await _carried_out(db, last, "cancel", at, gone)
+    return last
+
+
+async def _groups(reading: Reading) -> AsyncGenerator[list[Row], None]:
+    group: list[Row] = []
+    async with aclosing(reading.rows()) as rows:
+        async for row in rows:
+            group.append(row)
+            if len(group) == _GROUP:
+                yield group
+                group = []
+    if group:
+        yield group
+
+
+async def _corrections(
+    comparison: Comparison, reading: Reading, naming: Naming, db: AsyncConnection, group: list[Row]
+) -> _Moves:
+    found = await _keyed(db, group)
+    moves: _Moves = []
+    for row in group:
+        stored = found.get(row.row_key)
+        if stored is None or stored.row.state is RowState.CANCELLED:
+            comparison.takes(differences.added(row, None if stored is None else stored.row.state))
+            continue
+        comparison.sees(stored.row.number)
+        if move := _correction(comparison, naming, row, stored.row):
+            moves.append((stored, move))
+    return moves
+
+
+async def _keyed(db: AsyncConnection, group: list[Row]) -> dict[str, Stored]:
+    """{a row's key: the ledger's row}. Ledgers of earlier releases have keys as the file had them."""
+    keys = [form for row in group for form in {row.row_key, normalize("NFD", row.row_key)}]
+    stored = await _store.rows(db, _store.reading(ROWS.c.row_key.in_(keys)))
+    return {normalize("NFC", each.row.row_key): each for each in stored}
+
+
+def _correction(comparison: Comparison, naming: Naming, row: Row, stored: LedgerRow) -> _Move | None:
+    """How a row is changed; None when it is not."""
+    new = naming.correction(row, stored)
+    fields = differences.differing_fields(stored, new)
+    if not naming.keeps_reference(row, stored):
+        fields = tuple(sorted({*fields, "reference"}))
+    if not fields or not comparison.takes(differences.changed(row, fields, stored.state)):
+        return None
+    return partial(_corrected, new)
+
+
+def _corrected(new: NewRow, row: LedgerRow, entry: int) -> LedgerRow:
+    return transitions.corrected(row, new, entry)
+
+
+def _is_called_off(comparison: Comparison, row: LedgerRow) -> bool:
+    if comparison.has_seen(row.number) or row.state is RowState.CANCELLED:
+        return False
+    return comparison.takes(differences.removed(row))
+
+
+async def _carried_out(
+    db: AsyncConnection, standing: Standing, kind: str, at: Moment, moves: _Moves
+) -> Standing:
+    async def plan(_: AsyncConnection, entry: int) -> list[_commit.Change]:
+        return [(stored, move(stored.row, entry)) for stored, move in moves]
+
+    return (await _commit.commit(db, standing, kind, at, plan))[0]

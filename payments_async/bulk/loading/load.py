@@ -1,0 +1,201 @@
+"""An input into the ledger: read once to see that it is clean, once to import it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from contextlib import aclosing
+from difflib import get_close_matches
+from typing import Any, Final
+from unicodedata import normalize
+
+import attrs
+
+from .._import_report import ImportReport
+from .._options import require_batch_id
+from .._siblings import paid_elsewhere
+from ..errors import SourceUnreadable
+from ..ledger.ledger import Ledger
+from ..protocol.records import Binding, NewRow
+from ..protocol.stop_rules import Place
+from ..protocol.totals import payable
+from ..sources import Item, IterableSource, Source, open_source
+from . import edits
+from .own_files import refuse_rejects
+from .reader import CHANGED, Reading
+from .rows import Naming
+from .survey import Survey, accepted, survey
+
+Input = Source | str | os.PathLike[str] | Iterable[Item] | AsyncIterable[Item]
+"""A source, a file's path, or payouts themselves."""
+
+_NO_FILE: Final = "{}"
+
+
+def _usable_batch_id(_: object, __: object, batch_id: str | None) -> None:
+    require_batch_id(batch_id)
+
+
+@attrs.frozen(kw_only=True)
+class Wishes:
+    """How an input is to be read, and what may be done with it."""
+
+    batch_id: str | None = attrs.field(default=None, validator=_usable_batch_id)
+    reference_prefix: str = ""
+    proofs: bool = True
+    skip_invalid: bool = False
+    rejects: str | os.PathLike[str] | None = None
+    strict_amounts: bool = False
+    accept_edits: bool = False
+    pay_again: bool = False
+
+    def named(self, otherwise: str) -> str:
+        """The batch's name in composed form (NFC), as row keys have theirs; `otherwise` when it has none."""
+        return otherwise if self.batch_id is None else normalize("NFC", self.batch_id)
+
+    def named_beside(self, recorded: str) -> str:
+        """The same for a ledger, whose own name stays as it is: an earlier release kept any form."""
+        return recorded if self.named(recorded) == normalize("NFC", recorded) else self.named(recorded)
+
+
+def wishes_of(options: Mapping[str, Any]) -> Wishes:
+    """The wishes that options say. Raises TypeError naming one that there is not, and BulkError."""
+    known = attrs.fields_dict(Wishes)
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
+            raise TypeError(f"there is no option {name!r} for reading an input; {hint}")
+    return Wishes(**options)
+
+
+def source_of(given: Input, *, strict_amounts: bool) -> Source:
+    """The source that is meant. Raises SourceUnreadable for an unknown kind of file."""
+    if isinstance(given, Source):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return open_source(given, strict_amounts=strict_amounts)
+    return IterableSource(given, strict_amounts=strict_amounts)
+
+
+def stat_of(source: Source) -> str:
+    """By which an unchanged file is known without reading it; JSON text, `{}` for rows that are no file."""
+    stat = source.stat()
+    return json.dumps({} if stat is None else attrs.asdict(stat), separators=(",", ":"))
+
+
+def same_file(recorded: Binding, stat: str) -> bool:
+    """Whether a file is the one that was read into the ledger, by what can be seen of it."""
+    return stat not in (_NO_FILE, "") and stat == recorded.input_stat
+
+
+async def load(ledger: Ledger, place: Place, source: Source, wishes: Wishes) -> ImportReport:
+    """Import a source, or see that it is what the ledger was begun with.
+
+    Raises SourceErrors, SourceUnreadable, BatchIdRequired, LedgerMismatch, LedgerDuplicates or another
+    LedgerError, and BulkError where the rejects would replace one of the batch's own files.
+    """
+    refuse_rejects(wishes.rejects, ledger.path, source)
+    stat = stat_of(source)
+    if not ledger.is_empty:
+        return await _known(ledger, place, source, wishes, stat)
+    found, naming = await first_survey(source, place, wishes)
+    binding = Binding(naming.batch_id, place.environment, place.base_url, place.key, found.fingerprint, stat)
+    reading = await importable(found, naming, wishes)
+    warnings = [*_paid_again(ledger, binding, wishes), *reading.warnings]
+    header = await ledger.import_rows(binding, _rows(source, naming, found.fingerprint))
+    totals, skipped = dict(header.totals), reading.faults.rows
+    return ImportReport(naming.batch_id, header.rows, totals, True, skipped, tuple(warnings))
+
+
+async def first_survey(source: Source, place: Place, wishes: Wishes) -> tuple[Survey, Naming]:
+    """An input that no ledger has, read once, and how its rows are named.
+
+    Raises SourceUnreadable, and BatchIdRequired for a live key.
+    """
+    prefix, proofs = wishes.reference_prefix, wishes.proofs
+    name_wanted = must_name(place, wishes.batch_id)
+    found = await survey(source, prefix=prefix, proofs=proofs, must_name=name_wanted)
+    return found, Naming(place.environment, wishes.named(found.fingerprint), prefix, proofs)
+
+
+def must_name(place: Place, batch_id: str | None) -> bool:
+    """Whether the rows of a new batch need references of their own: nothing else outlives a lost ledger."""
+    return place.environment == "live" and batch_id is None
+
+
+async def importable(found: Survey, naming: Naming, wishes: Wishes) -> Reading:
+    """The reading of an input that can be imported. Raises SourceErrors or SourceUnreadable."""
+    reading = await accepted(found, naming, skip=wishes.skip_invalid, rejects=wishes.rejects)
+    if not reading.good:
+        raise SourceUnreadable(reading.source.name, "has no row that can be paid")
+    return reading
+
+
+def _paid_again(ledger: Ledger, binding: Binding, wishes: Wishes) -> list[str]:
+    """The warning that an input is another batch too. Raises InputPaidElsewhere unless that is wished."""
+    elsewhere = paid_elsewhere(ledger.path, binding)
+    if elsewhere is None:
+        return []
+    if not wishes.pay_again:
+        raise elsewhere
+    return [f"{elsewhere.problem}: it is paid again on purpose"]
+
+
+def require_place(ledger: Ledger, place: Place, wishes: Wishes) -> Binding:
+    """See that a ledger is of the batch that is meant, and belongs here. Raises LedgerMismatch."""
+    recorded = ledger.header.binding
+    given = attrs.evolve(
+        recorded,
+        batch_id=wishes.named_beside(recorded.batch_id),
+        environment=place.environment,
+        base_url=place.base_url,
+    )
+    ledger.require(given)
+    return given
+
+
+async def _known(ledger: Ledger, place: Place, source: Source, wishes: Wishes, stat: str) -> ImportReport:
+    given = require_place(ledger, place, wishes)
+    if not same_file(given, stat):
+        naming = await edits.naming_of(ledger, wishes.reference_prefix)
+        found = await survey(source, prefix=naming.prefix, proofs=naming.proofs)
+        if found.fingerprint != given.input_hash:
+            await accepted(found, naming, skip=wishes.skip_invalid, rejects=wishes.rejects)
+            edited = attrs.evolve(given, input_hash=found.fingerprint, input_stat=stat)
+            return await _edited(ledger, source, wishes, naming, edited)
+    header = ledger.header
+    worth = payable(ledger.totals)
+    return ImportReport(given.batch_id, header.rows, dict(header.totals), False, 0, (), payable=worth)
+
+
+async def _edited(
+    ledger: Ledger, source: Source, wishes: Wishes, naming: Naming, binding: Binding
+) -> ImportReport:
+    again = _paid_again(ledger, binding, wishes) if wishes.accept_edits else []
+    reading = Reading(source, prefix=naming.prefix, proofs=naming.proofs)
+    made = await edits.taken_over(ledger, reading, naming, binding, accept=wishes.accept_edits)
+    header, changed = ledger.header, made.corrected + made.cancelled
+    same = [] if changed else ["the input was written anew; its rows are the same as before"]
+    return ImportReport(
+        binding.batch_id,
+        header.rows,
+        dict(header.totals),
+        False,
+        reading.faults.rows,
+        (*again, *same, *reading.warnings),
+        made.corrected,
+        made.cancelled,
+        payable=payable(ledger.totals),
+    )
+
+
+async def _rows(source: Source, naming: Naming, fingerprint: str) -> AsyncIterator[NewRow]:
+    """The rows without a fault, of the very input that was read before. Raises SourceUnreadable."""
+    reading = Reading(source, prefix=naming.prefix, proofs=naming.proofs)
+    async with aclosing(reading.rows()) as rows:
+        async for row in rows:
+            yield naming.new_row(row)
+    if reading.fingerprint != fingerprint:
+        raise SourceUnreadable(source.name, CHANGED)

@@ -1,0 +1,71 @@
+"""What an input would come to: every row read and checked, nothing imported, nothing sent."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from .._import_report import ImportReport
+from .._siblings import paid_elsewhere
+from ..ledger.ledger import Ledger
+from ..protocol.records import Binding
+from ..protocol.stop_rules import Place
+from ..protocol.totals import payable
+from ..sources import Source
+from . import edits
+from .load import Wishes, first_survey, importable, require_place, same_file, stat_of
+from .own_files import refuse_rejects
+from .reader import Reading
+from .survey import accepted, survey
+
+_LIVE: Final = "a live key needs a batch id here, as not every row has a reference of its own"
+
+
+async def preview(
+    path: str, ledger: Ledger | None, place: Place | None, source: Source, wishes: Wishes
+) -> ImportReport:
+    """The report that `load` would give for the ledger at `path`; `ledger` is it, when it holds a batch.
+
+    Rows that the ledger has otherwise are told in the report. Raises as `load` does otherwise.
+    """
+    refuse_rejects(wishes.rejects, path, source)
+    stat = stat_of(source)
+    if ledger is not None:
+        recorded = ledger.header.binding
+        here = place or Place(recorded.environment, recorded.base_url, recorded.key_fingerprint)
+        return await _beside(ledger, require_place(ledger, here, wishes), source, wishes, stat)
+    here = place or Place("", "", "")
+    found, naming = await first_survey(source, here, wishes)
+    binding = Binding(naming.batch_id, here.environment, here.base_url, here.key, found.fingerprint, stat)
+    reading = await importable(found, naming, wishes)
+    elsewhere = paid_elsewhere(path, binding)
+    told = [] if elsewhere is None else [elsewhere.problem]
+    live = [_LIVE] if place is None and wishes.batch_id is None and reading.unnamed else []
+    warnings = (*told, *reading.warnings, *live)
+    return ImportReport(naming.batch_id, reading.good, reading.totals, True, reading.faults.rows, warnings)
+
+
+async def _beside(
+    ledger: Ledger, binding: Binding, source: Source, wishes: Wishes, stat: str
+) -> ImportReport:
+    header = ledger.header
+    worth = payable(ledger.totals)
+    known = ImportReport(binding.batch_id, header.rows, dict(header.totals), False, 0, (), payable=worth)
+    if same_file(binding, stat):
+        return known
+    naming = await edits.naming_of(ledger, wishes.reference_prefix)
+    found = await survey(source, prefix=naming.prefix, proofs=naming.proofs)
+    if found.fingerprint == binding.input_hash:
+        return known
+    reading = await accepted(found, naming, skip=wishes.skip_invalid, rejects=wishes.rejects)
+    again = Reading(source, prefix=naming.prefix, proofs=naming.proofs)
+    compared = await edits.compared(ledger, again, naming)
+    return attrs.evolve(
+        known,
+        skipped=reading.faults.rows,
+        warnings=tuple(reading.warnings),
+        differences=tuple(compared.told),
+        differing=compared.total,
+        input_totals=dict(reading.totals),
+    )

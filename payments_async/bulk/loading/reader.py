@@ -1,0 +1,91 @@
+"""One reading of an input: its rows go by, what they come to is counted, what is wrong with them is kept."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, nullcontext
+from decimal import Decimal
+from typing import Final
+
+from ..errors import SourceErrors
+from ..protocol.totals import EXACT
+from ..sources import FaultCollector, RejectsFile, Row, RowFault, Source, SourceItem
+from .rows import checked
+
+CHANGED: Final = "changed while it was read: read it again"
+_WARNINGS: Final = 20
+_NOTHING: Final = Decimal(0)
+
+
+Watcher = Callable[[SourceItem], Sequence[RowFault]]
+"""Sees every item of a reading, and says what else is wrong with it."""
+
+
+class Reading:
+    """Reads a source once. Everything but `rows` is known when it has come to its end."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        prefix: str,
+        proofs: bool,
+        watcher: Watcher | None = None,
+        rejects: RejectsFile | None = None,
+    ) -> None:
+        self.source = source
+        self._prefix, self._proofs = prefix, proofs
+        self._watcher, self._rejects = watcher, rejects
+        self.faults: FaultCollector = FaultCollector(source)
+        """What is wrong with rows."""
+        self.good: int = 0
+        """Rows without a fault."""
+        self.unnamed: int = 0
+        """Those of them without a reference of the operator's."""
+        self.totals: dict[str, Decimal] = {}
+        """{currency: the sum of their amounts, major units}."""
+        self.warnings: list[str] = []
+        """The first of what is allowed and yet worth a look."""
+        self.fingerprint: str = ""
+
+    @property
+    def error(self) -> SourceErrors | None:
+        """All faults together; None when there was none."""
+        return self.faults.error()
+
+    async def rows(self) -> AsyncGenerator[Row, None]:
+        """The rows without a fault. Raises SourceUnreadable, and OSError where rejects cannot be written."""
+        with self._rejects or nullcontext():
+            async for item in checked(self.source, prefix=self._prefix, proofs=self._proofs):
+                faults = self._faults(item)
+                for fault in faults:
+                    self._refuse(fault)
+                if isinstance(item, Row) and not faults:
+                    self._count(item)
+                    yield item
+        self.fingerprint = self.source.fingerprint()
+
+    async def through(self) -> None:
+        """Read to the end for what it comes to. Raises as `rows` does."""
+        async with aclosing(self.rows()) as rows:
+            async for _ in rows:
+                pass
+
+    def _faults(self, item: SourceItem) -> list[RowFault]:
+        found = [] if isinstance(item, Row) else [item]
+        return found if self._watcher is None else [*self._watcher(item), *found]
+
+    def _refuse(self, fault: RowFault) -> None:
+        self.faults.add(fault)
+        if self._rejects is not None:
+            self._rejects.add(fault)
+
+    def _count(self, row: Row) -> None:
+        self.good += 1
+        self.unnamed += row.reference is None
+        request, totals = row.request, self.totals
+        amount: Decimal = request.amount  # type: ignore[assignment] # a source's amounts are Decimal
+        totals[request.currency] = EXACT.add(totals.get(request.currency, _NOTHING), amount)
+        if row.warnings and len(self.warnings) < _WARNINGS:
+            where = f"row {row.number}" if row.line is None else f"line {row.line}"
+            self.warnings.extend(f"{where}, {warning}" for warning in row.warnings)

@@ -1,0 +1,84 @@
+"""An input read before anything is imported: all its faults, rows that share a name, and the rejects file.
+
+It is read once. It is read a second time where names may be there twice, which needs both rows, or where
+rejects are to be written: they carry references, which may be made of the hash of the whole input.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import aclosing
+from typing import Final
+
+import attrs
+
+from ..errors import BatchIdRequired, SourceUnreadable
+from ..sources import RejectsFile, Source
+from .duplicates import Names, Suspects, Twins
+from .reader import CHANGED, Reading
+from .rows import Naming
+
+_WITHOUT: Final = (
+    "the rejects have no references, which depend on the key's environment: before you pay the other rows, "
+    "write them again with the key that pays"
+)
+
+
+@attrs.frozen
+class Survey:
+    """What one reading of an input has shown."""
+
+    reading: Reading
+    suspects: Suspects
+
+    @property
+    def fingerprint(self) -> str:
+        """The hash of what the input says."""
+        return self.reading.fingerprint
+
+
+async def survey(source: Source, *, prefix: str, proofs: bool, must_name: bool = False) -> Survey:
+    """Read an input once. Raises SourceUnreadable.
+
+    `must_name`: raises BatchIdRequired at the first row whose reference would be made of the input's hash.
+    """
+    with Names() as names:
+        reading = Reading(source, prefix=prefix, proofs=proofs, watcher=names.add)
+        async with aclosing(reading.rows()) as rows:
+            async for row in rows:
+                if must_name and row.reference is None:
+                    raise BatchIdRequired(source.name)
+        return Survey(reading, names.suspects())
+
+
+async def accepted(
+    found: Survey, naming: Naming, *, skip: bool, rejects: str | os.PathLike[str] | None
+) -> Reading:
+    """The reading with every fault in it, once its rejects are written.
+
+    Raises SourceErrors with all faults together unless `skip`; rows that share a name are never skipped, as
+    which of them is meant is the operator's to say. Raises SourceUnreadable.
+    """
+    reading = found.reading
+    if found.suspects or rejects is not None:
+        reading = await _read_again(found, naming, rejects)
+    if (error := reading.error) and not (skip and error.can_skip):
+        raise error
+    return reading
+
+
+async def _read_again(found: Survey, naming: Naming, path: str | os.PathLike[str] | None) -> Reading:
+    source, twins = found.reading.source, Twins(found.suspects)
+    references = naming.reference_of if naming.environment else None
+    rejects = None if path is None else RejectsFile(path, source, references)
+    reading = Reading(
+        source, prefix=naming.prefix, proofs=naming.proofs, watcher=twins.faults_of, rejects=rejects
+    )
+    await reading.through()
+    if reading.fingerprint != found.fingerprint:
+        raise SourceUnreadable(source.name, CHANGED)
+    reading.faults.can_skip = not twins.found
+    if rejects is not None and rejects.rows and references is None:
+        twins.warnings.append(_WITHOUT)
+    reading.warnings[:0] = twins.warnings
+    return reading

@@ -1,0 +1,1 @@
+"""The payout protocol as pure functions: states, decisions, identifiers, totals."""

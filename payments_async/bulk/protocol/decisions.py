@@ -1,0 +1,174 @@
+"""What to do with a row: at start-up, before each request, and after a walk of the list. Pure.
+
+A row in doubt whose key is young is posted again, at once when a run starts and after a back-off within it,
+before any list is read: the same bytes under the same key and reference are one request to the service. The
+list is read only when that did not settle it or the key is old. A list that does not show the payout proves
+nothing by itself; the same reference under the next key does, because only one of the two can exist.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from ..._assumptions import ABANDONED_AFTER, LIST_SETTLES
+from .clocks import INTENT_LIFETIME, Age, key_is_trusted
+from .matching import Witness
+from .row_state import RowState
+from .safeguards import ALL, Safeguards
+
+
+class Action(StrEnum):
+    """What a row needs when a run comes to it."""
+
+    SEND = "send"
+    SEND_AGAIN = "send again"
+    """The same bytes, key and reference, at once."""
+    RESOLVE = "resolve"
+    """Read the list first: the key is old, or the bytes cannot be made again."""
+    NOTHING = "nothing"
+
+
+def at_start(
+    state: RowState, age_of_key: Age, *, same_bytes: bool = True, safeguards: Safeguards = ALL
+) -> Action:
+    """What the row needs now. `same_bytes`: the body made now has the hash that is stored."""
+    if state is RowState.NEW:
+        return Action.SEND
+    if state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT):
+        return Action.NOTHING
+    young = key_is_trusted(age_of_key, safeguards)
+    return Action.SEND_AGAIN if young and (same_bytes or not safeguards.same_bytes) else Action.RESOLVE
+
+
+_BACK_OFF: Final = 10.0
+"""Seconds before a row is posted again for the first time in a run; twice as many before each next time."""
+
+
+def post_again_after(times: int) -> float | None:
+    """Seconds until a row whose posts failed is posted again, `times` of this having failed already.
+
+    None once that takes longer than it takes until the next key may be used: then the list is read.
+    """
+    seconds = _BACK_OFF * 2.0**times
+    return seconds if seconds < ABANDONED_AFTER else None
+
+
+class Hindrance(StrEnum):
+    """Why a request must not leave now."""
+
+    NOT_DURABLE = "its intent is not on disk"
+    BUSY = "another request for the row is under way"
+    OTHER_BYTES = "the body is not the one that was recorded"
+    STALE = "its intent is too old: record a new one"
+
+
+def hindrance(
+    *, durable: bool, under_way: int, same_bytes: bool, age_of_intent: Age, safeguards: Safeguards = ALL
+) -> Hindrance | None:
+    """Why a request for a row must not leave now, or None. Asked before every single one."""
+    if not durable and safeguards.intent_before_send:
+        return Hindrance.NOT_DURABLE
+    if under_way and safeguards.one_request_per_row:
+        return Hindrance.BUSY
+    if not same_bytes and safeguards.same_bytes:
+        return Hindrance.OTHER_BYTES
+    stale = age_of_intent.at_most >= INTENT_LIFETIME and safeguards.fresh_intent
+    return Hindrance.STALE if stale else None
+
+
+class Finding(StrEnum):
+    """What to do after a walk of the list."""
+
+    CONFIRM = "confirm"
+    CONTRADICT = "contradict"
+    LOOK_AGAIN = "look again"
+    """After a back-off."""
+    LOOK_EVERYWHERE = "look everywhere"
+    """Again, from the list's end and without filters."""
+    WAIT = "wait"
+    """Then look again; only this row waits."""
+    NEXT_EPOCH = "next epoch"
+    """Record an intent with the next key, and send."""
+    SURFACE = "surface"
+    """The row stays in doubt and is shown to the operator."""
+
+
+@attrs.frozen
+class Walk:
+    """One walk of the list, as far as it concerns a row."""
+
+    witness: Witness | None
+    """What was found under the row's reference."""
+    whole: bool
+    """Whether the walk reached its end."""
+    everywhere: bool
+    """Whether it had no filter."""
+    began: float
+    """Seconds that had surely passed since the row's last request when the walk began."""
+
+
+@attrs.frozen
+class Resolution:
+    """What to do, how long to wait before it, and whether absence is proven."""
+
+    finding: Finding
+    wait: float = 0.0
+    """Seconds."""
+    absent: bool = False
+    """Whether no request so far has made a payout."""
+
+
+WITNESSED: Final = {
+    Witness.EQUAL: Resolution(Finding.CONFIRM),
+    Witness.FOREIGN: Resolution(Finding.CONTRADICT),
+    Witness.OTHER_BODY: Resolution(Finding.CONTRADICT),
+    Witness.UNCLEAR: Resolution(Finding.SURFACE),
+}
+"""What follows when the list shows a payout under the row's reference, whatever else is the case."""
+_SURFACE: Final = Resolution(Finding.SURFACE)
+
+
+def after_walk(
+    walk: Walk,
+    *,
+    since_send: float,
+    epoch: int,
+    exists: bool,
+    refused: bool,
+    looks_left: int,
+    safeguards: Safeguards = ALL,
+) -> Resolution:
+    """What follows from a walk, `since_send` seconds (at least) after the row's last request.
+
+    `exists`: the row's last request was answered 409. `refused`: it was refused while something else was in
+    doubt, so that only proven absence helps. `looks_left`: how many more walks this run affords the row.
+    """
+    if walk.witness is not None:
+        return WITNESSED[walk.witness]
+    if not walk.whole and safeguards.absence_needs_whole_walk:
+        return _look_again(looks_left)
+    if exists and not walk.everywhere and safeguards.second_walk_is_unbounded:
+        return Resolution(Finding.LOOK_EVERYWHERE)
+    return _after_absence(walk, since_send, epoch * exists, refused, looks_left, safeguards)
+
+
+def _after_absence(
+    walk: Walk, since_send: float, taken: int, refused: bool, looks_left: int, safeguards: Safeguards
+) -> Resolution:
+    """The list does not show it. `taken`: not 0 when even a key of a later epoch was answered 409."""
+    if safeguards.epoch_waits_for_abandoned and since_send < ABANDONED_AFTER:
+        return Resolution(Finding.WAIT, ABANDONED_AFTER - since_send)
+    if taken:
+        return _look_again(looks_left)
+    settles = LIST_SETTLES if safeguards.absence_needs_settled_list else 0.0
+    missing = ABANDONED_AFTER + settles - walk.began
+    if refused and missing > 0:
+        return Resolution(Finding.WAIT, missing)
+    return Resolution(Finding.NEXT_EPOCH, absent=missing <= 0)
+
+
+def _look_again(looks_left: int) -> Resolution:
+    return Resolution(Finding.LOOK_AGAIN) if looks_left > 0 else _SURFACE

@@ -1,0 +1,87 @@
+"""A row asked for anew: after its payout has finally failed, or after it was refused. Pure.
+
+A reference is used up for ever, also by a payout that failed (Endpoints, POST /payouts). The next generation
+of a row therefore has one of its own, `stem~gN`, from which those of the earlier ones can be told. A row that
+was refused has used up nothing but its idempotency key: it keeps its reference and its body.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from ..._codec import decode
+from .identifiers import PROOF_KEY, Identity, Proof, body_hash
+from .records import Binding, LedgerRow, NewRow
+
+_GENERATION: Final = re.compile(r"(.*)~g([1-9][0-9]{0,8})", re.ASCII | re.DOTALL)
+_NAMES: Final = tuple(field.name for field in attrs.fields(NewRow))
+
+
+def parted(reference: str) -> tuple[str, int]:
+    """A reference without its generation, and the generation."""
+    found = _GENERATION.fullmatch(reference)
+    return (found[1], int(found[2])) if found else (reference, 0)
+
+
+def later_references(reference: str, latest: int) -> list[str]:
+    """The references that a row with this one had in later generations, up to the latest there is."""
+    stem, generation = parted(reference)
+    return [f"{stem}~g{number}" for number in range(generation + 1, latest + 1)]
+
+
+def earlier_references(reference: str, latest: int) -> list[str]:
+    """The references that the row of this one had in earlier generations, none later than `latest`."""
+    stem, generation = parted(reference)
+    earlier = range(1, min(generation, latest + 1))
+    return [stem, *(f"{stem}~g{number}" for number in earlier)] if generation else []
+
+
+def next_generation(row: LedgerRow, binding: Binding) -> NewRow:
+    """The row with a new reference, and what follows from it. Raises ValueError when there can be none."""
+    stem, _ = parted(row.reference) if row.known.generation else (row.reference, 0)
+    generation = row.known.generation + 1
+    identity = Identity(binding.environment, binding.batch_id, row.row_key, generation, given=stem)
+    reference = identity.reference()
+    body = _renamed(row.body, reference, identity)
+    made = body_hash(body)
+    return NewRow(
+        number=row.number,
+        line=row.line,
+        row_key=row.row_key,
+        reference=reference,
+        amount=row.amount,
+        currency=row.currency,
+        method=row.method,
+        body=body,
+        body_hash=made,
+        idempotency_key=identity.idempotency_key(made),
+        metadata=row.metadata,
+    )
+
+
+def same_again(row: LedgerRow, binding: Binding) -> NewRow:
+    """The row as it is, to be sent under a key that it never had: it was refused, and may be taken now."""
+    known = row.known
+    place = (binding.environment, binding.batch_id, row.row_key, known.generation, known.epoch)
+    key = Identity(*place, known.revision + 1).idempotency_key(row.body_hash)
+    content = {name: getattr(row, name) for name in _NAMES}
+    return NewRow(**{**content, "idempotency_key": key})
+
+
+def _renamed(body: bytes, reference: str, identity: Identity) -> bytes:
+    """The stored body with another reference, and with a proof of its own if it has one."""
+    asked: dict[str, Any] = decode.parse(body)
+    asked["reference"] = reference
+    pairs: Mapping[str, Any] = asked.get("metadata") or {}
+    if Proof.read(pairs.get(PROOF_KEY)) is None:
+        return decode.encode_json(asked)
+    own = {name: value for name, value in pairs.items() if name != PROOF_KEY}
+    bare = {name: own if name == "metadata" else value for name, value in asked.items()}
+    if not own:
+        del bare["metadata"]
+    proof = identity.proof(body_hash(decode.encode_json(bare)))
+    return decode.encode_json({**asked, "metadata": {**own, PROOF_KEY: proof.text}})

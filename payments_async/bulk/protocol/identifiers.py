@@ -1,0 +1,161 @@
+"""What names a batch, a row, a request and a payout. Pure.
+
+Whoever sends a row again must arrive at the same reference, and at the same idempotency key for the same
+bytes, with nothing but the input in hand. Every identifier is therefore a digest of facts, never of chance;
+parts are written with their lengths, so that no two lists of parts give the same bytes.
+
+    reference          environment, batch, row, generation           who may be paid once
+    idempotency key    the same, body, epoch, revision               which request this is
+    proof              batch, row, body, generation                  whose payout this is
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable
+
+import attrs
+
+from ..._validation.rules import name_problem
+from .safeguards import ALL, Safeguards
+
+REFERENCE_LIMIT = 191
+"""Characters (Endpoints, POST /payouts)."""
+PROOF_KEY = "payments_sdk"
+"""The one metadata pair of ten that the engine takes; callers keep nine."""
+_PROOF_VERSION = "1"
+_PROOF_PART = 20
+"""Characters of each hash in a proof: 100 bits, and the whole stays under 80 characters."""
+_PROOF = re.compile(r"1\.([a-z2-7]{20})\.([a-z2-7]{20})\.([a-z2-7]{20})\.(0|[1-9][0-9]{0,8})", re.ASCII)
+_GENERATION = re.compile(r"~g[0-9]+\Z", re.ASCII)
+
+
+def _written(part: str | bytes | int | None) -> bytes:
+    if part is None:
+        return b"-;"
+    raw = part if isinstance(part, bytes) else str(part).encode()
+    return b"%d:%b;" % (len(raw), raw)
+
+
+def digest(*parts: str | bytes | int | None) -> bytes:
+    """SHA-256 of the parts; an integer counts as its decimal text. Raises UnicodeEncodeError."""
+    return hashlib.sha256(b"".join(map(_written, parts))).digest()
+
+
+def body_hash(body: bytes) -> str:
+    """What identifies the bytes of a request body, as hexadecimal text."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def input_hash(rows: Iterable[tuple[str, str | None, bytes]]) -> str:
+    """The hash of a whole input, as hexadecimal text: the default `batch_id`.
+
+    Each row is its key, the operator's reference or None, and its canonical body without the proof. The
+    same rows in the same order are the same batch, whatever the file looked like.
+    """
+    seen = hashlib.sha256(b"payouts.1;")
+    for row in rows:
+        seen.update(digest(*row))
+    return seen.hexdigest()
+
+
+def _readable(raw: bytes) -> str:
+    """Lower-case base32: safe in any field, and unharmed where letters compare without case."""
+    return base64.b32encode(raw).decode().rstrip("=").lower()
+
+
+def reference_problem(reference: str) -> str | None:
+    """What is wrong with a reference that the operator gave, or gave the beginning of; or None."""
+    if not reference.strip():
+        return "is empty"
+    if len(reference) > REFERENCE_LIMIT:
+        return f"has {len(reference)} characters, {REFERENCE_LIMIT} are allowed"
+    if _GENERATION.search(reference):
+        return "ends like the reference of a retried payout (~g and a number): change its end"
+    return name_problem(reference)
+
+
+@attrs.frozen
+class Identity:
+    """Which payout of which row is meant, and everything that names it."""
+
+    environment: str
+    """`live` or `sandbox`."""
+    batch_id: str
+    row_key: str
+    """The operator's, or the row's number as text; unique in the batch."""
+    generation: int = 0
+    """How many payouts of this row have finally failed and were then asked for anew."""
+    epoch: int = 0
+    """How many idempotency keys of this body were left behind."""
+    revision: int = 0
+    """How often the row was given a body anew, another one or the same, after it was refused or before it
+    was sent: the answer to its last key may be kept, and must not be the answer to its next one."""
+    given: str | None = None
+    """The operator's reference, if the input has one."""
+    prefix: str = ""
+    """In front of a reference that is made here."""
+
+    def reference(self, safeguards: Safeguards = ALL) -> str:
+        """The payout's reference, for all bodies and epochs. Raises ValueError over 191 characters."""
+        stem = self.given
+        if stem is None:
+            stem = self.prefix + _readable(digest("ref", self.environment, self.batch_id, self.row_key))
+        if self.generation and safeguards.reference_names_generation:
+            stem = f"{stem}~g{self.generation}"
+        if len(stem) > REFERENCE_LIMIT:
+            raise ValueError(f"the reference has {len(stem)} characters, {REFERENCE_LIMIT} are allowed")
+        return stem
+
+    def idempotency_key(self, body: str, safeguards: Safeguards = ALL) -> str:
+        """56 characters naming one request; `body` is the hash of its bytes (Limits, Idempotency)."""
+        generation = self.generation if safeguards.key_names_generation else 0
+        epoch = self.epoch if safeguards.key_names_epoch else 0
+        revision = (self.revision,) if self.revision and safeguards.key_names_revision else ()
+        text = body if safeguards.key_names_body else ""
+        parts = (self.environment, self.batch_id, self.row_key, generation, text, epoch, *revision)
+        return "pb1-" + _readable(digest("key", *parts))
+
+    def proof(self, content: str) -> Proof:
+        """What goes into the payout's metadata; `content` is the hash of the body without this proof."""
+        return Proof(
+            batch=_shortened("batch", self.environment, self.batch_id),
+            row=_shortened("row", self.row_key),
+            body=_shortened("body", content),
+            generation=self.generation,
+        )
+
+
+def _shortened(kind: str, *parts: str) -> str:
+    return _readable(digest(kind, *parts))[:_PROOF_PART]
+
+
+@attrs.frozen
+class Proof:
+    """Which row's payout a payout is, as its metadata says under `PROOF_KEY`."""
+
+    batch: str
+    row: str
+    body: str
+    generation: int
+
+    @property
+    def text(self) -> str:
+        """The metadata value."""
+        return f"{_PROOF_VERSION}.{self.batch}.{self.row}.{self.body}.{self.generation}"
+
+    @classmethod
+    def read(cls, text: object) -> Proof | None:
+        """What `text` wrote; None for anything else, which then proves nothing either way."""
+        found = _PROOF.fullmatch(text) if isinstance(text, str) else None
+        if found is None:
+            return None
+        batch, row, body, generation = found.groups()
+        return cls(batch, row, body, int(generation))
+
+    def is_of_same_payout(self, other: Proof) -> bool:
+        """Whether both name the same payout of the same row, its body aside."""
+        mine, theirs = (self.batch, self.row, self.generation), (other.batch, other.row, other.generation)
+        return mine == theirs

@@ -1,0 +1,103 @@
+"""Whether a payout that was found under a row's reference is the row's. Pure (Resources, Payout; gap AC)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Final
+
+import attrs
+
+from .identifiers import PROOF_KEY, Proof
+from .safeguards import ALL, Safeguards
+
+Detail = Decimal | str | None
+MONEY: Final = ("amount", "currency")
+"""What is compared of every payout."""
+
+
+class Witness(StrEnum):
+    """Whose payout it is."""
+
+    EQUAL = "equal"
+    """The row's, as it was asked for."""
+    FOREIGN = "foreign"
+    """Not the row's."""
+    OTHER_BODY = "other body"
+    """The row's reference with another content."""
+    UNCLEAR = "cannot tell"
+
+
+@attrs.frozen
+class Expected:
+    """The payout that the row asks for."""
+
+    details: Mapping[str, Detail]
+    """`amount`, `currency`, `method`, `instrument.phone_number` and so on; None means not asked for."""
+    proof: Proof | None
+    """None when the operator has turned proofs off."""
+
+
+@attrs.frozen
+class Found:
+    """The payout that the service shows."""
+
+    details: Mapping[str, Detail]
+    """The same names; None or missing means not shown."""
+    metadata: Mapping[str, Any] | None
+
+
+def judge(expected: Expected, found: Found, safeguards: Safeguards = ALL) -> Witness:
+    """Whose payout this is; both have the same reference.
+
+    The proof decides where there is one, as metadata comes back unchanged: a payout without it was made by
+    somebody else. Account details are compared only without proofs, as a service may show them shortened.
+    """
+    if expected.proof is None or not safeguards.proof_decides:
+        return _by_details(expected.details, found.details, safeguards)
+    shown = (found.metadata or {}).get(PROOF_KEY)
+    if shown is None:
+        return Witness.FOREIGN
+    proof = Proof.read(shown)
+    if proof is None:
+        return Witness.UNCLEAR
+    if not proof.is_of_same_payout(expected.proof):
+        return Witness.FOREIGN
+    money = {name: expected.details.get(name) for name in MONEY}
+    same = proof.body == expected.proof.body and not _differences(money, found.details)
+    return Witness.EQUAL if same or not safeguards.body_is_compared else Witness.OTHER_BODY
+
+
+def compared(expected: Expected, found: Found) -> dict[str, bool]:
+    """{each field that `judge` compares: whether the service shows it}. The others were not compared."""
+    if expected.proof is None:
+        asked = [name for name, value in expected.details.items() if value is not None]
+        return {name: found.details.get(name) is not None for name in asked}
+    proof = (found.metadata or {}).get(PROOF_KEY)
+    money = {name: found.details.get(name) is not None for name in MONEY}
+    return {**money, f"metadata.{PROOF_KEY}": proof is not None}
+
+
+def _by_details(
+    expected: Mapping[str, Detail], found: Mapping[str, Detail], safeguards: Safeguards
+) -> Witness:
+    """Equal when money and at least one detail of the destination are shown, and nothing differs."""
+    if _differences(expected, found) and safeguards.body_is_compared:
+        return Witness.OTHER_BODY
+    shown = {name for name, value in found.items() if value is not None and expected.get(name) is not None}
+    enough = shown.issuperset(MONEY) and any(name.startswith("instrument.") for name in shown)
+    return Witness.EQUAL if enough else Witness.UNCLEAR
+
+
+def _differences(expected: Mapping[str, Detail], found: Mapping[str, Detail]) -> set[str]:
+    """The names of details that both sides state, and state differently."""
+    both = {name for name, value in expected.items() if value is not None and found.get(name) is not None}
+    return {name for name in both if not _same(expected[name], found[name])}
+
+
+def _same(asked: Detail, shown: Detail) -> bool:
+    """Equal; amounts also when equal as IEEE doubles, as services round."""
+    if isinstance(asked, Decimal) and isinstance(shown, Decimal):
+        return asked == shown or float(asked) == float(shown)
+    return asked == shown

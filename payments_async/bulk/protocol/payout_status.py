@@ -1,0 +1,173 @@
+"""What a payout, as the list shows it, teaches of its row. Pure (Resources, Payout; States; gaps H, I)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from enum import StrEnum
+from typing import Final
+
+from ...models import Payout, PayoutStatus
+from .._evidence import testify
+from . import row_state
+from .matching import Witness
+from .records import LedgerRow, Outcome
+from .row_state import RowState
+from .totals import as_text
+
+UNSUCCESSFUL: Final = PayoutStatus.FINAL - {PayoutStatus.COMPLETED}
+"""Statuses of payouts that are over and did not arrive."""
+UNFAILED: Final = frozenset({PayoutStatus.COMPLETED, PayoutStatus.PENDING, PayoutStatus.PROCESSING})
+"""Statuses of payouts that have not failed, whatever else is said of them."""
+OTHER_CONTENT: Final = "other content under its reference"
+"""Why a row is in conflict: its own payout, asked for otherwise before; without proofs perhaps another's."""
+OTHER_PAYOUT: Final = "reference of another payout"
+"""Why a row is in conflict: somebody else's payout has its reference."""
+_CODE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
+
+
+class Ending(StrEnum):
+    """How a payout has ended, as far as everything that is shown of it agrees."""
+
+    OPEN = "open"
+    ARRIVED = "arrived"
+    FAILED = "failed"
+    UNCLEAR = "unclear"
+    """Its status and its timestamps say more than one of these: nothing is made of them."""
+
+
+def ending_of(payout: Payout) -> Ending:
+    """What the status, where it is a known one, and the timestamps say together (gaps H, I)."""
+    said = {_STATUS_SAYS.get(payout.status or ""), Ending.FAILED if payout.failed_at else None}
+    # what went back had arrived before, so that its time of arrival says nothing
+    if payout.completed_at is not None and payout.status != PayoutStatus.REVERSED:
+        said.add(Ending.ARRIVED)
+    endings = [ending for ending in said if ending is not None]
+    if len(endings) > 1:
+        return Ending.UNCLEAR
+    return endings[0] if endings else Ending.OPEN
+
+
+_STATUS_SAYS: Final = {
+    PayoutStatus.PENDING: Ending.OPEN,
+    PayoutStatus.PROCESSING: Ending.OPEN,
+    PayoutStatus.COMPLETED: Ending.ARRIVED,
+    **dict.fromkeys(UNSUCCESSFUL, Ending.FAILED),
+}
+
+
+def is_over(payout: Payout) -> bool:
+    """Whether a payout has ended, one way or the other, and all that is shown of it agrees."""
+    return ending_of(payout) in (Ending.ARRIVED, Ending.FAILED)
+
+
+def status_of(payout: Payout) -> str | None:
+    """The payout's status; where none is shown, what its timestamps say."""
+    if payout.status is not None:
+        return payout.status
+    by_time = {Ending.ARRIVED: PayoutStatus.COMPLETED, Ending.FAILED: PayoutStatus.FAILED}
+    return by_time.get(ending_of(payout))
+
+
+def told_of(payout: Payout) -> str:
+    """Where a payout stands, in words."""
+    status = status_of(payout)
+    if ending_of(payout) is not Ending.UNCLEAR:
+        return str(status)
+    names = ("completed_at", "failed_at")
+    times = " and ".join(name for name in names if getattr(payout, name) is not None)
+    return f"{status or 'without a status'} with {times}: the service contradicts itself"
+
+
+def failure_of(payout: Payout) -> str | None:
+    """Why a payout has finally failed, in a word without account data; None when it has not."""
+    if ending_of(payout) is not Ending.FAILED:
+        return None
+    code = payout.failure.code.value if payout.failure and payout.failure.code else None
+    return _plain(code) or status_of(payout)
+
+
+def has_failed(row: LedgerRow) -> bool:
+    """Whether the ledger knows that the row's payout is over and did not arrive."""
+    if row.state is not RowState.CREATED or not row.final or row.service_status in UNFAILED:
+        return False
+    return row.failure_code is not None or row.service_status in UNSUCCESSFUL
+
+
+def mirrored(row: LedgerRow, payout: Payout) -> Outcome | None:
+    """What is new of a created row; None when nothing is, or it is another payout than the row's.
+
+    A status that is final stays: `contradiction` tells of another one.
+    """
+    if row.state is not RowState.CREATED or payout.id != row.known.payout_id or contradiction(row, payout):
+        return None
+    status, failure = status_of(payout), failure_of(payout)
+    known = row.service_status, row.final, row.failure_code if failure else None
+    if status is None or known == (status, is_over(payout), failure):
+        return None
+    return Outcome(row.number, row.known, status, is_over(payout), failure_code=failure)
+
+
+def contradiction(row: LedgerRow, payout: Payout) -> str | None:
+    """What to say of a payout that is shown otherwise than it ended, or in two ways at once; else None."""
+    if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
+        return None
+    told = told_of(payout)
+    if row.final and (not is_over(payout) or status_of(payout) != row.service_status):
+        return f"row {row.number}: {payout.id} had ended as {row.service_status}, and the list shows {told}"
+    return f"row {row.number}: {payout.id} is {told}" if ending_of(payout) is Ending.UNCLEAR else None
+
+
+def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> Outcome | None:
+    """The end of the doubt about a row whose reference the list shows; None when it stays.
+
+    `later`: what the list shows of its later payouts (`_later`), to be told where the row seems unpaid.
+    """
+    if row.state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT) or payout.id is None:
+        return None
+    witness = testify(row, payout)
+    if witness is Witness.EQUAL:
+        made = row_state.confirm(row.known, payout.id)
+        failure = failure_of(payout)
+        told = _found(later) if failure and later else None
+        return Outcome(row.number, made, status_of(payout), is_over(payout), failure, told)
+    if witness is Witness.UNCLEAR:
+        return None
+    contradicted = row_state.contradict(row.known)
+    code = OTHER_CONTENT if witness is Witness.OTHER_BODY else OTHER_PAYOUT
+    return Outcome(
+        row.number, contradicted, failure_code=code, failure_message=_found([facts_of(payout), *later])
+    )
+
+
+def _found(shown: Sequence[str]) -> str:
+    return f"the list shows {'; and '.join(shown)}"
+
+
+def facts_of(payout: Payout) -> str:
+    """A payout in words: its id, amount and status, without what may be account data."""
+    facts = [_plain(payout.id) or "a payout"]
+    if payout.amount is not None:
+        facts.append(" ".join(filter(None, (_plain(payout.amount.currency), _amount(payout.amount.value)))))
+    facts += filter(None, [_plain(payout.status)])
+    return ", ".join(facts)
+
+
+def _plain(word: str | None) -> str | None:
+    return word if word and _CODE.fullmatch(word) else None
+
+
+def _amount(value: Decimal | None) -> str | None:
+    return None if value is None else as_text(value)
+
+
+def hindrance_to_retry(row: LedgerRow, payout: Payout) -> str | None:
+    """Why a row must not be paid anew, given its payout as the list shows it now; None when it may be."""
+    if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
+        return f"the list shows {payout.id} under its reference, which is not the row's payout"
+    if ending_of(payout) is not Ending.FAILED:
+        return f"its payout is {told_of(payout)}"
+    if row.final and row.service_status == PayoutStatus.COMPLETED and payout.status != PayoutStatus.REVERSED:
+        return contradiction(row, payout)
+    return None if testify(row, payout) is Witness.EQUAL else "the list shows its payout differently"

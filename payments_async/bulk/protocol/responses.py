@@ -1,0 +1,110 @@
+"""What the client returned or raised for one post of a row, in the protocol's terms. Pure (Errors)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from ...errors import (
+    APIConnectionError,
+    APIStatusError,
+    DeadlineExceeded,
+    DecodeError,
+    OutcomeUnknown,
+    PaymentsError,
+    ResponseMismatch,
+)
+from ...models import Payout
+from ...models._response import is_replayed
+from .attempts import Record, Reply
+from .payout_status import failure_of, is_over, status_of
+
+_LONGEST: Final = 500
+
+
+@attrs.frozen
+class Posted:
+    """How one post of a row ended."""
+
+    reply: Reply
+    status: str | None = None
+    """The payout's status, when one was made."""
+    final: bool = False
+    failure: str | None = None
+    """Why the payout that was made is over and did not arrive, in a word."""
+    code: str | None = None
+    """What went wrong, in a word: `HTTP 422`, `timeout`."""
+    message: str | None = attrs.field(default=None, repr=False)
+    """The service's own words, account data masked."""
+    counts: bool = True
+    """Whether it used up a try; not when our own pacing kept it back."""
+    took: float = 0.0
+    """Seconds from sending to the answer, or until it was given up."""
+
+
+def succeeded(payout: Payout) -> Posted:
+    """A 2xx with the payout that was asked for."""
+    answer = payout.response
+    replayed = answer is not None and answer.replayed
+    status = 200 if answer is None else answer.status
+    reply = Reply(status, replayed=replayed, record="matching", payout_id=payout.id or "")
+    return Posted(reply, status_of(payout), is_over(payout), failure=failure_of(payout))
+
+
+def failed(error: PaymentsError, reference: str) -> Posted:
+    """Anything else; the verdict is that of the one attempt, or of another caller's that was joined."""
+    if _is_anothers_doubt(error):
+        return Posted(Reply(), code=type(error).__name__)
+    if not error.attempts:
+        late = isinstance(error, DeadlineExceeded)  # at the gate, where our own pacing kept it
+        return Posted(Reply(sent=False), code=type(error).__name__, counts=not late)
+    attempt = error.attempts[-1]
+    cause = error.__cause__ if isinstance(error, OutcomeUnknown) else error
+    record, payout_id = _record(cause, reference)
+    reply = Reply(
+        attempt.status,
+        sent=attempt.verdict != "not_sent",
+        replayed=is_replayed(headers_of(error)),
+        record=record,
+        payout_id=payout_id,
+        untrusted=isinstance(cause, APIConnectionError) and cause.kind == "tls" and error.effect == "none",
+    )
+    code = attempt.reason if attempt.status is None else f"HTTP {attempt.status}"
+    return Posted(reply, code=code, message=_words(cause), took=attempt.elapsed)
+
+
+def _is_anothers_doubt(error: PaymentsError) -> bool:
+    """Whether a try is in doubt that is not the last: it was not the batch's, which makes one a post."""
+    return isinstance(error, OutcomeUnknown) and (
+        not error.attempts or error.attempts[-1].verdict != "in_doubt"
+    )
+
+
+def headers_of(error: PaymentsError) -> Mapping[str, str]:
+    """The headers of the answer behind an error, names in lower case; none when there was no answer."""
+    cause = error.__cause__ if isinstance(error, OutcomeUnknown) else error
+    return cause.headers if isinstance(cause, APIStatusError) else {}
+
+
+def _record(cause: BaseException | None, reference: str) -> tuple[Record, str]:
+    """What a 2xx carried that the client could not take for the payout asked for."""
+    if isinstance(cause, ResponseMismatch):
+        return "other", ""
+    if isinstance(cause, DecodeError) and cause.record_id is not None:
+        return ("matching", cause.record_id) if _shown_reference(cause) == reference else ("other", "")
+    return "unreadable", ""
+
+
+def _shown_reference(error: DecodeError) -> object:
+    """The reference in an answer of which other fields could not be read; it had an id, so it is JSON."""
+    data = error.body.json()["data"] if error.body is not None else {}
+    return data.get("reference")
+
+
+def _words(cause: BaseException | None) -> str | None:
+    if not isinstance(cause, APIStatusError):
+        return None
+    fields = [f"{name}: {' '.join(texts)}" for name, texts in cause.errors.items()]
+    return "; ".join(part for part in (cause.message, *fields) if part)[:_LONGEST] or None

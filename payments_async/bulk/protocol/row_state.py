@@ -1,0 +1,239 @@
+"""What is known of a row, how it changes, and how two accounts of one row become one. Pure.
+
+    NEW ── intend ──▶ IN_FLIGHT ── confirm ────▶ CREATED
+                      │  ▲      ├─ refuse ─────▶ REJECTED ── correct ──▶ NEW
+                      │  │      ├─ contradict ─▶ CONFLICT
+                      │  └─ intend ─┐
+                      └─ doubt ──▶ IN_DOUBT ── confirm, contradict
+    NEW ── cancel ──▶ CANCELLED     CREATED ── retry ──▶ NEW of the next generation
+
+Each time a worker takes a row it first records an *intent* and counts it. Until something proves that all
+requests of an intent made nothing, a later reader must take it that they made a payout: that is the doubt
+that outlives a crash. Two accounts of a row are ordered by what they know, and merging takes the greater, so
+that merges can come in any order, twice or late, and knowledge is only added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from .safeguards import ALL, Safeguards
+
+
+class RowState(StrEnum):
+    """Where a row stands, as stored."""
+
+    NEW = "NEW"
+    IN_FLIGHT = "IN_FLIGHT"
+    CREATED = "CREATED"
+    REJECTED = "REJECTED"
+    CONFLICT = "CONFLICT"
+    IN_DOUBT = "IN_DOUBT"
+    CANCELLED = "CANCELLED"
+
+
+class Change(StrEnum):
+    """What can happen to a row."""
+
+    INTEND = "intend"
+    CONFIRM = "confirm"
+    REFUSE = "refuse"
+    CONTRADICT = "contradict"
+    DOUBT = "doubt"
+    CANCEL = "cancel"
+    CORRECT = "correct"
+    RETRY = "retry"
+
+
+_S, _C = RowState, Change
+TRANSITIONS: Final[Mapping[tuple[RowState, Change], RowState]] = {
+    (_S.NEW, _C.INTEND): _S.IN_FLIGHT,
+    (_S.NEW, _C.CANCEL): _S.CANCELLED,
+    (_S.NEW, _C.CORRECT): _S.NEW,
+    (_S.IN_FLIGHT, _C.INTEND): _S.IN_FLIGHT,
+    (_S.IN_FLIGHT, _C.CONFIRM): _S.CREATED,
+    (_S.IN_FLIGHT, _C.REFUSE): _S.REJECTED,
+    (_S.IN_FLIGHT, _C.CONTRADICT): _S.CONFLICT,
+    (_S.IN_FLIGHT, _C.DOUBT): _S.IN_DOUBT,
+    (_S.IN_DOUBT, _C.INTEND): _S.IN_FLIGHT,
+    (_S.IN_DOUBT, _C.CONFIRM): _S.CREATED,
+    (_S.IN_DOUBT, _C.CONTRADICT): _S.CONFLICT,
+    (_S.IN_DOUBT, _C.DOUBT): _S.IN_DOUBT,
+    (_S.REJECTED, _C.CORRECT): _S.NEW,
+    (_S.CREATED, _C.RETRY): _S.NEW,
+}
+"""Every transition there is. Whatever is not here is refused."""
+
+_ORDER: Final = (_S.NEW, _S.CANCELLED, _S.IN_FLIGHT, _S.REJECTED, _S.IN_DOUBT, _S.CONFLICT, _S.CREATED)
+"""From knowing nothing to knowing all, among accounts of the same intent.
+
+In doubt stands above rejected: of two accounts of the same requests the doubtful one is believed.
+"""
+_RANKS: Final = {state: place for place, state in enumerate(_ORDER)}
+_SETTLED: Final = {_S.CONFLICT: 1, _S.CREATED: 2}
+"""What stays true whatever is tried later, because a reference is used up for ever."""
+_BITS: Final = {"generation": 12, "intents": 24, "revision": 16}
+_FEWEST_BITS: Final = min(_BITS.values())
+
+
+class IllegalTransition(ValueError):
+    """A change that the table does not have; nothing was changed."""
+
+    def __init__(self, state: RowState, change: Change) -> None:
+        super().__init__(f"a row that is {state} cannot {change}")
+        self.state = state
+        self.change = change
+
+    def __reduce__(self) -> tuple[type[IllegalTransition], tuple[RowState, Change]]:
+        return type(self), (self.state, self.change)
+
+
+@attrs.frozen
+class Known:
+    """One account of a row. Counters only grow within a generation."""
+
+    state: RowState = RowState.NEW
+    generation: int = 0
+    """How many payouts of this row have finally failed."""
+    revision: int = 0
+    """How often the operator corrected the body."""
+    epoch: int = 0
+    """How many idempotency keys were left behind."""
+    intents: int = 0
+    """How often a worker took the row to send it."""
+    cleared: int = 0
+    """All intents up to this one are known to have made no payout."""
+    payout_id: str = ""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether some recorded intent may have made a payout that nobody has seen."""
+        return self.cleared < self.intents
+
+    @property
+    def was_doubtful(self) -> bool:
+        """The same of the intents before the latest, for the worker that holds the latest."""
+        return self.cleared < self.intents - 1
+
+
+def _changed(known: Known, change: Change) -> RowState:
+    state = TRANSITIONS.get((known.state, change))
+    if state is None:
+        raise IllegalTransition(known.state, change)
+    return state
+
+
+def intend(
+    known: Known, *, next_epoch: bool = False, absent: bool = False, safeguards: Safeguards = ALL
+) -> Known:
+    """A worker takes the row; the new account is set only if the ledger still holds exactly `known`.
+
+    `absent`: it is proven that no request of any intent that `known` counts made a payout, be it by the list
+    or because the worker made the latest intent itself and saw each of its requests refused.
+    Raises IllegalTransition when the row is decided.
+    """
+    state = _changed(known, Change.INTEND)
+    proven = absent or not safeguards.doubt_outlives_crash
+    cleared = known.intents if proven else known.cleared
+    epoch, intents = known.epoch + next_epoch, known.intents + 1
+    return Known(state, known.generation, known.revision, epoch, intents, cleared)
+
+
+def confirm(known: Known, payout_id: str) -> Known:
+    """A payout of this row exists. Raises IllegalTransition."""
+    state, counts = _changed(known, Change.CONFIRM), (known.epoch, known.intents, known.cleared)
+    return Known(state, known.generation, known.revision, *counts, payout_id)
+
+
+def refuse(known: Known) -> Known:
+    """The service refused the row, and nothing was in doubt. Raises IllegalTransition."""
+    return attrs.evolve(known, state=_changed(known, Change.REFUSE), cleared=known.intents)
+
+
+def contradict(known: Known) -> Known:
+    """The reference belongs to somebody else's payout, or to another body. Raises IllegalTransition."""
+    return attrs.evolve(known, state=_changed(known, Change.CONTRADICT))
+
+
+def doubt(known: Known) -> Known:
+    """Nobody can tell now. Raises IllegalTransition."""
+    return attrs.evolve(known, state=_changed(known, Change.DOUBT))
+
+
+def cancel(known: Known, safeguards: Safeguards = ALL) -> Known:
+    """The operator calls a row off that was never sent. Raises IllegalTransition for any other."""
+    loose = not safeguards.cancel_only_unsent and known.state not in _SETTLED
+    state = RowState.CANCELLED if loose else _changed(known, Change.CANCEL)
+    return attrs.evolve(known, state=state)
+
+
+def correct(known: Known, safeguards: Safeguards = ALL) -> Known:
+    """The operator gives the row another body: same reference, new key. Raises IllegalTransition.
+
+    A row in flight or in doubt keeps its body until it is known what became of it.
+    """
+    loose = not safeguards.corrections_wait_for_verdict and known.state not in _SETTLED
+    state = RowState.NEW if loose else _changed(known, Change.CORRECT)
+    return attrs.evolve(known, state=state, revision=known.revision + 1)
+
+
+def retry(known: Known, *, finally_failed: bool, safeguards: Safeguards = ALL) -> Known:
+    """The operator asks for a new payout in place of one that failed. Raises IllegalTransition.
+
+    `finally_failed`: the service was just asked, and the payout has failed for good.
+    """
+    state = _changed(known, Change.RETRY)
+    if not finally_failed and safeguards.retry_only_after_final_failure:
+        raise IllegalTransition(known.state, Change.RETRY)
+    return Known(state, generation=known.generation + 1)
+
+
+def rank(known: Known) -> int:
+    """How much an account knows, as one integer under 2**63: what an update compares and sets.
+
+    The generation counts first, then whether the row is settled, then intents, revision and state. Raises
+    OverflowError for counters that no batch reaches.
+    """
+    generation, intents, revision = known.generation, known.intents, known.revision
+    if (generation | intents | revision) >> _FEWEST_BITS:  # negative ones too
+        _refuse_overflow(known)
+    settled, state = _SETTLED.get(known.state, 0), _RANKS[known.state]
+    return (((generation << 2 | settled) << 24 | intents) << 16 | revision) << 3 | state
+
+
+def _refuse_overflow(known: Known) -> None:
+    for name, bits in _BITS.items():
+        count = getattr(known, name)
+        if not 0 <= count < 1 << bits:
+            raise OverflowError(f"{name} is {count}, outside what a ledger can hold")
+
+
+def merge(known: Known, other: Known, safeguards: Safeguards = ALL) -> Known:
+    """What both accounts of a row know together: the one that knows more, the doubtful one where equal.
+
+    Commutative, associative and idempotent; the result's rank is never below either's.
+    """
+    if not safeguards.merge_adds_knowledge:
+        return other
+    more, less = (known, other) if _weight(known) >= _weight(other) else (other, known)
+    if more.generation == less.generation and more.intents < less.intents:
+        return attrs.evolve(more, intents=less.intents)  # settled by an earlier intent than the latest
+    return more
+
+
+def _weight(known: Known) -> tuple[int, int, int, int, int, int, int, str]:
+    level = _SETTLED.get(known.state, 0)
+    return (
+        known.generation,
+        level,
+        0 if level else known.intents,
+        known.revision,
+        _RANKS[known.state],
+        -known.cleared,
+        known.epoch,
+        known.payout_id,
+    )

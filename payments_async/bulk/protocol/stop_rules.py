@@ -1,0 +1,184 @@
+"""The run as a whole: where it may go on, when it must stop, when it is complete, how it ends. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from enum import StrEnum
+from functools import reduce
+from typing import Final
+
+import attrs
+
+from ..._http.addresses import same_service
+from .row_state import RowState
+from .safeguards import ALL, Safeguards
+from .totals import EXACT
+
+_S = RowState
+OPEN: Final = frozenset({_S.NEW, _S.IN_FLIGHT, _S.IN_DOUBT})
+"""States of rows that a batch waits for."""
+
+ALL_CREATED, SOME_REFUSED, NO_ENTRY, SOME_IN_DOUBT, STOPPED = 0, 1, 2, 3, 75
+"""Exit codes."""
+
+
+class Stop(StrEnum):
+    """What has to happen before a run that ended early can go on."""
+
+    PASSING = "passing"
+    """Nothing: the same run goes on."""
+    RULE = "rule"
+    """A rule of the operator's ended it, and would again."""
+    NO_ENTRY = "no entry"
+    """The service refused the key, or is not at this address: every run would end like this one."""
+
+
+@attrs.frozen
+class Tally:
+    """How many rows are in each state, and their amounts per currency, exact."""
+
+    counts: Mapping[RowState, int]
+    sums: Mapping[tuple[RowState, str], Decimal]
+
+    @classmethod
+    def of(cls, rows: Mapping[tuple[RowState, str], tuple[int, Decimal]]) -> Tally:
+        """From what a ledger groups: {(state, currency): (rows, sum)}."""
+        counts: dict[RowState, int] = {}
+        for (state, _), (number, _sum) in rows.items():
+            counts[state] = counts.get(state, 0) + number
+        return cls(counts, {key: total for key, (number, total) in rows.items() if number})
+
+    def count(self, *states: RowState) -> int:
+        """Rows in any of these states."""
+        return sum(self.counts.get(state, 0) for state in states)
+
+    @property
+    def in_doubt(self) -> int:
+        """Rows of which nobody can tell; one in flight is one of them until its outcome is in."""
+        return self.count(_S.IN_FLIGHT, _S.IN_DOUBT)
+
+    @property
+    def totals(self) -> dict[str, Decimal]:
+        """The sum of all rows per currency, whatever their state."""
+        found: dict[str, Decimal] = {}
+        for (_, currency), total in self.sums.items():
+            found[currency] = EXACT.add(found.get(currency, Decimal(0)), total)
+        return found
+
+
+def balances(tally: Tally, rows: int, totals: Mapping[str, Decimal]) -> bool:
+    """Whether every imported row is in one class, and every amount:
+
+    N = created + rejected + conflict + cancelled + in doubt + not started.
+    """
+    decided = tally.count(_S.CREATED, _S.REJECTED, _S.CONFLICT, _S.CANCELLED)
+    return rows == decided + tally.in_doubt + tally.count(_S.NEW) and tally.totals == dict(totals)
+
+
+def is_complete(tally: Tally, safeguards: Safeguards = ALL) -> bool:
+    """Whether nothing is left to do: no row new, in flight or in doubt."""
+    states = OPEN if safeguards.open_rows_are_not_complete else {_S.NEW}
+    return tally.count(*states) == 0
+
+
+def exit_code(tally: Tally, safeguards: Safeguards = ALL, *, stop: Stop | None = None) -> int:
+    """How a run ends: 0 every row created, 1 complete otherwise, 3 rows in doubt, 75 stopped, resumable.
+
+    2 when it was stopped by what a run cannot mend (`Stop.NO_ENTRY`).
+    """
+    if is_complete(tally, safeguards):
+        return ALL_CREATED if tally.count(*set(_S) - {_S.CREATED}) == 0 else SOME_REFUSED
+    return stopped_code(stop) if tally.count(_S.NEW, _S.IN_FLIGHT) else SOME_IN_DOUBT
+
+
+def stopped_code(stop: Stop | None) -> int:
+    """The exit code of work that ended early."""
+    return NO_ENTRY if stop is Stop.NO_ENTRY else STOPPED
+
+
+def resumable(stop: Stop | None) -> str:
+    """When work that ended early can go on: `now`, or `after_change` of what ended it."""
+    return "now" if stop in (None, Stop.PASSING) else "after_change"
+
+
+@attrs.frozen
+class Place:
+    """Where a batch is paid."""
+
+    environment: str
+    """`live` or `sandbox`."""
+    base_url: str
+    key: str
+    """A fingerprint of the API key, never the key."""
+
+
+class Displacement(StrEnum):
+    """Why a ledger must not go on here."""
+
+    ENVIRONMENT = "the ledger belongs to the other environment"
+    BASE_URL = "the ledger belongs to another base URL"
+    PROJECT = "with this key none of the ledger's payouts is visible: it may belong to another project"
+
+
+def displacement(
+    ledger: Place, here: Place, *, untouched: bool, visible: bool, safeguards: Safeguards = ALL
+) -> Displacement | None:
+    """Why the ledger's batch must not go on here, or None.
+
+    With another key than before, the project is proven by one of the ledger's payouts (`visible`), unless
+    nothing was ever sent (`untouched`).
+    """
+    if safeguards.same_place and ledger.environment != here.environment:
+        return Displacement.ENVIRONMENT
+    if safeguards.same_place and not same_service(ledger.base_url, here.base_url):
+        return Displacement.BASE_URL
+    proven = ledger.key == here.key or visible or untouched or not safeguards.rotated_key_is_proven
+    return None if proven else Displacement.PROJECT
+
+
+@attrs.frozen
+class StopRules:
+    """When to take no new rows, as the operator wishes. None means no such rule."""
+
+    max_amount: Decimal | None = None
+    """Major units, of each currency."""
+    max_rows: int | None = None
+    max_failure_rate: float | None = None
+    """Of the rows decided so far, 0 to 1; looked at from twenty rows on."""
+
+
+_ENOUGH: Final = 20
+
+
+def stop_reason(rules: StopRules, tally: Tally, *, amount: Decimal, currency: str) -> str | None:
+    """Why the next row, of this amount, must not be taken; None to go on. Rows taken count in full."""
+    taken = sum(tally.counts.values()) - tally.count(_S.NEW, _S.CANCELLED)
+    if rules.max_rows is not None and taken >= rules.max_rows:
+        return f"{taken} row{' was' if taken == 1 else 's were'} taken, as many as --max-rows allows"
+    spent = [total for (state, code), total in tally.sums.items() if code == currency and _is_taken(state)]
+    if rules.max_amount is not None and reduce(EXACT.add, spent, amount) > rules.max_amount:
+        return f"the next row would take {currency} over --max-amount"
+    failed = tally.count(_S.REJECTED, _S.CONFLICT)
+    decided = failed + tally.count(_S.CREATED)
+    rate = rules.max_failure_rate
+    if rate is not None and decided >= _ENOUGH and failed > decided * rate:
+        return f"{failed} of {decided} rows failed, more than --max-failure-rate allows"
+    return None
+
+
+def allows_any(rules: StopRules, tally: Tally, rows: int) -> bool:
+    """Whether the next rows may be taken whichever they are, so that nobody need look at them first."""
+    taken = sum(tally.counts.values()) - tally.count(_S.NEW, _S.CANCELLED)
+    most = rules.max_rows is None or taken + rows <= rules.max_rows
+    sums: dict[str, Decimal] = {}
+    for (state, currency), total in tally.sums.items():
+        if state is not _S.CANCELLED:
+            sums[currency] = EXACT.add(sums.get(currency, Decimal(0)), total)
+    affordable = rules.max_amount is None or all(total <= rules.max_amount for total in sums.values())
+    rest = StopRules(max_failure_rate=rules.max_failure_rate)
+    return most and affordable and stop_reason(rest, tally, amount=Decimal(0), currency="") is None
+
+
+def _is_taken(state: RowState) -> bool:
+    return state not in (_S.NEW, _S.CANCELLED)

@@ -1,0 +1,84 @@
+"""Counts and exact sums by state and currency, kept up with every commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Final
+
+from .records import LedgerRow, Totals
+from .row_state import RowState
+
+EXACT: Final = Context(prec=200, traps=[Inexact, InvalidOperation])
+"""Wide enough for any number of allowed amounts; a sum that would be rounded raises instead."""
+
+_NOTHING: Final = (0, Decimal(0))
+
+
+def as_text(amount: Decimal) -> str:
+    """Plain digits, never an exponent: `10.10`, `100`."""
+    return format(amount, "f")
+
+
+def brief(figures: object) -> str:
+    """Counts and sums for a repr: `{CREATED: 3}`, amounts as plain digits, what is zero left out."""
+    if isinstance(figures, Mapping):
+        pairs = [f"{name}: {brief(value)}" for name, value in figures.items() if value]
+        return f"{{{', '.join(pairs)}}}"
+    return as_text(figures) if isinstance(figures, Decimal) else str(figures)
+
+
+class Sums:
+    """Totals in the making: rows are counted in and out."""
+
+    __slots__ = ("totals",)
+
+    def __init__(self, begun: Totals | None = None) -> None:
+        self.totals: dict[tuple[RowState, str], tuple[int, Decimal]] = dict(begun or {})
+        """What has been counted so far."""
+
+    def add(self, state: RowState, currency: str, amount: Decimal) -> None:
+        """Count one row in."""
+        rows, total = self.totals.get((state, currency), _NOTHING)
+        self.totals[state, currency] = (rows + 1, EXACT.add(total, amount))
+
+    def remove(self, state: RowState, currency: str, amount: Decimal) -> None:
+        """Count one row out."""
+        rows, total = self.totals.get((state, currency), _NOTHING)
+        self.totals[state, currency] = (rows - 1, EXACT.subtract(total, amount))
+
+
+def moved(totals: Totals, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> Totals:
+    """The totals that differ once the first row of each pair has become the second."""
+    sums = Sums(totals)
+    for before, after in changes:
+        sums.remove(before.state, before.currency, before.amount)
+        sums.add(after.state, after.currency, after.amount)
+    return {place: total for place, total in sums.totals.items() if total != totals.get(place)}
+
+
+def by_currency(totals: Totals) -> dict[str, Decimal]:
+    """{currency: the sum over all states}, without currencies that no row has any more."""
+    sums: dict[str, Decimal] = {}
+    for (_, currency), (rows, amount) in totals.items():
+        if rows:
+            sums[currency] = EXACT.add(sums.get(currency, Decimal(0)), amount)
+    return sums
+
+
+def payable(totals: Totals) -> dict[str, Decimal]:
+    """{currency: what is paid when every row is}: the sum of all rows that were not called off."""
+    return by_currency(
+        {place: total for place, total in totals.items() if place[0] is not RowState.CANCELLED}
+    )
+
+
+def disagreements(kept: Totals, counted: Totals) -> list[str]:
+    """Each place where the kept totals and the counted ones differ, in words."""
+    found = []
+    for place in sorted({*kept, *counted}):
+        (rows, amount), (seen, sum_seen) = kept.get(place, _NOTHING), counted.get(place, _NOTHING)
+        if (rows, amount) != (seen, sum_seen):
+            told = f"{rows} rows of {as_text(amount)} are recorded, {seen} of {as_text(sum_seen)} are there"
+            found.append(f"{place[0]} {place[1]}: {told}")
+    return found

@@ -1,0 +1,144 @@
+"""How a row changes, as pure functions: the row before, what happened, the row after.
+
+`entry` is the number of the chain's entry that the change will be part of. What is known of a row changes by
+the functions of `_states` alone, which raise IllegalTransition for a change that its state does not allow.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from . import row_state
+from .records import LedgerRow, NewRow, Outcome, Resend
+from .row_state import Known
+
+
+class Refused(Exception):
+    """The change does not fit the row."""
+
+
+def fresh(new: NewRow, entry: int) -> LedgerRow:
+    """A row as it is imported."""
+    return LedgerRow(**attrs.asdict(new), known=Known(), changed_in=entry)
+
+
+def claimed(row: LedgerRow, entry: int) -> LedgerRow:
+    """An intent to send a new row."""
+    return _intended(row, row_state.intend(row.known), entry)
+
+
+def resent(row: LedgerRow, resend: Resend, entry: int) -> LedgerRow:
+    """An intent to send an unfinished row again, with the same key or the next epoch's."""
+    known = row_state.intend(row.known, next_epoch=resend.next_key is not None, absent=resend.absent)
+    if resend.next_key is not None:
+        row = attrs.evolve(row, idempotency_key=resend.next_key, key_intent=None)
+    return _intended(row, known, entry)
+
+
+def _intended(row: LedgerRow, known: Known, entry: int) -> LedgerRow:
+    first = entry if row.first_intent is None else row.first_intent
+    key = entry if row.key_intent is None else row.key_intent
+    return _standing(row, known, _facts_of(row), (first, key, entry), entry)
+
+
+def recorded(row: LedgerRow, outcome: Outcome, entry: int) -> LedgerRow | None:
+    """What was learned of a row, added to what was known; None when that adds nothing.
+
+    The facts go with the account that is believed: an outcome that is overruled leaves none.
+    """
+    known, before = row_state.merge(row.known, outcome.known), _facts_of(row)
+    facts = _facts(row, outcome) if _is_account(outcome.known, known) else before
+    if known == row.known and facts == before:
+        return None
+    return _standing(row, known, facts, (row.first_intent, row.key_intent, row.last_intent), entry)
+
+
+def _is_account(known: Known, merged: Known) -> bool:
+    """Whether this is the account that was believed; the other may have counted later intents."""
+    return known is merged or attrs.evolve(known, intents=merged.intents) == merged
+
+
+_Facts = tuple[str | None, bool, str | None, str | None]
+"""service_status, final, failure_code, failure_message."""
+_NONE: Final[_Facts] = (None, False, None, None)
+
+
+def _facts_of(row: LedgerRow) -> _Facts:
+    return row.service_status, row.final, row.failure_code, row.failure_message
+
+
+def _facts(row: LedgerRow, outcome: Outcome) -> _Facts:
+    moved = row.state is not outcome.known.state
+    # an old doubt's reason says nothing of the payout that was made
+    status, final, code, message = _NONE if moved else _facts_of(row)
+    if outcome.service_status is not None and (moved or outcome.final >= row.final):
+        status, final = outcome.service_status, outcome.final
+    if outcome.failure_code is not None or outcome.failure_message is not None:
+        code, message = outcome.failure_code, outcome.failure_message
+    return status, final, code, message
+
+
+def _standing(
+    row: LedgerRow,
+    known: Known,
+    facts: _Facts,
+    intents: tuple[int | None, int | None, int | None],
+    entry: int,
+) -> LedgerRow:
+    """The row with all that a run changes; written out, because `evolve` costs three times as much."""
+    return LedgerRow(
+        *(row.number, row.line, row.row_key, row.reference, row.amount, row.currency, row.method),
+        *(row.body, row.body_hash, row.idempotency_key, row.metadata),
+        known,
+        *facts,
+        *intents,
+        entry,
+    )
+
+
+def corrected(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
+    """Another body for a row that was refused, under the same reference and a new key. Raises Refused."""
+    after = attrs.evolve(_replaced(row, new), known=row_state.correct(row.known), changed_in=entry)
+    if new.reference != row.reference:
+        raise Refused("a corrected row keeps its reference")
+    return after
+
+
+def retried(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
+    """A new payout for a row whose payout has finally failed: a new reference, nothing known of it yet.
+
+    Raises Refused.
+    """
+    known = row_state.retry(row.known, finally_failed=row.final)
+    if new.reference == row.reference:
+        raise Refused("a new payout needs a reference of its own")
+    after = attrs.evolve(_replaced(row, new), known=known, changed_in=entry)
+    return attrs.evolve(after, first_intent=None, last_intent=None)
+
+
+def _replaced(row: LedgerRow, new: NewRow) -> LedgerRow:
+    if new.row_key != row.row_key:
+        raise Refused("the row that should replace it has another key")
+    if new.idempotency_key == row.idempotency_key:
+        raise Refused("its idempotency key is used up: another body has another")
+    content = {name: getattr(new, name) for name in _CONTENT}
+    status, final, code, message = _NONE
+    return attrs.evolve(
+        row,
+        service_status=status,
+        final=final,
+        failure_code=code,
+        failure_message=message,
+        key_intent=None,
+        **content,
+    )
+
+
+_CONTENT = ("reference", "amount", "currency", "method", "body", "body_hash", "idempotency_key", "metadata")
+
+
+def cancelled(row: LedgerRow, entry: int) -> LedgerRow:
+    """A row that was never sent, called off."""
+    return attrs.evolve(row, known=row_state.cancel(row.known), changed_in=entry)

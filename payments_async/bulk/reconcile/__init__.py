@@ -1,0 +1,1 @@
+"""The service's list against the ledger: follow, reconcile, retry, certify."""

@@ -1,0 +1,54 @@
+"""The service's list into the ledger and back, without a payout being sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import attrs
+
+from ...models import Payout
+from ..engine.mirror import Mirror
+from ..engine.payout_list import pages
+from ..engine.service import Service
+from ..ledger.ledger import Ledger
+from ..protocol.generations import later_references
+from ..protocol.payout_status import failure_of, told_of
+from .certificate import Certificate, certify
+
+
+async def reconcile(ledger: Ledger, service: Service, on_commit: Callable[[], object]) -> Certificate:
+    """Settle what the list can settle, mirror statuses, then check the ledger and audit it by the list.
+
+    Raises PaymentsError when the list cannot be read to its end; what was learned until then is recorded.
+    """
+    mirror = Mirror(ledger, settles=True)
+    latest = await ledger.latest_generation()
+    async for page in pages(service):
+        shown = await mirror.take(page)
+        current = {each.payout.reference for each in shown}
+        others = [payout for payout in page if payout.reference not in current]
+        for finding in await _past_payouts(ledger, others, latest):
+            mirror.note(finding)
+        on_commit()
+    certificate = await certify(ledger, service)
+    audit = certificate.audit
+    findings = (*mirror.findings, *audit.findings)
+    differing = audit.differing + mirror.contradictions
+    return attrs.evolve(certificate, audit=attrs.evolve(audit, differing=differing, findings=findings))
+
+
+async def _past_payouts(ledger: Ledger, payouts: Sequence[Payout], latest: int) -> Iterable[str]:
+    """What to say of payouts that were given up as failed, and have not failed after all."""
+    alive = [payout for payout in payouts if payout.reference and failure_of(payout) is None]
+    later = {
+        reference: payout
+        for payout in alive
+        for reference in later_references(payout.reference or "", latest)
+    }
+    rows = await ledger.by_references(later) if later else []
+    return [_told(row.number, later[row.reference]) for row in rows]
+
+
+def _told(number: int, payout: Payout) -> str:
+    shown = told_of(payout)
+    return f"row {number}: {payout.id} had failed and was asked for anew, and the list shows {shown}"

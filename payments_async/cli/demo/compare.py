@@ -1,0 +1,144 @@
+"""What happened: counted from the client's events, and compared with the sandbox's own books."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+import attrs
+
+from ... import LimitSnapshot
+from ...events import AttemptEnded, Event, Replayed, RequestSent, RetryScheduled
+from ...models import Checkout, Payout
+from ...sandbox import Books
+from .payout_file import CURRENCY, Row, total
+
+
+class Tally:
+    """A client's `on_event`: counts requests, retries, replays and refusals."""
+
+    def __init__(self) -> None:
+        self.requests: int = 0
+        self.retries: int = 0
+        self.replays: int = 0
+        self.refused: int = 0
+        """Answers with status 429."""
+
+    def __call__(self, event: Event) -> None:
+        """Count one event."""
+        match event:
+            case RequestSent():
+                self.requests += 1
+            case RetryScheduled():
+                self.retries += 1
+            case Replayed():
+                self.replays += 1
+            case AttemptEnded(status=429):
+                self.refused += 1
+
+
+@attrs.frozen
+class Sent:
+    """What a leg gives back."""
+
+    checkout: Checkout
+    """As read back after the payer paid."""
+    payouts: Sequence[Payout]
+    seconds: float
+    """From the first payout's start to the last one's answer."""
+    limit: LimitSnapshot
+    """The limit on writes afterwards."""
+
+
+@attrs.frozen
+class Disturbance:
+    """A payout that a fault was put in the way of."""
+
+    reference: str
+    fault: str
+    tries: Sequence[str]
+    """What came of each: `reset`, `201`."""
+    replayed: bool
+    """Whether the last answer came from the service's idempotency store."""
+    booked: int
+    """How often it is in the books."""
+
+
+@attrs.frozen
+class Figures:
+    """One leg in figures. Sums are in major units of `plan.CURRENCY`."""
+
+    client: str
+    collected: Decimal
+    asked: int
+    booked: int
+    """Payouts in the books."""
+    asked_sum: Decimal
+    booked_sum: Decimal
+    requests: int
+    retries: int
+    replays: int
+    refused: int
+    per_second: float
+    """Payouts a second."""
+    limit: int
+    """Writes a minute."""
+    seconds: float
+    disturbances: Sequence[Disturbance]
+    problems: Sequence[str]
+    """Where the books differ from what was asked for; empty when they agree."""
+
+
+def compare(
+    client: str, rows: Sequence[Row], faults: Mapping[str, str], sent: Sent, tally: Tally, books: Books
+) -> Figures:
+    """The leg's figures, with every difference between what was asked for and what is in the books."""
+    booked = Counter(str(entry.reference) for entry in books.payouts())
+    collected, booked_sum = books.collected(CURRENCY), books.total(CURRENCY)
+    by_reference = {payout.reference: payout for payout in sent.payouts}
+    return Figures(
+        client,
+        collected,
+        asked=len(rows),
+        booked=booked.total(),
+        asked_sum=total(rows),
+        booked_sum=booked_sum,
+        requests=tally.requests,
+        retries=tally.retries,
+        replays=tally.replays,
+        refused=tally.refused,
+        per_second=len(rows) / sent.seconds,
+        limit=sent.limit.limit,
+        seconds=sent.seconds,
+        disturbances=[
+            _disturbance(by_reference[reference], fault, booked[reference])
+            for reference, fault in faults.items()
+        ],
+        problems=[*_payment_problems(sent.checkout, collected), *_payout_problems(rows, booked, booked_sum)],
+    )
+
+
+def _disturbance(payout: Payout, fault: str, booked: int) -> Disturbance:
+    info = payout.response
+    assert info is not None  # every record that a call gave has one
+    tries = [attempt.reason for attempt in info.attempts]
+    return Disturbance(str(payout.reference), fault, tries, info.replayed, booked)
+
+
+def _payment_problems(checkout: Checkout, collected: Decimal) -> Iterator[str]:
+    payment = checkout.payment
+    if payment is None or not payment.is_successful:
+        yield "the checkout was paid, and does not read back as paid"
+    elif payment.amount is None or payment.amount.value != collected:
+        yield f"the books have {collected} {CURRENCY} collected, and the checkout reads back otherwise"
+
+
+def _payout_problems(rows: Sequence[Row], booked: Counter[str], booked_sum: Decimal) -> Iterator[str]:
+    asked = Counter(row.reference for row in rows)
+    for reference, times in sorted((booked - asked).items()):
+        yield f"{reference} is in the books {times} time(s) more than asked for"
+    for reference in sorted(asked - booked):
+        yield f"{reference} is not in the books"
+    if booked_sum != total(rows):
+        yield f"the books have {booked_sum} {CURRENCY} paid out; {total(rows)} was asked for"

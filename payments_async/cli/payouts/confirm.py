@@ -1,0 +1,131 @@
+"""Before money moves on a live key: the total is typed back, or was given exactly."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from decimal import Decimal
+from typing import Final
+
+import attrs
+
+from .._exit_codes import Ended, Exit
+from . import files
+from .amounts import Confirmation, Money, difference, flags, parsed, plain
+from .messages import counted
+from .options import amount_of
+
+Ask = Callable[[str], str]
+_TRIES: Final = 3
+_GROUPED: Final = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+_FORMS: Final = "1200.50 or 1,200.50, with the currency in front or without"
+
+
+@attrs.frozen
+class Asking:
+    """Who may be asked, and what was said on the command line."""
+
+    given: Sequence[str]
+    """The texts of `--confirm-total`."""
+    is_live: bool
+    """Whether the key pays real money."""
+    attended: Callable[[], AbstractContextManager[None]]
+    """What to be in while somebody is asked."""
+    ask: Ask | None
+    """None when nobody is there to be asked."""
+
+
+def is_live(api_key: str) -> bool:
+    """Whether a key that a client took pays real money (Authentication)."""
+    return api_key.startswith("sk_live_")
+
+
+def terminal() -> Ask | None:
+    """Asks on the terminal; None where there is none to read from or to be seen on."""
+    return _asked if sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+def _asked(text: str) -> str:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+    return sys.stdin.readline()
+
+
+def confirm(wanted: Confirmation, rows: int, ledger: str, asking: Asking) -> str | None:
+    """See that somebody agreed to this total: how it was said, None where nobody has to.
+
+    A batch that was confirmed once is not asked about again, unless its rows, its total or the key changed.
+
+    Raises Ended, and nothing was sent.
+    """
+    path = files.confirmation_of(ledger)
+    if asking.is_live and not asking.given and wanted.is_said_by(files.read(path)):
+        return "earlier, and nothing has changed since"
+    how = confirm_once(wanted.totals, rows, asking)
+    if asking.is_live:
+        with contextlib.suppress(OSError):  # then it is asked again next time
+            files.write(path, wanted.to_json())
+    return how
+
+
+def confirm_once(totals: Money, rows: int, asking: Asking) -> str | None:
+    """The same, of something that is asked about each time. Raises Ended."""
+    if asking.given:
+        _require_equal(asking.given, totals)
+        return "as given with --confirm-total"
+    if not asking.is_live:
+        return None
+    _ask_each(totals, rows, asking)
+    return "typed back"
+
+
+def _require_equal(given: Sequence[str], wanted: Money) -> None:
+    try:
+        problem = difference(parsed(given), wanted)
+    except ValueError as error:
+        raise Ended(f"--confirm-total: {error}; nothing was sent", Exit.USAGE) from None
+    if problem:
+        told = f"{problem}; nothing was sent. To pay it as it is: {flags(wanted)}"
+        raise Ended(told, Exit.USAGE)
+
+
+def _ask_each(wanted: Money, rows: int, asking: Asking) -> None:
+    totals = sorted(wanted.items())
+    if asking.ask is None:
+        raise Ended(
+            "a live key pays real money, and there is no terminal to confirm the total on; "
+            f"nothing was sent. To pay it: {flags(wanted)}",
+            Exit.USAGE,
+        )
+    money = ", ".join(f"{currency} {plain(amount)}" for currency, amount in totals)
+    heading = f"\nThis key is live: {counted(rows, 'payout')} of real money, {money} in all.\n"
+    try:
+        with asking.attended():
+            for currency, amount in totals:
+                _require_typed(asking.ask, heading, currency, amount)
+                heading = ""
+    except KeyboardInterrupt:
+        raise Ended("not confirmed; nothing was sent", Exit.INTERRUPTED) from None
+
+
+def _require_typed(ask: Ask, heading: str, currency: str, amount: Decimal) -> None:
+    for _ in range(_TRIES):
+        text = ask(f"{heading}Type the {currency} total to pay it: ")
+        if _is_typed(text, currency, amount):
+            return
+        if not text:  # the input is over
+            break
+        heading = f"That is not the {currency} total. As shown above, to the last digit: {_FORMS}.\n"
+    raise Ended(f"that is not the {currency} total; nothing was sent", Exit.USAGE)
+
+
+def _is_typed(text: str, currency: str, amount: Decimal) -> bool:
+    typed = text.strip().removeprefix(currency).strip()
+    if _GROUPED.fullmatch(typed):
+        typed = typed.replace(",", "")
+    with contextlib.suppress(ValueError):
+        return amount_of(typed) == amount
+    return False

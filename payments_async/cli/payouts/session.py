@@ -1,0 +1,222 @@
+"""What every command of the family stands on: a loop, a client, errors that end as one message."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from logging import LogRecord
+from typing import Any, Final, TypeVar
+
+import attrs
+from rich.console import Console
+
+from ..._emitter import logger
+from ..._masking import clean
+from ..._request.notify import CANCELLED
+from ..._runtime import SYSTEM
+from ...bulk import BatchReport, OutcomesUnrecorded, Progress
+from ...bulk._no_entry import is_shut_out, why
+from ...bulk.errors import BulkError
+from ...bulk.ledger_errors import LedgerBroken, LedgerDamaged, LedgerFull, LedgerGone, LedgerReadOnly
+from ...client import AsyncPayments
+from ...errors import APIConnectionError, APIStatusError, PaymentsError
+from .._exit_codes import Ended, Exit, exit_of
+from .._output import JsonLines, Paper, Show, Terminal, write_nowhere
+from . import files
+from .amounts import plain
+from .failures import code_of, facts, told
+from .progress import Board
+from .signals import Interrupts, listening
+from .summary import Ended as EndedPayouts
+from .summary import Figures
+
+R = TypeVar("R")
+_LONG: Final = 40
+_BESIDE: Final = 32
+"""Connections for what is read beside the payouts."""
+_CLOSED: Final = "the reader of the output, which has gone"
+_APP: Final = "payouts-cli"
+_FAILED: Final = (LedgerBroken, LedgerDamaged, LedgerGone, LedgerReadOnly)
+"""With payouts under way, these leave open what the ledger knows."""
+
+
+@attrs.frozen
+class Stage:
+    """Where a command speaks, and what can stop it."""
+
+    console: Console
+    show: Show
+    as_json: bool
+    interrupts: Interrupts
+
+
+def perform(
+    work: Callable[[Stage], Coroutine[Any, Any, Exit]], *, as_json: bool, lines: bool = False
+) -> Exit:
+    """Do the work on an event loop of its own, uvloop's when it is installed.
+
+    `lines`: JSON lines not only when asked for, but wherever there is no terminal; a reader of theirs that
+    leaves stops the work in order.
+
+    Raises Ended, and PaymentsError for what ends it with a message of its own.
+    """
+    console = Paper(highlight=False)
+    as_json = as_json or (lines and not console.is_terminal)
+    show: Show = JsonLines() if as_json else Terminal(console)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_stopped_in_order(work, console, show, as_json=as_json, lines=lines))
+
+
+async def _stopped_in_order(
+    work: Callable[[Stage], Awaitable[Exit]], console: Console, show: Show, *, as_json: bool, lines: bool
+) -> Exit:
+    with listening() as interrupts:
+        show = _watched(interrupts) if as_json and lines else show
+        try:
+            return await work(Stage(console, show, as_json, interrupts))
+        except asyncio.CancelledError:
+            if not interrupts.caught():
+                raise
+            text = f"stopped by {interrupts.reason}; the same command goes on where it stopped"
+            raise _refused(Ended(text, Exit.RESUMABLE), show, as_json=as_json) from None
+        except (Ended, PaymentsError) as error:
+            raise _refused(error, show, as_json=as_json) from error
+
+
+def _watched(interrupts: Interrupts) -> JsonLines:
+    """Lines whose reader may leave, as `head` does: that stops the work in order, as SIGTERM would."""
+    loop = asyncio.get_running_loop()
+
+    def left() -> None:
+        write_nowhere()
+        loop.call_soon(interrupts.came, _CLOSED)
+
+    return JsonLines(left)
+
+
+def _refused(error: Ended | PaymentsError, show: Show, *, as_json: bool) -> Ended | PaymentsError:
+    """What ends the command, told to programs too; an operator's words for what the library says."""
+    if isinstance(error, BulkError):
+        ends: Ended | PaymentsError = Ended(told(error), Exit.USAGE)
+    elif isinstance(error, APIStatusError | APIConnectionError) and is_shut_out(error):
+        ends = Ended(f"{why(error)}; then run the same command again", Exit.USAGE)
+    elif isinstance(error, PaymentsError) and code_of(error) is Exit.RESUMABLE:
+        ends = Ended(f"{error}; the same command goes on where it stopped", Exit.RESUMABLE)
+    else:
+        ends = error
+    text, code = (ends.text, ends.code) if isinstance(ends, Ended) else (str(ends), exit_of(ends))
+    if as_json:
+        cause = error.__cause__ or error if isinstance(error, Ended) else error
+        show.step("Refused", "", good=False, message=text, exit_code=int(code), **facts(cause))
+    return ends
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if find_spec("uvloop") is None:
+        return None
+    import uvloop
+
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+@asynccontextmanager
+async def paying(base_url: str | None, *, concurrency: int = 0) -> AsyncIterator[AsyncPayments]:
+    """A client with the key of PAYMENTS_API_KEY, and a connection for each row that can be under way.
+
+    Raises Ended or ConfigurationError.
+    """
+    if not os.environ.get("PAYMENTS_API_KEY"):
+        missing = "no API key: set PAYMENTS_API_KEY to the project's secret key (sk_live_… or sk_sandbox_…)"
+        raise Ended(missing, Exit.USAGE)
+    if not (base_url or os.environ.get("PAYMENTS_BASE_URL")):
+        missing = "no base URL: pass --base-url or set PAYMENTS_BASE_URL to the address that ends in /v1"
+        raise Ended(missing, Exit.USAGE)
+    connections = concurrency + _BESIDE
+    logger.addFilter(_is_news)
+    try:
+        async with AsyncPayments(base_url=base_url, app_info=_APP, max_connections=connections) as client:
+            yield client
+    finally:
+        logger.removeFilter(_is_news)
+
+
+def _is_news(record: LogRecord) -> bool:
+    """Whether a warning is shown: rows that a second signal cuts off are in the ledger, and counted."""
+    return CANCELLED not in record.getMessage()
+
+
+async def recorded(ledger: str, running: Awaitable[R]) -> R:
+    """What works on the service and the ledger, with the ledger's failures told as what they mean.
+
+    Raises Ended when the ledger failed with payouts under way.
+    """
+    try:
+        return await running
+    except OutcomesUnrecorded as error:
+        raise Ended(f"{error}. {_kept(ledger, error)}", _code_unrecorded(error)) from error
+    except LedgerFull as error:  # what was sent is recorded; an intent that is not was not sent
+        raise Ended(told(error), Exit.RESUMABLE) from error
+    except _FAILED as error:
+        raise Ended(told(error), Exit.OUTCOME_UNKNOWN) from error
+
+
+def _code_unrecorded(error: OutcomesUnrecorded) -> Exit:
+    """A full disk is soon mended; a ledger that failed otherwise is looked at first."""
+    return Exit.RESUMABLE if isinstance(error.__cause__, LedgerFull) else Exit.OUTCOME_UNKNOWN
+
+
+def _kept(ledger: str, error: OutcomesUnrecorded) -> str:
+    path = files.unrecorded_of(ledger)
+    try:
+        files.write(path, error.to_json())
+    except OSError:
+        print(error.to_json(), flush=True)
+        return "They are on the standard output, as JSON"
+    return f"They are in {path}, as JSON"
+
+
+def figures_of(progress: Progress) -> Figures:
+    """The figures of a batch's progress or report; a report knows how payouts have ended, too."""
+    ended = None
+    if isinstance(progress, BatchReport):
+        ended = EndedPayouts(progress.finals.get("completed", 0), progress.failed, progress.awaited)
+    activity = None if progress.activity is None else attrs.asdict(progress.activity)
+    return Figures.of(progress.counts, progress.sums, ended, activity)
+
+
+def watching(board: Board) -> Callable[[Progress], None]:
+    """An `on_progress` that shows it."""
+    return lambda progress: board.show(figures_of(progress), SYSTEM.monotonic())
+
+
+def tell_next(todo: Iterable[str]) -> None:
+    """What to know and do, on stderr: a line for each."""
+    for sentence in todo:
+        print(f"payments: {clean(sentence)}", file=sys.stderr)
+
+
+def title_of(batch_id: str) -> str:
+    """The batch for people: a hash by its beginning."""
+    return f"batch {batch_id[:12]}…" if len(batch_id) > _LONG else f"batch {batch_id}"
+
+
+def result(report: BatchReport, code: int, todo: Iterable[str]) -> dict[str, Any]:
+    """A report's facts for programs, with the exit code and what to do next."""
+    facts = figures_of(report).facts()
+    return {
+        "batch_id": report.batch_id,
+        **facts,
+        "complete": report.complete,
+        "balanced": report.balanced,
+        "stopped": report.stopped,
+        "resumable": report.resumable,
+        "payable": {currency: plain(total) for currency, total in sorted(report.payable.items())},
+        "finals": dict(report.finals),
+        "exit_code": int(code),
+        "next": " ".join(todo),
+    }

@@ -1,0 +1,160 @@
+"""Rows and money of a batch, as every command tells them. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+import attrs
+
+from .amounts import plain, total_of
+
+STATES: Final = ("created", "rejected", "conflict", "in_doubt", "in_flight", "new", "cancelled")
+"""What a row can be, in the order of tables."""
+
+_OPEN: Final = ("new", "in_flight", "in_doubt")
+_WINDOW: Final = 15.0
+_LEAST: Final = 2.0
+_MINUTE: Final = 60.0
+
+
+@attrs.frozen
+class Ended:
+    """What became of the created payouts, as far as the ledger knows: their rows."""
+
+    arrived: int
+    failed: int
+    awaited: int
+    """Not known to be final."""
+
+    @property
+    def over(self) -> int:
+        """Of which nothing more is to be learnt."""
+        return self.arrived + self.failed
+
+
+@attrs.frozen
+class Figures:
+    """Counts and exact sums by state."""
+
+    rows: int
+    counts: Mapping[str, int]
+    """{state: its rows}, every state of `STATES`."""
+    sums: Mapping[str, Mapping[str, Decimal]]
+    """{currency: {state: the sum of its rows, major units}}."""
+    ended: Ended | None = None
+    """None where nobody has counted it."""
+    activity: Mapping[str, Any] | None = None
+    """What is being done, by the names of `bulk.Activity`; None when nothing is."""
+
+    @classmethod
+    def of(
+        cls,
+        counts: Mapping[Any, int],
+        sums: Mapping[str, Mapping[Any, Any]],
+        ended: Ended | None = None,
+        activity: Mapping[str, Any] | None = None,
+    ) -> Figures:
+        """From what a batch's progress or its status file says."""
+        told = {str(state).lower(): number for state, number in counts.items()}
+        every = {state: told.get(state, 0) for state in STATES}
+        money = {
+            currency: {str(state).lower(): Decimal(amount) for state, amount in by_state.items()}
+            for currency, by_state in sorted(sums.items())
+        }
+        return cls(sum(every.values()), every, money, ended, activity)
+
+    @property
+    def done(self) -> int:
+        """Rows of which nothing is left to do."""
+        return self.rows - sum(self.counts[state] for state in _OPEN)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether no row was ever begun."""
+        return self.rows == self.counts["new"] + self.counts["cancelled"]
+
+    def sum_of(self, currency: str, *states: str) -> Decimal:
+        """What the rows in these states come to, major units."""
+        return total_of(self.sums[currency].get(state, Decimal(0)) for state in states)
+
+    def payable(self) -> dict[str, Decimal]:
+        """{currency: what is paid when every row is}: all rows but the cancelled ones."""
+        wanted = [state for state in STATES if state != "cancelled"]
+        return {currency: self.sum_of(currency, *wanted) for currency in self.sums}
+
+    def facts(self) -> dict[str, Any]:
+        """For programs; amounts are text."""
+        sums = {
+            currency: {state: plain(amount) for state, amount in by_state.items()}
+            for currency, by_state in self.sums.items()
+        }
+        ended = {} if self.ended is None else attrs.asdict(self.ended)
+        activity = self.activity or {}
+        return {"rows": self.rows, "done": self.done, **self.counts, **ended, **activity, "sums": sums}
+
+
+@attrs.define
+class Speed:
+    """How fast rows are done: over the last 15 seconds, and how many of them within the last minute."""
+
+    _seen: deque[tuple[float, int]] = attrs.field(factory=deque)
+    _minute: deque[tuple[float, int]] = attrs.field(factory=deque)
+
+    def saw(self, at: float, done: int) -> None:
+        """So many rows were done at this time, in seconds."""
+        for seen, seconds in ((self._seen, _WINDOW), (self._minute, _MINUTE)):
+            seen.append((at, done))
+            while len(seen) > 2 and at - seen[1][0] >= seconds:
+                seen.popleft()
+
+    @property
+    def per_second(self) -> float:
+        """Rows a second; 0 when it cannot be told yet."""
+        if len(self._seen) < 2:
+            return 0.0
+        (began, before), (at, done) = self._seen[0], self._seen[-1]
+        return (done - before) / (at - began) if at > began else 0.0
+
+    @property
+    def last_minute(self) -> int | None:
+        """Rows done within the last minute, which the service's limit is for; None before there was one."""
+        (began, before), (at, done) = self._minute[0], self._minute[-1]
+        return done - before if at - began >= _MINUTE else None
+
+    def seconds_left(self, rows: int) -> float | None:
+        """Seconds until so many more rows are done; None when it cannot be told, as at the very beginning."""
+        is_early = not self._seen or self._seen[-1][0] - self._seen[0][0] < _LEAST
+        return None if is_early or self.per_second <= 0 else rows / self.per_second
+
+
+def told_activity(activity: Mapping[str, Any] | None, since: float = 0.0) -> str:
+    """`3 rows wait, next look in 12 s: …`, or how much of the list was read; `since`: seconds ago."""
+    if not activity:
+        return ""
+    waiting, listed, seconds = activity["waiting"], activity["listed"], activity["next_look"]
+    told = f"{waiting:,} row{' waits' if waiting == 1 else 's wait'}" if waiting else ""
+    if not waiting and listed:
+        told = f"{listed:,} payouts of the service's list read"
+    if told and seconds is not None:
+        told += f", next look in {told_duration(round(max(seconds - since, 0.0)))}"
+    return f"{told}: {activity['why']}" if waiting else told  # the reason last: a narrow board cuts it off
+
+
+def told_rate(per_second: float) -> str:
+    """`1,135 a second`; below ten with a tenth."""
+    return f"{per_second:,.1f} a second" if per_second < 10 else f"{per_second:,.0f} a second"
+
+
+def told_duration(seconds: float) -> str:
+    """`42 s`, `3 min 20 s`, `2 h 05 min`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s".replace(".0 s", " s")
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"

@@ -1,0 +1,92 @@
+"""How the simulated service is wished for, where it listens, and what a program needs to reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from ..._runtime import SYSTEM
+from ...errors import ConfigurationError
+from ...sandbox import Sandbox, StateError, UnknownWord, VirtualClock
+from ...sandbox.webhooks.address_guard import read_allowed
+
+USUAL_PORT: Final = 7788
+INSPECTOR: Final = "/_sandbox/"
+_SEED_BYTES: Final = 32
+
+
+@attrs.frozen
+class Wishes:
+    """The options that the commands share."""
+
+    port: int | None = None
+    profile: str = "observed"
+    scenario: str | None = None
+    speed: float = 1.0
+    state: Path | None = None
+    allow_webhooks_to: tuple[str, ...] = ()
+    seed: int | None = None
+    """None for chance: a key that anybody can work out would protect nothing."""
+
+
+@contextmanager
+def open_sandbox(wishes: Wishes, *, usual: int | None = None) -> Iterator[Sandbox]:
+    """A serving sandbox on the wished port; without one on the `usual`, or a free one when that is taken.
+
+    Raises ConfigurationError when the port or the state cannot be had, or the scenario or a host is none.
+    """
+    try:
+        sandbox = _started(wishes, usual)
+        try:
+            yield sandbox
+        finally:
+            sandbox.stop()
+    except StateError as unfit:
+        raise ConfigurationError(f"--state: {unfit}") from unfit
+    except UnknownWord as unfit:
+        raise ConfigurationError(f"--scenario: {unfit}") from unfit
+
+
+def environment(sandbox: Sandbox) -> dict[str, str]:
+    """The variables by which clients find it (Authentication)."""
+    return {"PAYMENTS_BASE_URL": sandbox.base_url, "PAYMENTS_API_KEY": sandbox.api_key}
+
+
+def inspector_of(sandbox: Sandbox) -> str:
+    """The address of its inspector, for a browser."""
+    return sandbox.origin + INSPECTOR
+
+
+def _started(wishes: Wishes, usual: int | None) -> Sandbox:
+    sandbox = _made(wishes, usual if wishes.port is None else wishes.port)
+    try:
+        sandbox.start()
+    except OSError as refused:
+        sandbox.stop()  # leaves the state
+        if wishes.port is not None:
+            told = str(refused.strerror).partition(" (while")[0]  # Python adds the address
+            wrong = f"port {wishes.port} cannot be had: {told}; choose another with --port"
+            raise ConfigurationError(wrong) from refused
+        sandbox = _made(wishes, None)
+        sandbox.start()
+    return sandbox
+
+
+def _made(wishes: Wishes, port: int | None) -> Sandbox:
+    try:
+        read_allowed(wishes.allow_webhooks_to)
+    except ValueError as no_host:
+        raise ConfigurationError(str(no_host)) from no_host
+    return Sandbox(
+        profile=wishes.profile,
+        seed=int.from_bytes(SYSTEM.token(_SEED_BYTES)) if wishes.seed is None else wishes.seed,
+        port=port,
+        clock=VirtualClock(speed=wishes.speed),
+        scenario=wishes.scenario,
+        state=wishes.state,
+        allow_webhooks_to=wishes.allow_webhooks_to,
+    )

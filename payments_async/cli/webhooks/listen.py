@@ -1,0 +1,119 @@
+"""`payments webhooks listen`: print what arrives, and pass it on."""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from ...errors import ConfigurationError
+from .._exit_codes import Exit
+from .._output import Show, show_for
+from .forward import Place, post, read_place
+from .payload import Letter, quoted, read_letter
+from .receiving import DELIVERY, Receiver, Take
+
+USUAL_PORT: Final = 7789
+
+_NO_ANSWER: Final = 502
+_SHORT: Final = 40
+"""Characters of an amount that are shown."""
+
+_NAME: Final = re.compile(r"wh_[0-9]{8,16}", re.ASCII)
+"""What a sandbox names its deliveries. Anybody may send the header, and anything in it."""
+
+_PASSED_ON: Final = ("content-type", "user-agent", "x-payment-event", "x-payment-id", DELIVERY)
+
+
+def listen(port: int | None, forward: str | None, *, as_json: bool) -> Exit:
+    """Receive until Ctrl-C or SIGTERM; ConfigurationError for an unusable `port` or `forward`."""
+    place = None if forward is None else read_place(forward, "--forward")
+    desk = Desk(show_for(as_json=as_json), place)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
+    try:
+        with suppress(KeyboardInterrupt), _opened(port, desk.take, only_listens=place is None) as receiver:
+            desk.open(receiver.url, forward)
+            serve(receiver)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return Exit.DONE
+
+
+def serve(receiver: Receiver) -> None:
+    """Receive until a signal raises KeyboardInterrupt."""
+    receiver.serve_forever()
+
+
+def _opened(port: int | None, take: Take, *, only_listens: bool) -> Receiver:
+    try:
+        return Receiver(USUAL_PORT if port is None else port, take, only_listens=only_listens)
+    except OSError as refused:
+        if port is not None:
+            told = str(refused.strerror).partition(" (while")[0]  # Python adds the address
+            wrong = f"port {port} cannot be had: {told}; choose another with --port"
+            raise ConfigurationError(wrong) from refused
+    return Receiver(0, take, only_listens=only_listens)
+
+
+class Desk:
+    """Tells each delivery, passes it on, tells the answer; one at a time, so that lines stay together."""
+
+    def __init__(self, show: Show, place: Place | None) -> None:
+        self._show = show
+        self._place = place
+        self._lock = threading.Lock()
+
+    def open(self, url: str, forward: str | None) -> None:
+        """Tell where to send deliveries."""
+        self._show.heading(
+            "payments webhooks listen", "deliveries are unsigned: read the record before you act"
+        )
+        onward = f", and on to {self._place.host}" if self._place else ""
+        self._show.step("Listening", f"pass {url} as webhook_url{onward}", webhook_url=url)
+
+    def take(self, body: bytes, headers: Mapping[str, str]) -> int:
+        """One delivery; gives the status to answer with."""
+        letter = read_letter(body)
+        status, told = (200, "") if self._place is None else self._pass_on(self._place, body, headers)
+        with self._lock:
+            self._tell(letter, _delivery_in(headers))
+            if self._place is not None:
+                good = 200 <= status < 300 and not told
+                text = told or f"your application answered {status}"
+                self._show.step("Forwarded", text, good=good, record=letter.record, status=status)
+        return status
+
+    def _tell(self, letter: Letter, delivery: str) -> None:
+        words = [quoted(word) for word in (letter.event, letter.record, letter.status)]
+        words.append(letter.amount[:_SHORT])
+        words += [f"reference {quoted(letter.reference)}"] if letter.reference else []
+        words += [delivery] if delivery else []
+        text = "  ".join(words)
+        self._show.step(
+            "Received",
+            "what is not a JSON object" if letter.body is None else text,
+            good=letter.body is not None,
+            event=letter.event,
+            record=letter.record,
+            status=letter.status,
+            amount=letter.amount,
+            reference=letter.reference,
+            delivery=delivery,
+            body=letter.body,
+        )
+
+    def _pass_on(self, place: Place, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
+        passed = {name: headers[name] for name in _PASSED_ON if name in headers}
+        try:
+            return post(place, body, passed)[0], ""
+        except OSError as failure:
+            return _NO_ANSWER, f"your application did not answer: {failure.strerror or failure}"
+
+
+def _delivery_in(headers: Mapping[str, str]) -> str:
+    """The delivery's name, empty when no sandbox gave it one."""
+    named = headers.get(DELIVERY, "")
+    return named if _NAME.fullmatch(named) else ""

@@ -1,0 +1,50 @@
+"""What every request object has: money, pairs passed through, a masked repr."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import attrs
+
+from .._likeness import Alike
+
+Money = Decimal | int | str
+"""Major units, exact: `Decimal("10.10")`, `50`, `"10.10"`. A float is refused: it is not exact."""
+Pairs = Mapping[str, Any]
+"""JSON pairs passed through as they are."""
+
+
+_DECIMAL_SIGNS = frozenset("0123456789.+-eE")
+
+
+def decimal_if_readable(value: Any) -> Any:
+    """An int or plain decimal text as a Decimal; anything else as it is, for the validation to name."""
+    if value.__class__ is Decimal:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Decimal(value)
+    if isinstance(value, str) and value.isascii() and len(value) <= 100 and _DECIMAL_SIGNS.issuperset(value):
+        try:
+            return Decimal(value)
+        except ArithmeticError:
+            return value
+    return value
+
+
+class Params(Alike):
+    """A request object. Its repr masks personal and account data."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        cls: Any = type(self)
+        parts = [text for field in attrs.fields(cls) if (text := self._shown(field))]
+        return f"{cls.__name__}({', '.join(parts)})"
+
+    def _shown(self, field: attrs.Attribute[Any]) -> str:
+        value = getattr(self, field.name)
+        if value is None:
+            return ""
+        return f"{field.name}={(field.repr if callable(field.repr) else repr)(value)}"

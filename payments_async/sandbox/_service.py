@@ -1,0 +1,169 @@
+"""Behind the handle: the core under its lock, the journal, the webhooks on their way, and the state file."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import attrs
+
+from ._journal import Entry, Exchange, Journal
+from ._tried import tried
+from .api.core import Core
+from .common.clock import Clock, real_seconds
+from .common.values import Answer, Delivery, Effect, LoggedRequest, Notice, Request
+from .records.world import World
+from .webhooks import Webhook, WebhookTry
+from .webhooks.address_guard import NotSent
+from .webhooks.controls import WebhookControls
+from .webhooks.outbox import Mailroom
+
+if TYPE_CHECKING:
+    from .storage.file import Keeper
+    from .storage.snapshot import Snapshot
+
+KEPT = 20_000
+"""How many of the latest requests are kept."""
+
+
+class Insides(WebhookControls):
+    """What one simulated service is made of, for one thread at a time."""
+
+    api_key: str
+
+    def __init__(self, core: Core, clock: Clock) -> None:
+        self.clock: Clock = clock
+        self._core = core
+        self._lock = threading.RLock()
+        self._requests: deque[Exchange] = deque(maxlen=KEPT)
+        self._mail = Mailroom(self._lock)
+        self._journal = Journal()
+        self._keeper: Keeper | None = None
+        self._changed = False
+
+    @property
+    def requests(self) -> list[LoggedRequest]:
+        """The latest requests to the API, oldest first (20,000 at most), without their Authorization headers.
+
+        Visits to a hosted page are not among them. Of those whose bytes the journal let go, headers are gone.
+        """
+        with self.look():
+            return [exchange.log for exchange in self._requests]
+
+    @property
+    def journal(self) -> Journal:
+        """Requests with their bodies, changes and deliveries by sequence number; read it with `entries`."""
+        return self._journal
+
+    def entries(self, after: int = 0, limit: int | None = None) -> list[Entry]:
+        """The journal's entries after a number, oldest first; with `limit` the newest so many of them."""
+        with self.look():
+            return self._journal.since(after, limit)
+
+    @contextmanager
+    def present(self) -> Iterator[World]:
+        """The sandbox's insides as of now, for one thread at a time: for the inspector, not for tests."""
+        with self._lock:
+            self._changed = True
+            self._keep(self._core.due(self.clock.now()))
+            try:
+                yield self._core.world
+            finally:
+                self._keep(self._core.world.take_effects())
+
+    @contextmanager
+    def look(self) -> Iterator[World]:
+        """The same for those who only read: the state file is written for it when something fell due."""
+        with self._lock:
+            next_at, now = self._core.world.next_at, round(self.clock.now(), 6)
+            self._changed |= next_at is not None and next_at <= now
+            self._keep(self._core.due(now))
+            yield self._core.world
+
+    def send_again(self, request: Request, key: str) -> LoggedRequest:
+        """Send a request with the API key of fingerprint `key` and give its log line; `LookupError`."""
+        with self._lock:
+            keys = [name for name, tenant in self._core.world.tenants.items() if tenant.fingerprint == key]
+            if not keys:
+                raise LookupError(f"no API key {key!r}")
+            headers = {**request.headers, "authorization": f"Bearer {keys[0]}"}
+            self._answer(attrs.evolve(request, headers=headers))
+            return self._requests[-1].log
+
+    def _answer(self, request: Request) -> Answer:
+        with self._lock:
+            self._changed = True
+            answer, effects = self._core.handle(request, self.clock.now())
+            if effects and isinstance(logged := effects[-1], LoggedRequest):
+                before = self._journal.last
+                awaits = self._keep(effects[:-1])
+                told = self._journal.last - before
+                exchange = self._journal.add_exchange(logged, real_seconds(), request.body, answer, told)
+                self._requests.append(exchange)
+            else:
+                awaits = self._keep(effects)
+        return attrs.evolve(answer, awaits=awaits) if awaits else answer
+
+    def _keep(self, effects: Sequence[Effect]) -> tuple[str, ...]:
+        """Sort what the core told; gives the webhooks that the request's answer waits for."""
+        awaits: list[str] = []
+        for effect in effects:
+            if isinstance(effect, Notice):  # nothing that happened: nobody is told
+                self._mail.inbox.append(effect)
+                continue
+            self._journal.add(effect)
+            if isinstance(effect, Delivery) and (webhook_id := self._mail.keep(effect)):
+                awaits.append(webhook_id)
+        if effects and self._core.world.has_receivers:
+            self._poke()
+        return tuple(awaits)
+
+    def _resume(self, path: str | PathLike[str]) -> str | None:
+        """Go on from the state in the file and give its first API key; None when a state begins here."""
+        from .storage.file import Keeper, StateFile
+        from .storage.restore import thaw  # together 10 ms, for those who keep a state
+
+        file = StateFile(path)
+        found = file.read(partial(thaw, self._core))
+        self._keeper = Keeper(file, self._freeze, self._lock)
+        if found is None:
+            return None
+        self._mail.courier, key, then = found
+        self.clock.advance(max(0.0, then - self.clock.now()))  # time does not go back
+        return key
+
+    def _freeze(self, anyhow: bool) -> Snapshot | None:
+        """The state for the file; None when nothing has happened since the last one, unless `anyhow`."""
+        from .storage.snapshot import Snapshot
+
+        with self._lock:
+            if not (self._changed or anyhow):
+                return None
+            self._keep(self._core.due(self.clock.now()))
+            self._changed = False
+            return Snapshot(self._core, self._mail.courier, self.api_key, self.clock.now())
+
+    def _take(self, room: int) -> tuple[list[Webhook], float | None]:
+        """What the door is to send now, and in how many seconds there may be more."""
+        with self.present() as world:
+            webhooks = self._mail.take(world.now, room)
+            moments = [self._mail.courier.next_at if room > len(webhooks) else None]
+            moments.append(world.next_at if world.has_receivers else None)
+            due = min((moment for moment in moments if moment is not None), default=None)
+            return webhooks, None if due is None else due - world.now
+
+    def _report(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
+        with self._lock:
+            self._changed = True
+            self._mail.reported(webhook_id, result)
+            if webhook_id in self._mail.courier:
+                self._journal.add(tried(self._mail.courier.find(webhook_id), result, self._core.world.now))
+
+    def _put_back(self) -> None:
+        with self._lock:
+            self._mail.courier.put_back(self._core.world.now)

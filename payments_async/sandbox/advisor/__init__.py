@@ -1,0 +1,1 @@
+"""The Advisor: where an integration breaks the interface's guidance."""

@@ -1,0 +1,235 @@
+"""What the Advisor looks at: requests with what tells them apart, and when records became final."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeVar
+
+import attrs
+
+from .._journal import Entry, Exchange, Tried
+from ..api.error_responses import KEY_REUSED
+from ..common.json import decode
+from ..common.operations import OPERATIONS, find_operation
+from ..common.values import Change, LoggedRequest, Refused
+from ..records.records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES
+
+Severity = Literal["money", "limits", "secret"]
+G = TypeVar("G")
+
+_TABLES: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "payout": PAYOUT_STATES,
+    "payment": PAYMENT_STATES,
+    "attempt": ATTEMPT_STATES,
+}
+_CREATIONS = frozenset(operation.name for operation in OPERATIONS if operation.creates)
+_LIVE = frozenset(operation.name for operation in OPERATIONS if operation.record)
+_RETRIED_FAULTS = frozenset({"slow"})
+_ID = re.compile(r'"id":"([A-Za-z0-9_-]{1,128})"')
+REPLAYED_BY_HAND = "x-sandbox-replay-of"
+
+
+@attrs.frozen
+class Finding:
+    """One break of the guidance: what was done, why it matters, where it says so, how to mend it."""
+
+    rule: str
+    severity: Severity
+    title: str
+    why: str
+    section: str
+    mend: str
+    requests: tuple[str, ...]
+    """Ids of the requests that show it, oldest first."""
+    subject: str
+    """The record, address or key it is about."""
+    webhooks: tuple[str, ...] = ()
+    """Ids of the deliveries that show it."""
+
+
+@attrs.frozen(eq=False)
+class Seen:
+    """One request as the Advisor sees it."""
+
+    log: LoggedRequest
+    real: float
+    body: bytes
+    answer: bytes
+    retry_after: str | None
+    path_ids: tuple[str, ...]
+
+    @property
+    def creates(self) -> bool:
+        """Whether it is one of the three creating operations."""
+        return self.log.operation in _CREATIONS
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is a live status or diagnostic operation."""
+        return self.log.operation in _LIVE
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it reads a list."""
+        return (self.log.operation or "").endswith(".list")
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether its sender got no definite answer: none, a broken one, 429 or 5xx."""
+        broken = self.log.fault is not None and self.log.fault.partition(":")[0] not in _RETRIED_FAULTS
+        return broken or self.log.status == 0 or self.log.status == 429 or self.log.status >= 500
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether it was definitely refused, so that sending it anew is a new request."""
+        return not self.in_doubt and self.log.status >= 400
+
+    @property
+    def was_duplicate(self) -> bool:
+        """Whether it was refused only because its reference was taken."""
+        return self.creates and self.log.status == 409
+
+    @property
+    def was_others_key(self) -> bool:
+        """Whether its idempotency key was found to be another request's, however that is told (gap R)."""
+        return self.log.replayed or KEY_REUSED.encode() in self.answer
+
+    @property
+    def moved_nothing(self) -> bool:
+        """Whether its sender knows so: it was definitely refused, or was not let in."""
+        return self.was_refused or self.log.status == 429
+
+    @property
+    def thing(self) -> str | None:
+        """The merchant's own name of what is paid for: a payout's `reference`, a payment's `entity_id`."""
+        if not self.creates:
+            return None
+        try:
+            body = decode(self.body)
+        except Refused:
+            return None
+        name = body.get("reference") or body.get("entity_id") if isinstance(body, dict) else None
+        return name if isinstance(name, str) else None
+
+    @property
+    def record(self) -> str | None:
+        """The record that a read is about: the last id of its path."""
+        return self.path_ids[-1] if self.path_ids else None
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """Ids of what its answer shows."""
+        return frozenset(_ID.findall(self.answer.decode("utf-8", "replace")))
+
+
+@attrs.frozen(eq=False)
+class Scene:
+    """The journal, sorted for questions."""
+
+    requests: tuple[Seen, ...]
+    finals: Mapping[str, float]
+    """When each record became final, in sandbox time."""
+    accepted: Mapping[tuple[str, str], Tried]
+    """By record and event: the first try that was answered with success, by whom it may have moved."""
+    until: float
+    """The sandbox time up to which it is known, of the last entry at least."""
+
+
+def scene_of(entries: Sequence[Entry], now: float = 0.0) -> Scene:
+    """The scene in a journal up to `now`.
+
+    Requests that the inspector replayed are left out, and whatever came before the last one whose bytes the
+    journal let go: what such a request showed cannot be known any more.
+    """
+    requests: list[Seen] = []
+    finals: dict[str, float] = {}
+    accepted: dict[tuple[str, str], Tried] = {}
+    until = now
+    whole_from = _whole_from(entries)
+    for place, entry in enumerate(entries):
+        item = entry.item
+        if place < whole_from and not isinstance(item, Change):
+            continue
+        if isinstance(item, Exchange):
+            until = max(until, item.log.at)
+            if REPLAYED_BY_HAND not in item.log.headers:
+                requests.append(seen_of(item))
+        elif isinstance(item, Change):
+            until = max(until, item.at)
+            _note_final(item, finals)
+        elif isinstance(item, Tried) and item.accepted and not (item.forged or item.only_listened):
+            accepted.setdefault((item.record_id, item.event), item)
+    return Scene(tuple(requests), finals, accepted, until)
+
+
+def _whole_from(entries: Sequence[Entry]) -> int:
+    """The place after the last request whose bytes were let go."""
+    for place in range(len(entries) - 1, -1, -1):
+        item = entries[place].item
+        if isinstance(item, Exchange) and not item.is_whole:
+            return place + 1
+    return 0
+
+
+def _note_final(change: Change, finals: dict[str, float]) -> None:
+    table = _TABLES.get(change.kind, {})
+    ended = change.after in table and (not table[change.after] or change.after == "completed")
+    if ended:
+        finals.setdefault(change.id, change.at)
+
+
+def seen_of(exchange: Exchange) -> Seen:
+    """A request as the Advisor sees it."""
+    log = exchange.log
+    found = find_operation(log.method, log.path.partition("?")[0]) if log.operation else None
+    return Seen(
+        log,
+        exchange.real,
+        exchange.body or b"",
+        exchange.answer.body if exchange.answer else b"",
+        exchange.retry_after,
+        tuple(found[1].values()) if found else (),
+    )
+
+
+def grouped(requests: Iterable[Seen], by: Callable[[Seen], G | None]) -> dict[G, list[Seen]]:
+    """Requests by what `by` says of them, in order; those of which it says None are left out."""
+    groups: dict[G, list[Seen]] = {}
+    for request in requests:
+        if (name := by(request)) is not None:
+            groups.setdefault(name, []).append(request)
+    return groups
+
+
+def apart(earlier: Seen, later: Seen) -> float:
+    """Seconds between two requests, on whichever clock is kinder."""
+    return max(later.log.at - earlier.log.at, later.real - earlier.real)
+
+
+def runs(requests: Sequence[Seen], within: float) -> Iterator[list[Seen]]:
+    """The longest stretches of at least two requests of which each came sooner than `within` seconds."""
+    return stretches(requests, lambda earlier, later: apart(earlier, later) < within)
+
+
+def stretches(requests: Sequence[Seen], joined: Callable[[Seen, Seen], bool]) -> Iterator[list[Seen]]:
+    """The longest stretches of at least two requests of which each is joined to the one before it."""
+    run: list[Seen] = []
+    for request in requests:
+        if run and not joined(run[-1], request):
+            if len(run) > 1:
+                yield run
+            run = []
+        run.append(request)
+    if len(run) > 1:
+        yield run
+
+
+def ids_of(finding: Finding) -> tuple[str, ...]:
+    """Ids of all that shows a finding: requests and deliveries."""
+    return (*finding.requests, *finding.webhooks)
+
+
+def ids(requests: Iterable[Seen]) -> tuple[str, ...]:
+    """Their ids, as a finding shows them."""
+    return tuple(request.log.request_id for request in requests)

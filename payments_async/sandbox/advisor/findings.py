@@ -1,0 +1,145 @@
+"""Findings, kept from when they are made: the journal that shows them lets its oldest entries go."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from .._journal import Entry, Exchange, Tried
+from .advisor import judge
+from .evidence import Finding, ids_of, scene_of
+from .webhooks import watched
+
+if TYPE_CHECKING:
+    from .._sandbox import Sandbox
+
+FINDINGS = 500
+"""How many of one rule are kept; of more, those that were seen last."""
+
+EVIDENCE = 1_000
+"""How many requests and deliveries of one are kept; its count goes on."""
+
+_HEAD = 50
+"""How many of them are its first."""
+
+Places = Mapping[str, tuple[int, float]]
+"""Of each request and delivery the number in the journal, and the time."""
+
+_OVERLAP = 5_000
+"""Entries before the new ones that are looked at with them: a mistake lies between two requests."""
+
+
+@attrs.define(eq=False)
+class KeptFinding:
+    """A finding with what has shown it since it was made. Times are seconds since 1970, of the sandbox."""
+
+    finding: Finding
+    first_at: float
+    last_at: float
+    count: int = 0
+    """How many requests and deliveries have shown it."""
+    told: int = 0
+    """How many of them its title tells of: those of one look."""
+    _newest: int = 0
+    """The journal's number of the newest of them: a clock may stand still, numbers go on."""
+
+    def is_shown_by(self, finding: Finding) -> bool:
+        """Whether another look has made the same finding again, or more of it."""
+        return not set(ids_of(self.finding)).isdisjoint(ids_of(finding))
+
+    def add(self, finding: Finding, places: Places) -> None:
+        """It was found again; counts what is new."""
+        known = set(ids_of(self.finding))
+        new = {one for one in ids_of(finding) if one not in known and places[one][0] > self._newest}
+        self.count += len(new)
+        self._newest = max([self._newest, *(places[one][0] for one in new)])
+        self.last_at = max([self.last_at, *(places[one][1] for one in new)])
+        longest = finding if len(ids_of(finding)) >= self.told else self.finding
+        self.told = max(self.told, len(ids_of(finding)))
+        self.finding = attrs.evolve(
+            longest,
+            requests=_bounded([*self.finding.requests, *(one for one in finding.requests if one in new)]),
+            webhooks=_bounded([*self.finding.webhooks, *(one for one in finding.webhooks if one in new)]),
+        )
+
+
+class Findings:
+    """What the Advisor has found in one sandbox. Callable from any thread."""
+
+    def __init__(self) -> None:
+        self._kept: list[KeptFinding] = []
+        self._lock = threading.Lock()
+        self._seen = 0
+        """The number of the newest entry that was looked at."""
+        self.requests: int = 0
+        """How many requests were looked at."""
+        self.watched: int = 0
+        """How many accepted webhooks may still be read back in time, so that nothing is said of them yet."""
+
+    def look(self, sandbox: Sandbox) -> list[KeptFinding]:
+        """Look at what is new in the journal, and give every finding, those that endanger money first."""
+        with self._lock:
+            entries = sandbox.entries(max(0, self._seen - _OVERLAP))
+            sandbox.journal.mark_read()
+            self._add(entries, sandbox.clock.now())
+            return sorted(
+                (attrs.evolve(kept) for kept in self._kept),
+                key=lambda kept: (kept.finding.severity != "money", kept.first_at, kept.finding.requests),
+            )
+
+    def _add(self, entries: Sequence[Entry], now: float) -> None:
+        self.requests += sum(isinstance(entry.item, Exchange) for entry in entries if entry.seq > self._seen)
+        self._seen = max(self._seen, entries[-1].seq if entries else 0)
+        scene = scene_of(entries, now)
+        self.watched = watched(scene)
+        if found := judge(scene):
+            places = dict(_places(entries))
+            for finding in found:
+                self._keep(finding, places)
+
+    def _keep(self, finding: Finding, places: Places) -> None:
+        alike = (kept for kept in self._kept if _name(kept.finding) == _name(finding))
+        kept = next((kept for kept in alike if kept.is_shown_by(finding)), None)
+        if kept is not None:
+            kept.add(finding, places)
+            return
+        numbers, moments = zip(*(places[one] for one in ids_of(finding)), strict=True)
+        bounded = attrs.evolve(
+            finding, requests=_bounded(finding.requests), webhooks=_bounded(finding.webhooks)
+        )
+        self._kept.append(
+            KeptFinding(bounded, min(moments), max(moments), len(moments), len(moments), max(numbers))
+        )
+        of_rule = [one for one in self._kept if one.finding.rule == finding.rule]
+        if len(of_rule) > FINDINGS:
+            self._kept.remove(min(of_rule, key=lambda one: one.last_at))
+
+
+def _name(finding: Finding) -> tuple[str, str]:
+    return finding.rule, finding.subject
+
+
+def _bounded(names: Sequence[str]) -> tuple[str, ...]:
+    """The first and the latest of them."""
+    if len(names) <= EVIDENCE:
+        return tuple(names)
+    return (*names[:_HEAD], *names[_HEAD - EVIDENCE :])
+
+
+def _places(entries: Iterable[Entry]) -> Iterable[tuple[str, tuple[int, float]]]:
+    """Each request and tried delivery with its number in the journal, and when it was."""
+    for entry in entries:
+        if isinstance(entry.item, Exchange):
+            yield entry.item.log.request_id, (entry.seq, entry.item.log.at)
+        elif isinstance(entry.item, Tried):
+            yield entry.item.webhook_id, (entry.seq, entry.item.at)
+
+
+def findings_of(sandbox: Sandbox) -> Findings:
+    """The findings of a sandbox; `reset` forgets them."""
+    if sandbox.advice is None:
+        sandbox.advice = Findings()
+    return sandbox.advice

@@ -1,0 +1,127 @@
+"""Advice on reading: how often, how long, and by which operation (`docs/interface.md`, Polling)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .evidence import Finding, Scene, Seen, grouped, ids, runs
+
+_PACE = 4.9
+"""Seconds between two readings: the guidance's five, less what clocks and lines may differ."""
+
+_MINUTE = 60.0
+_READS = 3
+"""Readings of one record at that pace: two happen when a payer comes back while a webhook arrives."""
+
+_LIST_READS = 5
+"""Readings of one list that showed the same: one page serves many look-ups."""
+
+_LIVE_READS = 3
+
+
+def too_fast(scene: Scene) -> Iterator[Finding]:
+    """A transaction that is not final, read more often than every five seconds."""
+    for run in _readings(scene, _PACE):
+        if not _ended(scene, run[0]):
+            yield Finding(
+                "polling_too_fast",
+                "limits",
+                f"{run[0].log.operation} read {len(run)} times, each less than 5 s after the last",
+                "Nothing changes that fast; the readings use up the limit that payments need.",
+                "Limits, Polling",
+                "Read at most every five seconds, with jitter, slower while nothing changes; webhooks are "
+                "the primary signal. The SDK's wait(...) does this.",
+                ids(run),
+                run[0].record or run[0].log.path,
+            )
+
+
+def after_the_end(scene: Scene) -> Iterator[Finding]:
+    """A record that is still being read although an answer has shown that it is final."""
+    for run in _readings(scene, _MINUTE):
+        later = [seen for seen in run if _ended(scene, seen)]
+        # the first of them learns that it is final; a page that is shown again reads it once more
+        if len(later) > _READS and not _ended_list(run):
+            yield Finding(
+                "polling_after_final",
+                "limits",
+                f"{run[0].log.operation} read {len(later) - 1} times after an answer had shown the end",
+                "A final status never changes; the readings are wasted, and they never stop. The first that "
+                "showed the end is not counted: somebody had to learn of it.",
+                "Limits, Polling",
+                "Stop at a final status: completed_at, failed_at or expired_at is set.",
+                ids(later),
+                run[0].record or run[0].log.path,
+            )
+
+
+def live_as_normal(scene: Scene) -> Iterator[Finding]:
+    """Live operations on a record that nobody reads the normal way."""
+    live = (seen for seen in scene.requests if seen.is_live)
+    for (key, record), used in grouped(live, lambda seen: (seen.log.key, _subject(seen))).items():
+        since, until = used[0].log.at - _MINUTE, used[-1].log.at
+        normal = any(
+            seen.log.key == key and since <= seen.log.at <= until and _reads(seen, record)
+            for seen in scene.requests
+        )
+        if len(used) >= _LIVE_READS and not normal:
+            yield Finding(
+                "live_reads",
+                "limits",
+                f"{used[0].log.operation} used {len(used)} times in place of a normal read",
+                "Live operations ask the gateway each time: 12 a minute for a record, and slow.",
+                "Limits, Polling",
+                "Read the payment or payout from stored state first; requery, inspect and sync are for "
+                "recovery.",
+                ids(used),
+                record,
+            )
+
+
+def _readings(scene: Scene, within: float) -> Iterator[list[Seen]]:
+    """Runs of readings of one record, or of one list that showed the same each time."""
+    reads = (seen for seen in scene.requests if _is_read(seen))
+    for same in grouped(reads, _read_of).values():
+        least = _LIST_READS if same[0].is_list else _READS
+        yield from (run for run in runs(same, within) if len(run) >= least)
+
+
+def _is_read(seen: Seen) -> bool:
+    log = seen.log
+    about_one = log.operation in ("checkouts.retrieve", "payment_intents.retrieve_attempt")
+    return (about_one or seen.is_list) and log.status == 200 and log.fault is None
+
+
+def _read_of(seen: Seen) -> tuple[str | None, str, bytes]:
+    return seen.log.key, seen.log.path, seen.answer if seen.is_list else b""
+
+
+def _ended(scene: Scene, seen: Seen) -> bool:
+    """Whether all that a reading is about was final when it was read. An empty list is nothing to poll."""
+    about = _followed(seen)
+    finals = [scene.finals.get(record) for record in about]
+    return all(final is not None and final <= seen.log.at for final in finals)
+
+
+def _followed(seen: Seen) -> list[str]:
+    """The payouts, payments and attempts that a reading is about."""
+    if seen.is_list:
+        return [record for record in seen.shown if record.startswith(("po_", "pi_"))]
+    if seen.log.operation == "checkouts.retrieve":
+        return [record for record in seen.shown if record.startswith("pi_")]
+    return [seen.record] if seen.record else []
+
+
+def _ended_list(run: Sequence[Seen]) -> bool:
+    """Whether it is a list: one whose records are all final is read for the next ones."""
+    return run[0].is_list
+
+
+def _subject(seen: Seen) -> str:
+    return seen.record or ""
+
+
+def _reads(seen: Seen, record: str) -> bool:
+    if seen.is_live or seen.log.method != "GET":
+        return False
+    return seen.record == record or record in seen.path_ids or record in seen.shown

@@ -1,0 +1,200 @@
+"""Advice on retries: keys, Retry-After, loops side by side (`docs/interface.md`, Errors and Idempotency)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from email.utils import parsedate_to_datetime
+from itertools import pairwise
+
+from ..records.idempotency import LIFETIME
+from .evidence import Finding, Scene, Seen, apart, grouped, ids, stretches
+
+_EARLY = 0.05
+"""Seconds a retry may be early: clocks and lines are not exact."""
+
+_AGAIN = 30
+"""Seconds: the same once more within them is a retry; later it may be another customer's."""
+
+_TOGETHER = 0.03
+"""Seconds: two tries of one transaction this close did not wait for each other."""
+
+_PAIRS = 3
+"""That many pairs so close: back-off with full jitter makes one now and then, never three."""
+
+
+_NOTHING_HELPS = "Each repeat can move money again: the service cannot know that it is the same request."
+_REFERENCE_HELPED = (
+    "Only the payout's reference kept a repeat from moving money again, and its 409 does not say what became "
+    "of the first try."
+)
+
+
+def repeated_without_key(scene: Scene) -> Iterator[Finding]:
+    """The same creating POST more than once, without an idempotency key."""
+    bare = (
+        seen for seen in scene.requests if seen.creates and seen.log.idempotency_key is None and seen.body
+    )
+    for same in grouped(bare, lambda seen: (seen.log.key, seen.log.path, seen.body)).values():
+        # a payout whose reference was taken was refused by luck: the first try may have been the lost one
+        open_ones = [seen for seen in same if not seen.was_refused or seen.was_duplicate]
+        for tries in stretches(open_ones, _is_retry):
+            yield Finding(
+                "post_without_key",
+                "money",
+                f"{_name(tries[0])} sent {len(tries)} times{_in_runs(tries)} without an idempotency key",
+                _REFERENCE_HELPED if any(seen.was_duplicate for seen in tries) else _NOTHING_HELPS,
+                "Limits, Idempotency",
+                "Make one X-Idempotency-Key for the thing paid for, store it, and send it with every try. "
+                "The SDK does this by itself.",
+                ids(tries),
+                tries[0].thing or tries[0].log.path,
+            )
+
+
+def _in_runs(tries: Sequence[Seen]) -> str:
+    """How many runs of tries these are, where it is more than one: a program that was started again."""
+    count = 1 + sum(apart(earlier, later) >= _AGAIN for earlier, later in pairwise(tries))
+    return f" in {count} runs" if 1 < count < len(tries) else ""
+
+
+def _is_retry(earlier: Seen, later: Seen) -> bool:
+    """Whether the same body is the same wish: it is named, or the first was in doubt, or it came soon."""
+    return later.thing is not None or earlier.in_doubt or apart(earlier, later) < _AGAIN
+
+
+def one_thing_under_two_keys(scene: Scene) -> Iterator[Finding]:
+    """One body under several idempotency keys: a retry that the service takes for a second request."""
+    taken = {seen for _, others in _reused(scene) for seen in others}
+    # what was definitely refused moved nothing; a taken reference does not say what became of the first try
+    open_ones = (
+        seen for seen in _keyed(scene) if not seen.moved_nothing or (seen.was_duplicate and seen not in taken)
+    )
+    for same in grouped(open_ones, lambda seen: (seen.log.key, seen.log.path, seen.body)).values():
+        # two customers may buy the same; one named thing, or a try in doubt, is a retry with a new key
+        suspicious = any(seen.thing for seen in same) or any(seen.in_doubt for seen in same[:-1])
+        keys = {seen.log.idempotency_key for seen in same}
+        if len(keys) > 1 and suspicious:
+            yield Finding(
+                "two_keys",
+                "money",
+                f"{_name(same[0])}: the same body under {len(keys)} idempotency keys",
+                "A new key makes a retry a new request: an answer that was lost is paid a second time.",
+                "Limits, Idempotency",
+                "Make the key once, before the first try, from the thing paid for; send it with every try.",
+                ids(same),
+                same[0].thing or same[0].log.path,
+            )
+
+
+def one_key_for_two_things(scene: Scene) -> Iterator[Finding]:
+    """One idempotency key with several bodies: the later ones are no requests of their own."""
+    for first, others in _reused(scene):
+        told = [seen for seen in others if seen.was_others_key or not first.moved_nothing]
+        if told:
+            yield Finding(
+                "one_key",
+                "money",
+                f"{_name(first)}: {1 + len({seen.body for seen in told})} bodies under one idempotency key",
+                "A key stands for one request: another body under it is refused (409) or gets the first "
+                "answer, so what it asks for is not done.",
+                "Limits, Idempotency",
+                "Send the same bytes with every try, and make a new key for each new thing.",
+                ids((first, *told)),
+                first.thing or str(first.log.idempotency_key),
+            )
+
+
+def _keyed(scene: Scene) -> Iterator[Seen]:
+    return (seen for seen in scene.requests if seen.creates and seen.log.idempotency_key and seen.body)
+
+
+def _reused(scene: Scene) -> Iterator[tuple[Seen, list[Seen]]]:
+    """The first request of each idempotency key, with those after it that ask for something else."""
+    for alike in grouped(_keyed(scene), lambda seen: (seen.log.key, seen.log.idempotency_key)).values():
+        for first, *later in _kept(alike):
+            if others := [
+                seen for seen in later if (seen.log.path, seen.body) != (first.log.path, first.body)
+            ]:
+                yield first, others
+
+
+def _kept(alike: Sequence[Seen]) -> Iterator[list[Seen]]:
+    """The requests under one key, apart where the service has forgotten it: then it stands for a new one."""
+    together: list[Seen] = []
+    for seen in alike:
+        if together and seen.log.at - together[0].log.at >= LIFETIME:
+            yield together
+            together = []
+        together.append(seen)
+    yield together
+
+
+def before_retry_after(scene: Scene) -> Iterator[Finding]:
+    """A request that came again before the time its 429 asked for."""
+    for same in grouped(scene.requests, _identity).values():
+        for refused, retry in pairwise(same):
+            wait = _asked_wait(refused)
+            if wait is not None and apart(refused, retry) < wait - _EARLY:
+                yield Finding(
+                    "early_retry",
+                    "limits",
+                    f"{_name(retry)} came again {apart(refused, retry):.1f} s after a 429 "
+                    f"that asked for {wait:g} s",
+                    "It is refused again, uses the retries up, and keeps the limit closed for others.",
+                    "Errors, rule 1",
+                    "Wait the seconds in Retry-After before the next try; without it, back off with jitter.",
+                    ids((refused, retry)),
+                    retry.thing or retry.log.path,
+                )
+                break
+
+
+def parallel_loops(scene: Scene) -> Iterator[Finding]:
+    """Several tries of one transaction at the same moments."""
+    creating = (seen for seen in scene.requests if seen.creates)
+    for name, same in grouped(creating, _transaction).items():
+        pairs = [(one, two) for one, two in pairwise(same) if apart(one, two) <= _TOGETHER]
+        if len(pairs) >= _PAIRS:
+            shown = dict.fromkeys(request for pair in pairs for request in pair)
+            yield Finding(
+                "parallel_loops",
+                "money",
+                f"{_name(same[0])}: {len(shown)} tries of one transaction side by side, without back-off",
+                "Loops side by side race each other past every back-off, and multiply whatever goes wrong.",
+                "Errors, rule 1",
+                "Give each transaction one owner that retries (a row lock, a queue), with back-off.",
+                ids(shown),
+                name[1],
+            )
+
+
+def _name(seen: Seen) -> str:
+    return seen.log.operation or f"{seen.log.method} {seen.log.path}"
+
+
+def _identity(seen: Seen) -> tuple[str | None, str, str | bytes] | None:
+    """The same for a request and its retries."""
+    log = seen.log
+    if log.operation is None:
+        return None
+    return log.key, f"{log.method} {log.path}", log.idempotency_key or seen.body
+
+
+def _transaction(seen: Seen) -> tuple[str | None, str] | None:
+    name = seen.thing or seen.log.idempotency_key
+    return None if name is None else (seen.log.key, name)
+
+
+def _asked_wait(seen: Seen) -> float | None:
+    """The seconds a 429 asked for, whichever form its header had."""
+    text = seen.retry_after
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text).timestamp()
+    except ValueError:
+        return None
+    return math.floor(moment - seen.log.at)

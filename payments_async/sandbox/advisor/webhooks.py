@@ -1,0 +1,103 @@
+"""Advice on trust: unsigned webhooks, and keys where others can read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from .._journal import Tried
+from .evidence import Finding, Scene, Seen, grouped, ids
+
+READ_BACK_WITHIN = 60.0
+"""Seconds of sandbox time in which a delivery that was accepted should have been read back."""
+
+_FINAL_EVENTS = ("completed", "failed", "expired", "refunded")
+_BROWSER = ("origin", "sec-fetch-site")
+"""Headers that browsers add and no server's HTTP library does."""
+
+
+def webhook_not_read_back(scene: Scene) -> Iterator[Finding]:
+    """A delivery that was accepted while nobody read the record afterwards."""
+    due = [one for one in _accepted(scene) if scene.until >= one.at + READ_BACK_WITHIN]
+    for record, unread in _by_record(_unread(scene, due)).items():
+        yield Finding(
+            "webhook_trusted",
+            "money",
+            f"{_listed(one.event for one in unread)} accepted, and {record} never read back",
+            "Deliveries are not signed: anybody who knows the address can say that a payment was made.",
+            "Events, rule 3",
+            "Take only the id from a delivery and read the record through the API before acting on it.",
+            (),
+            record,
+            tuple(one.webhook_id for one in unread),
+        )
+
+
+def watched(scene: Scene) -> int:
+    """How many deliveries were accepted and not read back, while there is still time to."""
+    young = [one for one in _accepted(scene) if scene.until < one.at + READ_BACK_WITHIN]
+    return len(_unread(scene, young))
+
+
+def _accepted(scene: Scene) -> list[Tried]:
+    """The deliveries that tell an end."""
+    return [one for one in scene.accepted.values() if one.event.rpartition(".")[2] in _FINAL_EVENTS]
+
+
+def _unread(scene: Scene, tries: Sequence[Tried]) -> list[Tried]:
+    """Those after whose end nobody has read the record."""
+    if not tries:
+        return []
+    reads = _reads(scene)
+    return [
+        one for one in tries if not reads(one.record_id, min(one.at, scene.finals.get(one.record_id, one.at)))
+    ]
+
+
+def _by_record(tries: Iterable[Tried]) -> dict[str, list[Tried]]:
+    """Tries by the record that they tell of, in order."""
+    groups: dict[str, list[Tried]] = {}
+    for one in tries:
+        groups.setdefault(one.record_id, []).append(one)
+    return groups
+
+
+def _listed(events: Iterable[str]) -> str:
+    names = list(dict.fromkeys(events))
+    return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'}"
+
+
+def key_in_a_browser(scene: Scene) -> Iterator[Finding]:
+    """Requests to the API that a browser sent."""
+    sent = (seen for seen in scene.requests if _from_browser(seen))
+    for where, seen in grouped(sent, lambda one: one.log.headers.get("origin", "a page")).items():
+        yield Finding(
+            "key_in_browser",
+            "secret",
+            f"{len(seen)} request{'s' if len(seen) > 1 else ''} to the API from a browser ({where[:80]})",
+            "Whoever opens the page can read the secret key, and a key moves money.",
+            "Authentication, rule 6",
+            "Call the API from your server; give the browser checkout.url only. Rotate an exposed key.",
+            ids(seen),
+            where[:80],
+        )
+
+
+def _from_browser(seen: Seen) -> bool:
+    headers = seen.log.headers
+    # somebody who opens an address of the API to look at it sends no key
+    if not any(name in headers for name in _BROWSER) or headers.get("sec-fetch-mode") == "navigate":
+        return False
+    # a preflight carries no key itself; it says that the page is about to send one
+    if seen.log.method == "OPTIONS":
+        return "authorization" in seen.log.headers.get("access-control-request-headers", "").lower()
+    return True
+
+
+def _reads(scene: Scene) -> Callable[[str, float], bool]:
+    """Whether a record was read at a time or after it."""
+    latest: dict[str, float] = {}
+    for seen in scene.requests:
+        if (seen.log.method == "GET" or seen.is_live) and seen.log.status == 200:
+            for record in (*seen.path_ids, *seen.shown):
+                latest[record] = max(seen.log.at, latest.get(record, seen.log.at))
+    return lambda record, since: record in latest and latest[record] >= since

@@ -1,0 +1,1 @@
+"""The service's operations: requests in, answers out."""

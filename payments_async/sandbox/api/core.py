@@ -1,0 +1,188 @@
+"""The service as a pure, synchronous machine: a request and the time go in, an answer and effects come out.
+
+No I/O, no clock, no chance of its own: identifiers come from a seeded generator. Not safe for threads by
+itself; `Sandbox` holds a lock around it. The order of decisions is `Core._serve`, top to bottom.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from ..checkout import ACTIONS, PAGES, answer_payer
+from ..common.clock import Chance
+from ..common.json import decode_object
+from ..common.operations import Operation, find_operation
+from ..common.profiles import Profile
+from ..common.rate_limits import SandboxLimits
+from ..common.scenario_words import Fault
+from ..common.values import Answer, Effect, LoggedRequest, Refused, Request
+from ..records.idempotency import idempotency_key
+from ..records.tenants import Tenant, authenticate
+from ..records.world import World
+from .call import Call
+from .error_responses import json_answer, limited, refusal, reused_key
+from .faults import after, before
+from .handlers import HANDLERS, Reply
+from .hostile_json import distort
+from .paging import read_parameters
+from .rule import Rule, Source
+from .scenario_lookup import find_sources, pick_fault
+
+
+@attrs.define
+class _Note:
+    """What the log will say about a request."""
+
+    operation: Operation | None = None
+    tenant: Tenant | None = None
+    fault: Fault | None = None
+    replayed: bool = False
+
+
+class Core:
+    """The state of one simulated service and what it does with a request."""
+
+    def __init__(self, profile: Profile, limits: SandboxLimits, seed: int) -> None:
+        self.world: World = World(profile, _limits_under(profile, limits), Chance(seed))
+        self.rules: list[Rule] = []
+        """Control rules, the oldest first; the first that matches wins."""
+        self.default: Rule | None = None
+        """The scenario of requests and records that nothing else decides."""
+        self.served: int = 0
+        """How many requests to the API were answered."""
+
+    def due(self, now: float) -> list[Effect]:
+        """Carry out what falls due until `now` (seconds since 1970) and give the effects in order."""
+        self.world.run_due(round(now, 6))
+        return self.world.take_effects()
+
+    def handle(self, request: Request, now: float) -> tuple[Answer, list[Effect]]:
+        """Answer a request that arrives at `now`; the effects include what fell due before it."""
+        self.world.run_due(round(now, 6))
+        if request.path.startswith((PAGES, ACTIONS)):
+            return answer_payer(self.world, request), self.world.take_effects()
+        note = _Note()
+        try:
+            answer = self._serve(request, note)
+        except Refused as refused:
+            answer = refusal(refused, self.world.profile)
+        self.served += 1
+        request_id = f"req_{self.served:08d}"
+        if self.world.profile.request_ids:
+            answer = attrs.evolve(answer, headers={**answer.headers, "X-Request-Id": request_id})
+        self.world.tell(self._log(request_id, request, answer, note))
+        return answer, self.world.take_effects()
+
+    def _serve(self, request: Request, note: _Note) -> Answer:
+        note.tenant = authenticate(request.headers.get("authorization"), request.address, self.world.tenants)
+        call = self._route(request, note)
+        self._admit(call)
+        self._read(call)
+        sources = find_sources(call, self.rules, magic=self.world.profile.magic)
+        if self.default is not None:
+            sources.append(self.default)
+        note.fault = fault = pick_fault(sources)
+        if fault is None:
+            return self._once(call, sources, note)
+        if fault.kind == "429":
+            raise self._limited(0, fault.seconds)
+        return before(fault) or after(fault, self._delayed(fault, call, sources, note))
+
+    def _route(self, request: Request, note: _Note) -> Call:
+        found = find_operation(request.method, request.path)
+        if found is None or note.tenant is None:
+            raise Refused(404, f"There is nothing at {request.method} of this address.")
+        note.operation, path_values = found
+        return Call(request, self.world.now, note.tenant, note.operation, path_values)
+
+    def _admit(self, call: Call) -> None:
+        operation = call.operation
+        record_id = call.path_values[operation.record] if operation.record else None
+        excess = call.tenant.meter.admit(operation.limit, record_id, self.world.now)
+        if excess is not None:
+            raise self._limited(excess.limit, excess.wait)
+
+    def _limited(self, limit: int, wait: float) -> Refused:
+        return limited(self.world.profile, self.world.now, limit, wait)
+
+    def _read(self, call: Call) -> None:
+        request = call.request
+        if request.query:
+            call.parameters = read_parameters(request.query)
+        if request.method == "POST":
+            call.idempotency_key = idempotency_key(
+                request.headers.get("x-idempotency-key"), self.world.profile.bad_key_status
+            )
+            if request.body or call.operation.creates:
+                call.body = decode_object(request.body)
+
+    def _once(self, call: Call, sources: list[Source], note: _Note) -> Answer:
+        """Carry the operation out, unless its idempotency key has an answer already."""
+        key, now = call.idempotency_key, self.world.now
+        if key is None:
+            return self._run(call, sources)
+        stored = call.tenant.replies.find(key, now)
+        if stored is not None:
+            if stored.request != call.fingerprint and (refused := reused_key(self.world.profile)):
+                raise refused
+            if now < stored.ready_at and self.world.profile.in_flight == "conflict":
+                raise Refused(409, "The request with this idempotency key is still being worked on.")
+            note.replayed = True
+            headers = {**stored.answer.headers, "X-Idempotent-Replayed": "true"}
+            return attrs.evolve(stored.answer, headers=headers)
+        answer = self._run(call, sources)
+        # Gap S: 400, 401, 403, 428, 429 and faults never come this far; a repeat after them is a new request
+        if answer.status < 400 or self.world.profile.keeps_refusals:
+            call.tenant.replies.keep(key, call.fingerprint, answer, now)
+        return answer
+
+    def _delayed(self, fault: Fault, call: Call, sources: list[Source], note: _Note) -> Answer:
+        """The same under a fault; one that makes the answer late keeps its key in flight meanwhile."""
+        made = self._once(call, sources, note)
+        if fault.kind == "slow" and call.idempotency_key and not note.replayed:
+            call.tenant.replies.hold(call.idempotency_key, self.world.now + fault.seconds)
+        return made
+
+    def _run(self, call: Call, sources: list[Source]) -> Answer:
+        try:
+            reply = HANDLERS[call.operation.name](self.world, call, sources)
+        except Refused as refused:
+            return refusal(refused, self.world.profile)
+        return self._success(reply)
+
+    def _success(self, reply: Reply) -> Answer:
+        profile = self.world.profile
+        body = distort(reply.body, profile) if profile.distorts else reply.body
+        return json_answer(profile.create_status if reply.created else 200, body)
+
+    def _log(self, request_id: str, request: Request, answer: Answer, note: _Note) -> LoggedRequest:
+        headers = {name: value for name, value in request.headers.items() if name != "authorization"}
+        return LoggedRequest(
+            at=self.world.now,
+            request_id=request_id,
+            method=request.method,
+            path=f"{request.path}?{request.query}" if request.query else request.path,
+            operation=note.operation.name if note.operation else None,
+            status=answer.status,
+            idempotency_key=headers.get("x-idempotency-key"),
+            replayed=note.replayed,
+            fault=_fault_words(note.fault),
+            key=note.tenant.fingerprint if note.tenant else None,
+            headers=headers,
+        )
+
+
+def _fault_words(fault: Fault | None) -> str | None:
+    if fault is None:
+        return None
+    argument = {"http": str(fault.status), "429": f"{fault.seconds:g}", "slow": f"{fault.seconds:g}"}
+    return f"{fault.kind}:{argument[fault.kind]}" if fault.kind in argument else fault.kind
+
+
+def _limits_under(profile: Profile, limits: SandboxLimits) -> SandboxLimits:
+    """The limits with what the profile fills in (gap Z, and where the minutes lie)."""
+    if profile.sliding_windows:
+        limits = attrs.evolve(limits, window="sliding")
+    if limits.refund_availability is None and limits.reads is not None:
+        limits = attrs.evolve(limits, refund_availability=profile.refund_limit)
+    return limits

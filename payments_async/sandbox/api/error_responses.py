@@ -1,0 +1,74 @@
+"""The answers that refuse, in the form the profile gives them (`docs/interface.md`, Errors; gaps P and R)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from email.utils import formatdate
+
+from ..common.json import JsonObject, encode
+from ..common.profiles import Profile
+from ..common.values import Answer, Refused
+from .request_schemas import INVALID
+
+Errors = Mapping[str, list[str]]
+KEY_REUSED = "The idempotency key was used for another request."
+"""What a refusal says, in whichever form, when a key comes with a second body."""
+
+
+def json_answer(status: int, body: JsonObject, headers: Mapping[str, str] | None = None) -> Answer:
+    """An answer with a JSON body."""
+    return Answer(status, {"Content-Type": "application/json", **(headers or {})}, encode(body))
+
+
+def refusal(refused: Refused, profile: Profile) -> Answer:
+    """The answer to a request that is refused."""
+    body: JsonObject = {"message": refused.message}
+    if refused.errors is not None:
+        body["errors"] = _shaped(refused.errors, profile)
+    return json_answer(refused.status, body, refused.headers)
+
+
+def limited(profile: Profile, now: float, limit: int, wait: float) -> Refused:
+    """429 with the headers the profile has; a simulated one says a limit of 0."""
+    seconds = max(0, math.ceil(wait))
+    headers: dict[str, str] = {}
+    if profile.retry_after == "seconds":
+        headers["Retry-After"] = str(seconds)
+    elif profile.retry_after == "date":  # read against the date of the same clock
+        headers["Date"] = formatdate(now, usegmt=True)
+        headers["Retry-After"] = formatdate(now + seconds, usegmt=True)
+    if profile.rate_headers:
+        headers |= {"X-RateLimit-Limit": str(limit), "X-RateLimit-Remaining": "0"}
+    return Refused(429, "Too many requests.", headers=headers)
+
+
+def reused_key(profile: Profile) -> Refused | None:
+    """Gap R, one idempotency key under two bodies; None when the first answer comes again."""
+    if profile.reused_key == "conflict":
+        return Refused(409, KEY_REUSED)
+    if profile.reused_key == "invalid":
+        return Refused(422, INVALID, {"X-Idempotency-Key": [KEY_REUSED]})
+    return None
+
+
+def _shaped(errors: Errors, profile: Profile) -> JsonObject:
+    if profile.errors == "texts":
+        return {name: texts[0] for name, texts in errors.items()}
+    return _nested(errors) if profile.errors == "nested" else {**errors}
+
+
+def _nested(errors: Errors) -> JsonObject:
+    """Objects within objects, but for a field with a parent that is wrong itself: its name stays dotted."""
+    tree: JsonObject = {}
+    for name, texts in sorted(errors.items()):
+        place, inner = tree, name
+        while "." in inner:
+            parent, inner = inner.split(".", 1)
+            within = place.setdefault(parent, {})
+            if not isinstance(within, dict):
+                place, inner = tree, name
+                break
+            place = within
+        place[inner] = texts
+    return tree

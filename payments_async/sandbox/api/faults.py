@@ -1,0 +1,93 @@
+"""What a fault does: to a request before it is carried out, or to its answer afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+
+import attrs
+
+from ..common.json import decode, encode
+from ..common.scenario_words import Fault
+from ..common.values import Answer, Cut, Drop, Hang, LineFault, Refused, Reset, Slow
+from .request_schemas import INVALID
+
+_BEFORE: Mapping[str, LineFault] = {"hang": Hang(), "reset": Reset(), "lost_request": Drop()}
+"""Faults that keep the request from being carried out."""
+
+
+def before(fault: Fault) -> Answer | None:
+    """The answer in place of carrying the request out, or None when it is carried out all the same.
+
+    `Refused` for `http:<status>`; `429` is the core's, which knows the headers.
+    """
+    if fault.kind == "http":
+        errors = (
+            {"sandbox": ["The sandbox was asked to refuse this request."]} if fault.status == 422 else None
+        )
+        raise Refused(fault.status, INVALID if errors else f"Sandbox fault: HTTP {fault.status}.", errors)
+    line = _BEFORE.get(fault.kind)
+    return None if line is None else Answer(0, {}, b"", line)
+
+
+def after(fault: Fault, answer: Answer) -> Answer:
+    """The answer of a request that was carried out, as the fault lets it through."""
+    return _AFTER[fault.kind](fault, answer)
+
+
+def _slow(fault: Fault, answer: Answer) -> Answer:
+    return attrs.evolve(answer, fault=Slow(fault.seconds))
+
+
+def _lost(_: Fault, answer: Answer) -> Answer:
+    return attrs.evolve(answer, fault=Drop())
+
+
+def _cut(_: Fault, answer: Answer) -> Answer:
+    return attrs.evolve(answer, fault=Cut(len(answer.body) // 2))
+
+
+def _bad_json(_: Fault, answer: Answer) -> Answer:
+    return attrs.evolve(answer, body=b"<html>" + answer.body)
+
+
+def _empty(_: Fault, answer: Answer) -> Answer:
+    return attrs.evolve(answer, body=b"")
+
+
+def _wrong_type(_: Fault, answer: Answer) -> Answer:
+    return attrs.evolve(answer, body=encode(_twist(decode(answer.body))))
+
+
+def _twist(value: object) -> object:
+    """Every value but the identifiers gets another JSON type."""
+    if isinstance(value, list):
+        return [_twist(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: item if name == "id" else _twist(item) if _holds_id(item) else _other_type(item)
+        for name, item in value.items()
+    }
+
+
+def _holds_id(value: object) -> bool:
+    if isinstance(value, list):
+        return any(_holds_id(item) for item in value)
+    return isinstance(value, dict) and ("id" in value or any(_holds_id(item) for item in value.values()))
+
+
+def _other_type(value: object) -> object:
+    if isinstance(value, str):
+        return {"text": value}
+    return "not a number" if isinstance(value, (int, Decimal)) else 7
+
+
+_AFTER: Mapping[str, Callable[[Fault, Answer], Answer]] = {
+    "slow": _slow,
+    "lost_response": _lost,
+    "cut_body": _cut,
+    "bad_json": _bad_json,
+    "wrong_type": _wrong_type,
+    "empty": _empty,
+}

@@ -1,0 +1,240 @@
+"""What each operation does once a request has been authenticated, admitted, read and found to be new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from .._health import WINDOW_MINUTES, method_health
+from ..common.iso_codes import is_country
+from ..common.json import JsonObject
+from ..common.timestamps import stamp
+from ..common.values import Refused
+from ..records.payment_json import (
+    attempt_form,
+    checkout_form,
+    payment_form,
+    payment_list_form,
+    refund_availability_form,
+)
+from ..records.payments import create_payment, create_session, read_attempt, read_payment, start_attempt
+from ..records.payout_json import payout_form
+from ..records.payouts import create_payout, object_or_null, read_payout, text_or_null
+from ..records.records import Attempt, Gateway, Payment, Payout
+from ..records.world import World
+from .call import Call
+from .field_checks import Field
+from .paging import find_page, pagination_form, read_page_query
+from .request_schemas import CHECKOUT, INTENT, PAYOUT, validate
+from .rule import Source
+from .scenario_lookup import USUAL_PLAN, pick_hooks, pick_plan
+
+STATUS_TTL_SECONDS = 60
+
+
+@attrs.frozen
+class Reply:
+    """A successful answer before it is written down."""
+
+    body: JsonObject
+    created: bool = False
+
+
+Handler = Callable[[World, Call, Sequence[Source]], Reply]
+
+
+def _validate(world: World, call: Call, fields: Mapping[str, Field]) -> None:
+    validate(call.body, fields, world.now, world.profile, call.operation.name)
+
+
+def _create_checkout(world: World, call: Call, sources: Sequence[Source]) -> Reply:
+    _validate(world, call, CHECKOUT)
+    plan, hooks = pick_plan(sources, call.operation), pick_hooks(sources)
+    payment = create_payment(world, call.tenant, call.body, "checkout", plan, call.idempotency_key, hooks)
+    session = create_session(world, call.tenant, payment)
+    return Reply(
+        {"message": "Checkout session created.", "data": checkout_form(session, world.origin)}, created=True
+    )
+
+
+def _retrieve_checkout(world: World, call: Call, _: Sequence[Source]) -> Reply:
+    session = call.tenant.session(call.path_values["checkout_id"])
+    read_payment(world, call.tenant, session.payment)
+    return Reply({"data": checkout_form(session, world.origin)})
+
+
+def _create_intent(world: World, call: Call, sources: Sequence[Source]) -> Reply:
+    _validate(world, call, INTENT)
+    plan, hooks = pick_plan(sources, call.operation), pick_hooks(sources)
+    payment = create_payment(world, call.tenant, call.body, "api", plan, call.idempotency_key, hooks)
+    wanted = object_or_null(call.body, "attempt")
+    if wanted is not None:
+        phone = object_or_null(wanted, "phone") or {}
+        start_attempt(
+            world,
+            call.tenant,
+            payment,
+            plan or USUAL_PLAN,
+            method=str(wanted["method_code"]),
+            country=text_or_null(wanted, "country") or text_or_null(phone, "country"),
+            phone=text_or_null(phone, "number"),
+            currency=text_or_null(wanted, "currency"),
+        )
+    return Reply({"message": "Payment intent created.", "data": payment_form(payment)}, created=True)
+
+
+def _list_intents(world: World, call: Call, _: Sequence[Source]) -> Reply:
+    names = ("status", "channel", "customer_id")
+    query = read_page_query(call.parameters, names, world.profile)
+    wanted = [call.parameters.get(name) for name in names]
+
+    def keep(payment: Payment) -> bool:
+        shown = (payment.status, payment.channel, (payment.customer or {}).get("id"))
+        return all(want in (None, has) for want, has in zip(wanted, shown, strict=True))
+
+    page = find_page(call.tenant.payments, keep, query)
+    for payment in page.items:
+        read_payment(world, call.tenant, payment)
+    return Reply(
+        {
+            "data": [payment_list_form(payment) for payment in page.items],
+            "pagination": pagination_form(page, query, world.origin + call.request.path, call.parameters),
+        }
+    )
+
+
+def _retrieve_attempt(world: World, call: Call, _: Sequence[Source]) -> Reply:
+    attempt = _attempt(call)
+    read_attempt(world, call.tenant, attempt)
+    return Reply({"data": attempt_form(attempt)})
+
+
+def _attempt(call: Call) -> Attempt:
+    return call.tenant.attempt(call.path_values["payment_intent_id"], call.path_values["attempt_id"])
+
+
+def _refund_availability(_: World, call: Call, __: Sequence[Source]) -> Reply:
+    payment = call.tenant.payment(call.path_values["payment_intent_id"])
+    return Reply({"data": refund_availability_form(payment)})
+
+
+def _statuses(payment: Payment) -> JsonObject:
+    active = payment.active_attempt
+    return {"intent_status": payment.status, "attempt_status": active.status if active else None}
+
+
+def _requery(world: World, call: Call, _: Sequence[Source]) -> Reply:
+    """Gap T."""
+    payment = call.tenant.payment(call.path_values["payment_intent_id"])
+    active, before = payment.active_attempt, _statuses(payment)
+    requeried = 1 if active is not None and not active.is_final else 0
+    read_payment(world, call.tenant, payment)
+    return Reply(
+        {
+            "data": {
+                "id": world.chance.id("rq"),
+                "status": "completed",
+                "payment_intent_id": payment.id,
+                "payment_attempt_id": active.id if active else None,
+                "before": before,
+                "after": _statuses(payment),
+                "attempts": {"count": len(payment.attempts), "requeried": requeried},
+                "completed_at": stamp(world.now),
+                "created_at": stamp(world.now),
+            }
+        }
+    )
+
+
+def _inspection(world: World, gateway: Gateway, status: str) -> Reply:
+    """Gap U."""
+    return Reply(
+        {
+            "data": {
+                "gateway": "sandbox",
+                "gateway_transaction_id": gateway.id,
+                "retrieved_at": stamp(world.now),
+                "payload": {"external_id": gateway.external_id, "state": status.upper()},
+            }
+        }
+    )
+
+
+def _inspect_attempt(world: World, call: Call, _: Sequence[Source]) -> Reply:
+    attempt = _attempt(call)
+    return _inspection(world, attempt.gateway, attempt.status)
+
+
+def _create_payout(world: World, call: Call, sources: Sequence[Source]) -> Reply:
+    _validate(world, call, PAYOUT)
+    plan, hooks = pick_plan(sources, call.operation) or USUAL_PLAN, pick_hooks(sources)
+    payout = create_payout(world, call.tenant, call.body, plan, call.idempotency_key, hooks)
+    return Reply({"message": "Payout created.", "data": payout_form(payout)}, created=True)
+
+
+def _list_payouts(world: World, call: Call, _: Sequence[Source]) -> Reply:
+    names = ("status", "method", "currency", "customer_id")
+    query = read_page_query(call.parameters, names, world.profile)
+    wanted = [call.parameters.get(name) for name in names]
+
+    def keep(payout: Payout) -> bool:
+        shown = (payout.status, payout.method, payout.currency, (payout.customer or {}).get("id"))
+        return all(want in (None, has) for want, has in zip(wanted, shown, strict=True))
+
+    page = find_page(call.tenant.payouts, keep, query)
+    for payout in page.items:
+        read_payout(world, payout)
+    return Reply(
+        {
+            "data": [payout_form(payout) for payout in page.items],
+            "pagination": pagination_form(page, query, world.origin + call.request.path, call.parameters),
+        }
+    )
+
+
+def _sync_payout(world: World, call: Call, _: Sequence[Source]) -> Reply:
+    """Gap V."""
+    payout = call.tenant.payout(call.path_values["payout_id"])
+    read_payout(world, payout)
+    return Reply({"data": payout_form(payout)})
+
+
+def _inspect_payout(world: World, call: Call, _: Sequence[Source]) -> Reply:
+    payout = call.tenant.payout(call.path_values["payout_id"])
+    return _inspection(world, payout.gateway, payout.status)
+
+
+def _method_status(world: World, call: Call, _: Sequence[Source]) -> Reply:
+    method, country = call.path_values["method_code"], call.path_values["country_code"]
+    if not is_country(country):
+        raise Refused(404, "There is no such country.")
+    status = method_health(call.tenant, world.now, method, country)
+    return Reply(
+        {
+            "data": {"method": method, "country": country, "status": status},
+            "meta": {
+                "environment": "sandbox",
+                "window_minutes": WINDOW_MINUTES,
+                "generated_at": stamp(world.now),
+                "ttl_seconds": STATUS_TTL_SECONDS,
+            },
+        }
+    )
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "checkouts.create": _create_checkout,
+    "checkouts.retrieve": _retrieve_checkout,
+    "payment_intents.create": _create_intent,
+    "payment_intents.list": _list_intents,
+    "payment_intents.retrieve_attempt": _retrieve_attempt,
+    "payment_intents.refund_availability": _refund_availability,
+    "payment_intents.requery": _requery,
+    "payment_intents.inspect_attempt": _inspect_attempt,
+    "payouts.create": _create_payout,
+    "payouts.list": _list_payouts,
+    "payouts.sync": _sync_payout,
+    "payouts.inspect": _inspect_payout,
+    "methods.status": _method_status,
+}

@@ -1,0 +1,215 @@
+"""The constraint tables of the request bodies (`docs/interface.md`, Endpoints; gaps L to P)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .._narrow import narrow
+from ..common.iso_codes import is_currency
+from ..common.json import JsonObject
+from ..common.profiles import Profile
+from ..common.values import Refused
+from .field_checks import (
+    Breaches,
+    Field,
+    amount,
+    both,
+    check_members,
+    flag,
+    members,
+    pairs,
+    past_timestamp,
+    text,
+    whole,
+)
+
+INVALID = "The given data was invalid."
+"""The fixed `message` of every 422."""
+
+SHORTEST_SESSION, LONGEST_SESSION = 30, 1440
+
+_COUNTRY = text(pattern="[A-Za-z]{2}", rule="must be a two-letter country code")
+_TEXT = Field(text())
+_LABEL = Field(text(pattern=r"(?s)(?=.*\S).*", rule="must not be empty"), required=True)
+
+_CUSTOMER = members(
+    {
+        **dict.fromkeys(("email", "first_name", "last_name", "address", "city", "state", "zip"), _TEXT),
+        "country": Field(_COUNTRY),
+    }
+)
+_PHONE = members({"number": _LABEL, "country": Field(_COUNTRY)})
+
+GATEWAYS: Mapping[str, Mapping[str, Field]] = {
+    "sandbox_card": {"three_d_secure": Field(flag), "capture_note": Field(text(50))},
+    "sandbox_mobile": {"ussd_menu": Field(whole(1, 9))},
+}
+"""The simulated gateways that declare options, and those options."""
+
+
+def _gateway_options(value: object, path: str, breaches: Breaches) -> None:
+    if not isinstance(value, dict):
+        breaches.add(path, "must be an object")
+        return
+    for code, section in value.items():
+        options = GATEWAYS.get(code)
+        if options is None:
+            breaches.add(f"{path}.{code}", "names a gateway that takes no options")
+            continue
+        check_members(section, options, f"{path}.{code}", breaches)
+        for option in section if isinstance(section, dict) else ():
+            if option not in options:
+                breaches.add(f"{path}.{code}.{option}", "is not an option of this gateway")
+
+
+def _currency_is_listed(code: str) -> str | None:
+    return None if is_currency(code) else "must be an ISO 4217 code"
+
+
+_SHARED: Mapping[str, Field] = {
+    "amount": Field(amount, required=True),
+    "currency": Field(
+        both(
+            text(pattern="[A-Z]{3}", rule="must be 3 uppercase letters"),
+            _currency_is_listed,
+        ),
+        required=True,
+    ),
+    "description": Field(text(500)),
+    "customer": Field(_CUSTOMER),
+    "return_url": Field(text(2048)),
+    "webhook_url": Field(text(2048)),
+    "statement_descriptor": Field(
+        text(
+            22,
+            pattern=r"(?:[^\W_]|[\s.,-])*",
+            rule="may hold letters, digits, whitespace, periods, commas and hyphens only",
+        )
+    ),
+    "receipt_email": Field(text(255)),
+    "entity_id": Field(text(191)),
+    "entity_created_at": Field(past_timestamp),
+    "gateway_options": Field(_gateway_options),
+    "metadata": Field(pairs(10)),
+}
+
+
+def _restriction(value: object, path: str, breaches: Breaches) -> None:
+    fields = {"country_code": Field(_COUNTRY), "phone": Field(_PHONE)}
+    check_members(value, fields, path, breaches)
+    if isinstance(value, dict) and all(value.get(name) is not None for name in fields):
+        breaches.add(path, "may name a country or a phone number, not both")
+
+
+CHECKOUT: Mapping[str, Field] = {
+    **_SHARED,
+    "expires_in_minutes": Field(whole(SHORTEST_SESSION, LONGEST_SESSION)),
+    "restriction": Field(_restriction),
+    "appearance": Field(
+        members(
+            {
+                "color": Field(
+                    text(
+                        pattern="#?(?:[0-9A-Fa-f]{3}|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})",
+                        rule="must be a hex colour",
+                    )
+                ),
+                "display_platform_badge": Field(flag),
+                "brand": _TEXT,
+                "icon_url": _TEXT,
+            }
+        )
+    ),
+}
+
+INTENT: Mapping[str, Field] = {
+    **_SHARED,
+    "attempt": Field(
+        members(
+            {
+                "method_code": _LABEL,
+                "country": Field(_COUNTRY),
+                "phone": Field(_PHONE),
+                "currency": Field(text(pattern="(?s).{3}", rule="must be 3 characters")),
+            }
+        )
+    ),
+}
+
+INSTRUMENT_TYPES: Mapping[str, tuple[str, ...]] = {
+    "phone": ("phone_number", "country"),
+    "bank_account": ("account_name", "account_number", "bank_code", "country"),
+    "crypto_address": ("address", "network"),
+}
+"""Gap L: the fields each type requires, the telling one among them."""
+
+_TELLING = {"phone_number": "phone", "account_number": "bank_account", "address": "crypto_address"}
+INSTRUMENT_TEXTS = (
+    "phone_number",
+    "account_name",
+    "account_number",
+    "bank_code",
+    "swift_bic",
+    "address",
+    "network",
+    "memo_tag",
+)
+_INSTRUMENT_FIELDS: Mapping[str, Field] = {
+    "type": _TEXT,
+    **dict.fromkeys(INSTRUMENT_TEXTS, _TEXT),
+    "country": Field(_COUNTRY),
+}
+
+
+def instrument_type(instrument: JsonObject) -> object:
+    """The `type` of an instrument, or the one its fields tell (gap L); None when they tell none."""
+    named = instrument.get("type")
+    if named is not None:
+        return named
+    return next((kind for field, kind in _TELLING.items() if instrument.get(field) is not None), None)
+
+
+def _instrument(value: object, path: str, breaches: Breaches) -> None:
+    check_members(value, _INSTRUMENT_FIELDS, path, breaches)
+    if not isinstance(value, dict):
+        return
+    kind = instrument_type(value)
+    if kind is None:
+        breaches.add(path, "must hold a phone number, an account number or an address")
+    elif not isinstance(kind, str) or kind not in INSTRUMENT_TYPES:
+        breaches.add(f"{path}.type", f"must be one of {', '.join(INSTRUMENT_TYPES)}")
+    else:
+        for name in INSTRUMENT_TYPES[kind]:
+            if value.get(name) in (None, ""):
+                breaches.add(f"{path}.{name}", f"is required for the type {kind}")
+
+
+PAYOUT: Mapping[str, Field] = {
+    "amount": Field(amount, required=True),
+    "currency": Field(text(pattern="(?s).{3}", rule="must be 3 characters"), required=True),
+    "method": _LABEL,
+    "description": Field(text(500)),
+    "instrument": Field(_instrument, required=True),
+    "customer": Field(_CUSTOMER),
+    "reference": Field(text(191)),
+    "webhook_url": Field(text(2048)),
+    "metadata": Field(pairs(10)),
+    "gateway_options": Field(_gateway_options),
+}
+
+
+def validate(body: JsonObject, fields: Mapping[str, Field], now: float, profile: Profile, name: str) -> None:
+    """`Refused` with 422 and every breach, by dotted field name, when `body` breaks its table.
+
+    What the profile requires of the operation `name` besides: a dotted field where its parent is given.
+    """
+    breaches = Breaches(now)
+    check_members(body, fields, "", breaches)
+    for path in profile.required.get(name, ()):
+        parent, _, own = path.rpartition(".")
+        holder = body.get(parent) if parent else body
+        if isinstance(holder, dict) and holder.get(own) is None and path not in breaches.errors:
+            breaches.add(path, "is required")
+    narrow(body, profile, breaches)
+    if breaches.errors:
+        raise Refused(422, INVALID, breaches.errors)

@@ -1,0 +1,179 @@
+"""A control rule: what `sandbox.on(...)` gives back, and what it has in common with other scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from typing import Protocol
+
+import attrs
+
+from ..common.operations import NAMES, OPERATIONS
+from ..common.scenario_words import NOTHING, Outcome, Scenario, UnknownWord, near, parse
+from .call import Call
+
+
+class Source(Protocol):
+    """A scenario with its count of the requests it has met."""
+
+    scenario: Scenario
+
+    def turn(self) -> int:
+        """How many requests it has met before this one; counts this one."""
+
+    def accept(self) -> bool:
+        """Whether its outcome may be taken for one more record; counts it when it may."""
+
+    def accept_hooks(self) -> bool:
+        """Whether its webhook words may be taken for one more record; counts it when they may."""
+
+
+@attrs.define(eq=False)
+class Rule:
+    """What `sandbox.on(...)` gives back: a matcher with what should happen. Callable from any thread.
+
+    A rule is used up once its faults have all been applied, and an outcome and webhook words with `times`
+    have been taken so often.
+    """
+
+    operation: str
+    """Name or glob, such as `payouts.*`."""
+    match: Mapping[str, object]
+    tenant: str | None
+    """Fingerprint of the only API key it holds for."""
+    id: str = ""
+    """Names it within its sandbox."""
+    scenario: Scenario = NOTHING
+    used: int = 0
+    """Requests it has met with its faults, and records it has given its outcome."""
+    _turns: int = attrs.field(default=0, init=False)
+    _outcomes_left: int | None = attrs.field(default=None, init=False)
+    _hooks_left: int | None = attrs.field(default=None, init=False)
+
+    def respond(self, words: str, *, times: int | None = 1, after: int = 0) -> Rule:
+        """Disturb the requests that match, e.g. `respond("http:503", times=2)`.
+
+        `times` and `after` hold for a single word without `*n` and `@k`; `times=None` means every time.
+        `ValueError` for a word that is not a fault.
+        """
+        parsed = parse(words, "fault")
+        if not parsed.faults or parsed.outcome or parsed.timing or parsed.hooks:
+            raise UnknownWord(
+                f"{words!r} is not a fault; outcomes and timings go into outcome(...), "
+                "webhook words into webhook(...)"
+            )
+        if len(parsed.faults) == 1 and not {"*", "@"} & set(words):
+            parsed = Scenario((attrs.evolve(parsed.faults[0], times=times, after=after),))
+        self.scenario = attrs.evolve(self.scenario, faults=(*self.scenario.faults, *parsed.faults))
+        return self
+
+    def outcome(self, words: str, *, times: int | None = None) -> Rule:
+        """Decide how and when the records that match end, e.g. `outcome("fail:NO_FUNDS after=10s")`.
+
+        `times` is for how many records, None for all. `ValueError` for a word that is not an outcome or a
+        timing, and for an outcome that the operation cannot have.
+        """
+        parsed = parse(words, "outcome")
+        if parsed.faults or parsed.hooks:
+            raise UnknownWord(
+                f"{words!r} holds a fault or a webhook word; they go into respond(...) and webhook(...)"
+            )
+        if parsed.outcome is not None and not self._possible(parsed.outcome):
+            raise UnknownWord(f"{self.operation} cannot end with {parsed.outcome.kind!r}")
+        self.scenario = attrs.evolve(self.scenario, outcome=parsed.outcome, timing=parsed.timing)
+        self._outcomes_left = times
+        return self
+
+    def webhook(self, words: str, *, times: int | None = None) -> Rule:
+        """Decide what becomes of the deliveries of the records that match, e.g. `webhook("duplicate:3")`.
+
+        `times` is for how many records, None for all. `ValueError` for what is not a webhook word, and for an
+        operation that creates nothing.
+        """
+        parsed = parse(words, "fault")
+        if not parsed.hooks or parsed.faults or parsed.outcome or parsed.timing:
+            raise UnknownWord(f"{words!r} is not all webhook words; faults go into respond(...)")
+        if not any(each.creates for each in OPERATIONS if fnmatchcase(each.name, self.operation)):
+            raise UnknownWord(f"{self.operation} creates no record and so has no deliveries")
+        self.scenario = attrs.evolve(self.scenario, hooks=parsed.hooks)
+        self._hooks_left = times
+        return self
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether all it was to do a given number of times has been done, and the rest at least once."""
+        ends = [fault.end for fault in self.scenario.faults]
+        return (
+            self.used > 0
+            and all(end is None or self._turns >= end for end in ends)
+            and not self._outcomes_left
+            and not self._hooks_left
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has done something and will do nothing more; never for one that strikes every time."""
+        return self.used > 0 and self.remaining == 0
+
+    @property
+    def remaining(self) -> int | None:
+        """How many more requests or records it will still touch; None for all that come."""
+        ends = [fault.end for fault in self.scenario.faults]
+        endless_end = self._outcomes_left is None and (self.scenario.outcome or self.scenario.timing)
+        endless_hooks = self._hooks_left is None and self.scenario.hooks
+        if None in ends or endless_end or endless_hooks:
+            return None
+        left = [end - self._turns for end in ends if end is not None]
+        return max([self._outcomes_left or 0, self._hooks_left or 0, *left])
+
+    def applies(self, call: Call) -> bool:
+        """Whether a request matches."""
+        if self.tenant is not None and self.tenant != call.tenant.fingerprint:
+            return False
+        return fnmatchcase(call.operation.name, self.operation) and all(
+            _equal(call.value(name), expected) for name, expected in self.match.items()
+        )
+
+    def turn(self) -> int:
+        """How many requests it has met before this one; counts this one."""
+        self._turns += 1
+        self.used += 1
+        return self._turns - 1
+
+    def accept(self) -> bool:
+        """Whether its outcome may be taken for one more record; counts it when it may."""
+        if self._outcomes_left == 0:
+            return False
+        if self._outcomes_left is not None:
+            self._outcomes_left -= 1
+        self.used += 1
+        return True
+
+    def accept_hooks(self) -> bool:
+        """Whether its webhook words may be taken for one more record; counts it when they may."""
+        if self._hooks_left == 0:
+            return False
+        if self._hooks_left is not None:
+            self._hooks_left -= 1
+        self.used += 1
+        return True
+
+    def _possible(self, outcome: Outcome) -> bool:
+        return any(
+            outcome.kind in operation.outcomes
+            for operation in OPERATIONS
+            if fnmatchcase(operation.name, self.operation)
+        )
+
+
+def check_operation(name: str) -> None:
+    """`ValueError`, naming what is near, unless an operation has this name or matches this glob."""
+    if not any(fnmatchcase(known, name) for known in NAMES):
+        raise UnknownWord(f"no operation {name!r} ({near(name, NAMES)})")
+
+
+def _equal(actual: object, expected: object) -> bool:
+    if isinstance(expected, (int, Decimal)) and isinstance(actual, (int, Decimal)):
+        return actual == expected
+    return actual is not None and str(actual) == str(expected)

@@ -1,0 +1,134 @@
+"""Which scenario a request falls under: control rule, header, metadata or magic number; first match wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from ..common.operations import Operation
+from ..common.scenario_words import Fault, HookWords, Outcome, Scenario, Sense, Timing, UnknownWord, parse
+from ..common.values import Refused
+from ..records.records import Plan
+from .call import Call
+from .magic_numbers import magic_scenario
+from .rule import Rule, Source
+
+HEADER = "x-sandbox-scenario"
+METADATA = "sandbox_scenario"
+
+END_AFTER = 5.0
+"""Seconds from a creation to its end when nothing else is said."""
+
+_BY_ITSELF = Timing("after", seconds=END_AFTER)
+_NEVER = Timing("manual")
+_UNTIMED = frozenset({"hang", "action", "expire"})
+"""Outcomes that do not come by themselves: nothing ends, the payer acts, or the record's own expiry comes."""
+
+
+@attrs.define(eq=False)
+class _Text:
+    """A scenario that came with the request. Its turns are counted by request, so that retries move on."""
+
+    call: Call
+    words: str
+    scenario: Scenario
+
+    def turn(self) -> int:
+        place = (self.words, self.call.identity)
+        turns = self.call.tenant.turns
+        turns[place] = turns.get(place, 0) + 1
+        return turns[place] - 1
+
+    def accept(self) -> bool:
+        return True
+
+    def accept_hooks(self) -> bool:
+        return True
+
+
+def find_sources(call: Call, rules: Sequence[Rule], *, magic: bool) -> list[Source]:
+    """The scenarios of a request, the one that counts most first; `Refused` with 400 for an unknown word."""
+    sources: list[Source] = [rule for rule in rules if rule.applies(call)]
+    header = call.request.headers.get(HEADER)
+    if header is not None:
+        sources.append(_read(call, header, "fault"))
+    if call.operation.creates:
+        sources.extend(_from_body(call, magic=magic))
+    return sources
+
+
+def _from_body(call: Call, *, magic: bool) -> Iterator[Source]:
+    words = call.value(f"metadata.{METADATA}")
+    if words is not None:
+        if not isinstance(words, str):
+            raise Refused(400, f"metadata.{METADATA} must be a string.")
+        yield _read(call, words, "outcome")
+    for number in _numbers(call) if magic else ():
+        scenario = magic_scenario(number)
+        if scenario is not None:
+            yield _Text(call, number, scenario)
+
+
+def _numbers(call: Call) -> Iterator[str]:
+    for path in (
+        "instrument.phone_number",
+        "instrument.account_number",
+        "attempt.phone.number",
+        "restriction.phone.number",
+    ):
+        number = call.value(path)
+        if isinstance(number, str):
+            yield number
+
+
+def _read(call: Call, words: str, sense: Sense) -> Source:
+    try:
+        scenario = parse(words, sense)
+    except UnknownWord as unknown:
+        raise Refused(400, f"Sandbox scenario: {unknown}.") from unknown
+    outcome, possible = scenario.outcome, call.operation.outcomes
+    if outcome is not None and possible and outcome.kind not in possible:
+        raise Refused(400, f"Sandbox scenario: {call.operation.name} cannot end with {outcome.kind!r}.")
+    return _Text(call, words, scenario)
+
+
+def pick_fault(sources: Sequence[Source]) -> Fault | None:
+    """The fault for this request: of the first scenario whose script has one for this turn."""
+    for source in sources:
+        if source.scenario.faults:
+            turn = source.turn()
+            for fault in source.scenario.faults:
+                if fault.after <= turn and (fault.end is None or turn < fault.end):
+                    return fault
+    return None
+
+
+def pick_plan(sources: Sequence[Source], operation: Operation) -> Plan | None:
+    """How a new record ends: as the first scenario with an outcome or a timing says; None when none has."""
+    for source in sources:
+        scenario = source.scenario
+        outcome = scenario.outcome or Outcome("complete")
+        if not (scenario.outcome or scenario.timing) or outcome.kind not in operation.outcomes:
+            continue
+        if source.accept():
+            return plan_for(outcome, scenario.timing)
+    return None
+
+
+def pick_hooks(sources: Sequence[Source]) -> HookWords:
+    """What becomes of a new record's deliveries: as the first scenario with webhook words says."""
+    for source in sources:
+        if source.scenario.hooks and source.accept_hooks():
+            return source.scenario.hooks
+    return ()
+
+
+def plan_for(outcome: Outcome, timing: Timing | None = None) -> Plan:
+    """An outcome with its time; without one, five seconds for those that come by themselves."""
+    if outcome.kind == "hang" or (timing is None and outcome.kind in _UNTIMED):
+        return Plan(outcome, _NEVER)
+    return Plan(outcome, timing or _BY_ITSELF)
+
+
+USUAL_PLAN = plan_for(Outcome("complete"))

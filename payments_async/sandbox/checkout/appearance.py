@@ -1,0 +1,62 @@
+"""What a session's appearance makes of the page, or the usual where it says nothing."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+
+import attrs
+
+from .._colours import visible_on
+from ..common.json import JsonObject
+from ..records.payment_json import accent
+
+_LIGHT, _DARK = "#ffffff", "#161b22"
+"""The two grounds that a mark in the session's colour has to stand out from; the style sheet's `--card`."""
+
+_LANGUAGE = re.compile("[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
+
+
+@attrs.frozen
+class Look:
+    """How the page looks. `theme` is its one inline style, `lang` the language of the merchant's texts."""
+
+    brand: str
+    initial: str
+    icon: str | None
+    theme: str
+    badge: bool
+    lang: str
+
+    @property
+    def theme_source(self) -> str:
+        """What the Content-Security-Policy calls the inline style."""
+        return f"'sha256-{b64encode(sha256(self.theme.encode()).digest()).decode()}'"
+
+
+def look_of(appearance: JsonObject, origin: str) -> Look:
+    """The look of a session; `origin` is this server's own address.
+
+    An icon from elsewhere is not shown: fetching it would tell a stranger who pays, and when, and the pages
+    ask nothing of any other host. The brand's first letter takes its place.
+    """
+    brand = str(appearance.get("brand") or "Merchant").strip() or "Merchant"
+    icon = appearance.get("icon_url")
+    lang = appearance.get("lang")
+    return Look(
+        brand=brand,
+        initial=brand[0].upper(),
+        icon=icon if isinstance(icon, str) and icon.startswith(f"{origin}/") else None,
+        theme=_theme(*accent(appearance)),
+        badge=appearance.get("display_platform_badge") is not False,
+        lang=lang if isinstance(lang, str) and _LANGUAGE.fullmatch(lang) else "en",
+    )
+
+
+def _theme(colour: str, contrast: str) -> str:
+    light, dark = visible_on(_LIGHT, colour), visible_on(_DARK, colour)
+    return (
+        f":root{{--accent:{colour};--on-accent:{contrast};--mark:{light}}}"
+        f"@media(prefers-color-scheme:dark){{:root{{--mark:{dark}}}}}"
+    )

@@ -1,0 +1,108 @@
+"""What the page says in each state. A payment under way, or of unknown outcome, is never called a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from ._states import MOVING
+from .method_catalogue import find_method
+from .session_view import Visit
+
+_FAILURES: Mapping[str, str] = {
+    "CUSTOMER_DECLINED": "It was declined.",
+    "INSUFFICIENT_FUNDS": "There was not enough money on the account.",
+    "GATEWAY_UNAVAILABLE": "The provider could not be reached.",
+    "INVALID_RECIPIENT": "The number or account is not known there.",
+}
+
+
+@attrs.frozen
+class Words:
+    """A heading, what it means, and its tone: `good`, `bad`, `calm` or `busy`."""
+
+    heading: str
+    lines: tuple[str, ...]
+    tone: str
+
+
+def words_for(visit: Visit) -> Words:
+    """What the payment's own page says."""
+    return _WORDS[visit.state](visit)
+
+
+def left_words(_: Visit) -> Words:
+    """The payer turned back before any attempt."""
+    return Words("You have not paid", ("Nothing was taken from your account.",), "calm")
+
+
+def under_way_instead(visit: Visit, method: str | None) -> str:
+    """For whoever wanted to pay with `method` while another payment was under way, as from a second tab.
+
+    Empty for everybody else.
+    """
+    wanted, active = find_method(method), visit.payment.active_attempt
+    if wanted is None or active is None or visit.state not in MOVING or active.method == wanted.code:
+        return ""
+    used = find_method(active.method)
+    name = f"A payment with {used.label}" if used else "Another payment"
+    return f"{name} is under way, so none with {wanted.label} was begun. You pay only once."
+
+
+def _waiting(_: Visit) -> Words:
+    return Words(
+        "Your payment is on its way",
+        ("This usually takes a few seconds. You need not do anything.",),
+        "busy",
+    )
+
+
+def _unknown(visit: Visit) -> Words:
+    lines = (
+        "The payment takes longer than usual, and it may still go through. Please do not pay again.",
+        f"{visit.look.brand} will learn the outcome as soon as it is known.",
+    )
+    return Words("We do not know the outcome yet", lines, "calm")
+
+
+def _failed(visit: Visit) -> Words:
+    failure = visit.attempt.failure
+    assert failure is not None
+    why = _FAILURES.get(failure.code, failure.message)
+    return Words("The payment did not go through", (f"{why} Nothing was taken. You can try again.",), "bad")
+
+
+def _cancelled(_: Visit) -> Words:
+    return Words("You cancelled the payment", ("Nothing was taken. You can still pay.",), "calm")
+
+
+def _paid(visit: Visit) -> Words:
+    return Words("Payment complete", (f"You paid {visit.amount} to {visit.look.brand}.",), "good")
+
+
+def already_paid(visit: Visit) -> Words:
+    """The payer opens, or submits, what has been paid."""
+    lines = ("This payment has been made, once. You will not be charged again.",)
+    return Words("Already paid", lines, "good")
+
+
+def _expired(visit: Visit) -> Words:
+    brand = visit.look.brand
+    active = visit.payment.active_attempt
+    if active is not None and active.status == "expired":
+        doubt = f"If you approved the payment just before the end, ask {brand} before you pay again."
+        return Words("This checkout has expired", (doubt,), "calm")
+    return Words(
+        "This checkout has expired", (f"Nothing was taken. Go back to {brand} to start again.",), "calm"
+    )
+
+
+_WORDS = {
+    "waiting": _waiting,
+    "unknown": _unknown,
+    "failed": _failed,
+    "cancelled": _cancelled,
+    "paid": _paid,
+    "expired": _expired,
+}

@@ -1,0 +1,104 @@
+"""From an address and a method to the page or the step behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import attrs
+
+from ..common.values import Answer, Request
+from ..records.payment_json import ACTIONS
+from ..records.records import Session
+from ..records.tenants import Tenant
+from ..records.world import World
+from . import attempt_pages, pages, simulated_bank, submit
+from .responses import asset
+from .session_view import PAGES, Visit
+
+__all__ = ["ACTIONS", "PAGES", "answer_payer"]
+
+Handler = Callable[[Visit], Answer]
+
+
+@attrs.frozen
+class _Route:
+    """A page, and what it does with its form."""
+
+    show: Handler
+    take: Handler | None = None
+    foreign: bool = False
+    """Whether the form may be another page's."""
+
+
+_PLACES: Mapping[str, _Route] = {
+    name: _Route(simulated_bank.show, simulated_bank.take) for name in simulated_bank.PLACES
+}
+_ROUTES: Mapping[str, _Route] = {
+    "": _Route(pages.entry, submit.submit),
+    "payment": _Route(pages.progress),
+    "cancelled": _Route(pages.left),
+    **_PLACES,
+}
+_OUTCOME: Final = _Route(attempt_pages.outcome)
+_OF_ATTEMPT: Mapping[str, _Route] = {
+    "": _OUTCOME,
+    "payment": _OUTCOME,
+    "code": _Route(attempt_pages.outcome, attempt_pages.enter_code, foreign=True),
+    "qr.svg": _Route(attempt_pages.picture),
+    "sdk.js": _Route(attempt_pages.kit),
+    **_PLACES,
+}
+
+
+def answer_payer(world: World, request: Request) -> Answer:
+    """Answer a request under `/checkout/` or `/actions/`."""
+    if request.path.startswith(ACTIONS):
+        return _answer_attempt(world, request)
+    name, _, part = request.path.removeprefix(PAGES).partition("/")
+    if name == "assets":
+        return asset(part) or _nothing()
+    found, route = find_session(world, name), _ROUTES.get(part)
+    if found is None or route is None:
+        return _nothing()
+    return _serve(Visit(world, *found, request), route)
+
+
+def _answer_attempt(world: World, request: Request) -> Answer:
+    name, _, part = request.path.removeprefix(ACTIONS).partition("/")
+    tenant = next((tenant for tenant in world.tenants.values() if name in tenant.attempts), None)
+    route = _OF_ATTEMPT.get(part)
+    if tenant is None or route is None:
+        return _nothing()
+    attempt = tenant.attempts[name]
+    replaced = attempt is not attempt.payment.active_attempt  # by the one it failed over to
+    return _serve(attempt_pages.visit_of(world, tenant, attempt, request), _OUTCOME if replaced else route)
+
+
+def _nothing() -> Answer:
+    return pages.say(404, "No such checkout", "Check the address, or go back to where you came from.")
+
+
+def find_session(world: World, session_id: str) -> tuple[Tenant, Session] | None:
+    """The session of this id, and whose it is; None when there is none."""
+    return next(
+        (
+            (tenant, session)
+            for tenant in world.tenants.values()
+            if (session := tenant.sessions.get(session_id)) is not None
+        ),
+        None,
+    )
+
+
+def _serve(visit: Visit, route: _Route) -> Answer:
+    method = visit.request.method
+    if method in ("GET", "HEAD"):
+        return route.show(visit)
+    if method != "POST" or route.take is None:
+        allowed = "GET, HEAD, POST" if route.take else "GET, HEAD"
+        answer = pages.say(405, "Not possible", "This page cannot be used that way.")
+        return attrs.evolve(answer, headers={**answer.headers, "Allow": allowed})
+    if not route.foreign and not visit.is_genuine():
+        return pages.say(403, "Not accepted", "This form was not made by this page. Open the checkout again.")
+    return route.take(visit)

@@ -1,0 +1,101 @@
+"""One request to a session's pages, and what every page of the session needs to know."""
+
+from __future__ import annotations
+
+import re
+from hmac import compare_digest
+from urllib.parse import parse_qsl, quote, urlsplit
+
+import attrs
+
+from ..common.iso_codes import currency
+from ..common.values import Request
+from ..records.payouts import text_or_null
+from ..records.records import Attempt, Payment, Session
+from ..records.tenants import Tenant
+from ..records.world import World
+from ._states import state_of, step_of
+from .appearance import Look, look_of
+
+PAGES = "/checkout/"
+
+_WEB_ADDRESS = re.compile("https?://[^/?#]", re.IGNORECASE)
+_KEPT = "%!#$&'()*+,/:;=?@[]~"
+"""What stands for itself in an address; the rest is percent-encoded, so that no text can break a header."""
+
+
+@attrs.frozen(eq=False)
+class Visit:
+    """A payer at one of the session's pages."""
+
+    world: World
+    tenant: Tenant
+    session: Session
+    request: Request
+    page: str | None = None
+    """Where the pages are when they are not the session's but an attempt's own."""
+
+    @property
+    def payment(self) -> Payment:
+        """What is to be paid."""
+        return self.session.payment
+
+    @property
+    def attempt(self) -> Attempt:
+        """The newest attempt, in the states that have one."""
+        assert self.payment.active_attempt is not None
+        return self.payment.active_attempt
+
+    @property
+    def state(self) -> str:
+        """Where the payment stands now."""
+        return state_of(self.payment, self.world.now)
+
+    @property
+    def step(self) -> str:
+        """What a form made now is good for."""
+        return step_of(self.payment, self.world.now)
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What the address says."""
+        return dict(parse_qsl(self.request.query, keep_blank_values=True))
+
+    @property
+    def form(self) -> dict[str, str]:
+        """What was submitted."""
+        return dict(parse_qsl(self.request.body.decode("latin-1"), keep_blank_values=True))
+
+    @property
+    def look(self) -> Look:
+        """The session's appearance."""
+        return look_of(self.session.appearance, self.world.origin)
+
+    @property
+    def amount(self) -> str:
+        """What is to be paid, with symbol and all its decimals."""
+        facts, amount = currency(self.payment.currency), self.payment.amount
+        return facts.show(amount, facts.decimals(amount))
+
+    @property
+    def landing(self) -> str | None:
+        """Where the payer goes at the end: the `return_url`, or None without a web address there."""
+        given = text_or_null(self.payment.body, "return_url") or ""
+        return quote(given, safe=_KEPT) if _WEB_ADDRESS.match(given) else None
+
+    def address(self, part: str = "") -> str:
+        """One of the session's pages, or of the attempt's."""
+        return f"{self.page or PAGES + self.session.id}/{part}".removesuffix("/")
+
+    def is_genuine(self) -> bool:
+        """Whether a form was made for this session and sent by one of its pages.
+
+        Browsers always send Host, and Origin with a POST; what sends neither is a program, not a lured payer.
+        Another name for this machine (a rebound one) is no page of ours.
+        """
+        own = urlsplit(self.world.origin).netloc
+        host = self.request.headers.get("host", own)
+        sender = self.request.headers.get("origin", f"http://{host}")
+        known = host in (own, own.replace("127.0.0.1", "localhost")) and sender == f"http://{host}"
+        token = self.form.get("token", "")
+        return known and compare_digest(token.encode(), self.session.form_token.encode())

@@ -1,0 +1,1 @@
+"""Values, tables and rules that every part of the sandbox uses."""

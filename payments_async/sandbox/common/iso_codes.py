@@ -1,0 +1,93 @@
+"""ISO 4217 and ISO 3166 through babel: how an amount is shown, its smallest unit, the names of countries."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import lru_cache
+
+import attrs
+
+from .._extra import INSTALL_IT
+from .json import JsonObject
+from .money import is_expressible
+
+try:
+    from babel import Locale
+    from babel.numbers import get_currency_precision, get_currency_symbol
+except ImportError as missing:
+    raise ImportError(f"the sandbox needs babel: {INSTALL_IT}") from missing
+
+_LOCALE = Locale("en")
+_REGIONAL_A = 0x1F1E6
+_NOT_COUNTRIES = frozenset({"EU", "EZ", "QO", "UN", "XA", "XB", "ZZ"})
+"""Two-letter territories of babel's data that are groups or placeholders."""
+
+
+@attrs.frozen
+class Currency:
+    """How amounts of one currency are written."""
+
+    code: str
+    symbol: str
+    digits: int
+    """Digits after the decimal point: 0 for XOF, 2 for USD, 3 for KWD."""
+
+    @property
+    def unit(self) -> Decimal:
+        """The smallest amount that can be expressed, in major units."""
+        return Decimal(1).scaleb(-self.digits)
+
+    def decimals(self, value: Decimal) -> int:
+        """How many decimals show all of `value`: the currency's own, or more where it has more (gap O)."""
+        exponent = value.as_tuple().exponent
+        return self.digits if is_expressible(value, self.digits) else -int(exponent)
+
+    def show(self, value: Decimal, digits: int) -> str:
+        """`value` with the symbol, thousands separators and so many decimals."""
+        return f"{self.symbol}{value:,.{digits}f}"
+
+
+@lru_cache(maxsize=512)
+def currency(code: str) -> Currency:
+    """The facts about a currency; an unknown code gets two digits and itself as symbol."""
+    symbol = get_currency_symbol(code, locale=_LOCALE)
+    return Currency(
+        code, f"{symbol}\u00a0" if symbol[-1:].isalpha() else symbol, get_currency_precision(code)
+    )
+
+
+def is_currency(code: str) -> bool:
+    """Whether ISO 4217 has, or had, this code."""
+    return code in _LOCALE.currencies
+
+
+def is_country(code: str) -> bool:
+    """Whether this is a two-letter country code in capitals that ISO 3166 has."""
+    known = len(code) == 2 and code.isalpha() and code in _LOCALE.territories
+    return known and code not in _NOT_COUNTRIES
+
+
+def amount_form(value: Decimal, code: str) -> JsonObject:
+    """Amount (`docs/interface.md`, Resources and their fields), in major units."""
+    facts = currency(code)
+    return {
+        "value": value,
+        "formatted": facts.show(value, facts.decimals(value)),
+        "short": facts.show(value, 0),
+        "currency": code,
+    }
+
+
+@lru_cache(maxsize=512)
+def _country(code: str) -> tuple[str, str]:
+    flag = "".join(chr(_REGIONAL_A + ord(letter) - ord("A")) for letter in code)
+    return _LOCALE.territories.get(code, code), flag
+
+
+def country_form(code: str | None) -> JsonObject | None:
+    """Country (`docs/interface.md`, Resources and their fields); None when none is known."""
+    if code is None:
+        return None
+    code = code.upper()
+    name, flag = _country(code)
+    return {"code": code, "name": name, "flag": flag}

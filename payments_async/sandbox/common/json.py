@@ -1,0 +1,36 @@
+"""JSON both ways with exact decimals: `10.10` comes in and goes out digit for digit."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import msgspec
+
+from .values import Refused
+
+JsonObject = dict[str, object]
+
+_decoder = msgspec.json.Decoder(float_hook=Decimal)
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+def decode(body: bytes) -> object:
+    """The JSON value in `body`, fractions as `Decimal`; `Refused` with 400 when it cannot be read."""
+    try:
+        return _decoder.decode(body)
+    except (ValueError, ArithmeticError, RecursionError) as unreadable:
+        # msgspec.DecodeError is a ValueError; an absurd exponent is an ArithmeticError of Decimal
+        raise Refused(400, "The request body is not readable JSON.") from unreadable
+
+
+def decode_object(body: bytes) -> JsonObject:
+    """The JSON object in `body`; `Refused` with 400 when it is anything else."""
+    value = decode(body)
+    if not isinstance(value, dict):
+        raise Refused(400, "The request body must be a JSON object.")
+    return value
+
+
+def encode(value: object) -> bytes:
+    """`value` as JSON bytes, `Decimal` as a plain number."""
+    return _encoder.encode(value)

@@ -1,0 +1,110 @@
+"""The table of operations (`docs/interface.md`, Endpoints): address, limit class, possible outcomes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+import attrs
+
+from .rate_limits import LimitClass
+
+PREFIX = "/v1"
+
+INTERFACE_VERSION = "1.0.0"
+"""The version of the description this service follows (`docs/interface.md`, Versioning)."""
+
+_PAYOUT_OUTCOMES = frozenset({"complete", "fail", "hang"})
+_PAYMENT_OUTCOMES = _PAYOUT_OUTCOMES | {"expire", "action", "failover"}
+
+
+@attrs.frozen
+class Operation:
+    """One method and path."""
+
+    name: str
+    method: str
+    path: str
+    """Relative to the base address, parameters in braces."""
+    limit: LimitClass
+    record: str | None = None
+    """The path parameter whose record has a limit of its own."""
+    outcomes: frozenset[str] = frozenset()
+    """The outcomes a scenario may give to what the operation creates."""
+
+    @property
+    def creates(self) -> bool:
+        """Whether it is one of the three creating operations."""
+        return bool(self.outcomes)
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation("checkouts.create", "POST", "/payment/checkouts", "writes", outcomes=_PAYMENT_OUTCOMES),
+    Operation("checkouts.retrieve", "GET", "/payment/checkouts/{checkout_id}", "reads"),
+    Operation("payment_intents.create", "POST", "/payment/intents", "writes", outcomes=_PAYMENT_OUTCOMES),
+    Operation("payment_intents.list", "GET", "/payment/intents", "reads"),
+    Operation(
+        "payment_intents.retrieve_attempt",
+        "GET",
+        "/payment/intents/{payment_intent_id}/attempts/{attempt_id}",
+        "reads",
+    ),
+    Operation(
+        "payment_intents.refund_availability",
+        "GET",
+        "/payment/intents/{payment_intent_id}/refunds/availability",
+        "refund_availability",
+    ),
+    Operation(
+        "payment_intents.requery",
+        "POST",
+        "/payment/intents/{payment_intent_id}/requery",
+        "diagnostics",
+        record="payment_intent_id",
+    ),
+    Operation(
+        "payment_intents.inspect_attempt",
+        "GET",
+        "/payment/intents/{payment_intent_id}/attempts/{attempt_id}/inspect",
+        "diagnostics",
+        record="attempt_id",
+    ),
+    Operation("payouts.create", "POST", "/payouts", "writes", outcomes=_PAYOUT_OUTCOMES),
+    Operation("payouts.list", "GET", "/payouts", "reads"),
+    Operation("payouts.sync", "GET", "/payouts/{payout_id}/sync", "diagnostics", record="payout_id"),
+    Operation("payouts.inspect", "GET", "/payouts/{payout_id}/inspect", "diagnostics", record="payout_id"),
+    Operation("methods.status", "GET", "/utils/status/payment/method/{method_code}/{country_code}", "reads"),
+)
+NAMES = tuple(operation.name for operation in OPERATIONS)
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path))
+
+
+_FIXED: Mapping[tuple[str, str], Operation] = {
+    (operation.method, PREFIX + operation.path): operation
+    for operation in OPERATIONS
+    if "{" not in operation.path
+}
+_WITH_PARAMETERS: tuple[tuple[Operation, re.Pattern[str]], ...] = tuple(
+    (operation, _pattern(PREFIX + operation.path)) for operation in OPERATIONS if "{" in operation.path
+)
+
+
+def find_operation(method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
+    """The operation at an address and its path parameters; None when there is none."""
+    fixed = _FIXED.get((method, path))
+    if fixed is not None:
+        return fixed, {}
+    for operation, pattern in _WITH_PARAMETERS:
+        if operation.method == method and (found := pattern.fullmatch(path)):
+            return _with_values(operation, found.groupdict())
+    return None
+
+
+def _with_values(operation: Operation, encoded: Mapping[str, str]) -> tuple[Operation, dict[str, str]] | None:
+    """Ids are opaque: any printable text that is one segment of the path, percent-encoded."""
+    values = {name: unquote(value) for name, value in encoded.items()}
+    return (operation, values) if all(value.isprintable() for value in values.values()) else None

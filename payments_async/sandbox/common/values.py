@@ -1,0 +1,162 @@
+"""What enters the core and what leaves it, as frozen values.
+
+A `Request` goes in. An `Answer` comes out, with the `effects` of the request: what changed, what a webhook
+would say, what the log keeps. How an answer misbehaves on the line (`answer.fault`) is a value too, so that
+the server and an in-process transport can both act it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+
+import attrs
+
+from .masking import shown_address
+from .scenario_words import HookWords
+
+
+@attrs.frozen(eq=False)
+class Request:
+    """One request as it arrives. `headers` has its names in lower case; `path` begins with `/v1`."""
+
+    method: str
+    path: str
+    query: str = ""
+    """Raw, percent-encoded, without the question mark."""
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    body: bytes = attrs.field(default=b"", repr=False)
+    address: str = "127.0.0.1"
+
+
+@attrs.frozen
+class Slow:
+    """Wait `seconds` of sandbox time, then give the answer."""
+
+    seconds: float
+
+
+@attrs.frozen
+class Hang:
+    """Give no answer and keep the connection open until the caller leaves."""
+
+
+@attrs.frozen
+class Drop:
+    """Close the connection without a byte of an answer."""
+
+
+@attrs.frozen
+class Reset:
+    """Abort the connection (RST) without a byte of an answer."""
+
+
+@attrs.frozen
+class Cut:
+    """Announce the whole body, send its first `size` bytes, close."""
+
+    size: int
+
+
+LineFault = Slow | Hang | Drop | Reset | Cut
+
+
+@attrs.frozen
+class Answer:
+    """What the service says. `status` is 0 when a fault kept the request from being carried out at all."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    fault: LineFault | None = None
+    awaits: tuple[str, ...] = ()
+    """Webhooks whose first try comes before this answer leaves, by their ids."""
+
+
+@attrs.frozen(eq=False)
+class Stream:
+    """An answer that goes on, of live events, for the inspector and the checkout. Never part of the API."""
+
+    headers: Mapping[str, str]
+    chunks: AsyncIterator[bytes] = attrs.field(repr=False)
+
+
+@attrs.frozen
+class Change:
+    """A record was created (`before` is None) or moved to another status, `at` seconds since 1970.
+
+    Of a webhook each try is one, from None or `waiting` to `sending`.
+    """
+
+    at: float
+    kind: str
+    """`payout`, `payment`, `attempt` or `webhook`."""
+    id: str
+    before: str | None
+    after: str
+
+
+@attrs.frozen
+class Delivery:
+    """A webhook that is due: the JSON `body` belongs to `url`. Unsigned (`docs/interface.md`, Events)."""
+
+    at: float
+    event: str
+    record_id: str
+    url: str = attrs.field(repr=shown_address)
+    """Empty for a record without a `webhook_url`. It may hold a receiver's token."""
+    body: bytes = attrs.field(repr=False)
+    hooks: HookWords = ()
+    """The scenario's webhook words, for what becomes of it."""
+    forged: bool = False
+    """Whether it says what is not so."""
+
+
+@attrs.define(eq=False)  # not frozen, which takes twice the time: every payout makes two
+class Notice:
+    """What nobody has asked to be told: a record without a `webhook_url` would have sent it."""
+
+    at: float
+    event: str
+    record_id: str
+    letter: Callable[[], dict[str, object]] = attrs.field(repr=False)
+    """Gives what it says besides the event; not called before somebody looks."""
+    forged: bool = False
+
+
+@attrs.frozen
+class LoggedRequest:
+    """One line of the request log. `headers` never holds `authorization`."""
+
+    at: float
+    request_id: str
+    method: str
+    path: str
+    operation: str | None
+    status: int
+    idempotency_key: str | None
+    replayed: bool
+    fault: str | None
+    """The fault that was applied, in scenario words; None when the service answered as it should."""
+    key: str | None
+    """Fingerprint of the API key; None when it was not a known one."""
+    headers: Mapping[str, str] = attrs.field(repr=False)
+
+
+Effect = Change | Delivery | Notice | LoggedRequest
+
+
+class Refused(Exception):
+    """A request is answered with an error status. Stays inside the core, which turns it into an `Answer`."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        errors: Mapping[str, list[str]] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.errors = errors
+        self.headers = headers or {}

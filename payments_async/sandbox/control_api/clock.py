@@ -1,0 +1,96 @@
+"""Clock, limits and keys over the control API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..common.clock import VirtualClock
+from ..common.json import JsonObject
+from ..common.scenario_words import duration
+from ..common.timestamps import stamp
+from ..common.values import Change
+from ._guard import Refusal
+from .arguments import ControlCall, invalid
+from .json_views import gauge_view, key_view
+
+if TYPE_CHECKING:
+    from .._sandbox import Sandbox
+
+_LONGEST = 10 * 366 * 86_400.0
+_FASTEST = 1_000_000
+_TOLD = 500
+
+
+def clock_view(sandbox: Sandbox) -> JsonObject:
+    """The sandbox's time, in words and in seconds since 1970; `speed` is None for a clock that has none."""
+    clock = sandbox.clock
+    speed = clock.speed if isinstance(clock, VirtualClock) else None
+    now = clock.now()
+    return {"now": stamp(now), "seconds": round(now, 6), "speed": speed, "frozen": speed == 0}
+
+
+def clock(sandbox: Sandbox, _: ControlCall) -> object:
+    """Now and speed."""
+    return clock_view(sandbox)
+
+
+def advance(sandbox: Sandbox, call: ControlCall) -> object:
+    """Skip ahead; tells what fell due on the way."""
+    call.only("by")
+    by = call.body.get("by")
+    seconds = duration(by.strip()) if isinstance(by, str) else float(call.number("by"))
+    if seconds > _LONGEST:
+        raise invalid("by", "ten years at most")
+    changes = sandbox.advance(seconds)
+    return {
+        **clock_view(sandbox),
+        "changed": len(changes),
+        "changes": [_change_view(change) for change in changes[:_TOLD]],
+    }
+
+
+def _change_view(change: Change) -> JsonObject:
+    return {"at": stamp(change.at), "record": change.kind, "id": change.id, "after": change.after}
+
+
+def speed(sandbox: Sandbox, call: ControlCall) -> object:
+    """Go on at another speed."""
+    call.only("speed")
+    wanted = float(call.number("speed"))
+    if wanted > _FASTEST:
+        raise invalid("speed", f"{_FASTEST:,} at most")
+    return _go_on(sandbox, wanted)
+
+
+def freeze(sandbox: Sandbox, call: ControlCall) -> object:
+    """Stand still until somebody advances the clock."""
+    call.only()
+    return _go_on(sandbox, 0.0)
+
+
+def _go_on(sandbox: Sandbox, wanted: float) -> JsonObject:
+    if not isinstance(sandbox.clock, VirtualClock):
+        raise Refusal(409, "This sandbox was given a clock of its own, whose speed cannot be changed.")
+    sandbox.clock.set_speed(wanted)
+    return clock_view(sandbox)
+
+
+def gauges(sandbox: Sandbox) -> list[JsonObject]:
+    """How full each window of each active key is."""
+    with sandbox.look() as world:
+        return [
+            gauge_view(gauge, tenant.fingerprint)
+            for tenant in world.tenants.values()
+            for gauge in tenant.meter.gauges(world.now)
+        ]
+
+
+def limits(sandbox: Sandbox, _: ControlCall) -> object:
+    """How full each window of each key is."""
+    return {"limits": gauges(sandbox)}
+
+
+def keys(sandbox: Sandbox, _: ControlCall) -> object:
+    """Keys by fingerprint."""
+    with sandbox.look() as world:
+        return [key_view(key, tenant) for key, tenant in world.tenants.items()]

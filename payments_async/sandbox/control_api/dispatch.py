@@ -1,0 +1,85 @@
+"""From a control request to its answer: guard, route, function, JSON."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+from ..common.json import JsonObject, decode_object, encode
+from ..common.scenario_words import UnknownWord
+from ..common.values import Answer, Request, Stream
+from ..http.router import API
+from ._guard import Refusal, check_origin, read_body
+from .arguments import ControlCall, Made
+from .events import open_stream
+from .routes import ROUTES, Route
+
+if TYPE_CHECKING:
+    from .._sandbox import Sandbox
+
+_HEADERS = {
+    "Content-Type": "application/json",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+TOLD = "refusals=told"
+"""The query string of the inspector's buttons: refusals come as 200, so that the console stays clean."""
+
+_NEAR = re.compile(r"\((?:near|there are): ([^()]*)\)")
+
+
+def answer_control(sandbox: Sandbox, request: Request) -> Answer | Stream:
+    """Answer a request under `/_sandbox/api/`."""
+    answer = _answer_or_refusal(sandbox, request)
+    if isinstance(answer, Answer) and answer.status >= 400 and request.query == TOLD:
+        told: JsonObject = {"refused": answer.status, **decode_object(answer.body)}
+        return _said(200, told)
+    return answer
+
+
+def _answer_or_refusal(sandbox: Sandbox, request: Request) -> Answer | Stream:
+    try:
+        check_origin(request, sandbox.origin)
+        return _answer(sandbox, request)
+    except Refusal as refusal:
+        return _said(refusal.status, {"message": refusal.message, **_near(refusal.message), **refusal.extra})
+    except UnknownWord as unknown:
+        return _said(400, {"message": str(unknown), **_near(str(unknown))})
+    except LookupError as missing:
+        return _said(404, {"message": str(missing.args[0] if missing.args else missing)})
+    except (ValueError, TypeError) as wrong:
+        return _said(422, {"message": str(wrong)})
+
+
+def _answer(sandbox: Sandbox, request: Request) -> Answer | Stream:
+    path = request.path.removeprefix(API)
+    if path == "stream" and request.method == "GET":
+        return open_stream(sandbox, request)
+    route, values = _find(request.method, path)
+    body = read_body(request) if request.method == "POST" else {}
+    query = dict(parse_qsl(request.query, keep_blank_values=True))
+    found = route.run(sandbox, ControlCall(values, query, body))
+    return _said(201, found.value) if isinstance(found, Made) else _said(200, found)
+
+
+def _find(method: str, path: str) -> tuple[Route, dict[str, str]]:
+    """The route of an address; `Refusal` 404, or 405 when it has other methods."""
+    there = [(route, found) for route in ROUTES if (found := route.pattern.fullmatch(path))]
+    for route, found in there:
+        if route.method == method:
+            return route, found.groupdict()
+    if there:
+        methods = ", ".join(sorted({route.method for route, _ in there}))
+        raise Refusal(405, f"{method} is not possible here; {methods} is.")
+    raise Refusal(404, f"There is nothing at {API}{path[:80]}; GET {API} lists what there is.")
+
+
+def _near(message: str) -> dict[str, list[str]]:
+    found = _NEAR.search(message)
+    return {"near": found[1].split(", ")} if found else {}
+
+
+def _said(status: int, value: object) -> Answer:
+    return Answer(status, _HEADERS, encode(value))

@@ -1,0 +1,220 @@
+"""What the console shows of the sandbox's insides, as plain values: for JSON and for the pages alike.
+
+Account data is masked unless it is asked for; a whole API key is in none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .._journal import Entry, Exchange, Tried
+from ..api.rule import Rule
+from ..common.json import JsonObject, decode
+from ..common.masking import address, mask
+from ..common.rate_limits import Gauge
+from ..common.scenario_words import Fault, HookWord, Scenario
+from ..common.timestamps import stamp, stamp_or_null
+from ..common.values import Change, Delivery, LoggedRequest, Refused
+from ..records.payment_json import attempt_form, payment_list_form
+from ..records.payout_json import payout_form
+from ..records.records import Attempt, Payment, Payout
+from ..records.tenants import Tenant
+from ..webhooks import Webhook
+
+REPLAY_HEADER = "x-sandbox-replay-of"
+"""Marks a request that the inspector sent again, with the id of the first one."""
+
+
+def entry_view(entry: Entry) -> JsonObject:
+    """One line of the journal."""
+    item = entry.item
+    if isinstance(item, Exchange):
+        return {"seq": entry.seq, "kind": "request", **request_view(item.log)}
+    if isinstance(item, Change):
+        change = {"record": item.kind, "id": item.id, "before": item.before, "after": item.after}
+        return {"seq": entry.seq, "kind": "change", "at": stamp(item.at), **change}
+    if isinstance(item, Tried):
+        return {"seq": entry.seq, "kind": "try", **_try_view(item)}
+    assert isinstance(item, Delivery)  # nothing else enters the journal
+    due = {"event": item.event, "id": item.record_id, "url": address(item.url), "forged": item.forged}
+    return {"seq": entry.seq, "kind": "delivery", "at": stamp(item.at), **due}
+
+
+def _try_view(item: Tried) -> JsonObject:
+    how = {"status": item.status, "told": item.told, "accepted": item.accepted, "forged": item.forged}
+    return {"at": stamp(item.at), "id": item.webhook_id, "record": item.record_id, "event": item.event, **how}
+
+
+def webhook_view(webhook: Webhook) -> JsonObject:
+    """A delivery with its state and every try."""
+    return {
+        "id": webhook.id,
+        "at": stamp(webhook.at),
+        "event": webhook.event,
+        "record": webhook.record_id,
+        "url": address(webhook.url),
+        "origin": webhook.origin,
+        "repeats": webhook.repeats,
+        "state": webhook.state,
+        "reason": webhook.reason,
+        "next_at": stamp_or_null(webhook.next_at),
+        "body": body_view(webhook.body, reveal=False),
+        "tries": [
+            {"at": stamp(one.at), "seconds": one.seconds, "status": one.status, "error": one.error}
+            for one in webhook.tries
+        ],
+    }
+
+
+def request_view(log: LoggedRequest) -> JsonObject:
+    """One line of the request log."""
+    return {
+        "id": log.request_id,
+        "at": stamp(log.at),
+        "method": log.method,
+        "path": mask(log.path),
+        "operation": log.operation,
+        "status": log.status,
+        "idempotency_key": log.idempotency_key,
+        "replayed": log.replayed,
+        "fault": log.fault,
+        "key": log.key,
+        "replay_of": log.headers.get(REPLAY_HEADER),
+    }
+
+
+def exchange_view(exchange: Exchange, *, reveal: bool) -> JsonObject:
+    """A request with its headers (never the authorization) and both bodies, or that they were let go."""
+    answer = exchange.answer
+    return {
+        **request_view(exchange.log),
+        "let_go": not exchange.is_whole,
+        "headers": dict(exchange.log.headers),
+        "body": body_view(exchange.body, reveal=reveal),
+        "answer": None
+        if answer is None
+        else {
+            "status": answer.status,
+            "headers": dict(answer.headers),
+            "body": body_view(answer.body, reveal=reveal),
+            "line": type(answer.fault).__name__.lower() if answer.fault else None,
+        },
+    }
+
+
+def body_view(body: bytes | None, *, reveal: bool) -> object:
+    """A body's JSON, or its size when it is none; None for one that was let go or is empty."""
+    if not body:
+        return None
+    try:
+        value = decode(body)
+    except Refused:
+        return {"unreadable": f"{len(body)} bytes that are not JSON"}
+    return value if reveal else mask(value)
+
+
+def payout_view(payout: Payout, *, reveal: bool) -> JsonObject:
+    """A payout in the interface's form, with the key it belongs to and what is planned for it."""
+    form = payout_form(payout)
+    return {**(form if reveal else _masked(form)), "key": payout.key, "plan": plan_words(payout)}
+
+
+def payment_view(payment: Payment, *, reveal: bool) -> JsonObject:
+    """A payment in its list form, with its session, every attempt and every refund."""
+    form = payment_list_form(payment)
+    session = payment.session
+    shown = form if reveal else _masked(form)
+    return {
+        **shown,
+        "channel": payment.channel,
+        "expires_at": stamp(payment.expires_at),
+        "key": payment.key,
+        "session": None if session is None else {"id": session.id, "url": f"/checkout/{session.id}"},
+        "attempts": [attempt_view(attempt, reveal=reveal) for attempt in payment.attempts],
+        "refunds": [
+            {"id": refund.id, "amount": refund.amount, "pending": refund.pending}
+            for refund in payment.refunds
+        ],
+    }
+
+
+def attempt_view(attempt: Attempt, *, reveal: bool) -> JsonObject:
+    """An attempt in its list form, with who pays."""
+    form = attempt_form(attempt, in_list=True)
+    return {**(form if reveal else _masked(form)), "payer": {"country": attempt.country}}
+
+
+def plan_words(record: Payout | Attempt) -> str:
+    """How a record will end, in words of the vocabulary."""
+    outcome, timing = record.plan.outcome, record.plan.timing
+    if outcome.kind == "hang":
+        return outcome.kind
+    argument = outcome.code or outcome.action or (str(outcome.count) if outcome.count else "")
+    when = {"after": f"after={timing.seconds:g}s", "reads": f"reads={timing.reads}", "manual": "manual"}
+    return (
+        f"{outcome.kind}:{argument} {when[timing.kind]}"
+        if argument
+        else f"{outcome.kind} {when[timing.kind]}"
+    )
+
+
+def rule_view(rule: Rule) -> JsonObject:
+    """A rule, what it will still do, and how often it has been met."""
+    return {
+        "id": rule.id,
+        "operation": rule.operation,
+        "match": mask(dict(rule.match)),
+        "key": rule.tenant,
+        "words": scenario_words(rule.scenario),
+        "used": rule.used,
+        "remaining": rule.remaining,
+        "used_up": rule.is_over,
+    }
+
+
+def scenario_words(scenario: Scenario) -> str:
+    """A scenario in the words of the vocabulary, with how often each fault comes."""
+    words = [_fault_words(fault) for fault in scenario.faults]
+    if (outcome := scenario.outcome) is not None:
+        argument = outcome.code or outcome.action or (str(outcome.count) if outcome.count else "")
+        words.append(f"{outcome.kind}:{argument}" if argument else outcome.kind)
+    if (timing := scenario.timing) is not None:
+        when = {"after": f"after={timing.seconds:g}s", "reads": f"reads={timing.reads}", "manual": "manual"}
+        words.append(when[timing.kind])
+    return " ".join([*words, *(_hook_words(hook) for hook in scenario.hooks)])
+
+
+def _hook_words(hook: HookWord) -> str:
+    argument = {"delay": f"{hook.seconds:g}s", "duplicate": str(hook.count)}
+    return f"{hook.kind}:{argument[hook.kind]}" if hook.kind in argument else hook.kind
+
+
+def _fault_words(fault: Fault) -> str:
+    argument = {"http": str(fault.status), "429": f"{fault.seconds:g}s", "slow": f"{fault.seconds:g}s"}
+    word = f"{fault.kind}:{argument[fault.kind]}" if fault.kind in argument else fault.kind
+    often = f"*{fault.times}" if fault.times is not None else " (every time)"
+    return f"{word}{often}" + (f" after {fault.after}" if fault.after else "")
+
+
+def key_view(key: str, tenant: Tenant) -> JsonObject:
+    """A key by its fingerprint and last four characters, with how much belongs to it."""
+    networks = tenant.allowlist
+    return {
+        "key": tenant.fingerprint,
+        "hint": f"sk_sandbox_…{key[-4:]}",
+        "status": tenant.status,
+        "allowlist": None if networks is None else [str(network) for network in networks],
+        "payouts": len(tenant.payouts),
+        "payments": len(tenant.payments),
+    }
+
+
+def gauge_view(gauge: Gauge, key: str) -> JsonObject:
+    """How full one window of a key is."""
+    return {"key": key, "scope": gauge.scope, "used": gauge.used, "limit": gauge.limit}
+
+
+def _masked(form: Mapping[str, object]) -> JsonObject:
+    masked = mask(dict(form))
+    assert isinstance(masked, dict)
+    return masked

@@ -1,0 +1,157 @@
+"""Payouts, payments and webhooks over the control API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from .._record_actions import USUAL_METHOD, find_payment
+from ..common.scenario_words import UnknownWord
+from ..records.records import Payment, Payout
+from ..records.world import World
+from ..webhooks.address_guard import NotSent, read_target
+from ._guard import Refusal
+from .arguments import ControlCall, Made, invalid
+from .json_views import payment_view, payout_view, webhook_view
+
+if TYPE_CHECKING:
+    from .._sandbox import Sandbox
+
+_SHOWN = 50
+_AGE = attrgetter("created_at")
+
+
+def newest_payouts(world: World, status: str | None = None) -> Iterator[Payout]:
+    """Every key's payouts, newest first."""
+    found = [reversed(tenant.payouts) for tenant in world.tenants.values() if tenant.payouts]
+    every = merge(*found, key=_AGE, reverse=True)
+    return (payout for payout in every if status in (None, payout.status))
+
+
+def newest_payments(world: World, status: str | None = None) -> Iterator[Payment]:
+    """Every key's payments, newest first."""
+    found = [reversed(tenant.payments) for tenant in world.tenants.values() if tenant.payments]
+    every = merge(*found, key=_AGE, reverse=True)
+    return (payment for payment in every if status in (None, payment.status))
+
+
+def find_payout(world: World, payout_id: str) -> Payout:
+    """The payout of this id; `LookupError`."""
+    for tenant in world.tenants.values():
+        if (found := tenant.payouts_by_id.get(payout_id)) is not None:
+            return found
+    raise LookupError(f"no payout {payout_id!r}")
+
+
+def payouts(sandbox: Sandbox, call: ControlCall) -> object:
+    """Payouts in the interface's form, newest first."""
+    with sandbox.look() as world:
+        found = islice(newest_payouts(world, call.query.get("status")), call.whole("limit", _SHOWN))
+        return {"payouts": [payout_view(payout, reveal=call.reveals) for payout in found]}
+
+
+def payout(sandbox: Sandbox, call: ControlCall) -> object:
+    """One payout."""
+    with sandbox.look() as world:
+        return payout_view(find_payout(world, call.path["id"]), reveal=call.reveals)
+
+
+def payments(sandbox: Sandbox, call: ControlCall) -> object:
+    """Payments with their attempts, newest first."""
+    with sandbox.look() as world:
+        found = islice(newest_payments(world, call.query.get("status")), call.whole("limit", _SHOWN))
+        return {"payments": [payment_view(payment, reveal=call.reveals) for payment in found]}
+
+
+def payment(sandbox: Sandbox, call: ControlCall) -> object:
+    """One payment with its attempts."""
+    with sandbox.look() as world:
+        return payment_view(find_payment(world, call.path["id"])[1], reveal=call.reveals)
+
+
+def pay(sandbox: Sandbox, call: ControlCall) -> object:
+    """A simulated payer pays, or acts on the attempt that waits."""
+    call.only("method", "phone", "country", "outcome")
+    sandbox.pay(
+        call.path["id"],
+        method=call.text("method", USUAL_METHOD),
+        phone=call.text_or_none("phone"),
+        country=call.text_or_none("country"),
+        outcome=call.text_or_none("outcome"),
+    )
+    return payment(sandbox, call)
+
+
+def refund(sandbox: Sandbox, call: ControlCall) -> object:
+    """Refund a completed payment."""
+    call.only("amount", "pending")
+    amount = call.number("amount") if call.body.get("amount") is not None else None
+    return Made({"id": sandbox.refund(call.path["id"], amount, pending=call.flag("pending"))})
+
+
+def settle(sandbox: Sandbox, call: ControlCall) -> object:
+    """End a record now."""
+    call.only("outcome")
+    outcome = call.text("outcome", "complete")
+    sandbox.settle(call.path["id"], outcome)
+    return {"id": call.path["id"], "outcome": outcome}
+
+
+def hold(sandbox: Sandbox, call: ControlCall) -> object:
+    """A record no longer ends by itself."""
+    call.only()
+    sandbox.hold(call.path["id"])
+    return {"id": call.path["id"], "outcome": "hang"}
+
+
+def webhooks(sandbox: Sandbox, call: ControlCall) -> object:
+    """Deliveries and their tries, newest first."""
+    newest = islice(reversed(sandbox.webhooks), call.whole("limit", _SHOWN))
+    return {"webhooks": [webhook_view(webhook) for webhook in newest]}
+
+
+def resend(sandbox: Sandbox, call: ControlCall) -> object:
+    """Deliver a webhook once more."""
+    call.only()
+    webhook_id = call.path["id"]
+    _check_address(sandbox, webhook_id)
+    return Made(webhook_view(sandbox.resend(webhook_id)))
+
+
+def _check_address(sandbox: Sandbox, webhook_id: str) -> None:
+    """`Refusal` 409 for a delivery whose address would only be refused again."""
+    for webhook in sandbox.webhooks:
+        if webhook.id == webhook_id:
+            try:
+                read_target(webhook.url, sandbox._allowed)
+            except NotSent as refused:
+                raise Refusal(409, f"refused: {refused}") from refused
+
+
+def _id_of(world: World, name: str) -> str:
+    """`name` itself when it is an id; else the id of the newest payout or payment of this reference."""
+    tenants = world.tenants.values()
+    if any(name in ids for t in tenants for ids in (t.payouts_by_id, t.payments_by_id, t.sessions)):
+        return name
+    for records in (newest_payouts(world), newest_payments(world)):
+        for record in records:
+            if record.reference == name:
+                return record.id
+    return name
+
+
+def forge(sandbox: Sandbox, call: ControlCall) -> object:
+    """Send an event that did not happen."""
+    call.only("record", "event", "url")
+    record, event, url = call.text("record"), call.text_or_none("event"), call.text_or_none("url")
+    with sandbox.present() as world:
+        record = _id_of(world, record)
+    try:
+        return Made(webhook_view(sandbox.forge(record, event, url=url)))
+    except UnknownWord as unknown:
+        raise Refusal(400, str(unknown), {"field": "event"}) from unknown
+    except ValueError as nowhere:
+        raise invalid("url", str(nowhere)) from nowhere

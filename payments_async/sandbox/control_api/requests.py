@@ -1,0 +1,86 @@
+"""The journal and the request log over the control API: one request in full, as code, and once more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from .._journal import Exchange
+from ..common.values import Request
+from ._guard import Refusal
+from .arguments import ControlCall, one_of
+from .copy_as_code import written
+from .json_views import REPLAY_HEADER, entry_view, exchange_view, request_view
+
+if TYPE_CHECKING:
+    from .._sandbox import Sandbox
+
+_SHOWN = 100
+_LET_GO = "The journal has let go of this request's headers and bodies, to keep newer ones."
+
+
+def journal(sandbox: Sandbox, call: ControlCall) -> object:
+    """What happened after a number, oldest first."""
+    after = call.whole("after", 0, most=10**12)
+    entries = sandbox.entries(after, call.whole("limit", _SHOWN))
+    return {"last": sandbox.journal.last, "entries": [entry_view(entry) for entry in entries]}
+
+
+def log(sandbox: Sandbox, call: ControlCall) -> object:
+    """The request log, newest first."""
+    wanted, limit = call.query.get("operation"), call.whole("limit", _SHOWN)
+    found = [one for one in reversed(sandbox.requests) if wanted in (None, one.operation)]
+    return {"requests": [request_view(one) for one in found[:limit]]}
+
+
+def find(sandbox: Sandbox, request_id: str) -> Exchange:
+    """The request of this id; `LookupError` when the journal has it no longer."""
+    with sandbox.look():
+        found = sandbox.journal.exchange(request_id)
+    if found is None:
+        raise LookupError(f"no request {request_id!r} in the journal")
+    return attrs.evolve(found)  # a copy: the journal lets bodies go at any time
+
+
+def one(sandbox: Sandbox, call: ControlCall) -> object:
+    """Headers and bodies."""
+    return exchange_view(find(sandbox, call.path["id"]), reveal=call.reveals)
+
+
+def code(sandbox: Sandbox, call: ControlCall) -> object:
+    """Code that sends a request like this one, masked unless asked; the key is an environment variable."""
+    exchange = find(sandbox, call.path["id"])
+    kind = one_of("as", call.query.get("as", "async"), ("async", "sync", "curl"))
+    if exchange.body is None:
+        raise Refusal(410, _LET_GO)
+    stored = _has_answer(sandbox, exchange)
+    text, is_masked = written(exchange, sandbox.origin, kind, reveal=call.reveals, is_stored=stored)
+    return {"code": text, "masked": is_masked}
+
+
+def _has_answer(sandbox: Sandbox, exchange: Exchange) -> bool:
+    """Whether an answer is stored, still, for the request's idempotency key."""
+    log, now = exchange.log, sandbox.clock.now()
+    with sandbox.look() as world:
+        tenants = [tenant for tenant in world.tenants.values() if tenant.fingerprint == log.key]
+        return any(tenant.replies.find(log.idempotency_key or "", now) for tenant in tenants)
+
+
+def replay(sandbox: Sandbox, call: ControlCall) -> object:
+    """Send a request again: same key, same idempotency key, same bytes. It is logged as any other."""
+    call.only()
+    exchange = find(sandbox, call.path["id"])
+    if exchange.body is None:
+        raise Refusal(410, _LET_GO)
+    if exchange.log.key is None:
+        raise Refusal(409, "The request carried no key of this sandbox, so it cannot be sent again.")
+    logged = sandbox.send_again(*_again(exchange, exchange.body))
+    return request_view(logged)
+
+
+def _again(exchange: Exchange, body: bytes) -> tuple[Request, str]:
+    log = exchange.log
+    path, _, query = log.path.partition("?")
+    headers = {**log.headers, REPLAY_HEADER: log.request_id}
+    return Request(log.method, path, query, headers, body), log.key or ""

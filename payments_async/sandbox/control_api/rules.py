@@ -1,0 +1,81 @@
+"""Rules over the control API: faults and outcomes by words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..api.rule import Rule
+from ..api.rule_fields import MisspeltField
+from ..common.scenario_words import parse
+from ._guard import Refusal
+from .arguments import ControlCall, Made, invalid
+from .json_views import rule_view
+
+if TYPE_CHECKING:
+    from .._sandbox import Sandbox
+
+_FIELDS = ("operation", "words", "as", "match", "times", "after", "api_key")
+
+
+def listed(sandbox: Sandbox, _: ControlCall) -> object:
+    """Every rule, the one that counts first in front."""
+    return {"rules": [rule_view(rule) for rule in sandbox.rules]}
+
+
+def add(sandbox: Sandbox, call: ControlCall) -> object:
+    """A rule of words: faults disturb requests, outcomes and webhook words decide about records."""
+    call.only(*_FIELDS)
+    operation = call.text("operation")
+    words = _sorted(call.text("words"), call.text_or_none("as"))
+    times, after = call.count_or_none("times", None), call.count_or_none("after", 0) or 0
+    rule = _made(sandbox, operation, call.text_or_none("api_key"), _match(call))
+    try:
+        if "fault" in words:  # once, unless it is said how often
+            rule.respond(words["fault"], times=times if "times" in call.body else 1, after=after)
+        if "outcome" in words:
+            rule.outcome(words["outcome"], times=times)
+        if "webhook" in words:
+            rule.webhook(words["webhook"], times=times)
+    except ValueError:
+        sandbox.remove_rule(rule)
+        raise
+    return Made(rule_view(rule))
+
+
+def _match(call: ControlCall) -> dict[str, object]:
+    match = call.mapping("match")
+    if any(name in ("operation", "api_key", "self") for name in match):
+        raise invalid("match", "names of path, query and body values only")
+    return match
+
+
+def _made(sandbox: Sandbox, operation: str, api_key: str | None, match: dict[str, object]) -> Rule:
+    """The rule, without words; `Refusal` 422 for a name that is nearly a field of the operation."""
+    try:
+        return sandbox.on(operation, api_key=api_key, **match)
+    except MisspeltField as misspelt:
+        raise Refusal(422, str(misspelt), {"field": f"match.{misspelt.name}"}) from misspelt
+
+
+def _sorted(text: str, sense: str | None) -> dict[str, str]:
+    """The words by what they are about; `hang` is a fault unless `as` says that it is an outcome."""
+    if sense not in (None, "fault", "outcome"):
+        raise invalid("as", "must be 'fault' or 'outcome'")
+    groups: dict[str, list[str]] = {}
+    for word in text.replace(",", " ").replace(";", " ").split() or [""]:
+        scenario = parse(word, "outcome" if sense == "outcome" else "fault")
+        about = "fault" if scenario.faults else "webhook" if scenario.hooks else "outcome"
+        groups.setdefault(about, []).append(word)
+    return {about: " ".join(words) for about, words in groups.items()}
+
+
+def remove(sandbox: Sandbox, call: ControlCall) -> object:
+    """Forget one rule."""
+    sandbox.remove_rule(call.path["id"])
+    return {"message": "removed"}
+
+
+def clear(sandbox: Sandbox, _: ControlCall) -> object:
+    """Forget every rule."""
+    sandbox.clear_rules()
+    return {"message": "removed"}

@@ -1,0 +1,1 @@
+"""The sandbox's HTTP server and its event streams."""

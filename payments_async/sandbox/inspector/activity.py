@@ -1,0 +1,159 @@
+"""The journal sorted into happenings: one for each thing that happened, with all that came of it.
+
+A request stands with what it caused. What came about without one (time, a payer, a button) stands by record
+and moment, and a webhook is one happening however often it was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from .._journal import Entry, Exchange, Item, Tried
+from ..common.values import Change, Delivery
+from ..records.records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES
+
+Root = Callable[[str], str]
+"""From a record's id to the id under which it is shown: an attempt's payment, else itself."""
+
+
+@attrs.define(eq=False)
+class Happening:
+    """One line to be; `seq` is the number of its newest entry."""
+
+    seq: int
+    at: float
+    root: str
+    """The record or webhook it is about, or the request."""
+    exchange: Exchange | None = None
+    changes: list[Change] = attrs.field(factory=list)
+    deliveries: list[Delivery] = attrs.field(factory=list)
+    tries: list[Tried] = attrs.field(factory=list)
+
+
+def happenings(entries: Sequence[Entry], root: Root) -> list[Happening]:
+    """What happened, newest first."""
+    caused = _caused(entries)
+    found: list[Happening] = []
+    webhooks: dict[str, Happening] = {}
+    for entry in entries:
+        item = entry.item
+        if isinstance(item, Exchange):
+            found.append(_request(entry.seq, item, caused))
+        elif isinstance(item, Tried):
+            _try(entry.seq, item, webhooks, found)
+        elif isinstance(item, (Change, Delivery)) and entry.seq not in caused.taken:
+            _add(_open(found, entry.seq, item, root), item)
+    return sorted(found, key=lambda one: one.seq, reverse=True)
+
+
+@attrs.frozen(eq=False)
+class _Caused:
+    by: dict[int, list[Item]]
+    """What each request caused, by the request's number."""
+    taken: set[int]
+    """Numbers of the entries among them."""
+
+
+def _caused(entries: Sequence[Entry]) -> _Caused:
+    """What came with each request, less what had fallen due by itself before it."""
+    caused = _Caused({}, set())
+    for place, entry in enumerate(entries):
+        if isinstance(entry.item, Exchange) and entry.item.told:
+            with_it = [
+                one
+                for one in entries[max(0, place - entry.item.told) : place]
+                if entry.seq - one.seq <= entry.item.told and _moment(one.item) == entry.item.log.at
+            ]
+            caused.by[entry.seq] = [one.item for one in with_it]
+            caused.taken.update(one.seq for one in with_it)
+    return caused
+
+
+def _moment(item: Item) -> float | None:
+    return item.at if isinstance(item, (Change, Delivery)) else None
+
+
+def _request(seq: int, exchange: Exchange, caused: _Caused) -> Happening:
+    made = Happening(seq, exchange.log.at, exchange.log.request_id, exchange)
+    for item in caused.by.get(seq, ()):
+        _add(made, item)
+    return made
+
+
+def _add(happening: Happening, item: Item) -> None:
+    if isinstance(item, Change):
+        happening.changes.append(item)
+    else:
+        assert isinstance(item, Delivery)  # requests and tries are happenings of their own
+        happening.deliveries.append(item)
+
+
+def _open(found: list[Happening], seq: int, item: Change | Delivery, root: Root) -> Happening:
+    """The newest happening if `item` belongs to it, else a new one."""
+    about = root(item.id if isinstance(item, Change) else item.record_id)
+    newest = found[-1] if found else None
+    # a request's and a webhook's happening is closed: only a record's own has changes and no exchange
+    joins = newest is not None and newest.changes and not newest.exchange
+    if newest is None or not joins or (newest.root, newest.at) != (about, item.at):
+        newest = Happening(seq, item.at, about)
+        found.append(newest)
+    newest.seq = seq
+    return newest
+
+
+def _try(seq: int, tried: Tried, webhooks: dict[str, Happening], found: list[Happening]) -> None:
+    webhook = webhooks.get(tried.webhook_id)
+    if webhook is None:
+        webhook = webhooks[tried.webhook_id] = Happening(seq, tried.at, tried.record_id)
+        found.append(webhook)
+    webhook.seq, webhook.at = seq, tried.at
+    webhook.tries.append(tried)
+
+
+def newest(entries: Sequence[Entry], wanted: Callable[[Item], bool], most: int) -> list[Entry]:
+    """The newest `most` entries that are wanted, oldest first, each request with what came with it."""
+    found: list[Entry] = []
+    place = len(entries) - 1
+    while place >= 0 and len(found) < most:
+        item, start = entries[place].item, place
+        if wanted(item):
+            start = max(0, place - (item.told if isinstance(item, Exchange) else 0))
+            found.extend(reversed(entries[start : place + 1]))
+        place = start - 1
+    found.reverse()
+    return found
+
+
+STATUSES = frozenset({*PAYOUT_STATES, *PAYMENT_STATES, *ATTEMPT_STATES})
+"""Of records: as texts they stand in nearly every body, as in `completed_at`."""
+
+
+def has_status(item: Item, status: str) -> bool:
+    """Whether it ended with this status: an HTTP answer's, a record's new one, or the one an event tells."""
+    if isinstance(item, Exchange):
+        return status == str(item.log.status)
+    if isinstance(item, Change):
+        return status == item.after
+    told = getattr(item, "event", "").rpartition(".")[2]
+    return status == told or (isinstance(item, Tried) and status == str(item.status))
+
+
+def holds(item: Item, needle: str, names: Callable[[str], str]) -> bool:
+    """Whether `needle` stands in it: in an address, id, key, event, body, status, or a record's name."""
+    return _holds(item, needle.lower(), needle.encode(), names)
+
+
+def _holds(item: Item, low: str, raw: bytes, names: Callable[[str], str]) -> bool:
+    if isinstance(item, Exchange):
+        log = item.log
+        said = (item.body or b"") + b"\n" + (item.answer.body if item.answer else b"")
+        spoken = f"{log.method} {log.path} {log.request_id} {log.idempotency_key} {log.operation} {log.fault}"
+        return low in spoken.lower() or low == str(log.status) or raw in said
+    if isinstance(item, Change):
+        return low in f"{item.id} {item.after} {names(item.id)}".lower()
+    if isinstance(item, Tried):
+        return low in f"{item.webhook_id} {item.record_id} {item.event} {names(item.record_id)}".lower()
+    assert isinstance(item, Delivery)  # nothing else enters the journal
+    return low in f"{item.record_id} {item.event} {names(item.record_id)}".lower()

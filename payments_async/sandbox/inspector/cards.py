@@ -1,0 +1,182 @@
+"""What the boards show of payments, payouts, webhooks and the payer's phone."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ..checkout import PAGES as CHECKOUT
+from ..checkout.attempt_pages import visit_of
+from ..checkout.next_action import one_time_code
+from ..common.iso_codes import currency
+from ..common.masking import hide
+from ..common.timestamps import stamp
+from ..common.values import Request
+from ..control_api.json_views import plan_words, webhook_view
+from ..control_api.records import find_payout, newest_payments, newest_payouts
+from ..records.payment_json import ACTIONS, attempt_form
+from ..records.records import PAYOUT_STATES, Attempt, Payment, Payout
+from ..records.world import World
+
+if TYPE_CHECKING:
+    from .._sandbox import Sandbox
+
+Card = dict[str, object]
+
+SCANNED = 400
+"""Payouts that the board looks at."""
+
+_IN_COLUMN = 12
+_MESSAGES = 12
+_WEBHOOKS = 30
+_ATTEMPTS = 6
+_STEPS = ("processing", "action_required", "completed", "failed", "expired")
+_ON_PHONE = ("approve_on_phone", "collect_otp", "scan_qr_code")
+_BANK = "Payer's bank"
+_PLACES = {
+    **dict.fromkeys(_ON_PHONE, ("phone", "Payer's phone")),
+    "redirect_to_url": ("bank", _BANK),
+    "embed_iframe": ("frame", _BANK),
+    "display_payment_instructions": ("bank", _BANK),
+    "complete_with_sdk": ("provider", "Card provider"),
+}
+"""Where the payer acts, and what the link there says."""
+
+
+def _shown(amount: Decimal, code: str) -> str:
+    """An amount with the decimals of its currency, or more where it has more."""
+    return f"{amount:.{currency(code).decimals(amount)}f}"
+
+
+def payment_card(payment: Payment, now: float) -> Card:
+    """A payment with its attempts as timelines."""
+    session = payment.session
+    return {
+        "id": payment.id,
+        "status": payment.status,
+        "amount": _shown(payment.amount, payment.currency),
+        "currency": payment.currency,
+        "reference": payment.reference,
+        "channel": payment.channel,
+        "created_at": stamp(payment.created_at),
+        "expires_at": stamp(payment.expires_at),
+        "open": payment.is_open,
+        "checkout": None if session is None else CHECKOUT + session.id,
+        "refunded": payment.refunded,
+        "refundable": _shown(payment.refundable, payment.currency) if payment.refundable else None,
+        "earlier": max(0, len(payment.attempts) - _ATTEMPTS),
+        "attempts": [_attempt_card(attempt) for attempt in payment.attempts[-_ATTEMPTS:]],
+    }
+
+
+def _attempt_card(attempt: Attempt) -> Card:
+    form = attempt_form(attempt, in_list=True)
+    action = form["next_action"]
+    assert isinstance(action, dict)
+    place, place_name = _PLACES.get(str(action["type"]), ("", ""))
+    return {
+        "id": attempt.id,
+        "status": attempt.status,
+        "created_at": stamp(attempt.created_at),
+        "method": attempt.method,
+        "country": attempt.country,
+        "phone": hide(attempt.phone) if attempt.phone else None,
+        "is_failover": attempt.is_failover,
+        "failure": attempt.failure,
+        "action": None if action["type"] == "none" else action["type"],
+        "message": action.get("message"),
+        "place": f"{ACTIONS}{attempt.id}/{place}" if place else None,
+        "place_name": place_name,
+        "steps": _steps(attempt),
+        "plan": plan_words(attempt),
+        "open": not attempt.is_final,
+    }
+
+
+def _steps(attempt: Attempt) -> list[Card]:
+    """When the attempt came to each of its states, also in seconds after it was made."""
+    times = [(getattr(attempt, f"{name}_at"), place, name) for place, name in enumerate(_STEPS)]
+    return [
+        {
+            "name": name,
+            "at": stamp(at),
+            "after": round(at - attempt.created_at, 3),
+            "now": name == attempt.status,
+        }
+        for at, _, name in sorted(step for step in times if step[0] is not None)
+    ]
+
+
+def payout_columns(world: World, only: str = "") -> list[Card]:
+    """The newest payouts by status, a column for each; or `only` the one of this id, `LookupError`."""
+    columns: dict[str, list[Payout]] = {status: [] for status in PAYOUT_STATES}
+    for payout in [find_payout(world, only)] if only else islice(newest_payouts(world), SCANNED):
+        columns[payout.status].append(payout)
+    return [
+        {
+            "status": status,
+            "count": len(payouts),
+            "more": max(0, len(payouts) - _IN_COLUMN),
+            "cards": [_payout_card(payout) for payout in payouts[:_IN_COLUMN]],
+        }
+        for status, payouts in columns.items()
+    ]
+
+
+def _payout_card(payout: Payout) -> Card:
+    instrument = payout.instrument
+    number = instrument.get("phone_number") or instrument.get("account_number") or instrument.get("address")
+    return {
+        "id": payout.id,
+        "reference": payout.reference,
+        "amount": _shown(payout.amount, payout.currency),
+        "currency": payout.currency,
+        "method": payout.method,
+        "to": hide(number) if isinstance(number, str) else None,
+        "created_at": stamp(payout.created_at),
+        "failure": payout.failure,
+        "plan": plan_words(payout),
+        "held": payout.plan.outcome.kind == "hang",
+        "open": not payout.is_final,
+    }
+
+
+def phone_messages(world: World) -> list[Card]:
+    """What waits on payers' phones: approvals, one-time codes, codes to scan; newest first."""
+    waiting = (
+        attempt
+        for payment in newest_payments(world)
+        if payment.is_open and (attempt := payment.active_attempt) and _is_asked(attempt)
+    )
+    return [_message(world, attempt) for attempt in islice(waiting, _MESSAGES)]
+
+
+def _is_asked(attempt: Attempt) -> bool:
+    return attempt.status == "action_required" and attempt.plan.outcome.action in _ON_PHONE
+
+
+def _message(world: World, attempt: Attempt) -> Card:
+    tenant = next(one for one in world.tenants.values() if attempt.id in one.attempts)
+    payment, kind = attempt.payment, attempt.plan.outcome.action
+    visit = visit_of(world, tenant, attempt, Request("GET", ACTIONS))
+    return {
+        "attempt": attempt.id,
+        "payment": payment.id,
+        "kind": kind,
+        "amount": _shown(payment.amount, payment.currency),
+        "currency": payment.currency,
+        "phone": hide(attempt.phone) if attempt.phone else None,
+        "at": stamp(attempt.action_required_at or attempt.created_at),
+        "code": one_time_code(visit.session, attempt) if kind == "collect_otp" else None,
+        "checkout": None if payment.session is None else CHECKOUT + payment.session.id,
+        "simulated": f"{ACTIONS}{attempt.id}/phone",
+    }
+
+
+def webhook_rows(sandbox: Sandbox, opened: str) -> list[Card]:
+    """The newest deliveries with their tries, and the one that is `opened`, however old."""
+    everyone = sandbox.webhooks
+    older = [webhook for webhook in everyone[:-_WEBHOOKS] if webhook.id == opened]
+    newest = [*reversed(everyone[-_WEBHOOKS:]), *older]
+    return [webhook_view(webhook) | {"is_open": webhook.id == opened} for webhook in newest]

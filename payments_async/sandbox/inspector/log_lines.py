@@ -1,0 +1,227 @@
+"""Happenings as the log shows them: who or what, where, with which parts, why not, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from .._journal import Entry, Exchange, Item, Tried
+from ..advisor.evidence import seen_of
+from ..common.masking import mask
+from ..common.rate_limits import SandboxLimits
+from ..common.values import Change, Delivery
+from ..control_api.json_views import REPLAY_HEADER
+from ..http.router import PREFIX
+from ..records.world import World
+from .activity import Happening, happenings
+from .failure_reasons import reason
+from .rendering import http_tone, tone
+
+Card = dict[str, object]
+
+_SIGNS = (("%5B", "["), ("%5D", "]"), ("%3A", ":"))
+_ALL: tuple[type, ...] = (Exchange, Change, Delivery, Tried)
+KINDS: Mapping[str, tuple[type, ...]] = {
+    "": _ALL,
+    "requests": _ALL,
+    "wrong": _ALL,
+    "changes": (Change,),
+    "webhooks": (Delivery, Tried),
+}
+"""What each choice of the log looks at."""
+
+
+@attrs.frozen
+class Names:
+    """Records by the names that people know them by."""
+
+    world: World
+
+    def root(self, record_id: str) -> str:
+        """An attempt's payment, else the id itself."""
+        for tenant in self.world.tenants.values():
+            if (attempt := tenant.attempts.get(record_id)) is not None:
+                return attempt.payment.id
+        return record_id
+
+    def name(self, record_id: str) -> str:
+        """A payout's or payment's reference, or the id of what has none or is gone."""
+        wanted = self.root(record_id)
+        for tenant in self.world.tenants.values():
+            found = tenant.payouts_by_id.get(wanted) or tenant.payments_by_id.get(wanted)
+            if found is not None:
+                return found.reference or wanted
+        return wanted
+
+    def words(self, record_id: str) -> str:
+        """All that a search may find a record by."""
+        return f"{self.root(record_id)} {self.name(record_id)}"
+
+
+def shows(item: Item, show: str) -> bool:
+    """Whether a choice of the log is about it."""
+    if show == "requests":
+        return isinstance(item, Exchange)
+    if show == "wrong":
+        return _went_wrong(item)
+    return isinstance(item, KINDS.get(show, _ALL))
+
+
+def delivered(entries: Iterable[Entry]) -> frozenset[str]:
+    """Ids of the webhooks that their receivers took in the end, or at once."""
+    items = (entry.item for entry in entries)
+    return frozenset(item.webhook_id for item in items if isinstance(item, Tried) and item.accepted)
+
+
+def lines(entries: Iterable[Entry], names: Names, limits: SandboxLimits, show: str = "") -> list[Card]:
+    """The log's lines of a kind, newest first."""
+    looked_at = KINDS.get(show, _ALL)
+    chosen = [entry for entry in entries if isinstance(entry.item, looked_at)]
+    found = happenings(chosen, names.root)
+    if show == "requests":
+        found = [one for one in found if one.exchange]
+    if show == "wrong":  # with a request that went wrong came what it caused
+        found = [one for one in found if one.exchange is None or _went_wrong(one.exchange)]
+    if show == "webhooks":
+        tried = {(one.tries[0].record_id, one.tries[0].event) for one in found if one.tries}
+        found = [one for one in found if one.tries or _name_of(one.deliveries[0]) not in tried]
+    return [_line(one, names, limits) for one in found]
+
+
+def _went_wrong(item: Item) -> bool:
+    if isinstance(item, Exchange):
+        return item.log.status == 0 or item.log.status >= 400 or item.log.fault is not None
+    if isinstance(item, Change):
+        return item.after == "failed"
+    return isinstance(item, Tried) and not item.accepted
+
+
+def _name_of(due: Delivery) -> tuple[str, str]:
+    return due.record_id, due.event
+
+
+def _line(happening: Happening, names: Names, limits: SandboxLimits) -> Card:
+    if happening.exchange is not None:
+        return _request(happening, happening.exchange, names, limits)
+    if happening.tries:
+        return _webhook(happening, names)
+    return (
+        _record(happening, names)
+        if happening.changes
+        else _untried(happening.deliveries[0], happening, names)
+    )
+
+
+def _request(happening: Happening, exchange: Exchange, names: Names, limits: SandboxLimits) -> Card:
+    log = exchange.log
+    marks = [("bad", log.fault)] if log.fault else []
+    marks += [("idle", "replayed")] if log.replayed else []
+    marks += [("idle", "sent again")] if REPLAY_HEADER in log.headers else []
+    return {
+        "kind": "request",
+        "seq": happening.seq,
+        "at": happening.at,
+        "verb": log.method,
+        "what": _readable(str(mask(log.path))),
+        "href": f"{PREFIX}requests/{log.request_id}",
+        "named": seen_of(exchange).thing,
+        "marks": marks,
+        "parts": [*_moves(happening.changes), *_due(happening.deliveries)],
+        "told": reason(exchange, limits),
+        "end": str(log.status or "no answer"),
+        "tone": http_tone(log.status),
+    }
+
+
+def _readable(path: str) -> str:
+    """A path with the signs of our own query names in place of their escapes."""
+    for escaped, sign in _SIGNS:
+        path = path.replace(escaped, sign)
+    return path
+
+
+def _record(happening: Happening, names: Names) -> Card:
+    """What came about without a request."""
+    about = happening.root
+    own = [change for change in happening.changes if change.id == about]
+    last = (own or happening.changes)[-1]
+    return {
+        "kind": "record",
+        "seq": happening.seq,
+        "at": happening.at,
+        "verb": _kind(about),
+        "what": names.name(about),
+        "href": record_page(about),
+        "named": None,
+        "marks": [],
+        "parts": [*_moves(happening.changes, own=about), *_due(happening.deliveries)],
+        "told": None,
+        "end": last.after,
+        "tone": tone(last.after),
+    }
+
+
+def _untried(due: Delivery, happening: Happening, names: Names) -> Card:
+    """A delivery by itself: nothing moved with it, as with one that is forged."""
+    return {
+        "kind": "webhook",
+        "seq": happening.seq,
+        "at": happening.at,
+        "verb": "webhook",
+        "what": due.event,
+        "href": f"{PREFIX}webhooks",
+        "named": names.name(due.record_id),
+        "marks": [("bad", "forged")] if due.forged else [],
+        "parts": [],
+        "told": None,
+        "end": "due",
+        "tone": "idle",
+    }
+
+
+def _webhook(happening: Happening, names: Names) -> Card:
+    last = happening.tries[-1]
+    often = len(happening.tries)
+    return {
+        "kind": "webhook",
+        "seq": happening.seq,
+        "at": happening.at,
+        "verb": "webhook",
+        "what": last.event,
+        "href": f"{PREFIX}webhooks?open={last.webhook_id}#{last.webhook_id}",
+        "named": names.name(last.record_id),
+        "marks": [("bad", "forged")] if last.forged else [],
+        "parts": [f"{often} tries"] if often > 1 else [],
+        "told": last.told,
+        "end": "not delivered" if last.status is None else str(last.status),
+        "tone": "ok" if last.accepted else "bad",
+    }
+
+
+def _moves(changes: Iterable[Change], own: str = "") -> list[str]:
+    """Each record's way through its states, as in `attempt processing → completed`; `own` first."""
+    ways: dict[str, list[Change]] = {own: []} if own else {}
+    for change in changes:
+        ways.setdefault(change.id, []).append(change)
+    return [_way(way, named=record_id != own) for record_id, way in ways.items() if way]
+
+
+def _way(way: list[Change], *, named: bool) -> str:
+    if named and way[0].before is None:
+        return " ".join([way[0].kind, " → ".join(one.after for one in way)])
+    states = " → ".join([way[0].before or "new", *(one.after for one in way)])
+    return f"{way[0].kind} {states}" if named else states
+
+
+def _due(deliveries: Iterable[Delivery]) -> list[str]:
+    return [f"webhook {one.event} due" for one in deliveries]
+
+
+def _kind(record_id: str) -> str:
+    return "payout" if record_id.startswith("po_") else "payment"
+
+
+def record_page(record_id: str) -> str:
+    """Where a payout or payment is shown alone."""
+    return f"{PREFIX}{_kind(record_id)}s?id={record_id}"

@@ -1,0 +1,268 @@
+"""The pages: which template each has, and what it is given to show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import attrs
+
+from .._journal import Entry, Exchange, Item
+from .._record_actions import find_payment
+from ..advisor.advisor import HEADINGS
+from ..advisor.assumptions import assumptions
+from ..advisor.findings import KeptFinding, findings_of
+from ..advisor.webhooks import READ_BACK_WITHIN
+from ..common.operations import INTERFACE_VERSION, NAMES, PREFIX
+from ..common.scenario_words import WORDS
+from ..common.values import LoggedRequest
+from ..control_api import clock, records
+from ..control_api.json_views import body_view, exchange_view, rule_view
+from ..records.webhook_json import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
+from . import cards
+from .activity import STATUSES, has_status, holds, newest
+from .log_lines import KINDS, Names, delivered, lines, shows
+
+if TYPE_CHECKING:
+    from .._sandbox import Sandbox
+
+Context = dict[str, object]
+
+_ROWS = 54
+_ENTRIES = _ROWS * 10
+"""Entries that the log's lines are made of: a request has a few with it."""
+
+_LONGEST = 200
+_PAYMENTS = 13
+_RULES = 45
+_GAUGES = 60
+_CASES = 6
+_SAME = 30
+_EVENTS = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
+NAV = (
+    ("", "Overview"),
+    ("payments", "Payments"),
+    ("payouts", "Payouts"),
+    ("webhooks", "Webhooks"),
+    ("phone", "Phone"),
+    ("faults", "Faults"),
+    ("clock", "Clock"),
+    ("limits", "Limits"),
+    ("advisor", "Advisor"),
+    ("assumptions", "Assumptions"),
+)
+
+
+@attrs.frozen
+class Look:
+    """One look at the sandbox: what was asked for, and by which name of the host."""
+
+    sandbox: Sandbox
+    query: Mapping[str, str]
+    host: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """The address as the reader knows it."""
+        return f"http://{self.host}" if self.host else self.sandbox.origin
+
+    def common(self, name: str, title: str) -> Context:
+        """What every page shows."""
+        with self.sandbox.look():
+            last = self.sandbox.journal.last
+        return {
+            "nav": NAV,
+            "here": name,
+            "title": title,
+            "base_url": self.origin + PREFIX,
+            "profile": self.sandbox.profile.name,
+            "clock": clock.clock_view(self.sandbox),
+            "last": last,
+            "version": INTERFACE_VERSION,
+        }
+
+
+@attrs.frozen
+class Page:
+    """An address below `/_sandbox/` and what is there."""
+
+    name: str
+    title: str
+    pattern: re.Pattern[str]
+    template: str
+    context: Callable[..., Context]
+
+
+def _overview(look: Look) -> Context:
+    show, find = look.query.get("show", ""), look.query.get("find", "").strip()[:_LONGEST]
+    sandbox = look.sandbox
+    with sandbox.look() as world:
+        names = Names(world)
+        entries = sandbox.entries(0, None if show or find else _ENTRIES)
+        chosen = newest(entries, _wanted(entries, show, find, names), _ENTRIES)
+        rows = lines(chosen, names, world.limits, show)
+        payouts = sum(len(tenant.payouts) for tenant in world.tenants.values())
+        payments = sum(len(tenant.payments) for tenant in world.tenants.values())
+        last, first = sandbox.journal.last, sandbox.journal.first
+    return {
+        "rows": rows[:_ROWS],
+        "more": len(rows) > _ROWS or bool(entries and entries[0].seq > first),
+        "show": show if show in KINDS else "",
+        "shows": tuple(KINDS),
+        "find": find,
+        "happened": last,
+        "is_empty": first > last,
+        "payouts": payouts,
+        "payments": payments,
+        "rules": sum(not rule.is_over for rule in sandbox.rules),
+        "api_key": sandbox.api_key,
+    }
+
+
+def _wanted(entries: Sequence[Entry], show: str, find: str, names: Names) -> Callable[[Item], bool]:
+    """What is shown: of its kind, and with the status looked for; what is no status is looked for as text."""
+    past = delivered(entries) if show == "wrong" else frozenset()
+
+    def of_kind(item: Item) -> bool:
+        return shows(item, show) and getattr(item, "webhook_id", None) not in past
+
+    if not find:
+        return of_kind
+    status = find.lower()
+    if status in STATUSES or any(of_kind(entry.item) and has_status(entry.item, status) for entry in entries):
+        return lambda item: of_kind(item) and has_status(item, status)
+    return lambda item: of_kind(item) and holds(item, find, names.words)
+
+
+def _request(look: Look, request_id: str) -> Context:
+    entries, exchange = _with_it(look.sandbox.entries(), request_id)
+    reveal = look.query.get("reveal") == "1"
+    with look.sandbox.look() as world:
+        line = lines(entries, Names(world), world.limits, "requests")
+    same = [one for one in look.sandbox.requests if _same_group(one, exchange.log)][-_SAME:]
+    bodies = [exchange.body, exchange.answer.body if exchange.answer else None]
+    hides = any(body_view(body, reveal=True) != body_view(body, reveal=False) for body in bodies)
+    shown = exchange_view(exchange, reveal=reveal)
+    return {"request": shown, "line": line[0], "same": same, "reveal": reveal, "hides": hides}
+
+
+def _with_it(entries: list[Entry], request_id: str) -> tuple[list[Entry], Exchange]:
+    """A request after what it caused, and itself as of now: the journal lets bodies go at any time."""
+    for place in range(len(entries) - 1, -1, -1):
+        item = entries[place].item
+        if isinstance(item, Exchange) and item.log.request_id == request_id:
+            return entries[max(0, place - item.told) : place + 1], attrs.evolve(item)
+    raise LookupError(f"no request {request_id!r} in the journal")
+
+
+def _same_group(one: LoggedRequest, log: LoggedRequest) -> bool:
+    key = log.idempotency_key
+    return key is not None and (one.idempotency_key, one.key) == (key, log.key)
+
+
+def _payments(look: Look) -> Context:
+    with look.sandbox.look() as world:
+        only = look.query.get("id", "")
+        newest = islice(records.newest_payments(world), _PAYMENTS)
+        found = [find_payment(world, only)[1]] if only else newest
+        shown = [cards.payment_card(payment, world.now) for payment in found]
+        total = sum(len(tenant.payments) for tenant in world.tenants.values())
+    return {"payments": shown, "total": total, "one": only}
+
+
+def _payouts(look: Look) -> Context:
+    with look.sandbox.look() as world:
+        only = look.query.get("id", "")
+        columns = cards.payout_columns(world, only)
+        total = sum(len(tenant.payouts) for tenant in world.tenants.values())
+    return {
+        "columns": columns,
+        "total": total,
+        "one": only,
+        "scanned": cards.SCANNED,
+        "api_key": look.sandbox.api_key,
+    }
+
+
+def _webhooks(look: Look) -> Context:
+    return {"webhooks": cards.webhook_rows(look.sandbox, look.query.get("open", "")), "events": _EVENTS}
+
+
+def _phone(look: Look) -> Context:
+    with look.sandbox.look() as world:
+        return {"messages": cards.phone_messages(world)}
+
+
+def _faults(look: Look) -> Context:
+    rules = sorted(look.sandbox.rules, key=lambda rule: rule.is_over)[:_RULES]
+    more = len(look.sandbox.rules) - len(rules)
+    return {"rules": [rule_view(rule) for rule in rules], "more": more, "operations": NAMES, "words": WORDS}
+
+
+def _clock(look: Look) -> Context:
+    return {"speeds": (("Real time", 1), ("×10", 10), ("×60", 60), ("×3600", 3600))}
+
+
+def _fullness(gauge: Context) -> float:
+    return int(str(gauge["used"])) / int(str(gauge["limit"]))
+
+
+def _limits(look: Look) -> Context:
+    gauges = sorted(clock.gauges(look.sandbox), key=_fullness, reverse=True)
+    return {"gauges": gauges[:_GAUGES], "more": max(0, len(gauges) - _GAUGES)}
+
+
+def _advisor(look: Look) -> Context:
+    findings = findings_of(look.sandbox)
+    found = findings.look(look.sandbox)
+    return {
+        "groups": _groups(found),
+        "looked_at": findings.requests,
+        "watched": findings.watched,
+        "within": READ_BACK_WITHIN,
+    }
+
+
+def _groups(findings: Sequence[KeptFinding]) -> list[Context]:
+    """The findings by what they have in common, in their order."""
+    groups: dict[tuple[str, str], list[KeptFinding]] = {}
+    for kept in findings:
+        groups.setdefault((kept.finding.rule, kept.finding.why), []).append(kept)
+    return [
+        {
+            "heading": HEADINGS[alike[0].finding.rule],
+            "severity": alike[0].finding.severity,
+            "why": alike[0].finding.why,
+            "mend": alike[0].finding.mend,
+            "section": alike[0].finding.section,
+            "cases": alike[:_CASES],
+            "more": max(0, len(alike) - _CASES),
+        }
+        for alike in groups.values()
+    ]
+
+
+def _assumptions(look: Look) -> Context:
+    return {"gaps": assumptions(look.sandbox.profile)}
+
+
+def _page(name: str, title: str, context: Callable[..., Context], pattern: str | None = None) -> Page:
+    template = f"{name or 'overview'}.html"
+    return Page(name, title, re.compile(pattern or re.escape(name), re.ASCII), template, context)
+
+
+PAGES: tuple[Page, ...] = (
+    _page("", "Overview", _overview),
+    _page("request", "Request", _request, r"requests/(?P<request_id>[A-Za-z0-9_-]{1,64})"),
+    _page("payments", "Payments", _payments),
+    _page("payouts", "Payouts", _payouts),
+    _page("webhooks", "Webhooks", _webhooks),
+    _page("phone", "Simulated phone", _phone),
+    _page("faults", "Faults", _faults),
+    _page("clock", "Clock", _clock),
+    _page("limits", "Limits", _limits),
+    _page("advisor", "Advisor", _advisor),
+    _page("assumptions", "Assumptions", _assumptions),
+)

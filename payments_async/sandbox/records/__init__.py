@@ -1,0 +1,1 @@
+"""Payments, payouts and tenants: their states, their JSON, and the books."""

@@ -1,0 +1,137 @@
+"""The service's own truth about money, for tests: what was really created, whatever the caller was told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
+from decimal import Decimal
+
+import attrs
+
+from ..common.money import total
+from .records import Payment, Payout
+from .world import World
+
+
+@attrs.frozen
+class PayoutEntry:
+    """One payout as the service knows it. `amount` is in major units, `created_at` in seconds since 1970."""
+
+    id: str
+    reference: str | None
+    amount: Decimal
+    currency: str
+    status: str
+    method: str
+    key: str
+    """Fingerprint of the API key that created it."""
+    idempotency_key: str | None
+    created_at: float
+
+
+@attrs.frozen
+class PaymentEntry:
+    """One payment as the service knows it. `channel` is `api` or `checkout`."""
+
+    id: str
+    reference: str
+    amount: Decimal
+    currency: str
+    status: str
+    channel: str
+    attempts: tuple[str, ...]
+    """Ids of its attempts, oldest first."""
+    key: str
+    idempotency_key: str | None
+    created_at: float
+
+
+class Books:
+    """A view of every key's payouts and payments, oldest first for each key. Callable from any thread.
+
+    `keys` are the fingerprints of those that count; every key when None.
+    """
+
+    def __init__(
+        self, present: Callable[[], AbstractContextManager[World]], keys: Collection[str] | None = None
+    ) -> None:
+        self._present = present
+        self._keys = keys
+
+    def payouts(self, *, reference: str | None = None, status: str | None = None) -> list[PayoutEntry]:
+        """The payouts, all or those with this reference and status."""
+        with self._present() as world:
+            return [
+                payout_entry(payout)
+                for payout in _payouts(world, self._keys)
+                if reference in (None, payout.reference) and status in (None, payout.status)
+            ]
+
+    def payments(self, *, status: str | None = None) -> list[PaymentEntry]:
+        """The payments, all or those with this status."""
+        with self._present() as world:
+            return [
+                payment_entry(payment)
+                for payment in _payments(world, self._keys)
+                if status in (None, payment.status)
+            ]
+
+    def total(self, currency: str) -> Decimal:
+        """The sum of the payouts in one currency that have not failed, in major units."""
+        return total(
+            entry.amount
+            for entry in self.payouts()
+            if entry.currency == currency and entry.status != "failed"
+        )
+
+    def collected(self, currency: str) -> Decimal:
+        """The sum of the payments in one currency that were completed, refunds not taken off."""
+        with self._present() as world:
+            return total(
+                payment.amount
+                for payment in _payments(world, self._keys)
+                if payment.currency == currency and payment.completed_at is not None
+            )
+
+
+def _payouts(world: World, keys: Collection[str] | None) -> Iterator[Payout]:
+    for tenant in world.tenants.values():
+        if keys is None or tenant.fingerprint in keys:
+            yield from tenant.payouts
+
+
+def _payments(world: World, keys: Collection[str] | None) -> Iterator[Payment]:
+    for tenant in world.tenants.values():
+        if keys is None or tenant.fingerprint in keys:
+            yield from tenant.payments
+
+
+def payout_entry(payout: Payout) -> PayoutEntry:
+    """A payout's line in the books."""
+    return PayoutEntry(
+        payout.id,
+        payout.reference,
+        payout.amount,
+        payout.currency,
+        payout.status,
+        payout.method,
+        payout.key,
+        payout.idempotency_key,
+        payout.created_at,
+    )
+
+
+def payment_entry(payment: Payment) -> PaymentEntry:
+    """A payment's line in the books."""
+    return PaymentEntry(
+        payment.id,
+        payment.reference,
+        payment.amount,
+        payment.currency,
+        payment.status,
+        payment.channel,
+        tuple(attempt.id for attempt in payment.attempts),
+        payment.key,
+        payment.idempotency_key,
+        payment.created_at,
+    )

@@ -1,0 +1,66 @@
+"""The idempotency store of one API key (`docs/interface.md`, Limits, Idempotency)."""
+
+from __future__ import annotations
+
+import hashlib
+
+import attrs
+
+from ..common.values import Answer, Refused
+
+LIFETIME = 86_400.0
+"""Seconds a first answer is kept: 24 hours."""
+
+_SHORTEST, _LONGEST = 8, 128
+
+
+def idempotency_key(header: str | None, refusal: int) -> str | None:
+    """The key a write request carries, or None; `Refused` with `refusal` unless 8 to 128 characters."""
+    if header is not None and not (_SHORTEST <= len(header) <= _LONGEST and _is_text(header)):
+        raise Refused(refusal, f"X-Idempotency-Key must be {_SHORTEST} to {_LONGEST} characters long.")
+    return header
+
+
+def _is_text(header: str) -> bool:
+    """Whether its bytes were UTF-8: what stands for others can be neither hashed nor stored."""
+    return header.isascii() or not any("\ud800" <= character <= "\udfff" for character in header)
+
+
+def fingerprint(method: str, path: str, body: bytes) -> bytes:
+    """What makes two requests the same one: method, path and the exact bytes of the body."""
+    return hashlib.blake2b(f"{method} {path}\n".encode() + body, digest_size=16).digest()
+
+
+@attrs.frozen
+class Stored:
+    """A first answer and the request it belongs to."""
+
+    request: bytes
+    answer: Answer
+    until: float
+    ready_at: float = 0.0
+    """When the first request had its answer."""
+
+
+class IdempotencyStore:
+    """First answers by key, forgotten after 24 hours of sandbox time."""
+
+    def __init__(self) -> None:
+        self._stored: dict[str, Stored] = {}
+
+    def find(self, key: str, now: float) -> Stored | None:
+        """What was stored under `key` less than 24 hours ago."""
+        stored = self._stored.get(key)
+        return stored if stored is not None and now < stored.until else None
+
+    def keep(self, key: str, request: bytes, answer: Answer, now: float) -> None:
+        """Store a first answer, and drop what has become too old (entries stand in order of age)."""
+        self._stored.pop(key, None)
+        self._stored[key] = Stored(request, answer, now + LIFETIME)
+        while self._stored[oldest := next(iter(self._stored))].until <= now:
+            del self._stored[oldest]
+
+    def hold(self, key: str, ready_at: float) -> None:
+        """The answer stored under `key` is on its way until `ready_at`."""
+        if key in self._stored:
+            self._stored[key] = attrs.evolve(self._stored[key], ready_at=ready_at)

@@ -1,0 +1,248 @@
+"""The life of a payment and its attempts (gaps F and G): tried, completed, failed, expired, refunded."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import partial
+
+import attrs
+
+from ..common.json import JsonObject
+from ..common.money import plain
+from ..common.scenario_words import HookWords, Outcome
+from ..common.values import Change
+from ..webhooks import forged_letter, is_forged, payment_letter
+from .payout_json import failure_for
+from .payouts import customer_of, object_or_null, text_or_null
+from .records import ATTEMPT_STATES, PAYMENT_STATES, Attempt, Payment, Plan, Refund, Session
+from .tenants import Tenant
+from .world import World
+
+SESSION_MINUTES = 60
+"""How long a session lasts without `expires_in_minutes`."""
+
+INTENT_MINUTES = 1440
+"""How long a payment intent made through the API can be paid."""
+
+FAILOVER_CODE = "GATEWAY_UNAVAILABLE"
+_COMPLETE = Outcome("complete")
+_TIMES = {
+    "processing": "processing_at",
+    "action_required": "action_required_at",
+    "completed": "completed_at",
+    "failed": "failed_at",
+    "expired": "expired_at",
+}
+
+
+def create_payment(
+    world: World,
+    tenant: Tenant,
+    body: JsonObject,
+    channel: str,
+    plan: Plan | None,
+    idempotency_key: str | None,
+    hooks: HookWords = (),
+) -> Payment:
+    """Create the payment a validated body asks for; it expires by itself unless it is paid."""
+    usual = SESSION_MINUTES if channel == "checkout" else INTENT_MINUTES
+    given = body.get("expires_in_minutes")
+    minutes = int(given) if isinstance(given, (int, Decimal)) else usual
+    payment = Payment(
+        id=world.chance.id("pi"),
+        position=len(tenant.payments),
+        key=tenant.fingerprint,
+        idempotency_key=idempotency_key,
+        channel=channel,
+        reference=f"PAY-{world.chance.token(10).upper()}",
+        amount=plain(body["amount"]),
+        currency=str(body["currency"]),
+        customer=customer_of(world, tenant, body),
+        body=body,
+        plan=plan,
+        created_at=world.now,
+        expires_at=world.now + minutes * 60.0,
+        site=world,
+        hooks=hooks,
+    )
+    tenant.payments.append(payment)
+    tenant.payments_by_id[payment.id] = payment
+    world.tell(Change(world.now, "payment", payment.id, None, payment.status))
+    world.at(payment.expires_at, partial(_expire_at, world, payment))
+    world.has_receivers |= bool(payment.webhook_url)
+    if is_forged(hooks):
+        event = "payment.completed"
+        letter = partial(forged_letter, payment, event, world.now)
+        world.notify(payment.webhook_url, event, payment.id, letter, forged=True)
+    return payment
+
+
+def create_session(world: World, tenant: Tenant, payment: Payment) -> Session:
+    """The hosted page of a payment made by `POST /payment/checkouts`."""
+    restriction = object_or_null(payment.body, "restriction") or {}
+    phone = object_or_null(restriction, "phone") or {}
+    session = Session(
+        id=world.chance.id("cs"),
+        payment=payment,
+        country=text_or_null(restriction, "country_code"),
+        phone=text_or_null(phone, "number"),
+        appearance=object_or_null(payment.body, "appearance") or {},
+        form_token=world.chance.token(32),
+    )
+    payment.session = session
+    tenant.sessions[session.id] = session
+    return session
+
+
+def start_attempt(
+    world: World,
+    tenant: Tenant,
+    payment: Payment,
+    plan: Plan,
+    *,
+    method: str,
+    country: str | None = None,
+    phone: str | None = None,
+    currency: str | None = None,
+    after: Attempt | None = None,
+) -> Attempt:
+    """Try to collect an open payment; `after` is the attempt that this one fails over from."""
+    attempt = Attempt(
+        id=world.chance.id("pa"),
+        payment=payment,
+        method=method,
+        country=country,
+        phone=phone,
+        currency=currency or payment.currency,
+        gateway=world.gateway(),
+        plan=plan,
+        created_at=world.now,
+        is_failover=after is not None,
+        failovers_left=after.failovers_left - 1 if after else plan.outcome.count,
+        processing_at=world.now,
+    )
+    payment.attempts = (*payment.attempts, attempt)
+    tenant.attempts[attempt.id] = attempt
+    world.tell(Change(world.now, "attempt", attempt.id, None, attempt.status))
+    _begin(world, tenant, attempt)
+    return attempt
+
+
+def _begin(world: World, tenant: Tenant, attempt: Attempt) -> None:
+    if attempt.plan.outcome.kind == "action":
+        _move_attempt(world, attempt, "action_required")
+    timing = attempt.plan.timing
+    if timing.kind == "after" and timing.seconds == 0:
+        settle_attempt(world, tenant, attempt)
+    elif timing.kind == "after":
+        world.at(world.now + timing.seconds, partial(_end, world, tenant, attempt))
+
+
+def _end(world: World, tenant: Tenant, attempt: Attempt, _at: float) -> None:
+    if not attempt.is_final and attempt.plan.timing.kind == "after":  # it may have been made to hang
+        settle_attempt(world, tenant, attempt)
+
+
+def read_attempt(world: World, tenant: Tenant, attempt: Attempt) -> None:
+    """The caller looks at an attempt: counts towards `reads=<n>`."""
+    timing = attempt.plan.timing
+    if timing.kind == "reads" and not attempt.is_final:
+        attempt.reads += 1
+        if attempt.reads >= timing.reads:
+            settle_attempt(world, tenant, attempt)
+
+
+def read_payment(world: World, tenant: Tenant, payment: Payment) -> None:
+    """The caller looks at a payment and, through it, at its active attempt."""
+    if payment.active_attempt is not None:
+        read_attempt(world, tenant, payment.active_attempt)
+
+
+def settle_attempt(world: World, tenant: Tenant, attempt: Attempt, outcome: Outcome | None = None) -> None:
+    """Bring an attempt to its end now: as planned, or as `outcome` (`complete`, `fail`, `expire`) says."""
+    ending = outcome or attempt.plan.outcome
+    payment = attempt.payment
+    if ending.kind == "expire":
+        expire_payment(world, payment)
+    elif ending.kind == "fail":
+        _fail(world, attempt, ending.code)
+        if payment.channel == "api":
+            _move_payment(world, payment, "failed")
+    elif outcome is None and attempt.failovers_left:
+        _fail(world, attempt, FAILOVER_CODE)
+        start_attempt(
+            world,
+            tenant,
+            payment,
+            attempt.plan,
+            method=attempt.method,
+            country=attempt.country,
+            phone=attempt.phone,
+            currency=attempt.currency,
+            after=attempt,
+        )
+    else:
+        _move_attempt(world, attempt, "completed")
+        _move_payment(world, payment, "completed")
+
+
+def _fail(world: World, attempt: Attempt, code: str) -> None:
+    attempt.failure = failure_for(code)
+    _move_attempt(world, attempt, "failed")
+
+
+def _expire_at(world: World, payment: Payment, _at: float) -> None:
+    if payment.is_open:
+        expire_payment(world, payment)
+
+
+def expire_payment(world: World, payment: Payment) -> None:
+    """An open payment expires, and with it its session and an attempt under way."""
+    active = payment.active_attempt
+    if active is not None and not active.is_final:
+        _move_attempt(world, active, "expired")
+    _move_payment(world, payment, "expired")
+
+
+def add_refund(world: World, payment: Payment, amount: Decimal, *, pending: bool) -> Refund:
+    """Reserve `amount` of a completed payment for a refund, and return it at once unless `pending`."""
+    refund = Refund(world.chance.id("re"), payment, amount, pending=True)
+    payment.refunds = (*payment.refunds, refund)
+    if not pending:
+        settle_refund(world, refund, completed=True)
+    return refund
+
+
+def settle_refund(world: World, refund: Refund, *, completed: bool) -> None:
+    """A refund in flight reaches the payer, or fails and frees what it reserved."""
+    payment = refund.payment
+    if not completed:
+        payment.refunds = tuple(each for each in payment.refunds if each is not refund)
+        return
+    returned = attrs.evolve(refund, pending=False)
+    payment.refunds = tuple(returned if each is refund else each for each in payment.refunds)
+    whole = payment.refunded == payment.amount
+    _move_payment(world, payment, "refunded" if whole else "partially_refunded")
+
+
+def _move_attempt(world: World, attempt: Attempt, status: str) -> None:
+    assert status in ATTEMPT_STATES[attempt.status], (attempt.status, status)
+    before, attempt.status = attempt.status, status
+    setattr(attempt, _TIMES[status], world.now)
+    world.tell(Change(world.now, "attempt", attempt.id, before, status))
+    if status != "expired":
+        _notify(world, attempt.payment, f"payment.attempt.{status}")
+
+
+def _move_payment(world: World, payment: Payment, status: str) -> None:
+    assert status in PAYMENT_STATES[payment.status], (payment.status, status)
+    before, payment.status = payment.status, status
+    if status in _TIMES:
+        setattr(payment, _TIMES[status], world.now)
+    world.tell(Change(world.now, "payment", payment.id, before, status))
+    _notify(world, payment, f"payment.{status}")
+
+
+def _notify(world: World, payment: Payment, event: str) -> None:
+    letter = payment_letter(payment, world.now)  # written now: a payment may change once more
+    world.notify(payment.webhook_url, event, payment.id, lambda: letter, payment.hooks)

@@ -1,0 +1,245 @@
+"""The service's records and the tables of their states.
+
+Records change only through `_payouts` and `_payments`, which consult the tables here. What they hold does not
+change but is replaced, so that a state can be kept while they go on (`_images`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Protocol
+
+import attrs
+
+from ..common.json import JsonObject
+from ..common.masking import shown_address
+from ..common.money import less, total
+from ..common.scenario_words import HookWords, Outcome, Timing
+from .copy_on_write import before_change
+
+PAYOUT_STATES: Mapping[str, frozenset[str]] = {
+    "pending": frozenset({"processing", "completed", "failed"}),
+    "processing": frozenset({"completed", "failed"}),
+    "completed": frozenset(),
+    "failed": frozenset(),
+}
+"""Gap H: from each status, where a payout can go."""
+
+ATTEMPT_STATES: Mapping[str, frozenset[str]] = {
+    "processing": frozenset({"action_required", "completed", "failed", "expired"}),
+    "action_required": frozenset({"processing", "completed", "failed", "expired"}),
+    "completed": frozenset(),
+    "failed": frozenset(),
+    "expired": frozenset(),
+}
+"""Gap G."""
+
+PAYMENT_STATES: Mapping[str, frozenset[str]] = {
+    "pending": frozenset({"completed", "failed", "expired"}),
+    "completed": frozenset({"refunded", "partially_refunded"}),
+    "partially_refunded": frozenset({"partially_refunded", "refunded"}),
+    "failed": frozenset(),
+    "expired": frozenset(),
+    "refunded": frozenset(),
+}
+"""Gap F."""
+
+
+@attrs.frozen
+class Plan:
+    """How and when a record ends."""
+
+    outcome: Outcome
+    timing: Timing
+
+
+GATEWAY_ERROR = "GATEWAY_ERROR"
+"""The category of a failure that is the gateway's own."""
+
+
+@attrs.frozen
+class Failure:
+    """Why a payout or an attempt failed (`docs/interface.md`, Failure)."""
+
+    code: str
+    category: str
+    message: str
+
+
+@attrs.frozen
+class Gateway:
+    """The gateway's side of a transaction."""
+
+    id: str
+    reference: str
+    external_id: str
+
+
+@attrs.define(eq=False, on_setattr=before_change)
+class Payout:
+    """Money sent to an instrument. Times are seconds since 1970."""
+
+    id: str
+    position: int
+    """Place in its tenant's list, oldest first."""
+    key: str
+    """Fingerprint of the API key that owns it."""
+    idempotency_key: str | None
+    amount: Decimal
+    currency: str
+    method: str
+    instrument: JsonObject = attrs.field(repr=False)
+    """The instrument in its response form."""
+    reference: str | None
+    description: str | None
+    webhook_url: str | None = attrs.field(repr=shown_address)
+    customer: JsonObject | None = attrs.field(repr=False)
+    metadata: JsonObject | None = attrs.field(repr=False)
+    gateway: Gateway
+    plan: Plan
+    created_at: float
+    hooks: HookWords = ()
+    status: str = "pending"
+    reads: int = 0
+    failure: Failure | None = None
+    initiated_at: float | None = None
+    completed_at: float | None = None
+    failed_at: float | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the status can no longer change."""
+        return not PAYOUT_STATES[self.status]
+
+
+class Site(Protocol):
+    """What serves the pages of payments."""
+
+    @property
+    def origin(self) -> str:
+        """The address of the server, without a path."""
+        ...
+
+
+@attrs.define(eq=False, on_setattr=before_change)
+class Attempt:
+    """One try at collecting a payment."""
+
+    id: str
+    payment: Payment = attrs.field(repr=False)
+    method: str
+    country: str | None
+    phone: str | None
+    currency: str
+    gateway: Gateway
+    plan: Plan
+    created_at: float
+    is_failover: bool
+    failovers_left: int
+    """How many more times it fails over to another gateway."""
+    status: str = "processing"
+    reads: int = 0
+    failure: Failure | None = None
+    processing_at: float | None = None
+    action_required_at: float | None = None
+    completed_at: float | None = None
+    failed_at: float | None = None
+    expired_at: float | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the status can no longer change."""
+        return not ATTEMPT_STATES[self.status]
+
+
+@attrs.define(eq=False, on_setattr=before_change)
+class Session:
+    """The hosted page of a payment."""
+
+    id: str
+    payment: Payment = attrs.field(repr=False)
+    country: str | None
+    """The one country the payer is locked to."""
+    phone: str | None
+    """The one number the payer is locked to."""
+    appearance: JsonObject
+    form_token: str = attrs.field(repr=False)
+    """Proves that a form came from the hosted page."""
+
+
+@attrs.frozen(eq=False)
+class Refund:
+    """Money on its way back, or returned, to the payer."""
+
+    id: str
+    payment: Payment = attrs.field(repr=False)
+    amount: Decimal
+    pending: bool
+
+
+@attrs.define(eq=False, on_setattr=before_change)
+class Payment:
+    """A payment intent. `channel` is `api` or `checkout`."""
+
+    id: str
+    position: int
+    key: str
+    idempotency_key: str | None
+    channel: str
+    reference: str
+    amount: Decimal
+    currency: str
+    customer: JsonObject | None
+    body: JsonObject = attrs.field(repr=False)
+    """The request it was created from, for the fields that are given back unchanged."""
+    plan: Plan | None
+    """What the scenario of the creation planned; None when nothing did."""
+    created_at: float
+    expires_at: float
+    site: Site = attrs.field(repr=False)
+    """What knows where its pages are."""
+    hooks: HookWords = ()
+    status: str = "pending"
+    session: Session | None = None
+    attempts: tuple[Attempt, ...] = attrs.field(default=(), repr=False)
+    refunds: tuple[Refund, ...] = attrs.field(default=(), repr=False)
+    completed_at: float | None = None
+    failed_at: float | None = None
+    expired_at: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be paid."""
+        return self.status == "pending"
+
+    @property
+    def active_attempt(self) -> Attempt | None:
+        """The newest attempt."""
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def webhook_url(self) -> str | None:
+        """Where its deliveries go."""
+        url = self.body.get("webhook_url")
+        return url if isinstance(url, str) else None
+
+    @property
+    def refunded(self) -> Decimal:
+        """Amount already returned."""
+        return total(refund.amount for refund in self.refunds if not refund.pending)
+
+    @property
+    def reserved(self) -> Decimal:
+        """Amount of the refunds in flight."""
+        return total(refund.amount for refund in self.refunds if refund.pending)
+
+    @property
+    def refundable(self) -> Decimal:
+        """What is left to refund, refunds in flight reserved; 0 when nothing was collected."""
+        if self.completed_at is None:
+            return Decimal(0)
+        return less(self.amount, self.refunded, self.reserved)
+
+
+Record = Payout | Attempt | Payment

@@ -1,0 +1,131 @@
+"""What a delivery says (gap X): the truth as of now or of the creation, or, forged, what is not so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from ..common.json import JsonObject
+from ..common.scenario_words import HookWords, Outcome, Timing, UnknownWord, near
+from ..common.timestamps import stamp
+from .payment_json import attempt_form, payment_list_form
+from .payout_json import failure_for, payout_form
+from .records import Payment, Payout, Plan
+
+CREATED = "payout.created"
+
+PAYOUT_EVENTS: Mapping[str, str] = {
+    CREATED: "pending",
+    "payout.completed": "completed",
+    "payout.failed": "failed",
+}
+"""Gap W: each event with the status it claims."""
+
+PAYMENT_EVENTS: Mapping[str, str] = {
+    "payment.completed": "completed",
+    "payment.failed": "failed",
+    "payment.expired": "expired",
+    "payment.refunded": "refunded",
+    "payment.partially_refunded": "partially_refunded",
+}
+ATTEMPT_EVENTS: Mapping[str, str] = {
+    "payment.attempt.completed": "completed",
+    "payment.attempt.failed": "failed",
+    "payment.attempt.action_required": "action_required",
+}
+
+_PAYMENT_PREFIX = "payment."
+_FORGED_CODE = "CUSTOMER_DECLINED"
+_ACTION = Outcome("action", action="approve_on_phone")
+
+
+def headers_for(event: str, record_id: str) -> dict[str, str]:
+    """The headers of a delivery; those of a payment hint at the same as its body (gap X)."""
+    headers = {"Content-Type": "application/json", "User-Agent": "payments-sandbox"}
+    if event.startswith(_PAYMENT_PREFIX):
+        headers |= {"X-Payment-Event": event, "X-Payment-Id": record_id}
+    return headers
+
+
+def payout_letter(payout: Payout) -> JsonObject:
+    """What a delivery about a payout says besides the event."""
+    return {"payout": payout_form(payout)}
+
+
+def created_letter(payout: Payout) -> JsonObject:
+    """The same as of its creation, also when it has moved on."""
+    return payout_letter(_claiming(payout, "pending", payout.created_at))
+
+
+def payment_letter(payment: Payment, now: float) -> JsonObject:
+    """What a delivery about a payment says besides the event, at `now`."""
+    active = payment.active_attempt
+    return {
+        "payment": payment_list_form(payment),
+        "attempt": attempt_form(active, in_list=True) if active else None,
+        "customer": payment.customer,
+        "timestamp": stamp(now),
+    }
+
+
+def is_forged(hooks: HookWords) -> bool:
+    """Whether a record gets a delivery that claims its completion as soon as it exists."""
+    return bool(hooks) and any(word.kind == "forge" for word in hooks)
+
+
+def events_of(record: Payout | Payment) -> tuple[str, ...]:
+    """The events there are for a record."""
+    return tuple(PAYOUT_EVENTS) if isinstance(record, Payout) else (*PAYMENT_EVENTS, *ATTEMPT_EVENTS)
+
+
+def forged_letter(record: Payout | Payment, event: str, now: float) -> JsonObject:
+    """What a delivery says that claims `event` whatever the truth is; `ValueError` for no event of it."""
+    if event not in events_of(record):
+        raise UnknownWord(f"no event {event!r} of this record ({near(event, events_of(record))})")
+    if isinstance(record, Payout):
+        return payout_letter(_claiming(record, PAYOUT_EVENTS[event], now))
+    if event in ATTEMPT_EVENTS:
+        return payment_letter(_attempted(record, ATTEMPT_EVENTS[event], now), now)
+    return payment_letter(_paid(record, PAYMENT_EVENTS[event], now), now)
+
+
+def _claiming(payout: Payout, status: str, now: float) -> Payout:
+    if payout.status == status:
+        return payout
+    is_over = status != "pending"
+    return attrs.evolve(
+        payout,
+        status=status,
+        failure=failure_for(_FORGED_CODE) if status == "failed" else None,
+        initiated_at=payout.initiated_at or now if is_over else None,
+        completed_at=now if status == "completed" else None,
+        failed_at=now if status == "failed" else None,
+    )
+
+
+def _paid(payment: Payment, status: str, now: float) -> Payment:
+    """A payment that claims `status`, and its active attempt the success or failure that goes with it."""
+    ending = status if status in ("failed", "expired") else "completed"
+    claimed = attrs.evolve(
+        payment,
+        status=status,
+        completed_at=now if ending == "completed" else None,
+        failed_at=now if ending == "failed" else None,
+        expired_at=now if ending == "expired" else None,
+    )
+    return _attempted(claimed, ending, now)
+
+
+def _attempted(payment: Payment, status: str, now: float) -> Payment:
+    """A payment whose active attempt, if there is one, claims `status`."""
+    active = payment.active_attempt
+    if active is None or active.status == status:
+        return payment
+    claimed = attrs.evolve(
+        active, status=status, failure=failure_for(_FORGED_CODE) if status == "failed" else None
+    )
+    setattr(claimed, f"{status}_at", now)
+    if status == "action_required":
+        claimed.plan = Plan(_ACTION, Timing("manual"))  # its form shows what the plan asks for
+    return attrs.evolve(payment, attempts=(*payment.attempts[:-1], claimed))

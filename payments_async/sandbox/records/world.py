@@ -1,0 +1,110 @@
+"""The service's whole state, its timers and what it has to tell: the ground the lives of records run on."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+import attrs
+
+from ..common.clock import Chance
+from ..common.json import JsonObject, encode
+from ..common.profiles import Profile
+from ..common.rate_limits import Meter, SandboxLimits
+from ..common.scenario_words import HookWords
+from ..common.values import Delivery, Effect, Notice
+from .records import Gateway
+from .tenants import KeyStatus, Tenant, fingerprint_of, read_allowlist
+
+Step = Callable[[float], None]
+Letter = Callable[[], JsonObject]
+"""Gives what a webhook says besides the event's name."""
+
+
+@attrs.define(eq=False)
+class World:
+    """Tenants, timers and pending effects. `now` never goes back; `origin` is the service's address."""
+
+    profile: Profile
+    limits: SandboxLimits
+    chance: Chance
+    now: float = 0.0
+    origin: str = "http://sandbox.test"
+    tenants: dict[str, Tenant] = attrs.field(factory=dict, repr=False)
+    has_receivers: bool = False
+    """Whether any record has a `webhook_url`, so that somebody must be told of time passing by itself."""
+    _timers: list[tuple[float, int, Step]] = attrs.field(factory=list, repr=False)
+    _serial: int = 0
+    _effects: list[Effect] = attrs.field(factory=list, repr=False)
+
+    def add_tenant(self, status: KeyStatus, allowlist: tuple[str, ...] | None) -> str:
+        """A new sandbox key with a tenant of its own; `ValueError` for an unreadable allowlist."""
+        key = f"sk_sandbox_{self.chance.token(32)}"
+        networks = read_allowlist(allowlist)
+        self.tenants[key] = Tenant(fingerprint_of(key), status, networks, Meter(self.limits))
+        return key
+
+    def reset(self) -> None:
+        """Forget every record, answer, timer and count; keys and the time stay."""
+        self.tenants = {
+            key: Tenant(
+                tenant.fingerprint, tenant.status, tenant.allowlist, Meter(self.limits), tenant.revoked
+            )
+            for key, tenant in self.tenants.items()
+        }
+        self._timers.clear()
+        self._effects.clear()
+
+    def gateway(self) -> Gateway:
+        """The gateway's side of a new transaction."""
+        token = self.chance.token(16)
+        return Gateway(f"gtx_{token}", f"GW-{token[:10].upper()}", f"ext_{token[6:]}")
+
+    def at(self, moment: float, step: Step) -> None:
+        """Run `step` once the time is `moment`; steps of one moment run in the order they were set."""
+        self._serial += 1
+        heapq.heappush(self._timers, (moment, self._serial, step))
+
+    def run_due(self, now: float) -> None:
+        """Move the time to `now`, running what falls due on the way at its own time."""
+        while self._timers and self._timers[0][0] <= now:
+            moment, _, step = heapq.heappop(self._timers)
+            self.now = max(self.now, moment)
+            step(self.now)
+        self.now = max(self.now, now)
+
+    def tell(self, effect: Effect) -> None:
+        """Add one effect."""
+        self._effects.append(effect)
+
+    @property
+    def next_at(self) -> float | None:
+        """When the next step is due."""
+        return self._timers[0][0] if self._timers else None
+
+    def notify(
+        self,
+        url: str | None,
+        event: str,
+        record_id: str,
+        letter: Letter,
+        hooks: HookWords = (),
+        *,
+        forged: bool = False,
+    ) -> None:
+        """A webhook is due now. Without a `url` its `letter` is kept, to be written when somebody looks."""
+        if url:
+            body = written(event, letter)
+            self.tell(Delivery(self.now, event, record_id, url, body, hooks, forged))
+        else:
+            self.tell(Notice(self.now, event, record_id, letter, forged))
+
+    def take_effects(self) -> list[Effect]:
+        """The effects since the last call, in order."""
+        effects, self._effects = self._effects, []
+        return effects
+
+
+def written(event: str, letter: Letter) -> bytes:
+    """The body of a webhook."""
+    return encode({"event": event, **letter()})

@@ -1,0 +1,258 @@
+"""The file that a sandbox's state outlives it in: rows of an SQLite file, replaced as a whole.
+
+A transaction replaces them, so that a crash leaves the old state or the new one. SQLite's own lock keeps a
+second sandbox away. Written at the end, and every two seconds while something happens (less often when a
+state is so large that writing it takes long): a crash loses that much. It is written a little at a time, with
+rests in between, so that the service answers meanwhile. The file holds account data, so that only its owner
+may read it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Protocol, TypeVar
+
+from .._state_error import StateError
+from ..common.clock import real_seconds
+from .parts import VERSION
+from .restore import Unreadable
+
+T = TypeVar("T")
+
+EVERY: Final = 2.0
+"""Seconds between two writings."""
+
+_SHARE: Final = 20
+"""Writing takes at most one part in so many of the time."""
+
+_REST: Final = 4
+"""How many times as long as a part took is rested before the next one."""
+
+_MARK: Final = 0x70617973
+"""SQLite's application_id of such a file."""
+
+LOCKS: Final = Path("/proc/locks")
+"""Linux: who holds which lock on which file."""
+
+log = logging.getLogger("payments.sandbox")
+
+
+class StateFile:
+    """One state on disk, held from construction to `close`. Callable from any thread, one at a time."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open or create it. `StateError` when it cannot be used."""
+        self.path = Path(path)
+        try:
+            with suppress(FileExistsError):  # to close one would end our locks on it
+                made = os.path.realpath(self.path)  # O_EXCL follows no link, and SQLite would
+                os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            self._refuse_exposed()
+            self._file = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
+        except (OSError, sqlite3.Error) as failure:
+            raise StateError(f"{self.path} cannot be opened: {_reason(failure, self.path)}") from failure
+        try:
+            self._prepare()
+        except sqlite3.Error as failure:
+            self._file.close()
+            raise StateError(f"{self.path}: {_reason(failure, self.path)}") from failure
+        except StateError:
+            self._file.close()
+            raise
+
+    def _refuse_exposed(self) -> None:
+        mode = os.stat(self.path).st_mode
+        if os.name == "posix" and mode & 0o077:
+            raise StateError(
+                f"{self.path} may be used by others than its owner (mode {mode & 0o777:03o}), and a state"
+                " holds keys and account data: chmod 600 it if you trust its content, else name another file"
+            )
+
+    def _prepare(self) -> None:
+        self._file.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._file.execute("BEGIN EXCLUSIVE")
+        (mark,) = self._file.execute("PRAGMA application_id").fetchone()
+        (tables,) = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if tables and mark != _MARK:
+            raise StateError(f"{self.path} is another program's database: name another file")
+        (version,) = self._file.execute("PRAGMA user_version").fetchone()
+        if tables and version != VERSION:
+            raise StateError(f"{self.path} was written by another version of payments-sdk: delete it")
+        self._file.execute(f"PRAGMA application_id = {_MARK}")
+        self._file.execute(f"PRAGMA user_version = {VERSION}")
+        self._file.execute("CREATE TABLE IF NOT EXISTS part (id INTEGER PRIMARY KEY, body BLOB)")
+        self._file.execute("COMMIT")
+
+    def read(self, reader: Callable[[Iterable[bytes]], T]) -> T | None:
+        """What `reader` makes of the state, None in a new file; `StateError`, and closed, when it cannot."""
+        try:
+            parts = self._load()
+            return reader(parts) if parts else None
+        except (Unreadable, sqlite3.Error) as damage:
+            self.close()
+            raise StateError(f"{self.path}: {damage}") from damage
+
+    def _load(self) -> list[bytes]:
+        bodies = [body for (body,) in self._file.execute("SELECT body FROM part ORDER BY id")]
+        if not all(isinstance(body, bytes) for body in bodies):
+            raise Unreadable("the state in the file cannot be read")
+        return bodies
+
+    def save(self, parts: Iterable[bytes]) -> None:
+        """Replace the state; `StateError` when it cannot be written, and the old one stays."""
+        try:
+            self._file.execute("BEGIN")
+            try:
+                self._file.execute("DELETE FROM part")
+                for part in parts:
+                    self._file.execute("INSERT INTO part (body) VALUES (?)", (part,))
+                self._file.execute("COMMIT")
+            except BaseException:
+                self._file.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as failure:
+            raise StateError(f"{self.path} cannot be written: {_reason(failure, self.path)}") from failure
+
+    def close(self) -> None:
+        """Leave it to whoever comes next."""
+        self._file.close()
+
+
+class Moment(Protocol):
+    """The state of one moment."""
+
+    def parts(self) -> Iterator[bytes]:
+        """It, little by little."""
+
+    def close(self) -> None:
+        """Nobody asks for it any more."""
+
+
+class Keeper:
+    """Writes a state now and then, from a thread of its own.
+
+    `freeze` gives it, None when nothing has changed since it gave the last one, unless its argument is true.
+    `lock` is held while a part of it is made.
+    """
+
+    def __init__(
+        self, file: StateFile, freeze: Callable[[bool], Moment | None], lock: threading.RLock
+    ) -> None:
+        self._file = file
+        self._freeze = freeze
+        self._service = lock
+        self._ended = threading.Event()
+        self._hurried = threading.Event()
+        """Somebody waits for what is being written."""
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._owes = False
+        """Whether the last state that was given could not be written."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the file was left."""
+        return self._ended.is_set()
+
+    def start(self) -> None:
+        """Begin to write every few seconds."""
+        self._thread = threading.Thread(target=self._run, name="sandbox-state", daemon=True)
+        self._thread.start()
+
+    def save(self) -> None:
+        """Write what has changed, without resting; `StateError` when it cannot be written."""
+        self._hurried.set()
+        with self._lock:
+            self._hurried.clear()
+            self._save(lambda _: None)
+
+    def _save(self, rest: Callable[[float], object]) -> float:
+        """Write what has changed, and `rest` after each part; gives the seconds of work it took."""
+        moment = self._freeze(self._owes)
+        if moment is None:
+            return 0.0
+        self._owes = True
+        try:
+            took = _Timed(moment.parts(), self._service, rest)
+            self._file.save(took)
+        finally:
+            with self._service:
+                moment.close()
+        self._owes = False
+        return took.seconds
+
+    def stop(self) -> None:
+        """Write for the last time and leave the file; `StateError` when that failed. Once is enough."""
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        self._hurried.set()
+        if self._thread is not None:
+            self._thread.join()
+        try:
+            self.save()
+        finally:
+            self._file.close()
+
+    def _run(self) -> None:
+        pause = EVERY
+        while not self._ended.wait(pause):
+            pause = EVERY
+            try:
+                with self._lock:
+                    pause = max(EVERY, _SHARE * self._save(lambda took: self._hurried.wait(_REST * took)))
+            except StateError as failure:
+                log.warning("the sandbox's state is not kept for now: %s", failure)
+
+
+class _Timed:
+    """Makes parts one by one under a lock, resting in between, and counts the work."""
+
+    def __init__(
+        self, parts: Iterator[bytes], lock: threading.RLock, rest: Callable[[float], object]
+    ) -> None:
+        self._parts = parts
+        self._lock = lock
+        self._rest = rest
+        self.seconds = 0.0
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            began = real_seconds()
+            with self._lock:
+                part = next(self._parts, None)
+            if part is None:
+                return
+            yield part
+            took = real_seconds() - began
+            self.seconds += took
+            self._rest(took)
+
+
+def _reason(failure: OSError | sqlite3.Error, path: Path) -> str:
+    told = str(failure)
+    with suppress(AttributeError):
+        told = getattr(failure, "strerror") or told  # noqa: B009 - SQLite's errors have none
+    if "locked" in told:
+        return f"another sandbox has it{_holder(path)}: stop that one, or name another file"
+    if "not a database" in told:
+        return "it is no state of a sandbox: name another file, or delete this one if nothing needs it"
+    return told
+
+
+def _holder(path: Path) -> str:
+    """Which process has locked a file, where the system tells."""
+    try:
+        locks = LOCKS.read_text(encoding="ascii").splitlines()
+        file = os.stat(path)
+    except OSError:
+        return ""
+    place = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+    found = (fields[4] for line in locks if place in (fields := line.split()) and fields[4].isdigit())
+    return next((f" (process {process})" for process in found), "")

@@ -1,0 +1,55 @@
+"""A transport without a network: the client's requests go straight into a sandbox, faults included."""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn
+from urllib.parse import urlsplit
+
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from payments_async._http.types import Answer, FailureKind, Flight, TransportFailure
+from payments_async._runtime import SYSTEM, Runtime
+from payments_async.sandbox import Answer as SandboxAnswer
+from payments_async.sandbox import Hang, Sandbox, Slow
+
+IN_PROCESS: Final = "http://localhost/v1"
+"""A base URL for clients of this transport; nothing listens there."""
+
+
+class InProcessTransport:
+    """Carries requests to a sandbox in this process, and acts out its line faults on the client's clock."""
+
+    def __init__(self, sandbox: Sandbox, *, runtime: Runtime = SYSTEM) -> None:
+        """Args:
+        sandbox: the service; it need not be serving.
+        runtime: the client's own, whose time slow answers and timeouts take.
+        """
+        self._sandbox = sandbox
+        self._runtime = runtime
+
+    async def send(self, flight: Flight) -> Answer:
+        """The sandbox's answer; TransportFailure when its fault leaves none."""
+        flight.sent = True
+        url = urlsplit(flight.url)
+        path = f"{url.path}?{url.query}" if url.query else url.path
+        answer = self._sandbox.handle(flight.method, path, flight.headers, flight.body)
+        if answer.fault is not None:
+            await self._act_out(flight, answer)
+        return Answer(answer.status, CIMultiDictProxy(CIMultiDict(answer.headers)), answer.body)
+
+    async def _act_out(self, flight: Flight, answer: SandboxAnswer) -> None:
+        """What the line does to an answer. Returns when the answer arrives after all."""
+        fault = answer.fault
+        if isinstance(fault, Slow) and fault.seconds < flight.timeout:
+            await self._runtime.sleep(fault.seconds)
+        elif isinstance(fault, Slow | Hang):
+            await self._runtime.sleep(flight.timeout)
+            self._fail("timeout", f"no answer within {flight.timeout:g} s")
+        else:  # Drop, Reset, Cut
+            self._fail("reset", f"the connection broke ({type(fault).__name__.lower()})")
+
+    def _fail(self, kind: FailureKind, detail: str) -> NoReturn:
+        raise TransportFailure(kind, detail)
+
+    async def aclose(self) -> None:
+        """Nothing to close."""

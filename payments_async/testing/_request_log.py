@@ -1,0 +1,83 @@
+"""The requests of a test as lines: short, masked, the latest last."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from decimal import Decimal
+from urllib.parse import unquote
+
+from payments_async._masking import clean
+from payments_async.sandbox import LoggedRequest
+from payments_async.sandbox._journal import Entry, Exchange
+from payments_async.sandbox.common.json import decode_object
+from payments_async.sandbox.common.masking import hide, mask
+from payments_async.sandbox.common.values import Refused
+
+from ._requests import CREATIONS, shown
+
+LINES = 25
+"""How many requests are told at most."""
+
+_WIDTH = 100
+_SHORT = 40
+"""Characters of an amount that are told."""
+
+_CODE = re.compile(r"[A-Z]{3}", re.ASCII)
+"""A currency. Whatever else a program sends as an amount may be anything, and is not told."""
+
+
+def request_log(entries: Sequence[Entry], tenants: Collection[str], named: Collection[str] = ()) -> str:
+    """The requests that `tenants` made, and those whose key was refused; empty when there were none.
+
+    The latest, and before them those whose ids are `named` in what is told besides.
+    """
+    exchanges = [
+        entry.item
+        for entry in entries
+        if isinstance(entry.item, Exchange) and (entry.item.log.key is None or entry.item.log.key in tenants)
+    ]
+    earlier = exchanges[:-LINES]
+    meant = [exchange for exchange in earlier if exchange.log.request_id in named][:LINES]
+    left_out = len(earlier) - len(meant)
+    head = [f"({left_out} earlier requests)"] if left_out else []
+    start = exchanges[0].log.at if exchanges else 0.0
+    return "\n".join([*head, *(_line(exchange, start) for exchange in (*meant, *exchanges[-LINES:]))])
+
+
+def _line(exchange: Exchange, start: float) -> str:
+    log = exchange.log
+    parts = [f"{log.at - start:+9.3f} s", log.request_id, f"{log.status or '---'}"]
+    return clean("  ".join([*parts, f"{log.method} {_short(log.path)}", *_asked(exchange), *_notes(log)]))
+
+
+def _asked(exchange: Exchange) -> Iterator[str]:
+    """What tells one creation from another: its reference and its amount."""
+    if exchange.log.operation not in CREATIONS or exchange.body is None:
+        return
+    try:
+        body = decode_object(exchange.body)
+    except Refused:
+        return
+    reference, amount, currency = (body.get(name) for name in ("reference", "amount", "currency"))
+    if isinstance(reference, str):
+        yield f"reference {shown(reference)}"
+    if isinstance(amount, int | Decimal) and not isinstance(amount, bool):
+        is_code = isinstance(currency, str) and _CODE.fullmatch(currency)
+        yield f"{str(amount)[:_SHORT]} {currency}" if is_code else str(amount)[:_SHORT]
+
+
+def _short(path: str) -> str:
+    masked = str(mask(unquote(path)))
+    return masked if len(masked) <= _WIDTH else masked[: _WIDTH - 1] + "…"
+
+
+def _notes(log: LoggedRequest) -> Iterator[str]:
+    if log.fault is not None:
+        yield f"fault {log.fault}"
+    if log.replayed:
+        yield "replayed"
+    if log.idempotency_key is not None:
+        yield f"key {hide(log.idempotency_key)}"
+    if log.key is None:
+        yield "unknown API key"

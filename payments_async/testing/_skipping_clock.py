@@ -1,0 +1,175 @@
+"""A runtime whose waits take no time: they move the clock of a sandbox, which the client then shares.
+
+As soon as no request of its clients is under way, the clock skips to the next of their timers. Back-off,
+pacing and a day of polling pass in milliseconds and in order. Time also runs by itself meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import ssl
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from payments_async._http.loading import default_transport
+from payments_async._http.types import Answer, Flight, Transport
+from payments_async._runtime import SYSTEM, Timer
+from payments_async.sandbox import Sandbox
+
+_LOOK: Final = 0.001
+"""Seconds until a loop looks whether its clients rest."""
+
+_TURNS: Final = 3
+"""Rounds of the loop for what is ready to go first: some loops run timers before it."""
+
+
+class _Timer:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, callback: Callable[[], object], background: bool
+    ) -> None:
+        self.loop = loop
+        self.callback = callback
+        self.background = background
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class SkippingRuntime:
+    """Time for the clients of one sandbox, from any loop: a client is given it and its `transport()`."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        """Args:
+        sandbox: whose clock is moved; every client of it should have this same runtime.
+        """
+        self.random: Callable[[], float] = SYSTEM.random
+        self.token: Callable[[int], bytes] = SYSTEM.token
+        self._sandbox = sandbox
+        self._busy = 0
+        self._moves = 0
+        self._timers: list[tuple[float, int, _Timer]] = []
+        self._order = itertools.count()
+        self._armed: set[asyncio.AbstractEventLoop] = set()
+        self._lock = threading.RLock()
+
+    def monotonic(self) -> float:
+        """The sandbox's time in seconds; it never goes back."""
+        return self._sandbox.clock.now()
+
+    def now(self) -> datetime:
+        """The sandbox's time, UTC."""
+        return datetime.fromtimestamp(self._sandbox.clock.now(), UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once the sandbox's clock has moved on by so many seconds."""
+        done = asyncio.get_running_loop().create_future()
+
+        def wake() -> None:
+            if not done.done():  # as when its waiter was cancelled
+                done.set_result(None)
+
+        timer = self.call_later(seconds, wake)
+        try:
+            await done
+        finally:
+            timer.cancel()
+
+    def call_later(self, delay: float, callback: Callable[[], object], *, background: bool = False) -> Timer:
+        """Run `callback` on the running loop once the sandbox's clock has moved on by `delay` seconds.
+
+        The clock does not skip to a `background` timer while no other one waits.
+        """
+        loop = asyncio.get_running_loop()
+        timer = _Timer(loop, callback, background)
+        with self._lock:
+            heapq.heappush(self._timers, (self.monotonic() + delay, next(self._order), timer))
+            self._moves += 1
+        self._arm(loop)
+        return timer
+
+    def transport(
+        self,
+        *,
+        connect_timeout: float = 10.0,
+        max_connections: int = 256,
+        proxy: str | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> Transport:
+        """The usual transport, during whose requests nothing is skipped; its time-outs are the machine's."""
+        return self.wrap(default_transport(SYSTEM, connect_timeout, max_connections, proxy, ssl_context))
+
+    def wrap(self, transport: Transport) -> Transport:
+        """A transport during whose requests nothing is skipped."""
+        return _Counting(self, transport)
+
+    def began(self) -> None:
+        """A request is under way."""
+        with self._lock:
+            self._busy += 1
+
+    def ended(self) -> None:
+        """A request is over."""
+        with self._lock:
+            self._busy -= 1
+            self._moves += 1
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock:
+            if loop in self._armed:
+                return
+            self._armed.add(loop)
+            moves = self._moves
+        loop.call_later(_LOOK, self._give_way, loop, moves, _TURNS)
+
+    def _give_way(self, loop: asyncio.AbstractEventLoop, moves: int, turns: int) -> None:
+        if turns:
+            loop.call_soon(self._give_way, loop, moves, turns - 1)
+        else:
+            self._look(loop, moves)
+
+    def _look(self, loop: asyncio.AbstractEventLoop, moves: int) -> None:
+        """Run the next timer when it is this loop's and its time has come, or can be made to come."""
+        with self._lock:
+            self._armed.discard(loop)
+            timer = self._take(loop, resting=not self._busy and moves == self._moves)
+            more = bool(self._timers)
+        if timer is not None:
+            timer.callback()
+        if more:
+            self._arm(loop)
+
+    def _take(self, loop: asyncio.AbstractEventLoop, *, resting: bool) -> _Timer | None:
+        while self._timers and (self._timers[0][2].cancelled or self._timers[0][2].loop.is_closed()):
+            heapq.heappop(self._timers)
+        if not self._timers or self._timers[0][2].loop is not loop:
+            return None
+        due, _, timer = self._timers[0]
+        early = due - self.monotonic()
+        waits = any(not (each.background or each.cancelled) for _, _, each in self._timers)
+        if early > 0 and not (resting and waits):
+            return None
+        heapq.heappop(self._timers)
+        if early > 0:
+            self._sandbox.advance(early)
+        return timer
+
+
+class _Counting:
+    def __init__(self, runtime: SkippingRuntime, transport: Transport) -> None:
+        self._runtime = runtime
+        self._transport = transport
+
+    async def send(self, flight: Flight) -> Answer:
+        self._runtime.began()
+        try:
+            return await self._transport.send(flight)
+        finally:
+            self._runtime.ended()
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()

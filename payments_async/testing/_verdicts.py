@@ -1,0 +1,115 @@
+"""What the plugin's fixtures are made of, and what a test owes at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from payments_async.sandbox import Rule, Sandbox
+from payments_async.sandbox._journal import Exchange
+from payments_async.sandbox.common.masking import mask
+
+from ._money_ledger import REMEDIES, RULES, Finding
+from ._skipping_clock import SkippingRuntime
+from ._tenant import SandboxTenant
+
+MARK: Final = "payments_allow"
+
+_KEPT: Final = "which has ended. The client was kept from that test to this one"
+_RECIPE: Final = "give each test a client of its own (docs/testing.md, Programs that keep a client)"
+
+_CONNECTION: Final = {"connect_timeout": 10.0, "max_connections": 256, "proxy": None, "ssl_context": None}
+"""A transport's own options, with the clients' defaults."""
+
+
+def client_options(
+    sandbox: SandboxTenant | Sandbox, runtime: SkippingRuntime, wishes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A client's options: those of the sandbox, those the test wishes, and waits that take no time.
+
+    Whoever brings a runtime or a transport has both as they are.
+    """
+    options: dict[str, Any] = {"api_key": sandbox.api_key, "base_url": sandbox.base_url, **wishes}
+    if not {"runtime", "transport"} & set(wishes):
+        connection = {name: wishes.get(name, usual) for name, usual in _CONNECTION.items()}
+        options["runtime"] = runtime
+        options["transport"] = runtime.transport(**connection)
+    return options
+
+
+def service_of(sandbox: SandboxTenant | Sandbox) -> Sandbox:
+    """The whole service behind what the test calls its sandbox."""
+    return sandbox.service if isinstance(sandbox, SandboxTenant) else sandbox
+
+
+class Mark(Protocol):
+    """A pytest mark: what it was given."""
+
+    @property
+    def args(self) -> tuple[Any, ...]: ...
+    @property
+    def kwargs(self) -> Mapping[str, Any]: ...
+
+
+def misuse(marks: Iterable[Mark]) -> str | None:
+    """What is wrong with how a test names the rules it breaks, with all there are; None when nothing is."""
+    given = list(marks)
+    known = f"the rules are {', '.join(RULES)}"
+    names = [each for mark in given for each in mark.args]
+    options = [each for mark in given for each in mark.kwargs]
+    if options or not all(isinstance(name, str) for name in names):
+        return f"{MARK} takes names, such as {MARK}('paid_again', 'key_reused'); {known}"
+    unknown = ", ".join(sorted({repr(name) for name in names if name not in RULES}))
+    return f"{MARK}: {unknown} is no rule; {known}" if unknown else None
+
+
+def verdict(sandbox: SandboxTenant, allowed: Collection[str], *, passed: bool) -> str | None:
+    """Why the test fails after all; None when it does not.
+
+    Unused rules, and payments under the key of an ended test, count for one that passed.
+    """
+    wrong = [finding for finding in sandbox.findings() if finding.rule not in allowed]
+    parts = []
+    if wrong:
+        parts.append(_unbalanced(wrong))
+    if passed and (unused := sandbox.unused_rules):
+        told = "\n".join(f"  {_described(rule)}" for rule in unused)
+        parts.append(f"what was arranged with sandbox.on(...) did not happen, or not as often:\n{told}")
+    if passed and (stale := _with_an_ended_key(sandbox)):
+        told = ", ".join(stale[:5])
+        parts.append(f"{told} paid nothing, refused for the key of a test {_KEPT}: {_RECIPE}")
+    return "\n".join(parts) or None
+
+
+def revoked(test: str) -> str:
+    """What a request with the key of a test that has ended is answered; `test` is pytest's name of it."""
+    return f"The API key is that of the test {test.partition('[')[0]}, {_KEPT}: {_RECIPE}."
+
+
+def _with_an_ended_key(sandbox: SandboxTenant) -> list[str]:
+    """The POSTs that were refused for it: a program that catches the error would pass as one that paid."""
+    items = (entry.item for entry in sandbox.service.entries(sandbox._since))
+    return [
+        item.log.request_id
+        for item in items
+        if isinstance(item, Exchange)
+        and (item.log.method, item.log.status) == ("POST", 401)
+        and item.answer is not None
+        and _KEPT.encode() in item.answer.body
+    ]
+
+
+def _unbalanced(wrong: Sequence[Finding]) -> str:
+    """The broken rules, first of all by name for pytest's summary; what each request did, and what to do."""
+    broken = [name for name in RULES if any(finding.rule == name for finding in wrong)]
+    lines = [f"{', '.join(broken)}: the money ledger does not balance"]
+    for name in broken:
+        lines += [f"  {name}: {finding.text}" for finding in wrong if finding.rule == name]
+        lines.append(f"    instead: {REMEDIES[name]}")
+    named = ", ".join(map(repr, broken))
+    return "\n".join([*lines, f"A test that does so on purpose says @pytest.mark.{MARK}({named})."])
+
+
+def _described(rule: Rule) -> str:
+    fields = "".join(f", {name}={mask(value, name)!r}" for name, value in rule.match.items())
+    return f"on({rule.operation!r}{fields}): met {rule.used} times"

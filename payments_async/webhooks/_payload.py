@@ -1,0 +1,62 @@
+"""What a delivery's body says. Nobody signed it, so it is a hint: which record to look at, and its name."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from .._request.operations import is_segment
+from ._values import Kind
+
+_LONGEST: Final = 255
+"""Characters of an id; nobody has checked the body it comes from."""
+_EVENT: Final = re.compile(r"[ -~]{1,128}")
+
+
+@attrs.frozen
+class Hint:
+    """What a delivery claims to be about."""
+
+    record_id: str | None = None
+    """The record's id; None when it names none that could be one."""
+    event: str | None = None
+    """An open word (gap W)."""
+    is_foreign: bool = False
+    """Whether it names a record of another kind than the URL's, and none of its own."""
+
+
+def read_hint(kind: Kind, headers: Mapping[str, str], body: bytes) -> Hint:
+    """The hint in a body, and where that says nothing, in the headers (gap X). Never raises."""
+    tree = _tree(body)
+    named = {lowered: value for name, value in headers.items() if (lowered := name.lower()).startswith("x-")}
+    event = _word(_EVENT, tree.get("event")) or _word(_EVENT, named.get("x-payment-event"))
+    own, other = ("payout", "payment") if kind == "payout" else ("payment", "payout")
+    record_id = _id_in(tree.get(own))
+    if record_id is None and own == "payment":
+        record_id = _id(named.get("x-payment-id"))
+    return Hint(record_id, event, record_id is None and _id_in(tree.get(other)) is not None)
+
+
+def _tree(body: bytes) -> dict[str, Any]:
+    try:
+        tree = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def _id_in(record: Any) -> str | None:
+    return _id(record.get("id")) if isinstance(record, dict) else None
+
+
+def _id(value: Any) -> str | None:
+    """An opaque id, if a read can ask for it (gap AC)."""
+    return value if is_segment(value) and len(value) <= _LONGEST else None
+
+
+def _word(form: re.Pattern[str], value: Any) -> str | None:
+    return value if isinstance(value, str) and form.fullmatch(value) else None

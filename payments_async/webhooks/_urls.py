@@ -1,0 +1,98 @@
+"""What both receivers have: the URLs they make, and who is called for which kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ..errors import ConfigurationError
+from ..models import PaymentIntent, Payout
+from ._receiver import Intake
+from ._values import Kind, TrustedDelivery
+
+MONTH: Final = 30 * 86_400.0
+"""Seconds a URL is valid for unless told."""
+PayoutHandler = Callable[[TrustedDelivery[Payout]], object]
+PaymentHandler = Callable[[TrustedDelivery[PaymentIntent]], object]
+Handlers = Mapping[Kind, Callable[[Any], object]]
+
+
+class Minting:
+    """Makes URLs for records that are about to be created."""
+
+    _intake: Intake
+    _handlers: Handlers
+
+    @property
+    def base_url(self) -> str:
+        """The address below which URLs are made, without a slash at its end."""
+        return self._intake.base_url
+
+    def url_for_payout(self, reference: str, *, expires_in: float = MONTH) -> str:
+        """A new URL for the payout that you are about to create; give it as `webhook_url=`.
+
+        Make one for each payout, when you create or prepare it, and send the same one with every retry: it is
+        a part of the request. The record has to be made within a day.
+
+        Args:
+            reference: the payout's `reference`, 1 to 191 characters.
+            expires_in: seconds after which deliveries to it are refused.
+
+        Raises:
+            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
+            ConfigurationError: this receiver has no `on_payout`.
+        """
+        return self._intake.url(_served("payout", self._handlers), reference, expires_in)
+
+    def url_for_payment(self, reference: str, *, expires_in: float = MONTH) -> str:
+        """A new URL for the payment intent that you are about to create; as `url_for_payout`.
+
+        Args:
+            reference: your own name for the payment, such as the order's: the handler is given it back.
+            expires_in: seconds after which deliveries to it are refused; refunds are told late.
+
+        Raises:
+            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
+            ConfigurationError: this receiver has no `on_payment`.
+        """
+        return self._intake.url(_served("payment", self._handlers), reference, expires_in)
+
+    def url_for_checkout(self, reference: str, *, expires_in: float = MONTH) -> str:
+        """A new URL for the checkout that you are about to create; as `url_for_payment`.
+
+        The record that the handler is given is the checkout's payment.
+
+        Args:
+            reference: your own name for the payment, such as the order's: the handler is given it back.
+            expires_in: seconds after which deliveries to it are refused; refunds are told late.
+
+        Raises:
+            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
+            ConfigurationError: this receiver has no `on_payment`.
+        """
+        return self._intake.url(_served("checkout", self._handlers), reference, expires_in)
+
+    def __repr__(self) -> str:
+        try:
+            return f"<{type(self).__name__} of {', '.join(self._handlers)} at {self.base_url}>"
+        except AttributeError:  # its constructor failed, and a traceback shows its locals
+            return f"<{type(self).__name__}, unfinished>"
+
+
+def handlers(on_payout: PayoutHandler | None, on_payment: PaymentHandler | None) -> Handlers:
+    """Who is called for which kind. Raises ConfigurationError."""
+    if on_payout is None and on_payment is None:
+        raise ConfigurationError("a webhook receiver needs on_payout, on_payment or both")
+    given: dict[Kind, Callable[[Any], object] | None]
+    given = {"payout": on_payout, "payment": on_payment, "checkout": on_payment}
+    if wrong := [kind for kind, handler in given.items() if not (handler is None or callable(handler))]:
+        raise ConfigurationError(f"the handler of a {wrong[0]} must be a function of one TrustedDelivery")
+    return {kind: handler for kind, handler in given.items() if handler is not None}
+
+
+def _served(kind: Kind, by: Handlers) -> Kind:
+    """The kind, when somebody is called for it. Raises ConfigurationError."""
+    if kind not in by:
+        wanted = "on_payout" if kind == "payout" else "on_payment"
+        raise ConfigurationError(f"this webhook receiver has no {wanted}: nobody would take the deliveries")
+    return kind
