@@ -1,3 +1,13 @@
-"""The version, as the package's metadata has it too."""
+"""The version, as the package's metadata has it too.
+
+What to say where a library of an extra is missing.
+"""
+
+from __future__ import annotations
 
 __version__ = "0.1.0"
+
+
+def with_extra(extra: str) -> str:
+    """How to mend it, wherever the package was installed from."""
+    return f"install payments-sdk with its extra {extra!r}"

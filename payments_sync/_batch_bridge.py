@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from payments_async.bulk.batch import PayoutBatch as AsyncPayoutBatch
     from payments_async.bulk.loading.load import Input
 
-    from ._line import Line
+    from ._blocking_call import Line
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -26,8 +26,7 @@ from anyio.from_thread import BlockingPortal, BlockingPortalProvider
 
 from payments_async.errors import ConfigurationError
 
-from ._blocking_call import Hop
-from ._line import Line
+from ._blocking_call import Hop, Line
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 import pytest_asyncio
 
-from payments_async import _opening
+from payments_async import client as _opening
 from payments_async._rate_limit.registry import Limiters
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.canary import CANARY_KEY

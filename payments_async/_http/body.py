@@ -1,16 +1,97 @@
-"""An answer's body: read as it comes, never more than the limit, and decompressed."""
+"""An answer's body: read as it comes, never more than the limit, and decompressed.
+
+Bounded decompression: an answer that inflates without end costs some memory, not the process.
+"""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from operator import methodcaller
-from typing import Final
+from typing import Final, Protocol
 
 from aiohttp import StreamReader
 from multidict import CIMultiDictProxy, istr
 
 from payments_async._http.types import Answer, TransportFailure
-from payments_async._inflate import inflate
+
+_SLICE: Final = 16 * 1024
+"""Compressed bytes fed at a time: bounds the tail that zlib hands back unread."""
+_BURST: Final = 64 * 1024
+"""Inflated bytes taken at a time: bounds how far past the limit one step can go."""
+
+_GZIP_WINDOW: Final = zlib.MAX_WBITS | 16
+_ZLIB_METHOD: Final = 8
+"""Low half of the first byte of a zlib stream; a bare deflate stream starts otherwise."""
+
+
+class _Decoder(Protocol):
+    """The part of zlib's decompression object used here (its class has no importable name)."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    @property
+    def unconsumed_tail(self) -> bytes: ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+def inflate(body: bytes, encoding: str, limit: int) -> bytes:
+    """The body behind a `Content-Encoding` of gzip or deflate, at most `limit` bytes of it.
+
+    `encoding` is the whole header value; several encodings, or one nested in another, are refused: the
+    client asks for none of them. An empty body stays empty (204, HEAD).
+
+    Raises:
+        TransportFailure: `too_large` past `limit`; `protocol` for an unknown encoding or a damaged stream.
+    """
+    name = encoding.strip().lower()
+    if name == "identity" or not body:
+        return body
+    decoder = _decoder(name, body[0])
+    if decoder is None:
+        raise TransportFailure("protocol", "the answer has a content encoding that was not asked for")
+    try:
+        pieces = _run(decoder, body, limit)
+    except zlib.error:
+        pieces = None
+    if pieces is None or not decoder.eof or decoder.unused_data:
+        raise TransportFailure("protocol", "the compressed answer is damaged")
+    return b"".join(pieces)
+
+
+def _decoder(name: str, first: int) -> _Decoder | None:
+    """A decoder for the encoding; servers send `deflate` both with and without its zlib wrapper."""
+    if name in ("gzip", "x-gzip"):
+        return zlib.decompressobj(_GZIP_WINDOW)
+    if name == "deflate":
+        return zlib.decompressobj(zlib.MAX_WBITS if first & 0x0F == _ZLIB_METHOD else -zlib.MAX_WBITS)
+    return None
+
+
+def _run(decoder: _Decoder, body: bytes, limit: int) -> list[bytes] | None:
+    """All pieces; None when bytes follow the end of the stream. Stops at the first byte past `limit`."""
+    pieces: list[bytes] = []
+    room = limit
+    for start in range(0, len(body), _SLICE):
+        if decoder.eof:
+            return None
+        data = body[start : start + _SLICE]
+        full = True
+        while full and not decoder.eof:
+            piece = decoder.decompress(data, _BURST)
+            data = decoder.unconsumed_tail
+            room -= len(piece)
+            if room < 0:
+                raise TransportFailure("too_large", "the answer inflates to more than the limit")
+            pieces.append(piece)
+            full = len(piece) == _BURST  # zlib may hold more output even when it has read all input
+    return pieces
+
 
 _CONTENT_ENCODING: Final = istr("Content-Encoding")
 _CONTENT_LENGTH: Final = istr("Content-Length")

@@ -24,11 +24,10 @@ from aiohttp.connector import BaseConnector, Connection
 from yarl import URL
 
 from payments_async._http.body import read_answer
-from payments_async._http.connections import abort, check_fresh, receive_less
+from payments_async._http.connections import Warm, abort, check_fresh, receive_less
 from payments_async._http.head import serialize
 from payments_async._http.session import Plain, is_patched
 from payments_async._http.types import Answer, Flight
-from payments_async._warm import Warm
 
 _SMALL: Final = 32 * 1024
 """Bytes that aiohttp takes in without thinking of a pause."""

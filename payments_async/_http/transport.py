@@ -21,15 +21,14 @@ from weakref import WeakSet, finalize
 from aiohttp import ClientSession, ClientTimeout, TCPConnector, ThreadedResolver
 from yarl import URL
 
-from payments_async._http.concurrency import Verdict, Watchdog
+from payments_async._http.concurrency import Slots, Verdict, Watchdog
+from payments_async._http.connections import LONGEST, REST, Warm
 from payments_async._http.direct import Lean, lean_supported
 from payments_async._http.failures import describe
 from payments_async._http.head import address, check_head, check_proxy
 from payments_async._http.session import Plain, is_stock
 from payments_async._http.types import Answer, FailureKind, Flight, TransportFailure
 from payments_async._runtime import Runtime, event_loop
-from payments_async._slots import Slots
-from payments_async._warm import LONGEST, REST, Warm
 
 MAX_BODY: Final = 16 * 1024 * 1024
 """Bytes of an answer's body, before and after decompression."""

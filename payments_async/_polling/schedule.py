@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 import attrs
 
-from .._likeness import Alike
+from .._attrs import Alike
 from .._request import operations
 from .._validation import rules
 from ..errors import InvalidRequest

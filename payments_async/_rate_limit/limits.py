@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import attrs
 
 from .. import _assumptions
-from .._likeness import Alike
+from .._attrs import Alike
 from ..errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .._emitter import LONG, Emitter
+from ..events import LONG, Emitter
 from ..models._response import is_replayed
 from .history import Journey
 from .outcome import Reading

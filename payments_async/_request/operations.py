@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlencode
 import attrs
 
 from .. import models
-from .._likeness import Alike
+from .._attrs import Alike
 from ..errors import InvalidRequest
 
 R_co = TypeVar("R_co", covariant=True)

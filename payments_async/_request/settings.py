@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import attrs
 
-from .._emitter import Emitter
+from .._attrs import Alike
 from .._http.types import Secret
-from .._likeness import Alike
 from .._rate_limit.limits import RateLimits
 from .._version import __version__
 from ..errors import ConfigurationError
+from ..events import Emitter
 from . import auth, prepare
 
 OnLimit = Literal["wait", "raise"]

@@ -36,12 +36,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._activity import Activity as Activity
-    from ._arguments import LoadOptions as LoadOptions
-    from ._arguments import ReadingOptions as ReadingOptions
-    from ._audit import Audit as Audit
-    from ._fates import RowFate as RowFate
-    from ._import_report import ImportReport as ImportReport
+    from ._options import LoadOptions as LoadOptions
+    from ._options import ReadingOptions as ReadingOptions
     from ._report import BatchReport as BatchReport
+    from ._report import ImportReport as ImportReport
     from ._report import Progress as Progress
     from .batch import PayoutBatch as PayoutBatch
     from .engine.recorder import OutcomesUnrecorded as OutcomesUnrecorded
@@ -54,29 +52,29 @@ if TYPE_CHECKING:
     from .ledger_errors import LedgerError as LedgerError
     from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
     from .loading.differences import InputDifference as InputDifference
+    from .protocol.payout_status import RowFate as RowFate
     from .protocol.records import CheckReport as CheckReport
     from .protocol.row_state import RowState as RowState
+    from .reconcile.certificate import Audit as Audit
     from .reconcile.certificate import Certificate as Certificate
     from .reconcile.retry_failed import LeftRow as LeftRow
     from .reconcile.retry_failed import RetryReport as RetryReport
 
 _HOMES = {
     "_activity": ("Activity",),
-    "_arguments": ("LoadOptions", "ReadingOptions"),
-    "_audit": ("Audit",),
-    "reconcile.certificate": ("Certificate",),
+    "_options": ("LoadOptions", "ReadingOptions",),
+    "reconcile.certificate": ("Audit", "Certificate",),
     "loading.differences": ("InputDifference",),
     "export.export": ("ExportReport",),
-    "_fates": ("RowFate",),
-    "_import_report": ("ImportReport",),
+    "protocol.payout_status": ("RowFate",),
+    "_report": ("BatchReport", "ImportReport", "Progress",),
     "engine.recorder": ("OutcomesUnrecorded",),
     "protocol.records": ("CheckReport",),
-    "_report": ("BatchReport", "Progress"),
-    "reconcile.retry_failed": ("LeftRow", "RetryReport"),
+    "reconcile.retry_failed": ("LeftRow", "RetryReport",),
     "protocol.row_state": ("RowState",),
     "batch": ("PayoutBatch",),
-    "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),
-    "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput"),
+    "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable",),
+    "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

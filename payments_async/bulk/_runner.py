@@ -111,8 +111,7 @@ class Work:
         self, rows: Collection[int] | None, *, rejected: bool, dry_run: bool
     ) -> RetryReport:
         """Begin rows anew whose payouts have failed, or those that were refused."""
-        from ._refused import begin_anew
-        from .reconcile.retry_failed import Retrier
+        from .reconcile.retry_failed import Retrier, begin_anew
 
         session = self._session
         async with self._under_way("reconciling"):

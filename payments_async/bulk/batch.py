@@ -22,12 +22,12 @@ from ._session import Session
 from .engine.service import Service
 
 if TYPE_CHECKING:
-    from ._arguments import LoadOptions, ReadingOptions
-    from ._fates import RowFate
-    from ._import_report import ImportReport
+    from ._options import LoadOptions, ReadingOptions
+    from ._report import ImportReport
     from .export.export import ExportReport
     from .ledger.ledger import Ledger
     from .loading.load import Input
+    from .protocol.payout_status import RowFate
     from .protocol.records import CheckReport
     from .protocol.row_state import RowState
     from .reconcile.certificate import Certificate

@@ -19,7 +19,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from .._extras import with_extra
+from .._version import with_extra
 from ._exit_codes import Exit
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from .._likeness import Alike
+from .._attrs import Alike
 from ._response import ResponseInfo
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import attrs
 
-from .._likeness import Alike
+from .._attrs import Alike
 from .._masking import clean, without_keys
 
 Verdict = Literal["not_sent", "not_executed", "executed", "in_doubt"]

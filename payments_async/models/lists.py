@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from .._likeness import Alike
+from .._attrs import Alike
 from ._record import Record, masked
 from ._response import ResponseInfo
 

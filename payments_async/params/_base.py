@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from .._likeness import Alike
+from .._attrs import Alike
 
 Money = Decimal | int | str
 """Major units, exact: `Decimal("10.10")`, `50`, `"10.10"`. A float is refused: it is not exact."""

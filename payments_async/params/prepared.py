@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 import attrs
 
-from .._likeness import Alike
+from .._attrs import Alike
 from .._request import operations
 from ..models._record import masked
 

@@ -7,8 +7,7 @@ Written from `docs/interface.md` with its gaps (the last section there) filled i
 client, so that the two cannot share a mistake. It conforms to the specification, which is all it claims.
 """
 
-from ._sandbox import Sandbox
-from ._state_error import StateError
+from ._sandbox import Sandbox, StateError
 from .api.rule import Rule
 from .common.clock import Clock, VirtualClock
 from .common.operations import INTERFACE_VERSION

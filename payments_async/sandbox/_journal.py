@@ -4,6 +4,8 @@ A ring of the latest entries. Numbers are positions, so that an entry costs an a
 nothing more while nobody listens. What requests and answers consist of has a budget of its own, in bytes, and
 is let go first, oldest first: bodies, headers, and all but the start of a long address.
 Not safe for threads by itself; `Sandbox` holds its lock around every write and takes snapshots under it.
+
+A try of a webhook as the journal tells it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from itertools import islice
 import attrs
 
 from .common.values import Answer, Effect, LoggedRequest
+from .webhooks.address_guard import NotSent
+from .webhooks.webhook import Webhook, WebhookTry
 
 ENTRIES = 20_000
 """How many of the latest entries are kept."""
@@ -197,3 +201,20 @@ class Journal:
         wakers, self._wakers = self._wakers, {}
         for wake in list(wakers.values()):  # a copy: another thread may be about to wait
             wake()
+
+
+def tried(webhook: Webhook, result: WebhookTry | NotSent, now: float) -> Tried:
+    """How one try went; an address that was refused was never asked."""
+    status, told, at = (
+        (None, str(result), now) if isinstance(result, NotSent) else (result.status, result.error, result.at)
+    )
+    return Tried(
+        at,
+        webhook.id,
+        webhook.record_id,
+        webhook.event,
+        status,
+        told,
+        forged=webhook.origin == "forged",
+        only_listened=isinstance(result, WebhookTry) and result.only_listened,
+    )

@@ -1,4 +1,7 @@
-"""The handle: one simulated service with its address, its controls and its books."""
+"""The handle: one simulated service with its address, its controls and its books.
+
+The error of state files, apart from what reads them, so that it costs no import of SQLite.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,10 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from ._controls import RuleControls
-from ._default import default_scenario
-from ._record_controls import RecordControls
+from ._controls import RecordControls, RuleControls
 from ._service import Insides
 from .api.core import Core
+from .api.rule import default_scenario
 from .checkout import answer_stream
 from .common.clock import Clock, VirtualClock
 from .common.host_check import refuse_foreign
@@ -227,3 +229,7 @@ class Sandbox(Insides, RuleControls, RecordControls):
         if self._journal.is_mostly_unread:
             keep_findings(self)
         return answer
+
+
+class StateError(Exception):
+    """A state file cannot be used or written; the text says why."""

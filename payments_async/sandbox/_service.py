@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ._journal import Entry, Exchange, Journal
-from ._tried import tried
+from ._journal import Entry, Exchange, Journal, tried
 from .api.core import Core
 from .common.clock import Clock, real_seconds
 from .common.values import Answer, Delivery, Effect, LoggedRequest, Notice, Request

@@ -29,18 +29,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._clock import SandboxClock as SandboxClock
     from ._in_process_transport import IN_PROCESS as IN_PROCESS
     from ._in_process_transport import InProcessTransport as InProcessTransport
     from ._money_ledger import Finding as Finding
     from ._skipping_clock import SkippingRuntime as SkippingRuntime
+    from ._tenant import SandboxClock as SandboxClock
     from ._tenant import SandboxTenant as SandboxTenant
 
 _HOMES = {
     "Finding": "_money_ledger",
     "IN_PROCESS": "_in_process_transport",
     "InProcessTransport": "_in_process_transport",
-    "SandboxClock": "_clock",
+    "SandboxClock": "_tenant",
     "SandboxTenant": "_tenant",
     "SkippingRuntime": "_skipping_clock",
 }

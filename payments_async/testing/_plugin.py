@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from payments_async.sandbox import Sandbox
     from payments_sync import Payments
 
-    from ._clock import SandboxClock
     from ._skipping_clock import SkippingRuntime
-    from ._tenant import SandboxTenant
+    from ._tenant import SandboxClock, SandboxTenant
 
 _TENANT = pytest.StashKey[Any]()
 _FAILED = pytest.StashKey[bool]()
@@ -41,7 +40,7 @@ def pytest_runtest_makereport(
     if tenant is None or call.excinfo is None or _is_told_without_frames(call.excinfo.value):
         report = yield
     else:
-        from ._hiding import own_frames_hidden
+        from ._verdicts import own_frames_hidden
 
         with own_frames_hidden():
             report = yield
@@ -100,7 +99,7 @@ def sandbox(request: pytest.FixtureRequest, payments_sandbox: Sandbox) -> Iterat
 @pytest.fixture
 def sandbox_clock(sandbox: SandboxTenant) -> SandboxClock:
     """The sandbox's clock: `advance(seconds)` skips ahead."""
-    from ._clock import SandboxClock
+    from ._tenant import SandboxClock
     from ._verdicts import service_of
 
     return SandboxClock(service_of(sandbox))

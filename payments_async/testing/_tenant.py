@@ -1,8 +1,12 @@
-"""What one test sees of a sandbox that it shares with others: a key, rules, books and a log of its own."""
+"""What one test sees of a sandbox that it shares with others: a key, rules, books and a log of its own.
+
+The sandbox's clock, as a test moves it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from payments_async.sandbox import (
@@ -19,9 +23,29 @@ from payments_async.sandbox._journal import Entry, Exchange, Item
 from payments_async.sandbox._record_actions import USUAL_METHOD
 from payments_async.sandbox.records.tenants import KeyStatus, fingerprint_of
 
-from ._clock import SandboxClock
 from ._money_ledger import Finding, evidence, findings
 from ._request_log import request_log
+
+
+class SandboxClock:
+    """The clock of a sandbox. It runs with the machine's, and skips ahead when told."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    def now(self) -> datetime:
+        """The sandbox's time, UTC."""
+        return datetime.fromtimestamp(self._sandbox.clock.now(), UTC)
+
+    def advance(self, by: float | timedelta) -> list[Change]:
+        """Skip ahead, in seconds or as a timedelta; gives what fell due on the way, in order.
+
+        `ValueError` when negative.
+        """
+        return self._sandbox.advance(by.total_seconds() if isinstance(by, timedelta) else by)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} at {self.now():%Y-%m-%d %H:%M:%S} UTC>"
 
 
 class SandboxTenant:

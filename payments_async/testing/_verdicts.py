@@ -1,8 +1,13 @@
-"""What the plugin's fixtures are made of, and what a test owes at its end."""
+"""What the plugin's fixtures are made of, and what a test owes at its end.
+
+While a failure is told: pytest passes over the frames of this package, so that a test's own lines remain.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from payments_async.sandbox import Rule, Sandbox
@@ -113,3 +118,22 @@ def _unbalanced(wrong: Sequence[Finding]) -> str:
 def _described(rule: Rule) -> str:
     fields = "".join(f", {name}={mask(value, name)!r}" for name, value in rule.match.items())
     return f"on({rule.operation!r}{fields}): met {rule.used} times"
+
+
+_OURS: Final = frozenset({"payments_async", "payments_sync"})
+_MARK: Final = "__tracebackhide__"
+"""What pytest looks for among the locals and the globals of a frame."""
+
+
+@contextmanager
+def own_frames_hidden() -> Iterator[None]:
+    """Mark the modules of this package that are loaded, for as long as it is open."""
+    modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in _OURS]
+    marked = [vars(module) for module in modules if _MARK not in vars(module)]
+    for names in marked:
+        names[_MARK] = True
+    try:
+        yield
+    finally:
+        for names in marked:
+            del names[_MARK]

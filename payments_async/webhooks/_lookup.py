@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .._assumptions import NO_END
 from ..errors import NotFoundError, UnprocessableError
 from ..models import Page, Payout
-from ._page_queue import Line, Look, PageOf, Reading, Want
-from ._places import Place, Places, Way
+from ._page_queue import Line, Look, PageOf, Place, Places, Reading, Want, Way
 from ._values import Trusted
 
 if TYPE_CHECKING:

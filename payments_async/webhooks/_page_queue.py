@@ -2,18 +2,162 @@
 
 All who are to read the same page wait together. The newest page and the others take turns, so that a new
 record does not wait for a crowd of old ones, nor they for those who keep coming.
+
+One look's way through the list, and where the next look at the same URL goes on. Values only, no I/O.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
+from typing import Final
 
 import attrs
 
-from ._places import Way
 from ._tokens import Claims
 from ._values import Trusted
+
+MOST: Final = 10_000
+"""URLs whose places are known; the one that was looked for least lately is forgotten first."""
+SLACK: Final = 3_600.0
+"""Seconds by which a record may seem older than its URL: the service's clock is another one."""
+_RUNS: Final = 3
+"""Runs that go on in the next look: each of more would hardly come forward."""
+
+
+@attrs.frozen
+class Place:
+    """What is known of where a URL's record is, or is not."""
+
+    found: str | None = None
+    """The cursor of the page on which it was."""
+    runs: tuple[str, ...] = ()
+    """The cursors from which runs go on, the oldest run first."""
+
+
+NOWHERE: Final = Place()
+
+
+class Places:
+    """The place of each URL's record."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._places: OrderedDict[str, Place] = OrderedDict()
+
+    def of(self, token: str) -> Place:
+        """What is known."""
+        return self._places.get(token, NOWHERE)
+
+    def note(self, token: str, place: Place) -> None:
+        """Begin there the next time."""
+        self._places.pop(token, None)
+        if place != NOWHERE:
+            self._places[token] = place
+        if len(self._places) > self._most:
+            self._places.popitem(last=False)
+
+
+@attrs.frozen
+class _Run:
+    cursor: str | None
+    """Of the page to be read next; None for the newest."""
+    age: int
+    """Runs of earlier looks come first; this look's own is the last."""
+    is_own: bool = False
+    """This look began it."""
+    is_from_before: bool = False
+    """The cursor is an earlier look's."""
+
+
+class Way:
+    """One look's way: which page it is to read next, until it is over.
+
+    It takes `most` pages. When it goes on with earlier runs it takes two at least: the newest, and another.
+    """
+
+    def __init__(self, place: Place, most: int, minted_at: float = float("-inf")) -> None:
+        self.pages = 0
+        """Requests made."""
+        self._oldest = minted_at - SLACK
+        self._is_known = place.found is not None
+        self._is_first = place == NOWHERE
+        self._most = max(most, 2) if place.runs else most
+        self._kept = max(1, min(_RUNS, most - 1))
+        self._second: str | None = None
+        self.is_unproven = False
+        """A run came to a page that neither ends the list nor says what follows."""
+        earlier = place.runs if place.found is None else (place.found,)
+        self._runs = deque(_Run(cursor, age, is_from_before=True) for age, cursor in enumerate(earlier))
+        if not self._is_known:
+            self._runs.appendleft(_Run(None, len(earlier), is_own=True))
+
+    @property
+    def cursor(self) -> str | None:
+        """Of the page to be read next; None for the newest."""
+        return self._runs[0].cursor
+
+    @property
+    def is_front(self) -> bool:
+        """Its next page is the newest."""
+        return self.cursor is None
+
+    @property
+    def is_from_before(self) -> bool:
+        """The cursor is an earlier look's: the service may not take it any more."""
+        return self._runs[0].is_from_before
+
+    @property
+    def is_over(self) -> bool:
+        """Everything was read, or as much as one look may."""
+        return not self._runs or self.pages >= self._most
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Some is left to the next look."""
+        return bool(self._runs)
+
+    @property
+    def place(self) -> Place:
+        """What the next look is to know when this one has found nothing."""
+        if self._is_known:
+            return NOWHERE
+        by_age = sorted(self._runs, key=lambda run: run.age)
+        runs = [run.cursor for run in by_age if run.cursor is not None]
+        if self._is_first and self._second is not None and self._second not in runs:
+            runs.append(self._second)  # what is listed late is mostly one of the first look's newest
+        return Place(runs=tuple(runs[: self._kept]))
+
+    def passed(self, oldest: float | None, following: str | None, *, is_last: bool = True) -> None:
+        """The page was read, and the record is not on it.
+
+        `oldest` is when its last record was created, in seconds since 1970, where it says so; `following` is
+        the next page's cursor. `is_last`: where there is none, the list ends with this page.
+        """
+        self.pages += 1
+        run = self._runs.popleft()
+        is_past = oldest is not None and oldest < self._oldest
+        if following is None or is_past:
+            self.is_unproven |= not (is_last or is_past)
+            if run.is_own and not self.is_unproven:  # all was read in this one look
+                self._runs.clear()
+            return
+        if run.cursor is None:
+            self._second = following
+            if len(self._runs) >= self._kept:  # it would be begun for nothing
+                return
+        self._runs.append(attrs.evolve(run, cursor=following, is_from_before=False))
+
+    def forgotten(self) -> None:
+        """The service does not take the earlier cursor any more, nor others as old: what is newer goes on."""
+        self.pages += 1
+        self._runs = deque(run for run in self._runs if not run.is_from_before)
+        if self._is_known:
+            self._is_known, self._is_first = False, True
+            self._most += self.pages
+        if not self._runs:
+            self._runs.append(_Run(self._second, 0, is_own=True))
+
 
 PageOf = tuple[int, str | None]
 """Of which day's list, and from which cursor on; None for its newest page."""

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .._request.auth import hidden
-from ._body import arrived
 from ._coalescing import Offer
 from ._deduplication import MemoryStore, SeenStore, settled
+from ._payload import arrived
 from ._receiver import Intake
 from ._tokens import Sealed
 from ._urls import Minting, PaymentHandler, PayoutHandler, handlers

@@ -22,11 +22,11 @@ from .._batch_bridge import BatchBridge
 from ..client import Payments
 
 if TYPE_CHECKING:
-    from payments_async.bulk._arguments import LoadOptions, ReadingOptions
+    from payments_async.bulk._options import LoadOptions, ReadingOptions
     from payments_async.bulk.reconcile.certificate import Certificate
     from payments_async.bulk.export.export import ExportReport
-    from payments_async.bulk._fates import RowFate
-    from payments_async.bulk._import_report import ImportReport
+    from payments_async.bulk.protocol.payout_status import RowFate
+    from payments_async.bulk._report import ImportReport
     from payments_async.bulk.loading.load import Input
     from payments_async.bulk.protocol.records import CheckReport
     from payments_async.bulk.reconcile.retry_failed import RetryReport

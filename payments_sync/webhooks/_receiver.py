@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from payments_async._request.auth import hidden
 from payments_async.webhooks import MemoryStore, SeenStore, WebhookResponse
-from payments_async.webhooks._body import whole
 from payments_async.webhooks._coalescing import Offer
+from payments_async.webhooks._payload import whole
 from payments_async.webhooks._receiver import Intake
 from payments_async.webhooks._tokens import Sealed
 from payments_async.webhooks._urls import Minting, PaymentHandler, PayoutHandler, handlers

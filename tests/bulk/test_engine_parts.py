@@ -14,8 +14,8 @@ import pytest
 from payments_async import AsyncPayments, PayoutRequest
 from payments_async._http.types import TransportFailure
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.bulk._evidence import expected, shown
 from payments_async.bulk.engine.stopping import Stopping
+from payments_async.bulk.protocol.matching import expected, shown
 from payments_async.models import Payout
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import in_process, item, items, ledger_rows, paid, runtime_of, steady_ledgers

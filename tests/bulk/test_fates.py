@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async.bulk import RowFate, RowState
-from payments_async.bulk._fates import chosen, fate_of
-from payments_async.bulk.protocol.payout_status import has_failed
+from payments_async.bulk.protocol.payout_status import chosen, fate_of, has_failed
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.bulk.protocol.row_state import Known
 from payments_async.bulk.protocol.transitions import fresh

@@ -12,7 +12,7 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.bulk._later import Later
+from payments_async.bulk.engine.mirror import Later
 from payments_async.bulk.protocol.generations import earlier_references, later_references
 from payments_async.models import Payout
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock

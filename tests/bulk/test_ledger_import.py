@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payments_async import __version__
-from payments_async.bulk._commit import Standing
 from payments_async.bulk.ledger import importing
+from payments_async.bulk.ledger.journal import Standing
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerDuplicates, LedgerMissing, LedgerRefused
 from payments_async.bulk.protocol.clocks import Moment

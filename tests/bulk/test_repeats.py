@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk._repeats import RUN, Repeats
+from payments_async.bulk.loading.duplicates import RUN, Repeats
 
 NUMBERS = st.lists(st.integers(0, 40) | st.integers(0, 2**64 - 1), max_size=60)
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from payments_async.bulk._no_entry import is_shut_out, why
+from payments_async.bulk.protocol.responses import is_shut_out, why
 from payments_async.bulk.protocol.row_state import RowState
 from payments_async.bulk.protocol.stop_rules import Stop, Tally, exit_code, resumable
 from payments_async.errors import (

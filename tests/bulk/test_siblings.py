@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from payments_async.bulk import InputPaidElsewhere
-from payments_async.bulk._siblings import paid_elsewhere
 from payments_async.bulk.ledger_errors import LedgerMissing
+from payments_async.bulk.loading.load import paid_elsewhere
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import items
 from tests.support.desks import Desk

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from payments_async.bulk.errors import SourceErrors
-from payments_async.bulk.sources import _columns, _instruments, open_source
+from payments_async.bulk.sources import _cells, _columns, open_source
 from payments_async.sandbox.api.request_schemas import INSTRUMENT_TYPES
 from tests.support.payout_files import PHONE, bytes_file, csv_file, read, told
 
@@ -90,11 +90,11 @@ def test_a_header_alone_is_a_file_without_rows(tmp_path: Path) -> None:
 
 def test_the_types_that_are_inferred_are_those_of_the_interface() -> None:
     known = {name: frozenset(fields) for name, fields in INSTRUMENT_TYPES.items()}
-    assert {name: one.required for name, one in _instruments.TYPES.items()} == known
+    assert {name: one.required for name, one in _cells.TYPES.items()} == known
 
 
 def test_no_fields_fit_two_types() -> None:
-    for one, other in permutations(_instruments.TYPES.values(), 2):
+    for one, other in permutations(_cells.TYPES.values(), 2):
         assert one.required - other.allowed
 
 

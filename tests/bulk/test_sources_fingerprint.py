@@ -12,7 +12,7 @@ import pytest
 from payments_async.bulk.errors import SourceUnreadable
 from payments_async.bulk.sources import CsvSource, open_source
 from payments_async.bulk.sources._base import SAMPLE
-from payments_async.bulk.sources._fingerprint import Fingerprint
+from payments_async.bulk.sources._requests import Fingerprint
 from tests.support.payout_files import PHONE, bytes_file, csv_file, jsonl_file, split
 
 TEXT = b"amount,currency,method,instrument.type,reference\n50.10,XOF,m,x,r1\n60,XOF,m,x,\n"

@@ -17,7 +17,7 @@ from payments_async.cli import main
 from payments_async.cli._app import make_app
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli._output import Terminal
-from payments_async.cli.webhooks import resending
+from payments_async.cli.webhooks import forward
 from payments_async.cli.webhooks.payload import read_letter
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits
 from payments_async.sandbox.common.values import Request
@@ -178,7 +178,7 @@ def test_a_sandbox_that_refuses_is_quoted_on_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers = [(404, {"message": HOSTILE}), (200, {"id": HOSTILE})]
-    monkeypatch.setattr(resending, "post", lambda *_: (answers[0][0], json.dumps(answers.pop(0)[1]).encode()))
+    monkeypatch.setattr(forward, "post", lambda *_: (answers[0][0], json.dumps(answers.pop(0)[1]).encode()))
     for code in (Exit.REFUSED, Exit.DONE):
         assert main(["webhooks", "resend", "wh_00000001"]) == code
         said = "".join(capsys.readouterr())

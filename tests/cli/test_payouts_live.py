@@ -14,7 +14,8 @@ import attrs
 import pytest
 
 from payments_async.cli._exit_codes import Ended, Exit
-from payments_async.cli.payouts import loading, reconcile
+from payments_async.cli.payouts import reconcile
+from payments_async.cli.payouts import run as loading
 from payments_async.cli.payouts import run as running
 from payments_async.cli.payouts.confirm import Asking, confirm_once
 from payments_async.sandbox import Sandbox, SandboxLimits

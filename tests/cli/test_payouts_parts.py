@@ -16,8 +16,15 @@ from payments_async.cli.payouts.amounts import Confirmation, difference, flags, 
 from payments_async.cli.payouts.options import amount_of, delimiter_of, seconds_of, share_of, shortest
 from payments_async.cli.payouts.progress import Bar, Lines
 from payments_async.cli.payouts.session import title_of
-from payments_async.cli.payouts.summary import Ended, Figures, Speed, told_activity, told_duration, told_rate
-from payments_async.cli.payouts.table import standing
+from payments_async.cli.payouts.summary import (
+    Ended,
+    Figures,
+    Speed,
+    standing,
+    told_activity,
+    told_duration,
+    told_rate,
+)
 
 
 def figures(**counts: int) -> Figures:

@@ -19,7 +19,8 @@ import pytest
 
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
-from payments_async.cli.sandbox import exec_command, serve, serving
+from payments_async.cli.sandbox import exec_command, serve
+from payments_async.cli.sandbox import serve as serving
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox.http.server import listen
 

@@ -22,7 +22,7 @@ from payments_async import Instrument, ServerError
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.sandbox import serve as opening
-from payments_async.cli.sandbox import serving
+from payments_async.cli.sandbox import serve as serving
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox.http.server import listen
 from payments_sync import Payments

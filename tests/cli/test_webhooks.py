@@ -18,9 +18,10 @@ import pytest
 
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
-from payments_async.cli.webhooks import listen, resending
+from payments_async.cli.webhooks import forward as resending
+from payments_async.cli.webhooks import listen
+from payments_async.cli.webhooks.listen import LARGEST, Receiver
 from payments_async.cli.webhooks.payload import HIDDEN, masked, read_letter
-from payments_async.cli.webhooks.receiving import LARGEST, Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
 
 PERSON = {"first_name": "Ada", "last_name": "Adeyemi", "email": "ada@shop.test"}

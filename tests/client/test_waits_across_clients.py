@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from payments_async import AsyncPayments, AuthenticationError, _opening
+from payments_async import AsyncPayments, AuthenticationError
+from payments_async import client as _opening
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import Answer, Flight, TransportFailure
 from payments_async._rate_limit.registry import Limiters

@@ -22,7 +22,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import INTERFACE_VERSION, OBSERVED, Answer, Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox.checkout import _states, method_catalogue, rendering
+from payments_async.sandbox.checkout import method_catalogue, rendering, session_view
 from payments_async.sandbox.common.scenario_words import ACTION_TYPES
 from tests.sandbox.api import Api
 
@@ -528,7 +528,7 @@ def test_what_waits_for_the_payer_can_be_cancelled_and_paid_after_all(api: Api) 
     payer.send(**payer.form("/payment"))
     page = payer.look("/payment")
     assert title(page).startswith("You cancelled the payment")
-    assert payer.payment["active_attempt"]["failure"]["code"]["value"] == _states.CANCELLED_CODE
+    assert payer.payment["active_attempt"]["failure"]["code"]["value"] == session_view.CANCELLED_CODE
     payer.pay()
     assert (payer.collected, payer.attempts) == (50, 2)
 
@@ -589,7 +589,7 @@ def test_an_attempt_that_never_ends_is_of_unknown_outcome_and_not_a_failure(api:
     payer = visit(api, "hang")
     payer.pay()
     assert payer.step == "1-waiting"
-    api.sandbox.advance(_states.PATIENCE)
+    api.sandbox.advance(session_view.PATIENCE)
     assert payer.step == "1-unknown"
     page = payer.look("/payment")
     assert title(page).startswith("We do not know the outcome yet")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from payments_async.sandbox import Delivery, Webhook, WebhookTry
 from payments_async.sandbox.common.scenario_words import HookWord
 from payments_async.sandbox.webhooks import queue
-from payments_async.sandbox.webhooks._schedule import HELD_FOR, OFFSETS, next_try, treatment
 from payments_async.sandbox.webhooks.queue import Courier
+from payments_async.sandbox.webhooks.webhook import HELD_FOR, OFFSETS, next_try, treatment
 
 FAILED = 500
 

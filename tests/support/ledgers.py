@@ -11,9 +11,9 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from payments_async.bulk import _commit
-from payments_async.bulk._commit import Change, Standing
+from payments_async.bulk.ledger import journal
 from payments_async.bulk.ledger import rows as _store
+from payments_async.bulk.ledger.journal import Change, Standing
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.protocol import transitions
 from payments_async.bulk.protocol.clocks import Moment
@@ -79,7 +79,7 @@ async def call_off(ledger: Ledger, wanted: Iterable[int]) -> None:
             found = (await _store.numbered(db, wanted)).values()
             return [(stored, transitions.cancelled(stored.row, entry)) for stored in found]
 
-        return (await _commit.commit(db, standing, "cancel", at, plan))[0]
+        return (await journal.commit(db, standing, "cancel", at, plan))[0]
 
     await ledger.edit(work)
 

@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from payments_sync._blocking_call import Hop
+from payments_sync._blocking_call import Hop, Line
 from payments_sync._event_loop import Bridge
-from payments_sync._line import Line
 
 
 async def nothing() -> None:

@@ -9,8 +9,8 @@ import zlib
 
 import pytest
 
+from payments_async._http.body import inflate
 from payments_async._http.types import TransportFailure
-from payments_async._inflate import inflate
 
 TEXT = b'{"data": {"id": "po_1"}}' * 50
 NOISE = random.Random(7).randbytes(300_000)

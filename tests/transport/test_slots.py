@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from payments_async._slots import Slots
+from payments_async._http.concurrency import Slots
 
 
 async def turns() -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from yarl import URL
 
+from payments_async._http.connections import LONGEST, REST
 from payments_async._http.transport import AiohttpTransport, _Home
 from payments_async._runtime import SystemRuntime, Timer
-from payments_async._warm import LONGEST, REST
 from tests.support.rawserver import RawServer
 from tests.transport.flights import flight, get
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import payments_async
-from payments_async._extras import with_extra
+from payments_async._version import with_extra
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(payments_async.__file__).parent

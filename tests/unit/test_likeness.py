@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from payments_async import events, models, params
-from payments_async._likeness import Alike
+from payments_async._attrs import Alike
 from payments_async._rate_limit import limits
 
 PUBLIC: list[type[Any]] = [

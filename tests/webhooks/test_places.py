@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from payments_async.errors import UnprocessableError
 from payments_async.models import Page, Pagination, PaymentIntent
 from payments_async.webhooks._lookup import PATIENCE, PER_PAGE, Lookup
-from payments_async.webhooks._page_queue import Reading, Want
-from payments_async.webhooks._places import NOWHERE, SLACK, Place, Places, Way
+from payments_async.webhooks._page_queue import NOWHERE, SLACK, Place, Places, Reading, Want, Way
 from payments_async.webhooks._tokens import Claims
 
 SIZE = 3

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from payments_async.webhooks import WebhookResponse
-from payments_async.webhooks._body import LARGEST
 from payments_async.webhooks._coalescing import Offer, Waiter
+from payments_async.webhooks._payload import LARGEST
 from tests.support.hooks import Hook, listed, until
 from tests.support.receivers import HOOKS, Handler, make_receiver
 

@@ -12,10 +12,10 @@ import attrs
 from ..._runtime import Timer
 from ...errors import PaymentsError
 from .._activity import Doing, Waits
-from .._no_entry import FATAL, is_shut_out, why
 from ..ledger.ledger import Ledger
 from ..ledger_errors import LedgerFull, LedgerGone
 from ..protocol.records import Claim
+from ..protocol.responses import FATAL, is_shut_out, why
 from ..protocol.stop_rules import Stop, StopRules
 from .backoff import BackOff
 from .claims import Claims

@@ -9,7 +9,7 @@ from typing import Final
 from ..._assumptions import NO_END
 from ...errors import PaymentsError, SearchIncomplete
 from ...models import Payout
-from .._no_entry import FATAL
+from ..protocol.responses import FATAL
 from .service import Service
 
 _PAGE: Final = 100

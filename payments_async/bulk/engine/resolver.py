@@ -9,7 +9,6 @@ from typing import Final
 import attrs
 
 from ...models import Payout
-from .._later import Later
 from ..ledger.ledger import Ledger
 from ..protocol import row_state
 from ..protocol.clocks import Moment, age, since_last_send, walk_start
@@ -19,7 +18,7 @@ from ..protocol.payout_status import settled
 from ..protocol.records import Claim, LedgerRow, Outcome, Resend
 from ..protocol.row_state import RowState
 from .doubts import LOOKS, Doubt, Doubts, Taken
-from .mirror import Bits
+from .mirror import Bits, Later
 from .payout_list import scan
 from .recorder import Recorder
 from .service import Service, day_of

@@ -9,7 +9,6 @@ import attrs
 from ..._request.retry import Budget
 from ...errors import ConfigurationError
 from ...models import Verdict
-from .._no_entry import why_of
 from ..ledger.ledger import Ledger
 from ..ledger_errors import LedgerFull, LedgerGone
 from ..protocol import row_state
@@ -18,7 +17,7 @@ from ..protocol.clocks import INTENT_LIFETIME, Age, Moment, age
 from ..protocol.decisions import Action, Hindrance, at_start, hindrance
 from ..protocol.identifiers import body_hash
 from ..protocol.records import LedgerRow, Outcome, Resend
-from ..protocol.responses import Posted
+from ..protocol.responses import Posted, why_of
 from ..protocol.row_state import Known
 from ..protocol.stop_rules import Stop
 from .backoff import BackOff

@@ -11,12 +11,12 @@ from typing import Final
 
 import attrs
 
-from .._fates import RowFate, chosen
 from .._files import WholeFile
 from ..errors import BulkError, SourceUnreadable
 from ..ledger.ledger import Ledger
 from ..loading.load import same_file, stat_of
 from ..loading.own_files import refuse_ledger_files
+from ..protocol.payout_status import RowFate, chosen
 from ..protocol.records import LedgerRow
 from ..protocol.row_state import RowState
 from ..protocol.totals import Sums, brief, by_currency

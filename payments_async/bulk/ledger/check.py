@@ -9,7 +9,6 @@ from typing import Any, Final
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from .._commit import Standing
 from ..protocol import totals as _totals
 from ..protocol.identifiers import body_hash
 from ..protocol.records import CheckReport, Header
@@ -18,6 +17,7 @@ from ..protocol.totals import Sums
 from . import hash_chain, journal, sqlite
 from . import rows as _store
 from .hash_chain import Entry
+from .journal import Standing
 from .lock import HighWater
 from .rows import Stored, Unreadable
 from .schema import ENTRIES, ROWS

@@ -1,4 +1,7 @@
-"""An open ledger: its lock, its one connection, one transaction at a time, and what to do when one fails."""
+"""An open ledger: its lock, its one connection, one transaction at a time, and what to do when one fails.
+
+What SQLite's failures mean for a ledger.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,53 @@ from typing import Any, Final, NoReturn, TypeVar
 import attrs
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from .._failing import Failure, error_of
-from ..ledger_errors import LedgerClosed, LedgerDamaged, LedgerFull, LedgerGone, LedgerMissing
+from ..ledger_errors import (
+    LedgerBroken,
+    LedgerClosed,
+    LedgerDamaged,
+    LedgerError,
+    LedgerFull,
+    LedgerGone,
+    LedgerLocked,
+    LedgerMissing,
+    LedgerReadOnly,
+    LedgerRefused,
+)
 from . import sqlite
 from .check import emptied
 from .file import Ballast, FileWatch, needs_check, prepare, refuse_remote, remove
 from .lock import LedgerLock
 from .rows import Unreadable
+
+
+@attrs.frozen
+class Failure:
+    """Why a transaction did not succeed."""
+
+    kind: str
+    """One of `_sqlite`'s."""
+    finding: str = ""
+    """What is wrong, where the ledger is damaged."""
+
+
+def error_of(path: str, failure: Failure) -> LedgerError:
+    """The error to raise."""
+    if failure.kind == sqlite.DAMAGED:
+        return LedgerDamaged(path, [failure.finding])
+    if failure.kind == sqlite.BUSY:
+        return LedgerLocked(path, pid=None, since=None)
+    if failure.kind == sqlite.TAKEN:
+        return LedgerRefused(path, None, "a reference that should be new belongs to another row")
+    kind, problem = _ERRORS[failure.kind]
+    return kind(path, problem)
+
+
+_ERRORS: Final[dict[str, tuple[type[LedgerError], str]]] = {
+    sqlite.FULL: (LedgerFull, "the disk is full"),
+    sqlite.READ_ONLY: (LedgerReadOnly, "cannot be written"),
+    sqlite.BROKEN: (LedgerBroken, "the disk failed, or a commit was broken off"),
+}
+
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]

@@ -11,7 +11,6 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateIndex
 
-from .._commit import Standing
 from ..protocol import transitions
 from ..protocol.clocks import Moment
 from ..protocol.records import Binding, Duplicate, Header, LedgerRow, NewRow
@@ -19,6 +18,7 @@ from ..protocol.totals import Sums, by_currency
 from . import journal, sqlite
 from . import rows as _store
 from .hash_chain import linked, moved, row_digest
+from .journal import Standing
 from .schema import ROWS, SCHEMA, UNIQUE, WORK
 
 _SLICE: Final = 500

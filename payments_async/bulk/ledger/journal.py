@@ -1,9 +1,12 @@
-"""The header, the totals and the chain in their tables. One path for every database."""
+"""The header, the totals and the chain in their tables. One path for every database.
+
+What every commit does: rows, totals, an entry of the chain, the head; and what it leaves behind.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -11,12 +14,15 @@ import attrs
 from sqlalchemy import ColumnElement, Row, bindparam, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from ..protocol import totals as _totals
 from ..protocol.clocks import Moment
-from ..protocol.records import Binding, Header, Totals
+from ..protocol.records import Binding, Header, LedgerRow, Totals
 from ..protocol.row_state import RowState
 from ..protocol.totals import as_text
+from . import hash_chain
+from . import rows as _store
 from .hash_chain import Entry
-from .rows import blob, readable
+from .rows import Stored, Unreadable, blob, readable
 from .schema import ENTRIES, HEADER, TOTALS
 from .sqlite import Many, execute_many
 
@@ -117,3 +123,49 @@ async def append(db: AsyncConnection, entry: Entry) -> None:
     values = (entry.number, *moment, entry.kind, entry.rows_digest, entry.hash, entry.changes)
     await execute_many(db, _APPEND, [values])
     await execute_many(db, _SET_HEAD, [ended])
+
+
+@attrs.frozen
+class Standing:
+    """A ledger as its last commit left it. Kept in memory: there is no other writer."""
+
+    header: Header
+    head: Entry
+    totals: Totals
+
+
+Change = tuple[Stored, LedgerRow]
+"""A row as it is, and as it will be."""
+Plan = Callable[[AsyncConnection, int], Awaitable[Sequence[Change]]]
+"""Reads rows and says what becomes of each, given the number of the entry to come."""
+
+
+async def commit(
+    db: AsyncConnection, before: Standing, kind: str, at: Moment, plan: Plan
+) -> tuple[Standing, tuple[LedgerRow, ...]]:
+    """Carry out a plan; without changes nothing is written. Raises Unreadable when rows changed under it."""
+    head, planned = before.head, await plan(db, before.head.number + 1)
+    if not planned:
+        return before, ()
+    added = await _store.replace(db, planned)
+    if added is None:
+        raise Unreadable("rows are changed by something else than this run")
+    changes = [(stored.row, after) for stored, after in planned]
+    rows = tuple(after for _, after in planned)
+    moved = _totals.moved(before.totals, changes)
+    await set_totals(db, moved, before.totals)
+    digest = hash_chain.moved(head.rows_digest, (stored.digest for stored, _ in planned), added)
+    entry = hash_chain.linked(head, before.header.binding.batch_id, at, kind, hash_chain.told(rows), digest)
+    await append(db, entry)
+    return Standing(before.header, entry, {**before.totals, **moved}), rows
+
+
+async def rebind(db: AsyncConnection, before: Standing, binding: Binding, at: Moment) -> Standing:
+    """Write down another binding, with an entry that says so, and the sums that corrections have changed."""
+    totals = _totals.by_currency(before.totals)
+    header = attrs.evolve(before.header, binding=binding, totals=totals)
+    described, digest = facts(header), before.head.rows_digest
+    entry = hash_chain.linked(before.head, binding.batch_id, at, "header", described, digest)
+    await append(db, entry)
+    await set_header(db, header, entry, fresh=False)
+    return Standing(header, entry, before.totals)

@@ -23,16 +23,16 @@ from sqlalchemy import or_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ... import __version__
-from .. import _commit
-from .._commit import Change, Plan, Standing
 from ..ledger_errors import LedgerDuplicates, LedgerRefused
 from ..protocol import transitions
 from ..protocol.clocks import Moment
 from ..protocol.records import Binding, Claim, Header, LedgerRow, NewRow, Outcome, Resend
 from ..protocol.row_state import IllegalTransition, RowState
+from . import journal
 from . import rows as _store
 from .connection import Purpose
 from .importing import Duplicates, load
+from .journal import Change, Plan, Standing
 from .lock import HighWater
 from .reader import LedgerReader
 from .rows import Stored
@@ -75,7 +75,7 @@ class Ledger(LedgerReader):
         at = self._clock()
 
         async def work(db: AsyncConnection) -> None:
-            self._will_stand(await _commit.rebind(db, self._standing_now, binding, at))
+            self._will_stand(await journal.rebind(db, self._standing_now, binding, at))
 
         await self._handle.transact(work, Purpose.OUTCOME)
 
@@ -203,7 +203,7 @@ class Ledger(LedgerReader):
         moment = at or self._clock()
 
         async def work(db: AsyncConnection) -> tuple[LedgerRow, ...]:
-            standing, rows = await _commit.commit(db, self._standing_now, kind, moment, plan)
+            standing, rows = await journal.commit(db, self._standing_now, kind, moment, plan)
             self._will_stand(standing)
             return rows
 

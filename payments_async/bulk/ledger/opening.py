@@ -10,7 +10,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateTable
 
 from ..._http.addresses import same_service
-from .._commit import Standing
 from ..ledger_errors import (
     LedgerDamaged,
     LedgerMismatch,
@@ -24,6 +23,7 @@ from ..ledger_errors import (
 from ..protocol.records import Binding
 from . import check as _check
 from . import journal, sqlite
+from .journal import Standing
 from .lock import HighWater
 from .schema import HEADER, SCHEMA, TABLES
 

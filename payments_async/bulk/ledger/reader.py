@@ -8,7 +8,6 @@ from typing import Any, Self
 
 from sqlalchemy import ColumnElement, Executable, Select, func, select
 
-from .._commit import Standing
 from ..ledger_errors import LedgerDamaged, LedgerGone, LedgerMissing
 from ..protocol.clocks import Moment
 from ..protocol.records import Awaited, Binding, CheckReport, Ends, Header, LedgerRow, Totals
@@ -17,6 +16,7 @@ from . import check as _check
 from . import opening
 from . import rows as _store
 from .connection import Handle, open_handle
+from .journal import Standing
 from .rows import Stored
 from .schema import ENDED, ENTRIES, FOLLOWED, RETRIED, ROWS
 

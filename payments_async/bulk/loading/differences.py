@@ -14,7 +14,7 @@ from ..protocol.identifiers import PROOF_KEY
 from ..protocol.records import LedgerRow, NewRow
 from ..protocol.row_state import RowState
 from ..sources import Row
-from ..sources._fingerprint import canonical
+from ..sources._requests import canonical
 
 What = Literal["changed", "removed", "added"]
 

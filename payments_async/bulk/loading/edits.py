@@ -16,10 +16,10 @@ import attrs
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ..._codec import decode
-from .. import _commit
-from .._commit import Standing
 from ..errors import SourceUnreadable
+from ..ledger import journal
 from ..ledger import rows as _store
+from ..ledger.journal import Standing
 from ..ledger.ledger import Ledger
 from ..ledger.rows import Stored
 from ..ledger.schema import ROWS
@@ -118,7 +118,7 @@ async def taken_over(
                 differences=comparison.told,
                 total=comparison.total,
             )
-        return await _commit.rebind(db, standing, binding, at)
+        return await journal.rebind(db, standing, binding, at)
 
     await ledger.edit(work)
     return comparison
@@ -202,7 +202,7 @@ def _is_called_off(comparison: Comparison, row: LedgerRow) -> bool:
 async def _carried_out(
     db: AsyncConnection, standing: Standing, kind: str, at: Moment, moves: _Moves
 ) -> Standing:
-    async def plan(_: AsyncConnection, entry: int) -> list[_commit.Change]:
+    async def plan(_: AsyncConnection, entry: int) -> list[journal.Change]:
         return [(stored, move(stored.row, entry)) for stored, move in moves]
 
-    return (await _commit.commit(db, standing, kind, at, plan))[0]
+    return (await journal.commit(db, standing, kind, at, plan))[0]

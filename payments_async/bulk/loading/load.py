@@ -1,10 +1,13 @@
-"""An input into the ledger: read once to see that it is clean, once to import it."""
+"""An input into the ledger: read once to see that it is clean, once to import it.
+
+The same input in another ledger beside this one: its rows could be paid twice, under other references.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from difflib import get_close_matches
 from typing import Any, Final
@@ -12,11 +15,12 @@ from unicodedata import normalize
 
 import attrs
 
-from .._import_report import ImportReport
 from .._options import require_batch_id
-from .._siblings import paid_elsewhere
+from .._report import ImportReport
+from .._status_file import SUFFIX, StatusFile
 from ..errors import SourceUnreadable
 from ..ledger.ledger import Ledger
+from ..ledger_errors import InputPaidElsewhere
 from ..protocol.records import Binding, NewRow
 from ..protocol.stop_rules import Place
 from ..protocol.totals import payable
@@ -26,6 +30,36 @@ from .own_files import refuse_rejects
 from .reader import CHANGED, Reading
 from .rows import Naming
 from .survey import Survey, accepted, survey
+
+
+def paid_elsewhere(ledger: str, binding: Binding) -> InputPaidElsewhere | None:
+    """What another ledger in the folder of `ledger` says of the same input; None when none does.
+
+    Only the status files are read; those that cannot be, or are something else, say nothing. The same
+    batch id gives the same references, which the service pays once; another environment pays no money of
+    this one's (`""`: any environment).
+    """
+    for path, said in _told_beside(ledger):
+        same = said.get("input_hash") == binding.input_hash
+        here = not binding.environment or said.get("environment") in (None, binding.environment)
+        other = said.get("batch_id")
+        if same and here and isinstance(other, str) and other != binding.batch_id:
+            name = os.path.basename(path).removesuffix(SUFFIX)
+            return InputPaidElsewhere(ledger, batch_id=other, ledger=name)
+    return None
+
+
+def _told_beside(ledger: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    own = StatusFile.of(ledger).path
+    try:
+        with os.scandir(os.path.dirname(os.path.abspath(ledger))) as entries:
+            files = sorted(each.path for each in entries if each.is_file() and each.name.endswith(SUFFIX))
+    except OSError:  # a folder that may not be listed
+        return
+    for path in files:
+        if path != own and (said := StatusFile(path).read()) is not None:
+            yield path, said
+
 
 Input = Source | str | os.PathLike[str] | Iterable[Item] | AsyncIterable[Item]
 """A source, a file's path, or payouts themselves."""

@@ -6,15 +6,14 @@ from typing import Final
 
 import attrs
 
-from .._import_report import ImportReport
-from .._siblings import paid_elsewhere
+from .._report import ImportReport
 from ..ledger.ledger import Ledger
 from ..protocol.records import Binding
 from ..protocol.stop_rules import Place
 from ..protocol.totals import payable
 from ..sources import Source
 from . import edits
-from .load import Wishes, first_survey, importable, require_place, same_file, stat_of
+from .load import Wishes, first_survey, importable, paid_elsewhere, require_place, same_file, stat_of
 from .own_files import refuse_rejects
 from .reader import Reading
 from .survey import accepted, survey

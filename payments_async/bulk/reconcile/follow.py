@@ -10,7 +10,6 @@ from ..._polling import schedule
 from ..._polling.list_poller import PASSING
 from ..._runtime import Runtime
 from ...errors import PaymentsError
-from .._no_entry import FATAL, why
 from ..engine.mirror import Bits, Mirror
 from ..engine.payout_list import Walk
 from ..engine.service import Service, day_of
@@ -18,6 +17,7 @@ from ..engine.stopping import Stopping
 from ..ledger.ledger import Ledger
 from ..protocol.clocks import Moment, walk_start
 from ..protocol.records import Awaited, LedgerRow
+from ..protocol.responses import FATAL, why
 from ..protocol.row_state import RowState
 from ..protocol.stop_rules import Stop
 

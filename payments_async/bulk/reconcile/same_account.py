@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from .._evidence import testify
 from ..engine.payout_list import pages, search
 from ..engine.service import Service
-from ..protocol.matching import Witness
+from ..protocol.matching import Witness, testify
 from ..protocol.row_state import RowState
 from ..protocol.stop_rules import Displacement, Place, Tally, displacement
 

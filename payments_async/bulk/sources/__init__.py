@@ -14,8 +14,7 @@ import os
 from pathlib import Path
 
 from ..errors import SourceUnreadable
-from ._base import FileSource, FileStat, Source
-from ._collected import FaultCollector, read_all_faults
+from ._base import FaultCollector, FileSource, FileStat, Source, read_all_faults
 from ._rows import Row, RowFault, SourceItem
 from .csv import CsvSource
 from .iterables import Item, IterableSource

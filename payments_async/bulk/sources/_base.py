@@ -1,19 +1,25 @@
-"""What every source can do: give its rows, their hash, and what shows whether it changed."""
+"""What every source can do: give its rows, their hash, and what shows whether it changed.
+
+Lines of a text file, in bounded memory, whatever is in it.
+
+All faults of an input together: the first of them to read, all of them counted.
+"""
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 import attrs
 
-from ..errors import SourceUnreadable
+from ..errors import SourceErrors, SourceUnreadable
 from ._requests import RowMaker
-from ._rows import SourceItem
+from ._rows import RowFault, SourceItem
 
 SAMPLE: Final = 65_536
 """Bytes of each end of a file that are hashed by `stat`."""
@@ -123,3 +129,108 @@ class FileSource(Source):
 
     def _unreadable(self, error: OSError) -> SourceUnreadable:
         return SourceUnreadable(self.name, f"cannot be read ({error.strerror or type(error).__name__})")
+
+
+MAX_ROW: Final = 1_048_576
+"""Characters of one row, its line breaks included: far above any payout, far below any memory."""
+
+_OTHER_ENCODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def open_text(path: Path, name: str) -> TextIO:
+    """A file as UTF-8 text with or without a byte order mark, its line endings kept.
+
+    Bytes that are not UTF-8 become lone surrogates, so that their rows can be named. Raises
+    SourceUnreadable for UTF-16.
+    """
+    with path.open("rb") as file:
+        if file.read(2) in _OTHER_ENCODINGS:
+            raise SourceUnreadable(name, "is UTF-16: save it as UTF-8", line=1)
+    return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+
+
+class Lines:
+    """The lines of a file. Raises SourceUnreadable for a row of more than `MAX_ROW` characters."""
+
+    __slots__ = ("_name", "_next", "_row", "_size", "number")
+
+    def __init__(self, file: TextIO, name: str) -> None:
+        self._next = file.readline
+        self._name = name
+        self._row = 1
+        self._size = 0
+        self.number = 0
+        """Lines read so far."""
+
+    def begin_row(self) -> int:
+        """Say that a row begins with the next line. Gives that line's number, from 1."""
+        self._size = 0
+        self._row = self.number + 1
+        return self._row
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._next(MAX_ROW + 1)
+        if not line:
+            raise StopIteration
+        self._size += len(line)
+        if self._size > MAX_ROW:
+            problem = (
+                f"the row that begins here has more than {MAX_ROW} characters; is a quotation mark missing?"
+            )
+            raise SourceUnreadable(self._name, problem, line=self._row)
+        self.number += 1
+        return line
+
+
+class FaultCollector:
+    """Counts every fault and keeps the first `limit`."""
+
+    def __init__(self, source: Source, limit: int = 100) -> None:
+        self._source = source
+        self._limit = limit
+        self._kept: list[RowFault] = []
+        self._last: int | None = None
+        self.total: int = 0
+        """Faults so far."""
+        self.rows: int = 0
+        """Rows with one or more faults so far."""
+        self.can_skip: bool = True
+        """Whether the other rows may be paid without these."""
+
+    def add(self, fault: RowFault) -> None:
+        """Count one fault. The faults of one row follow each other, as `Source.rows` gives them."""
+        self.total += 1
+        if fault.number is not None and fault.number != self._last:
+            self._last = fault.number
+            self.rows += 1
+        if len(self._kept) < self._limit:
+            self._kept.append(fault)
+
+    def error(self) -> SourceErrors | None:
+        """The error to raise; None when there was no fault."""
+        if not self.total:
+            return None
+        facts = {"total": self.total, "rows": self.rows}
+        return SourceErrors(self._source.name, self._kept, **facts, can_skip=self.can_skip)
+
+
+async def read_all_faults(source: Source, limit: int = 100) -> SourceErrors | None:
+    """Read a source to its end and give every fault of it; None when it is clean.
+
+    Where reading ends early, that is the last of the faults. Raises SourceUnreadable when it cannot begin.
+    """
+    collector = FaultCollector(source, limit)
+    try:
+        async for item in source.rows():
+            if isinstance(item, RowFault):
+                collector.add(item)
+    except SourceErrors as error:
+        return error
+    except SourceUnreadable as error:
+        if error.line is None:
+            raise
+        collector.add(RowFault(error.line, None, None, f"{error.reason} Reading ended here."))
+    return collector.error()

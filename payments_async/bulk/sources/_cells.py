@@ -1,16 +1,103 @@
-"""From the cells of one row to a payout request, and what is wrong with them. Pure."""
+"""From the cells of one row to a payout request, and what is wrong with them. Pure.
+
+JSON read for money: numbers exact, no name twice, nothing that is not JSON.
+
+Which instrument type a payout's fields are of, when nobody says (gap L).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import inspect
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NoReturn
+
+import attrs
 
 from ...checks import check_payout
 from ...params import CustomerInput, Instrument, Money, PayoutRequest
 from ._columns import AMOUNT, GATEWAY_OPTIONS, PARTS, ROW_KEY, place, shown, unknown
-from ._instruments import fitting, undecided
-from ._json import NotJson, parse
+
+
+@attrs.frozen
+class _Type:
+    required: frozenset[str]
+    allowed: frozenset[str]
+
+
+def _type(name: str) -> _Type:
+    """What the constructor of a type takes."""
+    taken = inspect.signature(getattr(Instrument, name)).parameters.values()
+    required = frozenset(one.name for one in taken if one.default is one.empty)
+    return _Type(required, frozenset(one.name for one in taken))
+
+
+TYPES: Final[Mapping[str, _Type]] = {
+    name: _type(name) for name in ("phone", "bank_account", "crypto_address")
+}
+"""The known types, by the constructors of `Instrument`."""
+
+
+def fitting(fields: Collection[str]) -> list[str]:
+    """The types that take exactly these fields: every required one is there, and no field of another type."""
+    given = frozenset(fields)
+    return [name for name, one in TYPES.items() if one.required <= given <= one.allowed]
+
+
+def undecided() -> str:
+    """Why no type was taken, as the end of a sentence that starts with `instrument.type`.
+
+    At most one type can fit, as each requires a field that no other takes; so the fields are too few or of
+    several types.
+    """
+    needs = "; ".join(f"{name}: {', '.join(sorted(one.required))}" for name, one in TYPES.items())
+    return f"is missing and the instrument's fields fit no type ({needs})"
+
+
+_INT_DIGITS = 18  # what every JSON reader takes for a whole number; longer ones stay exact as Decimals
+
+
+class NotJson(ValueError):
+    """Why a text cannot be taken as JSON, without quoting its values."""
+
+
+def parse(text: str) -> Any:
+    """The JSON value in `text`; whole numbers as int, others as Decimal. Raises NotJson."""
+    try:
+        return _decode(text)
+    except NotJson:
+        raise
+    except json.JSONDecodeError as error:
+        problem = f"is not JSON: look at character {error.colno}"
+    except ArithmeticError:
+        problem = "holds a number that cannot be read"
+    except RecursionError:
+        problem = "is nested too deep"
+    raise NotJson(problem)
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise NotJson(f"gives {shown(twice)} twice")
+    return found
+
+
+def _whole(digits: str) -> int | Decimal:
+    return int(digits) if len(digits) <= _INT_DIGITS else Decimal(digits)
+
+
+def _refuse(word: str) -> NoReturn:
+    raise NotJson(f"holds {word}, which is not JSON")
+
+
+_decode = json.JSONDecoder(
+    object_pairs_hook=_pairs, parse_float=Decimal, parse_int=_whole, parse_constant=_refuse
+).decode
+
 
 Cells = Mapping[str, Any]
 """{column: value} of one row, the empty ones left out."""

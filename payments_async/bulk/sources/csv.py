@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..errors import SourceErrors, SourceUnreadable
-from ._base import FileSource
+from ._base import FileSource, Lines, open_text
 from ._columns import AMOUNT, header_faults
-from ._lines import Lines, open_text
 from ._requests import RowMaker
 from ._rows import RowFault, SourceItem
 from ._spreadsheets import spreadsheet_faults

@@ -11,9 +11,8 @@ from ...checks import check_payout
 from ...params import Instrument, Params, PayoutRequest
 from ..errors import SourceUnreadable
 from ._base import Source
-from ._cells import flatten
+from ._cells import fitting, flatten, undecided
 from ._columns import REFERENCE, ROW_KEY
-from ._instruments import fitting, undecided
 from ._requests import RowMaker
 from ._rows import SourceItem
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ._base import FileSource
-from ._cells import flatten
-from ._json import NotJson, parse
-from ._lines import Lines, open_text
+from ._base import FileSource, Lines, open_text
+from ._cells import NotJson, flatten, parse
 from ._requests import RowMaker
 from ._rows import SourceItem
 

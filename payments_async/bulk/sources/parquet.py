@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..._extras import with_extra
+from ..._version import with_extra
 from ..errors import SourceErrors, SourceUnreadable
 from ._base import FileSource
 from ._cells import flatten

@@ -1,18 +1,134 @@
-"""The demonstration from the file to the verdict."""
+"""The demonstration from the file to the verdict.
+
+The demonstration's work, once awaited and once blocking. The two differ as any two such programs do.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+import attrs
+
+from ... import AsyncPayments
+from ..._runtime import SYSTEM
+from ...models import Checkout, Payout
 from ...sandbox import Sandbox
 from .._exit_codes import Exit
 from .._output import Show
-from .compare import Figures, Tally, compare
-from .legs import LEGS, Job, Leg
-from .payout_file import Row, disturbed, read_csv, write_csv
-from .report import tell_leg, tell_plan, tell_result
+from .compare import Figures, Sent, Tally, compare
+from .payout_file import CURRENCY, Row, disturbed, read_csv, write_csv
+from .report import tell_checkout, tell_leg, tell_plan, tell_result
+
+if TYPE_CHECKING:
+    from payments_sync import Payments
+
+PRICE: Final = Decimal("25.50")
+"""What the simulated payer pays, major units."""
+TASKS: Final = 64
+THREADS: Final = 16
+
+
+@attrs.frozen
+class Job:
+    """What a leg works with."""
+
+    sandbox: Sandbox
+    rows: Sequence[Row]
+    tally: Tally
+    show: Show
+
+
+def awaited(job: Job) -> Sent:
+    """Collect the payment and send the payouts with `AsyncPayments`; PaymentsError when a call fails."""
+    return asyncio.run(_awaited(job))
+
+
+async def _awaited(job: Job) -> Sent:
+    async with AsyncPayments(
+        job.sandbox.api_key, base_url=job.sandbox.base_url, on_event=job.tally
+    ) as client:
+        checkout = await _collect(client, job.sandbox)
+        tell_checkout(checkout, job.show)
+        started = SYSTEM.monotonic()
+        with job.show.progress("Payouts", len(job.rows)) as advance:
+            payouts = await _send(client, job.rows, advance)
+        return Sent(checkout, payouts, SYSTEM.monotonic() - started, client.limits_snapshot()["write"])
+
+
+async def _collect(client: AsyncPayments, sandbox: Sandbox) -> Checkout:
+    checkout = await client.checkouts.create(amount=PRICE, currency=CURRENCY)
+    sandbox.pay(str(checkout.id))
+    return await client.checkouts.retrieve(str(checkout.id))
+
+
+async def _send(client: AsyncPayments, rows: Sequence[Row], advance: Callable[[], None]) -> list[Payout]:
+    left, payouts = iter(rows), list[Payout]()
+
+    async def worker() -> None:
+        for row in left:  # shared by the workers: each row is taken once
+            payouts.append(await client.payouts.create(**row.arguments()))
+            advance()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(TASKS):
+                group.create_task(worker())
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return payouts
+
+
+def blocking(job: Job) -> Sent:
+    """Collect the payment and send the payouts with `Payments`; PaymentsError when a call fails."""
+    from payments_sync import Payments  # it imports this package, so not the other way round
+
+    with Payments(job.sandbox.api_key, base_url=job.sandbox.base_url, on_event=job.tally) as client:
+        checkout = _collect_blocking(client, job.sandbox)
+        tell_checkout(checkout, job.show)
+        started = SYSTEM.monotonic()
+        with job.show.progress("Payouts", len(job.rows)) as advance:
+            payouts = _send_blocking(client, job.rows, advance)
+        return Sent(checkout, payouts, SYSTEM.monotonic() - started, client.limits_snapshot()["write"])
+
+
+def _collect_blocking(client: Payments, sandbox: Sandbox) -> Checkout:
+    checkout = client.checkouts.create(amount=PRICE, currency=CURRENCY)
+    sandbox.pay(str(checkout.id))
+    return client.checkouts.retrieve(str(checkout.id))
+
+
+def _send_blocking(client: Payments, rows: Sequence[Row], advance: Callable[[], None]) -> list[Payout]:
+    payouts = list[Payout]()
+
+    def send(row: Row) -> Payout:
+        return client.payouts.create(**row.arguments())
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for payout in pool.map(send, rows):
+            payouts.append(payout)
+            advance()
+    return payouts
+
+
+@attrs.frozen
+class Leg:
+    """One way of doing the work."""
+
+    client: str
+    manner: str
+    work: Callable[[Job], Sent]
+
+
+LEGS: Final = (
+    Leg("AsyncPayments", f"awaited, {TASKS} at a time", awaited),
+    Leg("Payments", f"blocking, {THREADS} threads", blocking),
+)
 
 
 def play(count: int, seed: int, show: Show) -> Exit:

@@ -15,7 +15,8 @@ reading beside certifying              the watched input, files beside the ledge
 
 from __future__ import annotations
 
-from . import commands, paying
-from .family import payouts
+from . import commands
+from . import commands as paying
+from .commands import payouts
 
 __all__ = ["afterwards", "paying", "payouts"]

@@ -16,10 +16,9 @@ from ...bulk.ledger_errors import LedgerDamaged, LedgerLocked
 from .._exit_codes import Ended, Exit
 from . import files, messages
 from .amounts import grouped, plain
-from .certifying import waiting
+from .reconcile import waiting
 from .session import Stage, figures_of, result, title_of
-from .summary import Figures, told_activity, told_duration
-from .table import standing
+from .summary import Figures, standing, told_activity, told_duration
 
 _SHOWN = 20
 

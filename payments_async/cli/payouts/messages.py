@@ -1,10 +1,28 @@
-"""What to do next, for each way a command ends. Pure."""
+"""What to do next, for each way a command ends. Pure.
+
+What stops a command, in an operator's words: the reason and the way out. Pure.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
+import attrs
+
+from ...bulk import InputDifference
+from ...bulk.errors import BatchIdRequired, BulkError, SourceErrors
+from ...bulk.ledger_errors import (
+    InputPaidElsewhere,
+    LedgerError,
+    LedgerLocked,
+    LedgerOfAnotherBatch,
+    LedgerOfAnotherInput,
+)
+from ...bulk.protocol.responses import is_shut_out
+from ...errors import APIConnectionError, APIStatusError, DeadlineExceeded, PaymentsError
+from .._exit_codes import Exit, exit_of
 from .summary import Figures
 
 _GOES_ON = "The same `run` command goes on where it stopped; nothing is paid twice."
@@ -119,3 +137,95 @@ def _disagreeing(clean: bool | None, ledger: str) -> str:
 
 def _unsure(rows: int) -> str:
     return f"{counted(rows, 'row')} under way will be asked about first. " if rows else ""
+
+
+_WAYS_OUT: Final[dict[type[LedgerError], str]] = {
+    InputPaidElsewhere: (
+        "go on with that ledger (--ledger) or its batch (--batch-id), or, to pay the same rows a second "
+        "time on purpose, pass --pay-again"
+    ),
+    LedgerOfAnotherBatch: (
+        "give the ledger's batch as --batch-id (or leave it out) to go on with it; only rows that no batch "
+        "has paid get a ledger of their own, as under another batch id the same rows are paid again"
+    ),
+    LedgerLocked: "wait for it to end, or stop it (it can be resumed); `payments payouts status` looks on",
+}
+"""Where the library names its own arguments, or the command knows more."""
+
+_SHOWN: Final = 10
+_PLACE: Final = ("line", "number", "column", "reason")
+_TAKE: Final = (
+    "Give the file as it was, or take the edits of rows that were not paid yet with --accept-edits, "
+    "or give new rows a file and a ledger of their own."
+)
+_CANNOT: Final = (
+    "Such edits cannot be taken over: what was sent stays as it was sent. Give the file as it was, "
+    "and give new rows a file and a ledger of their own."
+)
+_LIST: Final = "--dry-run --skip-invalid --rejects rejects.csv"
+_SKIP: Final = (
+    "writes all of them to a file, and sends nothing. Mend them, or leave them out (--skip-invalid)."
+)
+_UNIQUE: Final = "Mend them; --skip-invalid does not choose between rows that share a name."
+_NAME: Final = (
+    "Give the batch a name of its own and keep it, such as --batch-id salaries-june, or give every row a "
+    "reference."
+)
+_HEADER: Final = "Mend what names the columns first: until then no row can be told from another."
+
+
+def told(error: BulkError) -> str:
+    """The message for an operator."""
+    if isinstance(error, LedgerOfAnotherInput):
+        return _edited(error)
+    if isinstance(error, LedgerError) and type(error) in _WAYS_OUT:
+        return f"{error.path}: {error.problem}; {_WAYS_OUT[type(error)]}"
+    if isinstance(error, SourceErrors):
+        return f"{error}\n{_way_out(error)}"
+    return f"{error.problem}. {_NAME}" if isinstance(error, BatchIdRequired) else str(error)
+
+
+def code_of(error: PaymentsError) -> Exit:
+    """The exit code of work that an answer, or none, has ended: 75 when the next one may be better."""
+    if is_shut_out(error):
+        return Exit.USAGE
+    return Exit.RESUMABLE if _passes(error) else exit_of(error)
+
+
+def _passes(error: PaymentsError) -> bool:
+    if isinstance(error, APIStatusError):
+        return error.status in (408, 429) or error.status >= 500
+    return isinstance(error, APIConnectionError | DeadlineExceeded)
+
+
+def facts(error: BaseException) -> dict[str, Any]:
+    """The same for programs: the kind, and what of the input is at fault, without any of its values."""
+    said: dict[str, Any] = {"kind": type(error).__name__, "faults": [], "differences": []}
+    if isinstance(error, SourceErrors):
+        shown = [attrs.asdict(fault) for fault in error.faults]
+        said["faults"] = [{name: fault[name] for name in _PLACE} for fault in shown]
+        said["total"] = error.total
+    if isinstance(error, LedgerOfAnotherInput):
+        said |= {"differences": [str(each) for each in error.differences], "total": error.total}
+    return said
+
+
+def _way_out(error: SourceErrors) -> str:
+    if error.can_skip:
+        return f"The same command with `{_LIST}` {_SKIP}"
+    return _UNIQUE if error.rows else _HEADER
+
+
+def _edited(error: LedgerOfAnotherInput) -> str:
+    """Which rows are not as the ledger has them, a line for each, and what can be done about them."""
+    shown = [f"  {difference}" for difference in error.differences[:_SHOWN]]
+    rest = error.total - len(shown)
+    head = f"{error.path}: the file is not as it was read into the ledger; nothing was sent"
+    more = [f"  and {rest:,} more"] if rest else []
+    return "\n".join([head, *shown, *more, after_edits(error.differences)])
+
+
+def after_edits(differences: Sequence[InputDifference]) -> str:
+    """What can be done about a file that was edited, given the first differences."""
+    can_be_taken = not differences or any(difference.is_acceptable for difference in differences)
+    return _TAKE if can_be_taken else _CANNOT

@@ -63,8 +63,10 @@ def serve(
     json
         One JSON object instead of text.
     """
-    from .serve import Wishes  # brings the sandbox along
-    from .serving import serve
+    from .serve import (
+        Wishes,  # brings the sandbox along
+        serve,
+    )
 
     return serve(Wishes(port, profile, scenario, speed, state, allow_webhooks_to, seed), as_json=json)
 

@@ -56,6 +56,6 @@ def resend(webhook_id: str, /, *, sandbox: str | None = None, json: Json = False
     json
         JSON lines instead of text.
     """
-    from .resending import resend
+    from .forward import resend
 
     return resend(webhook_id, sandbox, as_json=json)

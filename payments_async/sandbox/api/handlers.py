@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from .._health import WINDOW_MINUTES, method_health
 from ..common.iso_codes import is_country
 from ..common.json import JsonObject
 from ..common.timestamps import stamp
@@ -18,7 +17,15 @@ from ..records.payment_json import (
     payment_list_form,
     refund_availability_form,
 )
-from ..records.payments import create_payment, create_session, read_attempt, read_payment, start_attempt
+from ..records.payments import (
+    WINDOW_MINUTES,
+    create_payment,
+    create_session,
+    method_health,
+    read_attempt,
+    read_payment,
+    start_attempt,
+)
 from ..records.payout_json import payout_form
 from ..records.payouts import create_payout, object_or_null, read_payout, text_or_null
 from ..records.records import Attempt, Gateway, Payment, Payout

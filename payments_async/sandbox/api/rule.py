@@ -1,4 +1,7 @@
-"""A control rule: what `sandbox.on(...)` gives back, and what it has in common with other scenarios."""
+"""A control rule: what `sandbox.on(...)` gives back, and what it has in common with other scenarios.
+
+The scenario of requests and records that nothing else decides.
+"""
 
 from __future__ import annotations
 
@@ -177,3 +180,18 @@ def _equal(actual: object, expected: object) -> bool:
     if isinstance(expected, (int, Decimal)) and isinstance(actual, (int, Decimal)):
         return actual == expected
     return actual is not None and str(actual) == str(expected)
+
+
+def default_scenario(words: str | None) -> Rule | None:
+    """A rule that stands behind everything else; `UnknownWord` for words that are none.
+
+    Fault words hold for every request unless one of them says how often (`http:503*2`): then they are a
+    script, as elsewhere. `hang` is an outcome here.
+    """
+    if words is None:
+        return None
+    scenario = parse(words, "outcome")
+    if "*" not in words:
+        faults = tuple(attrs.evolve(fault, times=None) for fault in scenario.faults)
+        scenario = attrs.evolve(scenario, faults=faults)
+    return Rule("*", {}, None, "default", scenario)

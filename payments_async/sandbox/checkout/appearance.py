@@ -8,9 +8,8 @@ from hashlib import sha256
 
 import attrs
 
-from .._colours import visible_on
 from ..common.json import JsonObject
-from ..records.payment_json import accent
+from ..records.payment_json import accent, visible_on
 
 _LIGHT, _DARK = "#ffffff", "#161b22"
 """The two grounds that a mark in the session's colour has to stand out from; the style sheet's `--card`."""

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from .._health import method_health
 from ..common.iso_codes import country_form
+from ..records.payments import method_health
 from ..records.payouts import object_or_null, text_or_null
 from ..records.records import Session
 from .method_catalogue import COUNTRIES, METHODS, PHONE, Field, Method

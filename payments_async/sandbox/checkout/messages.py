@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from ._states import MOVING
 from .method_catalogue import find_method
-from .session_view import Visit
+from .session_view import MOVING, Visit
 
 _FAILURES: Mapping[str, str] = {
     "CUSTOMER_DECLINED": "It was declined.",

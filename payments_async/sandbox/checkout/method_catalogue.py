@@ -2,11 +2,14 @@
 
 The interface shows no method codes, and its discovery endpoints are not described: these methods exist in no
 service. The countries are real, so that names and restrictions can be tried; what they offer is not.
+
+What the payer typed, and what is wrong with it. A problem says where and how to mend it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
 import attrs
 
@@ -79,3 +82,37 @@ def like_this(field: Field, country: str | None) -> str:
 def find_method(code: str | None) -> Method | None:
     """The method of this code; None when there is none."""
     return next((method for method in METHODS if method.code == code), None)
+
+
+_PHONE = re.compile(r"\+?[0-9]{7,15}")
+_SPACERS = str.maketrans("", "", f" -.(){NO_BREAK}")
+_LONGEST_NAME = 100
+
+
+@attrs.frozen
+class Problem:
+    """What is wrong with one field; `field` is its id on the page."""
+
+    field: str
+    text: str
+
+
+def problems_with(fields: Iterable[Field], typed: Mapping[str, str], country: str | None) -> list[Problem]:
+    """Every problem with what was typed, in the order of the page; examples are the country's."""
+    found = ((field.name, _wrong(field, typed.get(field.name, "").strip(), country)) for field in fields)
+    return [Problem(name, text) for name, text in found if text]
+
+
+def plain_number(text: str) -> str:
+    """A phone number without what people put between its digits."""
+    return text.strip().translate(_SPACERS)
+
+
+def _wrong(field: Field, value: str, country: str | None) -> str:
+    if not value:
+        return f"Enter your {field.label.lower()}" if field is PHONE else f"Enter the {field.label.lower()}"
+    if field is PHONE and not _PHONE.fullmatch(plain_number(value)):
+        return f"Enter a phone number of 7 to 15 digits{like_this(field, country)}"
+    if len(value) > _LONGEST_NAME:
+        return f"{field.label} must have {_LONGEST_NAME} characters or fewer"
+    return ""

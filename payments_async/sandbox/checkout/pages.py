@@ -7,8 +7,6 @@ from urllib.parse import urlencode
 
 from ..common.timestamps import moment
 from ..common.values import Answer
-from ._states import MOVING, OPENINGS, was_rerouted
-from ._typed import Problem
 from .appearance import look_of
 from .choices import (
     Choice,
@@ -21,11 +19,11 @@ from .choices import (
     usual_country,
 )
 from .messages import Words, already_paid, left_words, under_way_instead, words_for
-from .method_catalogue import find_method, like_this
+from .method_catalogue import Problem, find_method, like_this
 from .next_action import action_context
 from .rendering import render
 from .responses import page, redirect
-from .session_view import Visit
+from .session_view import MOVING, OPENINGS, Visit, was_rerouted
 
 LOOK_AGAIN = 3
 """Seconds after which a page that waits looks again where no script follows what happens."""

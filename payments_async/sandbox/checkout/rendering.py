@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .._extra import INSTALL_IT
+from ..common.iso_codes import INSTALL_IT
 from ..common.operations import INTERFACE_VERSION
 
 if TYPE_CHECKING:

@@ -16,15 +16,13 @@ from ..common.scenario_words import Outcome, Timing
 from ..common.values import Answer
 from ..records.payments import settle_attempt, start_attempt
 from ..records.records import Plan
-from ._states import CANCELLED_CODE, OPENINGS
-from ._typed import Problem, plain_number, problems_with
 from .choices import read_choice, typed_fields
 from .messages import under_way_instead
-from .method_catalogue import PHONE, Method
+from .method_catalogue import PHONE, Method, Problem, plain_number, problems_with
 from .next_action import one_time_code
 from .pages import action_page, choosing, say
 from .responses import redirect
-from .session_view import Visit
+from .session_view import CANCELLED_CODE, OPENINGS, Visit
 
 _CANCELLED = Outcome("fail", code=CANCELLED_CODE)
 

@@ -1,15 +1,21 @@
-"""ISO 4217 and ISO 3166 through babel: how an amount is shown, its smallest unit, the names of countries."""
+"""ISO 4217 and ISO 3166 through babel: how an amount is shown, its smallest unit, the names of countries.
+
+What to say where a library of the sandbox's extra is missing: in its own words, it imports no others.
+"""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from functools import lru_cache
+from typing import Final
 
 import attrs
 
-from .._extra import INSTALL_IT
 from .json import JsonObject
 from .money import is_expressible
+
+INSTALL_IT: Final = "install payments-sdk with its extra 'sandbox'"
+
 
 try:
     from babel import Locale

@@ -9,8 +9,7 @@ from ..common.json import JsonObject
 from ..common.scenario_words import duration
 from ..common.timestamps import stamp
 from ..common.values import Change
-from ._guard import Refusal
-from .arguments import ControlCall, invalid
+from .arguments import ControlCall, Refusal, invalid
 from .json_views import gauge_view, key_view
 
 if TYPE_CHECKING:

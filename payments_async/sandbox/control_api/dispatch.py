@@ -10,8 +10,7 @@ from ..common.json import JsonObject, decode_object, encode
 from ..common.scenario_words import UnknownWord
 from ..common.values import Answer, Request, Stream
 from ..http.router import API
-from ._guard import Refusal, check_origin, read_body
-from .arguments import ControlCall, Made
+from .arguments import ControlCall, Made, Refusal, check_origin, read_body
 from .events import open_stream
 from .routes import ROUTES, Route
 

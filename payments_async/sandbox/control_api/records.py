@@ -13,8 +13,7 @@ from ..common.scenario_words import UnknownWord
 from ..records.records import Payment, Payout
 from ..records.world import World
 from ..webhooks.address_guard import NotSent, read_target
-from ._guard import Refusal
-from .arguments import ControlCall, Made, invalid
+from .arguments import ControlCall, Made, Refusal, invalid
 from .json_views import payment_view, payout_view, webhook_view
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ import attrs
 
 from .._journal import Exchange
 from ..common.values import Request
-from ._guard import Refusal
-from .arguments import ControlCall, one_of
+from .arguments import ControlCall, Refusal, one_of
 from .copy_as_code import written
 from .json_views import REPLAY_HEADER, entry_view, exchange_view, request_view
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from ..api.rule import Rule
 from ..api.rule_fields import MisspeltField
 from ..common.scenario_words import parse
-from ._guard import Refusal
-from .arguments import ControlCall, Made, invalid
+from .arguments import ControlCall, Made, Refusal, invalid
 from .json_views import rule_view
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..checkout._states import doubt_at, step_of
 from ..checkout.router import find_session
-from ..checkout.session_view import PAGES
+from ..checkout.session_view import PAGES, doubt_at, step_of
 from ..common.values import Request, Stream
 from ..records.world import World
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from .._extra import INSTALL_IT
+from ..common.iso_codes import INSTALL_IT
 from ..common.json import encode
 from ..common.timestamps import stamp
 

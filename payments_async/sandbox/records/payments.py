@@ -1,4 +1,7 @@
-"""The life of a payment and its attempts (gaps F and G): tried, completed, failed, expired, refunded."""
+"""The life of a payment and its attempts (gaps F and G): tried, completed, failed, expired, refunded.
+
+How well a payment method has worked of late (gap J): what the API and the hosted page both show.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from ..common.values import Change
 from ..webhooks import forged_letter, is_forged, payment_letter
 from .payout_json import failure_for
 from .payouts import customer_of, object_or_null, text_or_null
-from .records import ATTEMPT_STATES, PAYMENT_STATES, Attempt, Payment, Plan, Refund, Session
+from .records import ATTEMPT_STATES, GATEWAY_ERROR, PAYMENT_STATES, Attempt, Payment, Plan, Refund, Session
 from .tenants import Tenant
 from .world import World
 
@@ -246,3 +249,31 @@ def _move_payment(world: World, payment: Payment, status: str) -> None:
 def _notify(world: World, payment: Payment, event: str) -> None:
     letter = payment_letter(payment, world.now)  # written now: a payment may change once more
     world.notify(payment.webhook_url, event, payment.id, lambda: letter, payment.hooks)
+
+
+WINDOW_MINUTES = 15
+_DEGRADED_FROM, _UNAVAILABLE_FROM = 0.25, 0.9
+"""Shares of the window's attempts that failed at the gateway."""
+
+_LEAST = 5
+"""Attempts from which such a share says something."""
+
+
+def method_health(tenant: Tenant, now: float, method: str, country: str | None) -> str:
+    """`available` (nothing known), `operational`, `degraded` or `unavailable`, by how attempts ended.
+
+    Only failures of the gateway count: a payer who declines, or has no money, says nothing of the method.
+    """
+    since = now - WINDOW_MINUTES * 60
+    ended = failed = 0
+    for attempt in reversed(tenant.attempts.values()):
+        if attempt.created_at <= since:
+            break
+        if (attempt.method, attempt.country) == (method, country) and attempt.is_final:
+            ended += 1
+            failed += attempt.failure is not None and attempt.failure.category == GATEWAY_ERROR
+    if not ended:
+        return "available"
+    if ended < _LEAST or failed / ended < _DEGRADED_FROM:
+        return "operational"
+    return "degraded" if failed / ended < _UNAVAILABLE_FROM else "unavailable"

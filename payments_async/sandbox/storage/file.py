@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from .._state_error import StateError
+from .._sandbox import StateError
 from ..common.clock import real_seconds
 from .parts import VERSION
 from .restore import Unreadable

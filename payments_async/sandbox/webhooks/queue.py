@@ -12,8 +12,7 @@ from collections import deque
 import attrs
 
 from ..common.values import Delivery
-from ._schedule import HELD_FOR, ORDINARY, Treatment, next_try, treatment
-from .webhook import Origin, State, Webhook, WebhookTry
+from .webhook import HELD_FOR, ORDINARY, Origin, State, Treatment, Webhook, WebhookTry, next_try, treatment
 
 KEPT = 20_000
 """How many of the latest that are over are kept."""

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
 
-from payments_async.bulk._evidence import testify
 from payments_async.bulk.engine import backoff, resolver, sender
 from payments_async.bulk.protocol import payout_status
 from payments_async.bulk.protocol.attempts import Reply, Step, after_attempt, kind_of
 from payments_async.bulk.protocol.decisions import Resolution, after_walk, post_again_after
-from payments_async.bulk.protocol.matching import Witness
+from payments_async.bulk.protocol.matching import Witness, testify
 
 
 @contextlib.contextmanager

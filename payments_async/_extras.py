@@ -1,8 +1,0 @@
-"""What to say where a library of an extra is missing."""
-
-from __future__ import annotations
-
-
-def with_extra(extra: str) -> str:
-    """How to mend it, wherever the package was installed from."""
-    return f"install payments-sdk with its extra {extra!r}"
