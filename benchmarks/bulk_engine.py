@@ -32,18 +32,18 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from benchmarks.bodies import ARGUMENTS, PAYOUT_ANSWER
 from payments_async import AsyncPayments, PayoutRequest, RateLimits
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.bulk.engine.engine import Engine, Pace
 from payments_async.bulk.engine.service import Service
 from payments_async.bulk.engine.stopping import Stopping
 from payments_async.bulk.ledger.ledger import Ledger
-from payments_async.bulk.loading.rows import Naming
-from payments_async.bulk.protocol.attempts import Reply
-from payments_async.bulk.protocol.records import Binding, LedgerRow, NewRow, Outcome
+from payments_async.bulk.loading.rows import RowIdentifiers
+from payments_async.bulk.protocol.attempts import AttemptReply
+from payments_async.bulk.protocol.records import Binding, LedgerRow, NewRow, RowOutcome
 from payments_async.bulk.protocol.responses import Posted
 from payments_async.bulk.protocol.row_state import confirm
 from payments_async.bulk.protocol.stop_rules import StopRules
-from payments_async.bulk.sources import Row
+from payments_async.bulk.sources import SourceRow
 
 KEY = "sk_sandbox_benchmark"
 BATCH = "benchmark"
@@ -62,7 +62,7 @@ class Posting(Service):
 
     async def post(self, row: LedgerRow, seconds: float) -> Posted:
         """Created."""
-        return Posted(Reply(200, record="matching", payout_id=f"po_{row.number:020}"), "pending")
+        return Posted(AttemptReply(200, record="matching", payout_id=f"po_{row.number:020}"), "pending")
 
 
 class Answering:
@@ -78,19 +78,19 @@ class Answering:
         before, after = json.dumps(payout).encode().split(b"<id>")
         self._parts = (before, *after.split(b"<reference>"))
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         """The answer."""
         flight.sent = True
         if flight.body is None:
             empty = b'{"data":[],"pagination":{"has_more_pages":false}}'
-            return Answer(200, self._headers, empty)
+            return HTTPResponse(200, self._headers, empty)
         reference = flight.body[
             (at := flight.body.index(b'"reference":"') + 13) : flight.body.index(b'"', at)
         ]
         self._made += 1
         before, between, after = self._parts
         body = b"%bpo_%020d%b%b%b" % (before, self._made, between, reference, after)
-        return Answer(201, self._headers, body)
+        return HTTPResponse(201, self._headers, body)
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -98,9 +98,9 @@ class Answering:
 
 def rows(count: int) -> Iterator[NewRow]:
     """Rows as an input gives them."""
-    naming, request = Naming("sandbox", BATCH, "", True), PayoutRequest(**ARGUMENTS)
+    naming, request = RowIdentifiers("sandbox", BATCH, "", True), PayoutRequest(**ARGUMENTS)
     for number in range(1, count + 1):
-        yield naming.new_row(Row(number, number + 1, str(number), None, request))
+        yield naming.new_row(SourceRow(number, number + 1, str(number), None, request))
 
 
 class Spent:
@@ -121,10 +121,10 @@ class Spent:
 
 async def ledger_alone(ledger: Ledger) -> None:
     """What the engine asks of the ledger, and nothing else."""
-    learned: list[Outcome] = []
+    learned: list[RowOutcome] = []
     while (claim := await ledger.claim(CLAIMED)).rows:
         for row in claim.rows:
-            learned.append(Outcome(row.number, confirm(row.known, f"po_{row.number:020}"), "pending"))
+            learned.append(RowOutcome(row.number, confirm(row.known, f"po_{row.number:020}"), "pending"))
             if len(learned) == RECORDED:
                 await ledger.record(learned)
                 learned = []

@@ -11,19 +11,19 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from benchmarks.bodies import ARGUMENTS, KEY, PAGE_ANSWER, PAYOUT_ANSWER, UNPACED
 from benchmarks.wire import PAYOUT_ID
 from payments_async import AsyncPayments, Page, Payout
-from payments_async._http.types import Answer, Flight, Transport
-from payments_async._rate_limit.bucket import Meter
-from payments_async._rate_limit.limiter import Gate
+from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
+from payments_async._rate_limit.bucket import TokenBucket
+from payments_async._rate_limit.limiter import RateLimiter
 from payments_async._request import operations
-from payments_async._request.outcome import Reading, read_answer
+from payments_async._request.outcome import AttemptResult, read_answer
 from payments_async._request.prepare import Call, reading
 
 URL = "http://127.0.0.1:9/v1"
 HEADERS = CIMultiDictProxy(
     CIMultiDict({"Content-Type": "application/json", "Date": "Sat, 21 Nov 2026 10:00:00 GMT"})
 )
-ONE, PAGE, EMPTY = (Answer(200, HEADERS, body) for body in (PAYOUT_ANSWER, PAGE_ANSWER, b""))
-CREATED = Answer(201, HEADERS, PAYOUT_ANSWER)
+ONE, PAGE, EMPTY = (HTTPResponse(200, HEADERS, body) for body in (PAYOUT_ANSWER, PAGE_ANSWER, b""))
+CREATED = HTTPResponse(201, HEADERS, PAYOUT_ANSWER)
 READ_ONE = reading(operations.PAYOUTS_SYNC, {}, {"payout_id": PAYOUT_ID})
 READ_PAGE = reading(operations.PAYOUTS_LIST, {})
 READ_NOTHING = reading(operations.bare("GET", "/nothing"), {})
@@ -33,10 +33,10 @@ READ_NOTHING = reading(operations.bare("GET", "/nothing"), {})
 class Stub:
     """A transport that has the answer at hand."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: HTTPResponse) -> None:
         self._answer = answer
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         """The answer."""
         flight.sent = True
         return self._answer
@@ -50,22 +50,22 @@ def now() -> datetime:
     return datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def client(answer: Answer = CREATED) -> AsyncPayments:
+def client(answer: HTTPResponse = CREATED) -> AsyncPayments:
     """A client whose network is taken out."""
     transport: Transport = Stub(answer)
     return AsyncPayments(KEY, base_url=URL, transport=transport, limits=UNPACED)
 
 
-def read(call: Call, answer: Answer) -> Any:
+def read(call: Call, answer: HTTPResponse) -> Any:
     """What the pipeline makes of an answer."""
-    found: Reading = read_answer(call, answer, now)
+    found: AttemptResult = read_answer(call, answer, now)
     assert found.error is None, found.error
     return found.value
 
 
-def gate() -> Gate:
+def gate() -> RateLimiter:
     """A gate nobody ever waits at."""
-    return Gate(Meter(UNPACED.writes, UNPACED.capacity("write")))
+    return RateLimiter(TokenBucket(UNPACED.writes, UNPACED.capacity("write")))
 
 
 def check() -> None:

@@ -83,7 +83,7 @@ def named(value: object) -> str:
     return f"<{type(value).__name__}>"
 
 
-class Alike:
+class ValueMixin:
     """A base whose objects are equal when they are of one class and equal in every compared field."""
 
     __slots__ = ()

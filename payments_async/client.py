@@ -18,7 +18,7 @@ from ._http.loading import default_transport
 from ._http.types import Transport
 from ._masking import hidden_pairs
 from ._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
-from ._rate_limit.registry import PROCESS, Limiters
+from ._rate_limit.registry import PROCESS, LimiterRegistry
 from ._request import operations, prepare
 from ._request.auth import hidden
 from ._request.idempotency import KeyMaker, UsedKeys
@@ -28,7 +28,7 @@ from ._request.settings import Settings, altered, check_numbers, check_parts, se
 from ._runtime import SESSION, SYSTEM, Runtime
 from .errors import OutcomeUnknown
 from .params import PreparedRequest
-from .resources._base import Channel
+from .resources._base import ResourceClient
 from .resources.checkouts import AsyncCheckouts
 from .resources.methods import AsyncMethods
 from .resources.payment_intents import AsyncPaymentIntents
@@ -44,7 +44,7 @@ _clocks = itertools.count(1)
 def opened(settings: Settings, runtime: Runtime, transport: Transport) -> Pipeline:
     """A pipeline. On the system's clock it shares its key's limits with all others of the process."""
     is_system = runtime is SYSTEM
-    limiters = PROCESS if is_system else Limiters(runtime.monotonic)
+    limiters = PROCESS if is_system else LimiterRegistry(runtime.monotonic)
     session = SESSION if is_system else f"{SESSION}-{next(_clocks)}"
     keys = Keys(limiters, settings.base_url, settings.limits)
     return Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), UsedKeys(), session)
@@ -155,7 +155,7 @@ class AsyncPayments:
 
     def _assemble(self, pipeline: Pipeline, waiting: Callable[[], Waiting]) -> None:
         self._pipeline = pipeline
-        channel = self._channel = Channel(pipeline, waiting)
+        channel = self._channel = ResourceClient(pipeline, waiting)
         self.checkouts: AsyncCheckouts = AsyncCheckouts(channel)
         """Payments with a hosted page."""
         self.payment_intents: AsyncPaymentIntents = AsyncPaymentIntents(channel)
@@ -310,10 +310,10 @@ class AsyncPayments:
             ResponseMismatch: the reference belongs to a payout that differs.
             ConfigurationError: not something that can be resolved, or of another environment or address.
         """
-        from ._request.resolve import Resolver, refuse_settled
+        from ._request.resolve import OutcomeResolver, refuse_settled
 
         refuse_settled(outcome)
-        return await Resolver(self._pipeline, self.payouts.find).resolve(outcome)
+        return await OutcomeResolver(self._pipeline, self.payouts.find).resolve(outcome)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
         """How much of each rate limit the key has used in this process, requests a minute."""

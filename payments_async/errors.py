@@ -40,14 +40,14 @@ from ._masking import body_without_keys, without_keys
 from .models._response import Attempt
 
 if TYPE_CHECKING:
-    from ._request.clocks import Moment
+    from ._request.clocks import Timestamps
     from .params import PreparedRequest
 
 Effect = Literal["none", "happened", "unknown"]
 """Whether this call moved money or made a record: it did not · it did · nobody can tell yet."""
 
 
-class Body:
+class MaskedBody:
     """An answer's body, which may hold account data: read it on purpose, it never prints itself."""
 
     __slots__ = ("raw",)
@@ -131,7 +131,7 @@ class APIStatusError(PaymentsError):
         """{field: [texts]} of a 400 or 422, masked likewise (gap P)."""
         self.headers: dict[str, str] = {name.lower(): without_keys(value) for name, value in headers.items()}
         """The answer's headers, names in lower case, secret keys masked."""
-        self.body: Body | None = Body(body)
+        self.body: MaskedBody | None = MaskedBody(body)
         """The answer's body; left behind by a pickle."""
 
     @property
@@ -252,7 +252,7 @@ __all__ = [
     "APITimeoutError",
     "AuthenticationError",
     "BadRequestError",
-    "Body",
+    "MaskedBody",
     "ConfigurationError",
     "ConflictError",
     "DeadlineExceeded",
@@ -320,7 +320,7 @@ class OutcomeUnknown(PaymentsError):
         first_sent_at: datetime | None,
         key_expires_at: datetime | None,
         last_sent_at: datetime | None = None,
-        ended: Moment | None = None,
+        ended: Timestamps | None = None,
         in_use: float = 0.0,
         **facts: Any,
     ) -> None:
@@ -378,7 +378,7 @@ class DecodeError(PaymentsError):
         super().__init__(message, **facts)
         self.record_id = record_id and without_keys(record_id)
         """The record's id, when that much could be read; secret keys masked."""
-        self.body: Body | None = Body(body)
+        self.body: MaskedBody | None = MaskedBody(body)
         """The answer's body; left behind by a pickle."""
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ._attrs import Alike
+from ._attrs import ValueMixin
 from .errors import Effect
 from .models._response import Verdict
 
@@ -78,7 +78,7 @@ __all__ = [
 
 
 @attrs.frozen(eq=False, repr=False)
-class Event(Alike):
+class Event(ValueMixin):
     """Something that happened in a call."""
 
     operation: str

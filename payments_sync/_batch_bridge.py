@@ -15,15 +15,15 @@ from payments_async.bulk import BatchReport
 from payments_async.bulk.errors import BulkError
 from payments_async.errors import PaymentsError
 
-from ._blocking_call import GRACE, PATIENCE, Hop
+from ._blocking_call import GRACE, PATIENCE, BlockingCall
 from ._event_loop import Bridge
-from ._row_feed import Fed
+from ._row_feed import FedCall
 
 if TYPE_CHECKING:
     from payments_async.bulk.batch import PayoutBatch as AsyncPayoutBatch
     from payments_async.bulk.loading.load import Input
 
-    from ._blocking_call import Line
+    from ._blocking_call import CallQueue
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class BatchBridge(Bridge):
         self._works = _Works(twin)
         super().__init__(self._works.close)
         self._client = client
-        self._pinned: Line | None = None
+        self._pinned: CallQueue | None = None
 
     def open(self) -> None:
         """Open the ledger on the client's loop, and stay there. Raises BulkError, LedgerError."""
@@ -75,7 +75,7 @@ class BatchBridge(Bridge):
     ) -> T:
         """As `call`, for what reads the caller's rows; code of the caller's is run in the caller's thread."""
         self._refuse_own_loop()
-        return self._ride(self._line(), Fed(self._works.tracked(func), source, args, kwargs))
+        return self._ride(self._line(), FedCall(self._works.tracked(func), source, args, kwargs))
 
     def drained(
         self,
@@ -108,14 +108,14 @@ class BatchBridge(Bridge):
         super().close()
         self._pinned = None
 
-    def _ride(self, line: Line, hop: Hop[T]) -> T:
+    def _ride(self, line: CallQueue, hop: BlockingCall[T]) -> T:
         """As a client's. Ctrl-C in a long wait is expected: how this waits is nothing to tell of it."""
         try:
             return super()._ride(line, hop)
         except KeyboardInterrupt as stopped:
             raise stopped.with_traceback(None) from None
 
-    def _line(self) -> Line:
+    def _line(self) -> CallQueue:
         if self._pinned is not None and self._pinned.closed:
             raise BulkError(_FORKED)
         if self._client is not None:
@@ -174,7 +174,7 @@ class _Works:
             await asyncio.wait(set(self._tasks))
 
 
-class _Run(Hop[T]):
+class _Run(BlockingCall[T]):
     """A call that is stopped before it is cut."""
 
     __slots__ = ("_seconds", "_stop")
@@ -190,7 +190,7 @@ class _Run(Hop[T]):
         super().__init__(func, args, kwargs)
         self._stop, self._seconds = stop, seconds
 
-    def abandon(self, line: Line, stopped: BaseException) -> None:
+    def abandon(self, line: CallQueue, stopped: BaseException) -> None:
         """Have it stop, and wait for its end; interrupted again, cut it off and let it note what it knows."""
         try:
             line.tell(self._end)
@@ -219,7 +219,7 @@ class _Run(Hop[T]):
         else:
             self._stop("interrupted")
 
-    def _cut(self, line: Line, stopped: BaseException) -> None:
+    def _cut(self, line: CallQueue, stopped: BaseException) -> None:
         line.cancel(self)
         self.account(stopped, ended=self.wait_briefly())
 

@@ -30,7 +30,7 @@ PATIENCE: Final = 0.2
 as is every one on Windows, and `_thread.interrupt_main` everywhere."""
 
 
-class Hop(Generic[T]):
+class BlockingCall(Generic[T]):
     """A coroutine function with its arguments and its caller's context, to be run on another thread's loop.
 
     The caller waits for a plain lock: it is a third of the price of a future.
@@ -58,7 +58,7 @@ class Hop(Generic[T]):
         self.task: asyncio.Task[None] | None = None
         """What runs it, once it has begun."""
 
-    async def run(self, running: dict[Hop[Any], asyncio.Task[None]]) -> None:
+    async def run(self, running: dict[BlockingCall[Any], asyncio.Task[None]]) -> None:
         """Run it, on the loop, as one of those that run; it is none of them when the caller hears of it."""
         try:
             if not self.over:
@@ -89,7 +89,7 @@ class Hop(Generic[T]):
         """Block until it has ended, for `GRACE` seconds at most; whether it has."""
         return self._done.acquire(timeout=GRACE)
 
-    def abandon(self, line: Line, stopped: BaseException) -> None:
+    def abandon(self, line: CallQueue, stopped: BaseException) -> None:
         """The wait for it was interrupted: cancel it, and say on the exception what became of it.
 
         Twice Ctrl-C: wait no more.
@@ -166,7 +166,7 @@ def _note(ended: bool, error: BaseException | None, outcome: OutcomeUnknown | No
     return "The call was stopped before it could move money; it can be made again."
 
 
-class Line:
+class CallQueue:
     """Takes hops to one event loop, from any thread. Made on that loop.
 
     Nothing here takes a lock, so that a garbage collector's finalizer may post in the middle of anything.
@@ -180,11 +180,11 @@ class Line:
         self.loop = asyncio.get_running_loop()
         self.closed = False
         """Nothing is taken any more: the loop is ending, or it is a parent process's."""
-        self._hops: deque[Hop[Any]] = deque()
-        self._running: dict[Hop[Any], asyncio.Task[None]] = {}
+        self._hops: deque[BlockingCall[Any]] = deque()
+        self._running: dict[BlockingCall[Any], asyncio.Task[None]] = {}
         self._awake = False
 
-    def post(self, hop: Hop[Any]) -> bool:
+    def post(self, hop: BlockingCall[Any]) -> bool:
         """Have the hop run. False when the line is closed: it does not run."""
         if self.closed:
             return False
@@ -201,12 +201,12 @@ class Line:
                 raise
         return not self.closed or not self._withdrawn(hop)
 
-    def leave(self, hop: Hop[Any]) -> None:
+    def leave(self, hop: BlockingCall[Any]) -> None:
         """Have a hop run whose end nobody waits for. A closed line just keeps it, and what it holds."""
         if not self.post(hop):
             self._hops.append(hop)
 
-    def cancel(self, hop: Hop[Any]) -> None:
+    def cancel(self, hop: BlockingCall[Any]) -> None:
         """End a hop, wherever it is; without a loop it runs nowhere."""
         if not self.tell(hop.cancel):
             hop.cancel()
@@ -242,7 +242,7 @@ class Line:
             hop = hops.popleft()
             self._running[hop] = self.loop.create_task(hop.run(self._running), context=hop.context)
 
-    def _withdrawn(self, hop: Hop[Any]) -> bool:
+    def _withdrawn(self, hop: BlockingCall[Any]) -> bool:
         """Take a hop back, unless the loop has taken it first."""
         try:
             self._hops.remove(hop)

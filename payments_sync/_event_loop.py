@@ -26,7 +26,7 @@ from anyio.from_thread import BlockingPortal, BlockingPortalProvider
 
 from payments_async.errors import ConfigurationError
 
-from ._blocking_call import Hop, Line
+from ._blocking_call import BlockingCall, CallQueue
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,17 +35,17 @@ Close = Callable[[], Coroutine[Any, Any, None]]
 _HAS_UVLOOP: Final = find_spec("uvloop") is not None
 
 
-class Exchange:
+class LoopThread:
     """The portal of this process, its line, and the bridges that hold a lease on it."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.line: Line | None = None
+        self.line: CallQueue | None = None
         self.bridges: WeakSet[Bridge] = WeakSet()
         self._portal: BlockingPortal | None = None
         self._provider = BlockingPortalProvider("asyncio", {"use_uvloop": _HAS_UVLOOP})
 
-    def lease(self) -> Line:
+    def lease(self) -> CallQueue:
         """The line, started when nobody had one. Under the lock, and ended by one `give_back`.
 
         Raises ConfigurationError where a greenlet would run the loop.
@@ -73,7 +73,7 @@ class Exchange:
             line, bridges = self.line, list(self.bridges)
         if line is None:
             return
-        stop = Hop(line.cancel_others, (), {})
+        stop = BlockingCall(line.cancel_others, (), {})
         if line.post(stop) and stop.wait_briefly():
             for bridge in bridges:
                 bridge.close()
@@ -84,7 +84,7 @@ class _Lease:
 
     __slots__ = ("_exchange", "_forgetting", "line")
 
-    def __init__(self, bridge: Bridge, exchange: Exchange, close: Close) -> None:
+    def __init__(self, bridge: Bridge, exchange: LoopThread, close: Close) -> None:
         self.line = exchange.lease()
         self._exchange = exchange
         self._forgetting = finalize(bridge, _forgotten, exchange, self.line, close)
@@ -113,13 +113,13 @@ class Bridge:
         """Run a coroutine function on the loop, in the caller's context, and give what it gives.
 
         An exception that ends the wait, such as KeyboardInterrupt, cancels the call, and leaves with
-        `.outcome`, `.result` and a note on whether money may have moved (see `Hop.account`).
+        `.outcome`, `.result` and a note on whether money may have moved (see `BlockingCall.account`).
 
         Raises:
             ConfigurationError: called on the loop itself, which would wait for itself for ever; or gevent or
                 eventlet has replaced threads.
         """
-        hop = Hop(func, args, kwargs)
+        hop = BlockingCall(func, args, kwargs)
         del args, kwargs  # tracebacks print locals
         self._refuse_own_loop()
         return self._ride(self._line(), hop)
@@ -144,7 +144,7 @@ class Bridge:
                 raise ConfigurationError("the client was closed during this iteration: begin it again")
         finally:
             if isinstance(items, AsyncGenerator):
-                line.leave(Hop(items.aclose, (), {}))
+                line.leave(BlockingCall(items.aclose, (), {}))
 
     def close(self) -> None:
         """Close the client's connections and end its lease; a later call takes a new one.
@@ -160,7 +160,7 @@ class Bridge:
         if lease is None or lease.line.closed:  # never used, or a parent process's
             return
         try:
-            self._ride(lease.line, Hop(self._close, (), {}))
+            self._ride(lease.line, BlockingCall(self._close, (), {}))
         finally:
             lease.end()
 
@@ -169,7 +169,7 @@ class Bridge:
         if _get_running_loop() is not None:
             _beware()
 
-    def _ride(self, line: Line, hop: Hop[T]) -> T:
+    def _ride(self, line: CallQueue, hop: BlockingCall[T]) -> T:
         try:
             while not line.post(hop):
                 line = self._line()
@@ -184,7 +184,7 @@ class Bridge:
                 hop.abandon(line, stopped)
             raise
 
-    def _line(self) -> Line:
+    def _line(self) -> CallQueue:
         lease = self._lease
         if lease is None or lease.line.closed:
             with _exchange.lock:
@@ -216,21 +216,21 @@ def _refuse_greenlets() -> None:
         )
 
 
-async def _new_line() -> Line:
-    return Line()
+async def _new_line() -> CallQueue:
+    return CallQueue()
 
 
-def _forgotten(exchange: Exchange, line: Line, close: Close) -> None:
+def _forgotten(exchange: LoopThread, line: CallQueue, close: Close) -> None:
     """Called by the garbage collector, in any thread, in the middle of anything: no lock, no waiting.
 
     In a forked child nothing runs: what is to be closed is the parent's, and kept.
     """
-    farewell = Hop(_farewell, (exchange, close), {})
+    farewell = BlockingCall(_farewell, (exchange, close), {})
     if not line.post(farewell):
         _INHERITED.append(farewell)
 
 
-async def _farewell(exchange: Exchange, close: Close) -> None:
+async def _farewell(exchange: LoopThread, close: Close) -> None:
     try:
         await close()
     finally:  # the loop cannot wait for its own end
@@ -257,12 +257,12 @@ def _beware() -> None:
 def _after_fork() -> None:
     global _exchange
     _exchange.inherited()
-    _exchange = Exchange()
+    _exchange = LoopThread()
 
 
 _INHERITED: Final[list[object]] = []
 """Kept for as long as a forked child lives, so that nothing of its parent's is finalized in it."""
-_exchange = Exchange()
+_exchange = LoopThread()
 _warned = False
 
 atexit.register(lambda: _exchange.end())  # whichever it is by then: a fork changes it

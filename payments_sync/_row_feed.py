@@ -15,7 +15,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, I
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from ._blocking_call import PATIENCE, Hop
+from ._blocking_call import PATIENCE, BlockingCall
 
 if TYPE_CHECKING:
     from payments_async.bulk.loading.load import Input
@@ -30,7 +30,7 @@ Group = tuple[list[Any], Exception | None]
 """Rows, and what ended them before their time."""
 
 
-class Feed(AsyncIterable[Any]):
+class RowFeed(AsyncIterable[Any]):
     """An iterable for the loop's side, whose items the caller's thread takes from another one."""
 
     def __init__(self, items: Iterable[Any]) -> None:
@@ -91,7 +91,7 @@ class _Reading:
         return group, None
 
 
-class Fed(Hop[T]):
+class FedCall(BlockingCall[T]):
     """A call whose caller, instead of just waiting, reads the rows that it asks for."""
 
     __slots__ = ("_feed",)
@@ -103,11 +103,11 @@ class Fed(Hop[T]):
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
     ) -> None:
-        self._feed = Feed(cast(Iterable[Any], source)) if _is_code(source) else None
+        self._feed = RowFeed(cast(Iterable[Any], source)) if _is_code(source) else None
         given = source if self._feed is None else _as_often(self._feed, source)
         super().__init__(func, (given, *args), kwargs)
 
-    async def run(self, running: dict[Hop[Any], asyncio.Task[None]]) -> None:
+    async def run(self, running: dict[BlockingCall[Any], asyncio.Task[None]]) -> None:
         """Run it, on the loop; the caller then reads no more."""
         try:
             await super().run(running)
@@ -127,7 +127,7 @@ def _is_code(source: Input) -> bool:
     return isinstance(source, Iterable) and not isinstance(source, str | os.PathLike | list | tuple)
 
 
-def _as_often(feed: Feed, source: object) -> AsyncIterable[Any]:
+def _as_often(feed: RowFeed, source: object) -> AsyncIterable[Any]:
     """The feed: to be read once where its source can be read but once."""
     return aiter(feed) if isinstance(source, Iterator) else feed
 

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from payments_async import client as _opening
-from payments_async._rate_limit.registry import Limiters
+from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.canary import CANARY_KEY
 from tests.support.surfaces import make_client
@@ -34,7 +34,7 @@ BASE_URL = "http://127.0.0.1:9/v1"
 @pytest.fixture(autouse=True)
 def _limits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A 429 that one test was given closes no gate for the next, though both use the same key."""
-    monkeypatch.setattr(_opening, "PROCESS", Limiters())
+    monkeypatch.setattr(_opening, "PROCESS", LimiterRegistry())
 
 
 @pytest.fixture(params=["async", "sync"])

@@ -18,7 +18,7 @@ from benchmarks.bodies import ARGUMENTS, KEY
 from benchmarks.windows import refused_fixed, refused_sliding, share_used
 from benchmarks.worker import serve
 from payments_async import AsyncPayments, RateLimits
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from tests.support.simulated import SimulatedRuntime, run_simulated
 
 LIMIT = 60_000
@@ -32,7 +32,7 @@ class Distant:
         self.counted: list[float] = []
         """When the service counted each request."""
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         """The answer, some time later."""
         flight.sent = True
         chance, sent = self._chance, self._runtime.monotonic()

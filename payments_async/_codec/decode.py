@@ -36,7 +36,7 @@ _LARGE: Final = 256 * 1024
 """Bytes of a body that is looked through before it is parsed; a page of 100 records has a third of that."""
 
 
-class Unreadable(Exception):
+class UnreadableJSON(Exception):
     """Bytes that are not the JSON they should be; the text says how, without quoting them."""
 
 
@@ -70,7 +70,7 @@ def _read(reader: Callable[[bytes], Any], body: bytes) -> Any:
         return reader(body)
     except (ValueError, ArithmeticError, RecursionError) as error:
         problem = f"not JSON that can be read ({type(error).__name__})"
-    raise Unreadable(problem)
+    raise UnreadableJSON(problem)
 
 
 def is_crowded(body: bytes) -> bool:
@@ -121,7 +121,7 @@ def structure(value: Any, cls: type[R]) -> R:
         return _CONVERTER.get_structure_hook(cls)(value, cls)  # type: ignore[no-any-return] # cattrs hooks return Any
     except (hooks.WrongType, ArithmeticError, RecursionError) as error:
         problem = str(error) if isinstance(error, hooks.WrongType) else type(error).__name__
-    raise Unreadable(problem)
+    raise UnreadableJSON(problem)
 
 
 def well_formed(body: bytes, cls: Any, *, page: bool) -> Any:
@@ -179,7 +179,7 @@ def encode_json(value: Any) -> bytes:
     raise Unwritable(problem)
 
 
-class Body(msgspec.Struct, gc=False, omit_defaults=True):
+class RequestBody(msgspec.Struct, gc=False, omit_defaults=True):
     """A request on its way to JSON, which leaves out what is None. Alive for microseconds, like `Parsed`."""
 
     __repr__ = named
@@ -189,20 +189,22 @@ _PLAIN = frozenset({str, Decimal, int, bool, type(None)})
 """What is written as it is."""
 
 
-_WRITERS: dict[type[Any], Callable[[Any], Body]] = {}
+_WRITERS: dict[type[Any], Callable[[Any], RequestBody]] = {}
 
 
-def _writer_of(cls: type[Any]) -> Callable[[Any], Body]:
+def _writer_of(cls: type[Any]) -> Callable[[Any], RequestBody]:
     """Makes the body of a request of a class; compiled when its class is first seen."""
     if cls not in _WRITERS:
         _WRITERS[cls] = _make_writer(cls)
     return _WRITERS[cls]
 
 
-def _make_writer(cls: type[Any]) -> Callable[[Any], Body]:
+def _make_writer(cls: type[Any]) -> Callable[[Any], RequestBody]:
     """One call with all its fields, no dict, no loop, no look-up."""
     fields, hints = attrs.fields(cls), typing.get_type_hints(cls)
-    form = msgspec.defstruct(f"{cls.__name__}Body", [(f.name, Any, None) for f in fields], bases=(Body,))
+    form = msgspec.defstruct(
+        f"{cls.__name__}Body", [(f.name, Any, None) for f in fields], bases=(RequestBody,)
+    )
     scope: dict[str, Any] = {"form": form, "nested": _nested}
     values = ", ".join(_value(field.name, hints[field.name], scope) for field in fields)
     exec(f"def write(o): return form({values})", scope)  # noqa: S102 - source made above from our own field names
@@ -236,7 +238,7 @@ def _nested(value: Any) -> Any:
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
-def _given(body: Body) -> dict[str, Any]:
+def _given(body: RequestBody) -> dict[str, Any]:
     """The fields of a body that are set."""
     return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not None}
 

@@ -39,20 +39,20 @@ class Parsed(msgspec.Struct, gc=False):
     __repr__ = named
 
 
-class Form(Parsed, gc=False, forbid_unknown_fields=True):
+class WireStruct(Parsed, gc=False, forbid_unknown_fields=True):
     """A parsed record."""
 
 
 @cache
-def form_of(cls: Any) -> type[Form]:
+def form_of(cls: Any) -> type[WireStruct]:
     """The form of a record class. What is not typed here is checked by the form's hook."""
     fields = [(name, _wire_type(hint), None) for name, hint in _fields(cls).items()]
-    made: type[Any] = msgspec.defstruct(f"{cls.__name__}Form", fields, bases=(Form,))
+    made: type[Any] = msgspec.defstruct(f"{cls.__name__}Form", fields, bases=(WireStruct,))
     _RECORDS[made] = cls
     return made
 
 
-_RECORDS: dict[type[Form], type[Record]] = {}
+_RECORDS: dict[type[WireStruct], type[Record]] = {}
 """Whose form it is."""
 
 
@@ -94,7 +94,7 @@ def envelope(cls: Any, *, page: bool) -> Answered:
 
 def is_form(cls: Any) -> bool:
     """Whether cattrs is asked for a form's hook."""
-    return isinstance(cls, type) and issubclass(cls, Form)
+    return isinstance(cls, type) and issubclass(cls, WireStruct)
 
 
 def hook_factory(form: Any, converter: cattrs.BaseConverter) -> Hook:

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from aiohttp import StreamReader
 from multidict import CIMultiDictProxy, istr
 
-from payments_async._http.types import Answer, TransportFailure
+from payments_async._http.types import HTTPResponse, TransportError
 
 _SLICE: Final = 16 * 1024
 """Compressed bytes fed at a time: bounds the tail that zlib hands back unread."""
@@ -54,13 +54,13 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
         return body
     decoder = _decoder(name, body[0])
     if decoder is None:
-        raise TransportFailure("protocol", "the answer has a content encoding that was not asked for")
+        raise TransportError("protocol", "the answer has a content encoding that was not asked for")
     try:
         pieces = _run(decoder, body, limit)
     except zlib.error:
         pieces = None
     if pieces is None or not decoder.eof or decoder.unused_data:
-        raise TransportFailure("protocol", "the compressed answer is damaged")
+        raise TransportError("protocol", "the compressed answer is damaged")
     return b"".join(pieces)
 
 
@@ -87,7 +87,7 @@ def _run(decoder: _Decoder, body: bytes, limit: int) -> list[bytes] | None:
             data = decoder.unconsumed_tail
             room -= len(piece)
             if room < 0:
-                raise TransportFailure("too_large", "the answer inflates to more than the limit")
+                raise TransportError("too_large", "the answer inflates to more than the limit")
             pieces.append(piece)
             full = len(piece) == _BURST  # zlib may hold more output even when it has read all input
     return pieces
@@ -103,24 +103,24 @@ async def read_answer(
     content: StreamReader,
     limit: int,
     at_hand: Callable[[StreamReader], bytes] = methodcaller("read_nowait"),
-) -> Answer:
+) -> HTTPResponse:
     """Read and decompress a body of at most `limit` bytes; `at_hand` gives one that is there as a whole.
 
     Raises:
         TransportFailure: `too_large`, or `protocol` for an answer that is not one.
     """
     if status == 101:
-        raise TransportFailure("protocol", "the server wants to switch protocols")
+        raise TransportError("protocol", "the server wants to switch protocols")
     declared = headers.get(_CONTENT_LENGTH)
     if declared is not None and int(declared) > limit:
-        raise TransportFailure("too_large", "the answer is declared longer than the limit")
+        raise TransportError("too_large", "the answer is declared longer than the limit")
     if content.is_eof():  # it came with its head, as most do
         body = _within(at_hand(content), limit)
     else:
         body = await _read(content, limit)
     if _CONTENT_ENCODING in headers:
         body = inflate(body, ", ".join(headers.getall(_CONTENT_ENCODING)), limit)
-    return Answer(status, headers, body)
+    return HTTPResponse(status, headers, body)
 
 
 async def _read(content: StreamReader, limit: int) -> bytes:
@@ -137,5 +137,5 @@ async def _read(content: StreamReader, limit: int) -> bytes:
 
 def _within(piece: bytes, room: int) -> bytes:
     if len(piece) > room:
-        raise TransportFailure("too_large", "the answer is longer than the limit")
+        raise TransportError("too_large", "the answer is longer than the limit")
     return piece

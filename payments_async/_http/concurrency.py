@@ -24,12 +24,12 @@ Verdict = Literal["undisturbed", "overdue", "closed", "cancelled"]
 """Who ended an attempt: nobody, its deadline, the closing of the connections, who cancelled the task."""
 
 
-class Watch:
+class Deadline:
     """One attempt under way, in the task that made it."""
 
     __slots__ = ("_cancelling", "_task", "_verdict", "_watches", "deadline", "kind")
 
-    def __init__(self, task: asyncio.Task[object], deadline: float, watches: set[Watch]) -> None:
+    def __init__(self, task: asyncio.Task[object], deadline: float, watches: set[Deadline]) -> None:
         self.deadline = deadline
         self.kind: FailureKind = "pool"
         """What being late is called; waiting for a connection comes first."""
@@ -52,21 +52,21 @@ class Watch:
         return "cancelled" if self._task.cancelling() else "undisturbed"
 
 
-class Watchdog:
+class Deadlines:
     """The attempts of one loop and their one timer. Times are seconds of `runtime.monotonic()`."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._watches: set[Watch] = set()
+        self._watches: set[Deadline] = set()
         self._timer: Timer | None = None
         self._due = math.inf
 
-    def watch(self, seconds: float, loop: asyncio.AbstractEventLoop | None = None) -> Watch:
-        """Watch the running task for so long, or until `Watch.stop`. Finding the loop is a system call."""
+    def watch(self, seconds: float, loop: asyncio.AbstractEventLoop | None = None) -> Deadline:
+        """Watch the running task for so long, or until `Deadline.stop`. Finding the loop is a system call."""
         task = asyncio.current_task(loop)
         assert task is not None, "a transport is used from a task"
         now = self._runtime.monotonic()
-        watch = Watch(task, now + seconds, self._watches)
+        watch = Deadline(task, now + seconds, self._watches)
         self._watches.add(watch)
         if watch.deadline < self._due:
             self._arm(watch.deadline, max(seconds, 0.0))
@@ -100,7 +100,7 @@ class Watchdog:
             self._arm(due, due - now)
 
 
-class Slots:
+class Semaphore:
     """Slots of one event loop: an `asyncio.Semaphore` that costs next to nothing while one is free."""
 
     __slots__ = ("_free", "_line")

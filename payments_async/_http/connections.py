@@ -60,7 +60,7 @@ LONGEST: Final = 15.0
 """Seconds that a connection may wait, here and in the pool: aiohttp's own figure."""
 
 
-class Warm:
+class IdleConnections:
     """The waiting connections of one loop, all to one origin. The last one used is the next one used."""
 
     __slots__ = ("_closed", "_ready", "_runtime", "_timer", "_url")

@@ -24,24 +24,24 @@ from aiohttp.connector import BaseConnector, Connection
 from yarl import URL
 
 from payments_async._http.body import read_answer
-from payments_async._http.connections import Warm, abort, check_fresh, receive_less
+from payments_async._http.connections import IdleConnections, abort, check_fresh, receive_less
 from payments_async._http.head import serialize
-from payments_async._http.session import Plain, is_patched
-from payments_async._http.types import Answer, Flight
+from payments_async._http.session import SessionSender, is_patched
+from payments_async._http.types import HTTPRequest, HTTPResponse
 
 _SMALL: Final = 32 * 1024
 """Bytes that aiohttp takes in without thinking of a pause."""
 
 
-class Lean:
+class DirectSender:
     """Flies over the connections of one session; steps aside for whatever stands in for aiohttp."""
 
-    def __init__(self, session: ClientSession, warm: Warm) -> None:
+    def __init__(self, session: ClientSession, warm: IdleConnections) -> None:
         self._session = session
         self._warm = warm
-        self._plain = Plain(None)
+        self._plain = SessionSender(None)
 
-    async def exchange(self, url: URL, flight: Flight, limit: int) -> Answer:
+    async def exchange(self, url: URL, flight: HTTPRequest, limit: int) -> HTTPResponse:
         """Send the flight and read its answer of at most `limit` bytes."""
         if is_patched():
             return await self._plain.exchange(self._session, url, flight, limit)
@@ -77,7 +77,7 @@ class Lean:
         return await connector.connect(_destination(url), [], self._session.timeout)
 
 
-def _write(protocol: ResponseHandler, message: bytes, flight: Flight) -> None:
+def _write(protocol: ResponseHandler, message: bytes, flight: HTTPRequest) -> None:
     """Make ready for the answer, mark, write. A peer too slow for a large body gets no second request.
 
     The parser is a new one each time: what an old one was told unasked, half a message even, is forgotten.

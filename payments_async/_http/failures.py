@@ -15,7 +15,7 @@ from typing import Final
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
-from payments_async._http.types import FailureKind, TransportFailure
+from payments_async._http.types import FailureKind, TransportError
 
 _Rule = tuple[tuple[type[BaseException], ...], FailureKind, str]
 
@@ -36,18 +36,18 @@ _RESOLVER_CODES: Final[Mapping[int, str]] = {
 }
 
 
-def describe(exc: Exception, *, sent: bool) -> TransportFailure:
+def describe(exc: Exception, *, sent: bool) -> TransportError:
     """The failure to report for an exception, without a link to it.
 
     An exception nobody foresaw is a `connect` while nothing was sent and a `reset` afterwards: what matters
     is that it cannot pass for an answer.
     """
-    if isinstance(exc, TransportFailure):
-        return TransportFailure(exc.kind, exc.detail)
+    if isinstance(exc, TransportError):
+        return TransportError(exc.kind, exc.detail)
     for classes, kind, words in RULES:
         if isinstance(exc, classes):
-            return TransportFailure(kind, f"{words} ({_facts(exc)})")
-    return TransportFailure("reset" if sent else "connect", f"the attempt failed ({_facts(exc)})")
+            return TransportError(kind, f"{words} ({_facts(exc)})")
+    return TransportError("reset" if sent else "connect", f"the attempt failed ({_facts(exc)})")
 
 
 def _facts(exc: Exception) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from yarl import URL
 
 from payments_async._http.addresses import is_address
-from payments_async._http.types import Flight
+from payments_async._http.types import HTTPRequest
 
 BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods for which no body is said by saying nothing."""
@@ -54,7 +54,7 @@ def check_proxy(proxy: str) -> None:
         raise ValueError("proxy must be an absolute http(s) address")
 
 
-def check_head(flight: Flight) -> None:
+def check_head(flight: HTTPRequest) -> None:
     """Refuse what could end a header early or contradict the message's framing, without repeating it.
 
     Raises:
@@ -79,7 +79,7 @@ def _check_names(method: str, names: tuple[str, ...]) -> None:
             raise ValueError("a header's name is not a token, or names what the transport sets itself")
 
 
-def serialize(url: URL, flight: Flight) -> bytes:
+def serialize(url: URL, flight: HTTPRequest) -> bytes:
     """The bytes aiohttp would write: Host first, then the flight's headers, then the length."""
     body = flight.body
     lines = [f"{flight.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]

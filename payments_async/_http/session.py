@@ -36,7 +36,7 @@ from yarl import URL
 from payments_async._http.body import read_answer
 from payments_async._http.connections import abort, check_fresh, receive_less
 from payments_async._http.head import BODILESS, serialize
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 
 _AUTOMATIC: Final = ("Accept", "Accept-Encoding", "User-Agent")
 """Headers that aiohttp adds by itself where they are missing, besides the type of a body."""
@@ -47,22 +47,22 @@ _SMALL: Final = 32 * 1024
 _UNSENDABLE: Final = istr("X-Unsendable")  # no aiohttp writes a header whose value is a new line
 
 
-class _Errand:
+class _PendingRequest:
     """A flight on its way through aiohttp; `message` is its bytes if the request writes them itself."""
 
     __slots__ = ("flight", "is_out", "message")
 
-    def __init__(self, flight: Flight, message: bytes | None) -> None:
+    def __init__(self, flight: HTTPRequest, message: bytes | None) -> None:
         self.flight = flight
         self.message = message
         self.is_out = False  # whether a request has been given a connection for it
 
 
-_ERRAND: Final[ContextVar[_Errand]] = ContextVar("_ERRAND")
+_ERRAND: Final[ContextVar[_PendingRequest]] = ContextVar("_ERRAND")
 """The running task's: how a request, which aiohttp makes, learns what it is for."""
 
 
-class Plain:
+class SessionSender:
     """Opens sessions and flies over them, optionally through an HTTP proxy (`proxy` is its address)."""
 
     def __init__(self, proxy: str | None) -> None:
@@ -76,7 +76,7 @@ class Plain:
         return ClientSession(
             connector=connector,
             timeout=timeout,
-            request_class=PlainRequest,
+            request_class=SessionRequest,
             response_class=AbortingResponse,
             cookie_jar=DummyCookieJar(),
             auto_decompress=False,
@@ -84,12 +84,14 @@ class Plain:
             trust_env=False,
         )
 
-    async def exchange(self, session: ClientSession, url: URL, flight: Flight, limit: int) -> Answer:
+    async def exchange(
+        self, session: ClientSession, url: URL, flight: HTTPRequest, limit: int
+    ) -> HTTPResponse:
         """Send the flight and read its answer of at most `limit` bytes."""
         by_itself = self._may_write(session, url, flight)
         if not by_itself and (is_replaced() or not _MARKED):
             flight.sent = True  # whoever answers in aiohttp's place does not say when
-        token = _ERRAND.set(_Errand(flight, serialize(url, flight) if by_itself else None))
+        token = _ERRAND.set(_PendingRequest(flight, serialize(url, flight) if by_itself else None))
         try:
             response = await session.request(
                 flight.method,
@@ -109,7 +111,7 @@ class Plain:
             response.close()
             raise
 
-    def _may_write(self, session: ClientSession, url: URL, flight: Flight) -> bool:
+    def _may_write(self, session: ClientSession, url: URL, flight: HTTPRequest) -> bool:
         """Whether a request may write itself: nobody else has anything to add or wants to see it."""
         return (
             _MARKED
@@ -121,7 +123,7 @@ class Plain:
         )
 
 
-def _stated(flight: Flight) -> dict[str, Any]:
+def _stated(flight: HTTPRequest) -> dict[str, Any]:
     """What aiohttp is told of a request that it is to write."""
     bodiless = flight.body is None and flight.method in BODILESS
     unwanted = _unwanted(tuple(flight.headers), bodiless)
@@ -137,7 +139,7 @@ def _unwanted(names: tuple[str, ...], bodiless: bool) -> tuple[str, ...] | None:
     return missing or None
 
 
-class PlainRequest(ClientRequest):
+class SessionRequest(ClientRequest):
     """aiohttp's request, which looks at its connection before using it, and is written once."""
 
     def __init__(self, method: str, url: URL, **options: Any) -> None:

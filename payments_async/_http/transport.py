@@ -21,34 +21,34 @@ from weakref import WeakSet, finalize
 from aiohttp import ClientSession, ClientTimeout, TCPConnector, ThreadedResolver
 from yarl import URL
 
-from payments_async._http.concurrency import Slots, Verdict, Watchdog
-from payments_async._http.connections import LONGEST, REST, Warm
-from payments_async._http.direct import Lean, lean_supported
+from payments_async._http.concurrency import Deadlines, Semaphore, Verdict
+from payments_async._http.connections import LONGEST, REST, IdleConnections
+from payments_async._http.direct import DirectSender, lean_supported
 from payments_async._http.failures import describe
 from payments_async._http.head import address, check_head, check_proxy
-from payments_async._http.session import Plain, is_stock
-from payments_async._http.types import Answer, FailureKind, Flight, TransportFailure
+from payments_async._http.session import SessionSender, is_stock
+from payments_async._http.types import FailureKind, HTTPRequest, HTTPResponse, TransportError
 from payments_async._runtime import Runtime, event_loop
 
 MAX_BODY: Final = 16 * 1024 * 1024
 """Bytes of an answer's body, before and after decompression."""
 
 
-Exchange = Callable[[URL, Flight, int], Awaitable[Answer]]
+Exchange = Callable[[URL, HTTPRequest, int], Awaitable[HTTPResponse]]
 """Sends a flight, on a connection of its own choice, and reads the answer of at most so many bytes."""
 
 
-class _Home:
+class LoopConnections:
     """What one event loop has: its connections, the right to use them, and its attempts' deadlines."""
 
     __slots__ = ("closing", "exchange", "keeper", "session", "slots", "warm", "watchdog")
 
     def __init__(self, session: ClientSession, max_connections: int, runtime: Runtime) -> None:
         self.session = session
-        self.warm = Warm(runtime)
-        self.exchange: Exchange = Lean(session, self.warm).exchange
-        self.slots = Slots(max_connections)
-        self.watchdog = Watchdog(runtime)
+        self.warm = IdleConnections(runtime)
+        self.exchange: Exchange = DirectSender(session, self.warm).exchange
+        self.slots = Semaphore(max_connections)
+        self.watchdog = Deadlines(runtime)
         self.keeper = self._keep()
         self.closing: asyncio.Task[None] | None = None
 
@@ -77,12 +77,12 @@ class _Home:
         self.closing = asyncio.ensure_future(self.close())
 
 
-_OPEN: Final[set[_Home]] = set()
+_OPEN: Final[set[LoopConnections]] = set()
 """Every home not yet closed. Held here and not by its transport alone: a transport that is dropped in a cycle
 would have its session finalized, with a warning, before anybody could close it."""
 
 
-def _close_dropped(homes: dict[AbstractEventLoop, _Home]) -> None:
+def _close_dropped(homes: dict[AbstractEventLoop, LoopConnections]) -> None:
     """A transport was dropped without closing it: its loops do that, unless they have ended and done it."""
     for loop, home in homes.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed
@@ -116,18 +116,18 @@ class AiohttpTransport:
     ) -> None:
         if proxy is not None:
             check_proxy(proxy)
-        self._plain = Plain(proxy)
+        self._plain = SessionSender(proxy)
         self._is_lean = proxy is None and lean_supported()
         self._timeout = ClientTimeout(total=None, sock_connect=connect_timeout)
         self._max_connections = max_connections
         self._ssl: ssl.SSLContext | bool = True if ssl_context is None else ssl_context
         self._runtime = runtime
         self._max_body = max_body
-        self._homes: dict[AbstractEventLoop, _Home] = {}
+        self._homes: dict[AbstractEventLoop, LoopConnections] = {}
         _TRANSPORTS.add(self)
         finalize(self, _close_dropped, self._homes).atexit = False
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         """The answer, whatever its status; redirects are not followed, informational answers are skipped.
 
         `flight.sent` turns true immediately before the first byte is written; a failure before that left
@@ -145,7 +145,7 @@ class AiohttpTransport:
         loop = _get_running_loop() or event_loop()
         home = self._homes.get(loop) or await self._open(loop)
         watch = home.watchdog.watch(flight.timeout, loop)
-        outcome: Answer | BaseException
+        outcome: HTTPResponse | BaseException
         try:
             if not home.slots.take():
                 await home.slots.wait()
@@ -157,7 +157,7 @@ class AiohttpTransport:
         except BaseException as exc:
             outcome = exc
         verdict = watch.stop()
-        if isinstance(outcome, Answer):
+        if isinstance(outcome, HTTPResponse):
             return outcome
         outcome = _reported(outcome, verdict, flight, watch.kind)
         try:
@@ -171,12 +171,12 @@ class AiohttpTransport:
         if loop is not None and (home := self._homes.pop(loop, None)) is not None:
             await home.keeper.aclose()
 
-    async def _open(self, loop: AbstractEventLoop) -> _Home:
+    async def _open(self, loop: AbstractEventLoop) -> LoopConnections:
         connector = TCPConnector(
             limit=0, ssl=self._ssl, resolver=ThreadedResolver(), keepalive_timeout=LONGEST - REST
         )
         session = self._plain.session(connector, self._timeout)
-        home = self._homes[loop] = _Home(session, self._max_connections, self._runtime)
+        home = self._homes[loop] = LoopConnections(session, self._max_connections, self._runtime)
         if not (self._is_lean and is_stock(session)):
             home.exchange = partial(self._plain.exchange, session)
         await anext(home.keeper)
@@ -206,7 +206,7 @@ class AiohttpTransport:
         self._homes.clear()
 
 
-def _reported(exc: BaseException, verdict: Verdict, flight: Flight, late: FailureKind) -> BaseException:
+def _reported(exc: BaseException, verdict: Verdict, flight: HTTPRequest, late: FailureKind) -> BaseException:
     """What leaves for the exception that ended an attempt: nothing of its past, where the headers are.
 
     `late` is what being overdue is called. Who closes the connections makes aiohttp cancel some of what waits
@@ -216,13 +216,13 @@ def _reported(exc: BaseException, verdict: Verdict, flight: Flight, late: Failur
         exc.__cause__ = exc.__context__ = None
         return exc.with_traceback(None)
     if verdict == "overdue":
-        return TransportFailure(late, f"the attempt took longer than {flight.timeout:g} s")
+        return TransportError(late, f"the attempt took longer than {flight.timeout:g} s")
     if isinstance(exc, CancelledError) and verdict == "cancelled":
         return CancelledError(*exc.args)
     if verdict == "closed":
-        return TransportFailure("closed", "the client was closed meanwhile")
+        return TransportError("closed", "the client was closed meanwhile")
     if isinstance(exc, CancelledError):
-        return TransportFailure("reset" if flight.sent else "connect", "the connections were closed")
+        return TransportError("reset" if flight.sent else "connect", "the connections were closed")
     return describe(exc, sent=flight.sent)
 
 

@@ -1,6 +1,6 @@
 """What crosses the wire, as values: one request under way, one answer, one failure to get an answer.
 
-The pipeline makes a `Flight`, the transport flies it. Nothing here does I/O, so any transport will do:
+The pipeline makes a `HTTPRequest`, the transport flies it. Nothing here does I/O, so any transport will do:
 aiohttp's, or the in-process one of `payments_async.testing`.
 """
 
@@ -34,7 +34,7 @@ class Connection(Protocol):
 
 
 @attrs.define(eq=False)
-class Flight:
+class HTTPRequest:
     """One attempt to send one request. `sent` turns true before the first byte leaves."""
 
     method: str
@@ -50,7 +50,7 @@ class Flight:
 
 
 @attrs.define(eq=False)
-class Answer:
+class HTTPResponse:
     """What the service said. Header names compare without case."""
 
     status: int
@@ -58,7 +58,7 @@ class Answer:
     body: bytes = attrs.field(repr=False)
 
 
-class TransportFailure(Exception):
+class TransportError(Exception):
     """No usable answer came. Whether the request may have been carried out is `flight.sent`'s to say."""
 
     def __init__(self, kind: FailureKind, detail: str) -> None:
@@ -70,8 +70,8 @@ class TransportFailure(Exception):
 class Transport(Protocol):
     """Flies requests. Usable from any loop, one at a time per loop's own connections."""
 
-    async def send(self, flight: Flight) -> Answer:
-        """The answer, whatever its status; `TransportFailure` when none came."""
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+        """The answer, whatever its status; `TransportError` when none came."""
 
     async def aclose(self) -> None:
         """Close every connection of the running loop."""

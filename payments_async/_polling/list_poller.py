@@ -24,7 +24,7 @@ from ..errors import (
 )
 from ..models import Page, Payout
 from . import schedule
-from .readings import ListReadings, Watch
+from .readings import ListReadings, Subscription
 
 PASSING = (APIConnectionError, DeadlineExceeded, LimitReached, RateLimitedError, ServerError)
 """Failures of a reading that the next one may not have."""
@@ -36,8 +36,8 @@ _NOT_AN_ID = "is the reference of a payout, not its id: payouts.find(reference) 
 class _Wanted:
     """The records that one walk looks for."""
 
-    def __init__(self, watches: Collection[Watch]) -> None:
-        self.left: dict[str, list[Watch]] = {}
+    def __init__(self, watches: Collection[Subscription]) -> None:
+        self.left: dict[str, list[Subscription]] = {}
         """Who watches for what was not met yet, by id."""
         for watch in watches:
             self.left.setdefault(watch.id, []).append(watch)
@@ -61,7 +61,7 @@ class _Wanted:
                     watch.fail(InvalidRequest({"payout_id": [_NOT_AN_ID]}, operation="wait"))
 
 
-class Sweep:
+class ListPoller:
     """Reads one list, newest first, for the waits of one client and event loop and for all others of the key.
 
     As long as one of its own waits goes on it takes turns with the key's other sweeps: one reads at a time,
@@ -76,7 +76,7 @@ class Sweep:
         self._names = names
         self._shared = shared
         self._reader = object()  # stands for this sweep where nothing may keep it alive
-        self._own: set[Watch] = set()
+        self._own: set[Subscription] = set()
         self._task: asyncio.Task[None] | None = None
         self._size: int | None = _assumptions.PAGE_SIZE[-1]
 
@@ -85,7 +85,7 @@ class Sweep:
         """Why the latest walk came to nothing, or not to the list's end."""
         return self._shared.trouble
 
-    def join(self, watch: Watch, *, just_read: bool = False, unchanged: bool = False) -> None:
+    def join(self, watch: Subscription, *, just_read: bool = False, unchanged: bool = False) -> None:
         """Show this watch every reading of its record until it leaves.
 
         `just_read`: its record was read by itself a moment ago, the list can wait. `unchanged`: and was
@@ -98,7 +98,7 @@ class Sweep:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def leave(self, watch: Watch) -> None:
+    def leave(self, watch: Subscription) -> None:
         """The watch is over."""
         self._own.discard(watch)
         self._shared.leave(watch)
@@ -161,7 +161,7 @@ class Sweep:
         del query[self._names["page_size"]]
         return await self._page(query)
 
-    def _query(self, watches: Collection[Watch]) -> dict[str, str]:
+    def _query(self, watches: Collection[Subscription]) -> dict[str, str]:
         """The list's filters: back to the day of the oldest record, when everybody knows theirs."""
         days = [day for watch in watches if (day := _day(watch.created_at))]
         complete = len(days) == len(watches)

@@ -32,7 +32,7 @@ YIELD: Final = 1.0
 
 
 @attrs.define(eq=False, repr=False)
-class Watch:
+class Subscription:
     """One caller waiting for one record. Made on the caller's event loop, shown readings on any."""
 
     id: str
@@ -100,7 +100,7 @@ class ListReadings:
         """Why the latest reading came to nothing, or not to the list's end."""
         self.page_at = -NEVER
         """When its reader last began, or had a page."""
-        self._watches: set[Watch] = set()
+        self._watches: set[Subscription] = set()
         self._reader: object | None = None
         self._read_at = -NEVER
         self._pages = self._unchanged = 0
@@ -108,7 +108,9 @@ class ListReadings:
         # Re-entrant: the garbage collector may close a forgotten wait at any point, and its `finally` leaves.
         self._lock = threading.RLock()
 
-    def join(self, watch: Watch, now: float, chance: float, *, just_read: bool, unchanged: bool) -> None:
+    def join(
+        self, watch: Subscription, now: float, chance: float, *, just_read: bool, unchanged: bool
+    ) -> None:
         """Show this watch every reading until it leaves. See `Sweep.join`; `chance` is for the jitter."""
         with self._lock:
             if not self._watches:
@@ -119,7 +121,7 @@ class ListReadings:
             if not unchanged:
                 self._unchanged = 0
 
-    def leave(self, watch: Watch) -> None:
+    def leave(self, watch: Subscription) -> None:
         """The watch is over."""
         with self._lock:
             self._watches.discard(watch)
@@ -143,7 +145,7 @@ class ListReadings:
                     self._watches.discard(watch)
             return 0.0
 
-    def watches(self) -> list[Watch]:
+    def watches(self) -> list[Subscription]:
         """Everyone's watches as they are now."""
         with self._lock:
             return list(self._watches)

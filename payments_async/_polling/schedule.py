@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 import attrs
 
-from .._attrs import Alike
+from .._attrs import ValueMixin
 from .._request import operations
 from .._validation import rules
 from ..errors import InvalidRequest
@@ -40,7 +40,7 @@ def interval(unchanged: int, pages: int, chance: float) -> float:
 
 
 @attrs.frozen(eq=False, repr=False)
-class Target(Alike):
+class WaitTarget(ValueMixin):
     """What a wait is for; as JSON, the token with which another process goes on."""
 
     kind: Kind

@@ -24,9 +24,9 @@ from .._runtime import event_loop
 from ..errors import InvalidRequest, WaitTimeout
 from ..models import Payout, Record
 from . import schedule
-from .list_poller import PASSING, Sweep
-from .readings import Readings, Watch, readings_of
-from .schedule import Target
+from .list_poller import PASSING, ListPoller
+from .readings import Readings, Subscription, readings_of
+from .schedule import WaitTarget
 
 if TYPE_CHECKING:
     from ..models import Checkout, PaymentAttempt, PaymentIntent
@@ -42,15 +42,15 @@ class _Sweeps:
     """The sweeps of one event loop, and what they share with others."""
 
     readings: Readings
-    payouts: Sweep
-    intents: Sweep
+    payouts: ListPoller
+    intents: ListPoller
 
 
 @attrs.frozen(eq=False, repr=False)
 class _Wait:
     """One wait: what for, and until when."""
 
-    target: Target
+    target: WaitTarget
     until: float
     """On the monotonic clock."""
     sweeps: _Sweeps
@@ -109,7 +109,7 @@ class Waiting:
         self, payment_intent_id: str, attempt_id: str | None, deadline: float
     ) -> PaymentAttempt:
         """The attempt when it is final. Raises WaitTimeout."""
-        wait = self._wait(Target.read("attempt", payment_intent_id, attempt_id), deadline)
+        wait = self._wait(WaitTarget.read("attempt", payment_intent_id, attempt_id), deadline)
         wanted = str(wait.target.attempt_id)
         ids = {"payment_intent_id": wait.target.id, "attempt_id": wanted}
         last: PaymentAttempt | None = None
@@ -124,7 +124,7 @@ class Waiting:
             listed = await self._until(wait, sweep, watch, attempt, just_read=True, unchanged=same)
             last = attempt
 
-    def _wait(self, target: Target, deadline: float) -> _Wait:
+    def _wait(self, target: WaitTarget, deadline: float) -> _Wait:
         if not prepare.positive(deadline):
             raise InvalidRequest({"deadline": ["must be a positive number of seconds"]}, operation="wait")
         return _Wait(target, self._pipeline.runtime.monotonic() + deadline, self._sweeps())
@@ -137,16 +137,16 @@ class Waiting:
         if sweeps is None or sweeps.readings is not readings:
             sweeps = self._loops[loop] = _Sweeps(
                 readings,
-                Sweep(pipeline, PAYOUTS_LIST, _assumptions.PAYOUT_FILTERS, readings.payouts),
-                Sweep(pipeline, INTENTS_LIST, _assumptions.INTENT_FILTERS, readings.intents),
+                ListPoller(pipeline, PAYOUTS_LIST, _assumptions.PAYOUT_FILTERS, readings.payouts),
+                ListPoller(pipeline, INTENTS_LIST, _assumptions.INTENT_FILTERS, readings.intents),
             )
         return sweeps
 
     async def _until(
         self,
         wait: _Wait,
-        sweep: Sweep,
-        watch: Watch,
+        sweep: ListPoller,
+        watch: Subscription,
         last: Record | None = None,
         *,
         just_read: bool = False,
@@ -204,19 +204,19 @@ class Waiting:
         raise _timed_out(wait, last, last is not None, trouble) from trouble
 
 
-def _target(kind: Any, given: Payout | Checkout | str) -> Target:
+def _target(kind: Any, given: Payout | Checkout | str) -> WaitTarget:
     cls: type[Payout | Checkout] = Payout if kind == "payout" else models.Checkout
     if not isinstance(given, cls):
-        return Target.read(kind, given)
+        return WaitTarget.read(kind, given)
     created = given.created_at if isinstance(given, Payout) else None
-    return attrs.evolve(Target.read(kind, given.id), created_at=created)
+    return attrs.evolve(WaitTarget.read(kind, given.id), created_at=created)
 
 
 def _watch(
     record_id: str, created_at: datetime | None, ends: Callable[[Any], bool], seen: Record | None = None
-) -> Watch:
+) -> Subscription:
     """A watch for the running loop; `seen` is the record as the caller knows it."""
-    return Watch(record_id, created_at, ends, event_loop().create_future(), seen)
+    return Subscription(record_id, created_at, ends, event_loop().create_future(), seen)
 
 
 def _is_final(record: Payout | PaymentIntent) -> bool:

@@ -34,7 +34,7 @@ NONE: Final = 0
 ORDINARY: Final = 1
 
 
-class Meter:
+class TokenBucket:
     """Counts and paces the requests of one class. Times are seconds on one clock that never goes back.
 
     `take` grants; each grant ends in exactly one of `settle`, `refuse` and `put_back`. Not thread-safe.

@@ -6,20 +6,20 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
-from .bucket import ORDINARY, WINDOW, Meter
-from .limiter import Gate
-from .limits import LimitClass, LimitSnapshot, MeterClass, RateLimits
+from .bucket import ORDINARY, WINDOW, TokenBucket
+from .limiter import RateLimiter
+from .limits import BucketClass, LimitClass, LimitSnapshot, RateLimits
 
 CLASSES: Final[tuple[LimitClass, ...]] = ("write", "read", "diagnostic", "refund_availability")
 SWEEP_FROM: Final = 256
 """So many record gates may stand idle before they are looked for; then twice as many as stayed."""
 
 
-Held = Sequence[tuple[Gate, int]]
+Grants = Sequence[tuple[RateLimiter, int]]
 """The gates a request has passed, the narrow one first, with the grant of each."""
 
 
-class RecordGates:
+class RecordLimiters:
     """A gate for each attempt, intent or payout that live operations ask about; idle ones are forgotten.
 
     Thread-safe.
@@ -28,11 +28,11 @@ class RecordGates:
     def __init__(self, limits: RateLimits) -> None:
         self._limits = limits
         self._lock = threading.Lock()
-        self._gates: dict[str, tuple[Gate, float]] = {}  # and when it was last fetched
-        self._refused: dict[Gate, float] = {}  # until when
+        self._gates: dict[str, tuple[RateLimiter, float]] = {}  # and when it was last fetched
+        self._refused: dict[RateLimiter, float] = {}  # until when
         self._sweep_at = SWEEP_FROM
 
-    def fetch(self, record: str, now: float) -> Gate:
+    def fetch(self, record: str, now: float) -> RateLimiter:
         """The record's gate."""
         with self._lock:
             known = self._gates.get(record)
@@ -42,7 +42,7 @@ class RecordGates:
             self._gates[record] = gate, now
         return gate
 
-    def refuses_others(self, gate: Gate, now: float, seconds: float) -> bool:
+    def refuses_others(self, gate: RateLimiter, now: float, seconds: float) -> bool:
         """Note that this record is refused for `seconds`; whether others are, too."""
         with self._lock:
             others = {
@@ -59,7 +59,7 @@ class RecordGates:
             for gate, _ in self._gates.values():
                 gate.resize(limits.of("record"), limits.capacity("record"))
 
-    def all(self) -> list[Gate]:
+    def all(self) -> list[RateLimiter]:
         """Every gate there is."""
         with self._lock:
             return [gate for gate, _ in self._gates.values()]
@@ -92,10 +92,10 @@ class KeyLimiter:
         self._asked_for = limits is not None
         self._warned = False
         self._lock = threading.Lock()
-        self._records = RecordGates(self.limits)
+        self._records = RecordLimiters(self.limits)
         self._make_gates()
 
-    def gates(self, kind: LimitClass, record: str | None, now: float) -> tuple[Gate, ...]:
+    def gates(self, kind: LimitClass, record: str | None, now: float) -> tuple[RateLimiter, ...]:
         """What a request passes now, the narrow gate first (Rate limits).
 
         `record` names the attempt, intent or payout of a live operation; other classes have no use for it.
@@ -104,7 +104,7 @@ class KeyLimiter:
             return self._ways[kind]
         return (self._records.fetch(record, now), *self._ways[kind])
 
-    def refused(self, held: Held, now: float, seconds: float, *, mistaken: bool = False) -> float:
+    def refused(self, held: Grants, now: float, seconds: float, *, mistaken: bool = False) -> float:
         """A 429 came, and ends the grants: the narrow gate closes for `seconds` (Errors, rule 1).
 
         The wide one closes too when this was its probe, or when the service refuses other records as well.
@@ -156,7 +156,9 @@ class KeyLimiter:
 
     def _make_gates(self) -> None:
         self._classes = {kind: make_gate(self.limits, kind) for kind in CLASSES}
-        self._ways: dict[LimitClass, tuple[Gate, ...]] = {kind: (self._classes[kind],) for kind in CLASSES}
+        self._ways: dict[LimitClass, tuple[RateLimiter, ...]] = {
+            kind: (self._classes[kind],) for kind in CLASSES
+        }
         self._ways["refund_availability"] += self._ways["read"]
 
     def _resize(self, limits: RateLimits) -> None:
@@ -166,12 +168,12 @@ class KeyLimiter:
         self._records.resize(limits)
 
 
-def make_gate(limits: RateLimits, kind: MeterClass) -> Gate:
+def make_gate(limits: RateLimits, kind: BucketClass) -> RateLimiter:
     """A fresh gate for one class."""
-    return Gate(Meter(limits.of(kind), limits.capacity(kind)))
+    return RateLimiter(TokenBucket(limits.of(kind), limits.capacity(kind)))
 
 
-def give_up(held: Held, now: float, *, sent: bool) -> None:
+def give_up(held: Grants, now: float, *, sent: bool) -> None:
     """End grants without an answer: a request that never left does not count."""
     for gate, grant in held:
         if sent:

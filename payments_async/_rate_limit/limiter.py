@@ -18,9 +18,9 @@ from functools import partial
 from typing import Final
 
 from .._runtime import Runtime
-from .bucket import NONE, Meter
+from .bucket import NONE, TokenBucket
 from .limits import LimitSnapshot
-from .waiters import ASKED, NEVER, Line, Party, Priority, Waiter, running_loop
+from .waiters import ASKED, NEVER, LoopWaiters, Priority, Waiter, WaitQueue, running_loop
 
 TICK: Final = 0.002
 """Seconds a timer sleeps at least: a finer one loses rate to its own overhead, bursts make up for it."""
@@ -28,11 +28,11 @@ SLACK: Final = 5 * TICK
 """Seconds by which another loop's own timer may be late before it is called to look at once."""
 
 
-class GateTimeout(Exception):
+class LimiterTimeout(Exception):
     """The caller's time ran out before its turn came. It holds no place and no grant."""
 
 
-class Gate:
+class RateLimiter:
     """Lets requests through at the pace of one meter. Thread-safe, and shared by every event loop.
 
     Each grant ends in exactly one of `leave`, `refused` and `put_back`. Times are the runtime's monotonic
@@ -41,9 +41,9 @@ class Gate:
 
     __slots__ = ("_line", "_lock", "_meter")
 
-    def __init__(self, meter: Meter) -> None:
+    def __init__(self, meter: TokenBucket) -> None:
         self._meter = meter
-        self._line = Line()
+        self._line = WaitQueue()
         self._lock = threading.RLock()
 
     def try_enter(self, now: float) -> int:
@@ -61,10 +61,10 @@ class Gate:
     async def enter(
         self, runtime: Runtime, *, priority: Priority = "interactive", until: float | None = None
     ) -> int:
-        """A grant, after standing in line for it; `GateTimeout` when `until` comes first."""
+        """A grant, after standing in line for it; `LimiterTimeout` when `until` comes first."""
         now = runtime.monotonic()
         if until is not None and until <= now:
-            raise GateTimeout
+            raise LimiterTimeout
         with self._lock:
             waiter = self._line.join(runtime, priority, NEVER if until is None else until)
             self._hand_out(now)
@@ -75,7 +75,7 @@ class Gate:
             self._withdraw(waiter)
             raise
         if not waiter.grant:
-            raise GateTimeout
+            raise LimiterTimeout
         return waiter.grant
 
     def leave(self, grant: int, now: float, *, answered: bool = True) -> None:
@@ -93,7 +93,7 @@ class Gate:
     def refused(self, grant: int, now: float, seconds: float, *, mistaken: bool = False) -> float:
         """The answer was a 429: the gate closes for so long, then lets one probe through (Errors, rule 1).
 
-        Returns the seconds it closes for, which are more after repeated mistakes (`Meter.refuse`).
+        Returns the seconds it closes for, which are more after repeated mistakes (`TokenBucket.refuse`).
         """
         with self._lock:
             return self._meter.refuse(grant, now, seconds, mistaken=mistaken)
@@ -128,7 +128,7 @@ class Gate:
     def forked(self) -> None:
         """In a forked child: drop the parent's waiters, and the lock that one of its threads may hold."""
         self._lock = threading.RLock()
-        self._line = Line()
+        self._line = WaitQueue()
 
     def _hand_out(self, now: float) -> None:
         """Grant what can be granted, in order; for the rest, see that somebody looks again."""
@@ -175,14 +175,14 @@ class Gate:
         for party in tuple(self._line.parties.values()):
             self._call(party)
 
-    def _call(self, party: Party) -> None:
+    def _call(self, party: LoopWaiters) -> None:
         """Have a loop look as soon as it can; a closed one has nobody left to care for."""
         if party.due != ASKED:
             party.due = ASKED
             with suppress(RuntimeError):
                 party.loop.call_soon_threadsafe(self._look, party)
 
-    def _look(self, party: Party) -> None:
+    def _look(self, party: LoopWaiters) -> None:
         """On the party's own loop: end what is overdue, bring back who was passed over, hand out the rest."""
         now = party.runtime.monotonic()
         with self._lock:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import attrs
 
 from .. import _assumptions
-from .._attrs import Alike
+from .._attrs import ValueMixin
 from ..errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LimitClass = Literal["write", "read", "diagnostic", "refund_availability"]
 """What an operation draws on (`docs/interface.md`, Rate limits; refund availability is gap Z)."""
 
-MeterClass = Literal["write", "read", "diagnostic", "refund_availability", "record"]
+BucketClass = Literal["write", "read", "diagnostic", "refund_availability", "record"]
 """What is counted by itself: the classes, and under "record" each attempt, intent or payout."""
 
 SMALL_BURST: Final = 12
@@ -32,7 +32,7 @@ def _check_rate(_: object, attribute: attrs.Attribute[int], value: object) -> No
 
 
 @attrs.frozen(eq=False, repr=False)
-class RateLimits(Alike):
+class RateLimits(ValueMixin):
     """Requests a minute for one secret key; whole numbers from 1, else `ConfigurationError`.
 
     The defaults are the service's (`docs/interface.md`, Rate limits; refund availability: gap Z).
@@ -56,11 +56,11 @@ class RateLimits(Alike):
     None: one second's worth, and at least twelve. No burst can make a minute hold more than its limit.
     """
 
-    def of(self, meter: MeterClass) -> int:
+    def of(self, meter: BucketClass) -> int:
         """The limit of one class in requests a minute."""
         return int(getattr(self, _FIELDS[meter]))
 
-    def capacity(self, meter: MeterClass) -> int:
+    def capacity(self, meter: BucketClass) -> int:
         """Requests of one class that may leave at once after a rest."""
         limit = self.of(meter)
         wished = max(limit // 60, SMALL_BURST) if self.burst is None else self.burst
@@ -83,7 +83,7 @@ class RateLimits(Alike):
         return RateLimits(**lower, burst=lower_burst)
 
 
-_FIELDS: Final[dict[MeterClass, str]] = {
+_FIELDS: Final[dict[BucketClass, str]] = {
     "write": "writes",
     "read": "reads",
     "diagnostic": "diagnostics",
@@ -107,7 +107,7 @@ def _ratio(fraction: object) -> Fraction:
 
 
 @attrs.frozen(eq=False, repr=False)
-class LimitSnapshot(Alike):
+class LimitSnapshot(ValueMixin):
     """One class of `limits_snapshot()` at one moment (`docs/interface.md`, Rate limits)."""
 
     limit: int

@@ -24,7 +24,7 @@ _Place = tuple[str, str]
 _OURS: Final = frozenset({"payments_async", "payments_sync"})
 
 
-class Limiters:
+class LimiterRegistry:
     """One `KeyLimiter` for each service address and secret key, shared by all clients of a process.
 
     It stays while a client holds it or anything in it still counts; who joins later finds a new one. A forked
@@ -96,9 +96,9 @@ def _outside() -> int:
     return level
 
 
-_registries: weakref.WeakSet[Limiters] = weakref.WeakSet()
+_registries: weakref.WeakSet[LimiterRegistry] = weakref.WeakSet()
 
-PROCESS: Final = Limiters()
+PROCESS: Final = LimiterRegistry()
 """The limiters of every client on the system's clock."""
 
 

@@ -17,7 +17,7 @@ NEVER: Final = float("inf")
 ASKED: Final = float("-inf")
 
 
-class Party:
+class LoopWaiters:
     """The waiters of one event loop, and the one timer that looks after them."""
 
     __slots__ = ("deadline", "due", "loop", "passed_over", "runtime", "timer", "waiters")
@@ -61,7 +61,7 @@ class Waiter:
 
     __slots__ = ("grant", "party", "priority", "until", "woken")
 
-    def __init__(self, party: Party, priority: Priority, until: float) -> None:
+    def __init__(self, party: LoopWaiters, priority: Priority, until: float) -> None:
         self.party = party
         self.priority = priority
         self.until = until
@@ -74,7 +74,7 @@ class Waiter:
             self.woken.set_result(None)
 
 
-class Line:
+class WaitQueue:
     """Interactive callers before bulk, first come first served within each.
 
     A caller whose loop stands still when its turn comes steps aside, and comes back when the loop moves.
@@ -86,7 +86,7 @@ class Line:
         # Ordered sets: a cancelled caller leaves from the middle in one step.
         self.interactive: OrderedDict[Waiter, None] = OrderedDict()
         self.bulk: OrderedDict[Waiter, None] = OrderedDict()
-        self.parties: dict[asyncio.AbstractEventLoop, Party] = {}
+        self.parties: dict[asyncio.AbstractEventLoop, LoopWaiters] = {}
 
     def join(self, runtime: Runtime, priority: Priority, until: float) -> Waiter:
         """A place at the end for a caller on the running loop."""
@@ -114,7 +114,7 @@ class Line:
         waiter.party.waiters.discard(waiter)
         self.end(waiter.party)
 
-    def end(self, party: Party) -> None:
+    def end(self, party: LoopWaiters) -> None:
         """Forget a party without waiters; from another loop, where its timer is out of reach, it stays."""
         if party.waiters or party.loop is not running_loop():
             return
@@ -122,7 +122,7 @@ class Line:
         if self.parties.get(party.loop) is party:
             del self.parties[party.loop]
 
-    def come_back(self, party: Party) -> None:
+    def come_back(self, party: LoopWaiters) -> None:
         """Whoever was passed over stands at the end of the line again."""
         for waiter in party.passed_over:
             if waiter in party.waiters:
@@ -136,13 +136,13 @@ class Line:
     def _queue(self, waiter: Waiter) -> OrderedDict[Waiter, None]:
         return self.interactive if waiter.priority == "interactive" else self.bulk
 
-    def _party(self, runtime: Runtime) -> Party:
+    def _party(self, runtime: Runtime) -> LoopWaiters:
         """The running loop's party. Parties of loops closed meanwhile are forgotten on the way."""
         loop = event_loop()
         party = self.parties.get(loop)
         if party is None:
             self.parties = {known: party for known, party in self.parties.items() if not known.is_closed()}
-            party = self.parties[loop] = Party(loop, runtime)
+            party = self.parties[loop] = LoopWaiters(loop, runtime)
         return party
 
 

@@ -7,37 +7,39 @@ from __future__ import annotations
 
 from .. import _assumptions
 from .._http.addresses import same_service
-from .._http.types import Flight
+from .._http.types import HTTPRequest
 from ..errors import PaymentsError, ResponseMismatch
 from ..params import PreparedRequest
-from .auth import Key
+from .auth import SecretKey
 from .idempotency import HEADER
 from .prepare import Call
 from .settings import Settings
 
 
-def make_flight(call: Call, settings: Settings, key: Key, deadline: float | None, now: float) -> Flight:
+def make_flight(
+    call: Call, settings: Settings, key: SecretKey, deadline: float | None, now: float
+) -> HTTPRequest:
     """One attempt. `deadline` and `now` are monotonic seconds; the attempt gets no more time than is left."""
     timeout = call.timeout or settings.timeout
     if deadline is not None:
         timeout = min(timeout, max(deadline - now, 0.001))
     headers = _headers(call, settings, key)
     body = None if call.prepared is None else call.prepared.body
-    return Flight(call.operation.method, settings.base_url + call.path, headers, body, timeout)
+    return HTTPRequest(call.operation.method, settings.base_url + call.path, headers, body, timeout)
 
 
-def is_sent(flight: Flight | None) -> bool:
+def is_sent(flight: HTTPRequest | None) -> bool:
     """Whether anything may have left; nothing has of a flight that was never made."""
     return flight is not None and flight.sent
 
 
-def refuse_connection(flight: Flight | None, error: PaymentsError) -> None:
+def refuse_connection(flight: HTTPRequest | None, error: PaymentsError) -> None:
     """Close the connection that gave another call's answer: its next one may be another call's, too."""
     if isinstance(error, ResponseMismatch) and flight is not None and flight.connection is not None:
         flight.connection.abort()
 
 
-def _headers(call: Call, settings: Settings, key: Key) -> dict[str, str]:
+def _headers(call: Call, settings: Settings, key: SecretKey) -> dict[str, str]:
     """Ours, and the caller's over them, whatever their case."""
     headers: dict[str, str] = {
         "Authorization": key.authorization,
@@ -54,7 +56,7 @@ def _headers(call: Call, settings: Settings, key: Key) -> dict[str, str]:
     return {**{name: value for name, value in headers.items() if name.lower() not in theirs}, **call.headers}
 
 
-def foreign(prepared: PreparedRequest, base_url: str, key: Key) -> str | None:
+def foreign(prepared: PreparedRequest, base_url: str, key: SecretKey) -> str | None:
     """Why a request does not belong where it would go; None when it does."""
     if prepared.base_url != base_url and not same_service(prepared.base_url, base_url):
         return f"this request was prepared for {prepared.base_url}; this client talks to another address"

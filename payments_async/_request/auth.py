@@ -30,7 +30,7 @@ _LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 
 
 @attrs.frozen(eq=False)
-class Key:
+class SecretKey:
     """A checked secret key."""
 
     environment: Environment
@@ -40,10 +40,10 @@ class Key:
     """The header's value."""
 
 
-KeySource = Callable[[], Key]
+KeySource = Callable[[], SecretKey]
 
 
-def read_key(text: object, environment: str | None = None) -> Key:
+def read_key(text: object, environment: str | None = None) -> SecretKey:
     """A key from its text. Raises ConfigurationError; no message holds any part of the key."""
     text = hidden(text)
     if not text:
@@ -57,7 +57,7 @@ def read_key(text: object, environment: str | None = None) -> Key:
     if environment is not None and environment != found:
         raise ConfigurationError(f"environment={environment!r} was asked for and the key is a {found} key")
     digest = hashlib.sha256(str(text).encode()).hexdigest()
-    return Key(found, digest[:16], Secret(f"Bearer {text}"))
+    return SecretKey(found, digest[:16], Secret(f"Bearer {text}"))
 
 
 class NotText:
@@ -140,7 +140,7 @@ def _base_url_problem(text: object) -> str | None:
     return None
 
 
-def paired(key: Key, base_url: str, *, verified: bool = True) -> Key:
+def paired(key: SecretKey, base_url: str, *, verified: bool = True) -> SecretKey:
     """The key, unless it is a live one that would go over plain http, or to just any certificate.
 
     Raises ConfigurationError.

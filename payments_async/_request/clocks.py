@@ -19,7 +19,7 @@ HOST_TOLERANCE: Final = 300.0
 
 
 @attrs.frozen
-class Moment:
+class Timestamps:
     """When something was, on every clock there was. All values are seconds."""
 
     wall: float
@@ -33,7 +33,7 @@ class Moment:
 
 
 @attrs.frozen
-class Age:
+class ElapsedRange:
     """Seconds between two moments."""
 
     at_least: float
@@ -41,7 +41,7 @@ class Age:
     """Infinite when a clock went back."""
 
 
-def passed(then: Moment, now: Moment) -> list[float]:
+def passed(then: Timestamps, now: Timestamps) -> list[float]:
     """Seconds between two moments by each clock that both were read on, the wall clock's first."""
     found = [now.wall - then.wall]
     if then.session == now.session:
@@ -51,7 +51,7 @@ def passed(then: Moment, now: Moment) -> list[float]:
     return found
 
 
-def at_least(then: Moment, now: Moment, seen: Moment | None = None) -> float:
+def at_least(then: Timestamps, now: Timestamps, seen: Timestamps | None = None) -> float:
     """Seconds that have surely passed. `seen`: a moment of this session at which `then` was already past."""
     if then.session == now.session:
         return now.monotonic - then.monotonic
@@ -66,7 +66,7 @@ def went_back(seconds: list[float]) -> bool:
     return min(seconds) < -CLOCK_TOLERANCE
 
 
-def key_age(made: float, ended: Moment | None, in_use: float, now: Moment) -> float:
+def key_age(made: float, ended: Timestamps | None, in_use: float, now: Timestamps) -> float:
     """Seconds for which an idempotency key has been in use at most; infinite when a clock went back.
 
     `made`: when its request was, by the wall clock of its host. `ended`: when the last call under the key

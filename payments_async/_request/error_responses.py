@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from .._codec import decode
-from .._http.types import Answer
+from .._http.types import HTTPResponse
 from .._masking import HIDDEN, clean, without_keys
 from ..errors import APIStatusError, ConflictError, DuplicateReference, Effect, RateLimitedError, error_class
 from ..models import ResponseInfo
@@ -34,7 +34,7 @@ _HINTS: Mapping[int, str] = {
 }
 
 
-def status_error(call: Call, answer: Answer, now: datetime) -> APIStatusError:
+def status_error(call: Call, answer: HTTPResponse, now: datetime) -> APIStatusError:
     """The error for an answer that is not 2xx: what the service said, and what to do about it."""
     message, errors = _service_words(answer.body, _mask(call.prepared.body if call.prepared else b""))
     reference = call.prepared.reference if call.prepared else None
@@ -101,7 +101,7 @@ def _object(body: bytes) -> dict[str, Any]:
     """The JSON object in a body; an empty one when there is none."""
     try:
         tree = decode.parse(body)
-    except decode.Unreadable:
+    except decode.UnreadableJSON:
         return {}
     return tree if isinstance(tree, dict) else {}
 

@@ -25,11 +25,11 @@ from ..errors import (
 )
 from ..models import Attempt, Record, ResponseInfo
 from . import retry
-from .outcome import Reading
+from .outcome import AttemptResult
 from .prepare import Call
 
 if TYPE_CHECKING:
-    from .clocks import Moment
+    from .clocks import Timestamps
 
 _STEPS: Mapping[str, str] = {
     "pool": "raise max_connections, or try again later",
@@ -48,13 +48,13 @@ _attempt = maker(Attempt)
 _info = maker(ResponseInfo)
 
 
-class Journey:
+class CallHistory:
     """The attempts of one call."""
 
     __slots__ = ("_clock", "attempts", "call", "deadline", "doubtful", "resumed", "retries")
 
     def __init__(
-        self, call: Call, started: float, deadline: float | None, clock: Callable[[], Moment]
+        self, call: Call, started: float, deadline: float | None, clock: Callable[[], Timestamps]
     ) -> None:
         """`clock` gives the moment on all our clocks; the other times are monotonic seconds."""
         self._clock = clock
@@ -75,7 +75,7 @@ class Journey:
         """That moment, or the deadline when it is earlier."""
         return moment if self.deadline is None else min(moment, self.deadline)
 
-    def note(self, reading: Reading, sent_at: float, ended: float) -> None:
+    def note(self, reading: AttemptResult, sent_at: float, ended: float) -> None:
         """An attempt ended."""
         attempts, verdict, waited = self.attempts, reading.verdict, sent_at - self.resumed
         number, took = len(attempts) + 1, ended - sent_at
@@ -91,9 +91,9 @@ class Journey:
 
     def cut_short(self, reason: str, *, sent: bool, sent_at: float, ended: float) -> None:
         """The attempt under way was given up."""
-        self.note(Reading("in_doubt" if sent else "not_sent", reason), sent_at, ended)
+        self.note(AttemptResult("in_doubt" if sent else "not_sent", reason), sent_at, ended)
 
-    def delivery(self, reading: Reading) -> Any:
+    def delivery(self, reading: AttemptResult) -> Any:
         """The last attempt's record, with its answer attached."""
         assert reading.status is not None
         prepared, attempts, value = self.call.prepared, tuple(self.attempts), reading.value

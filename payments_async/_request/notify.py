@@ -10,19 +10,19 @@ from typing import Final
 
 from ..events import LONG, Emitter
 from ..models._response import is_replayed
-from .history import Journey
-from .outcome import Reading
+from .history import CallHistory
+from .outcome import AttemptResult
 
 CANCELLED: Final = "was cancelled after it had been sent, and may have been carried out"
 """What the log says of a write that was given up in doubt."""
 
 
-def _key(journey: Journey) -> str | None:
+def _key(journey: CallHistory) -> str | None:
     prepared = journey.call.prepared
     return prepared.idempotency_key if prepared else None
 
 
-def sent(emitter: Emitter, journey: Journey) -> None:
+def sent(emitter: Emitter, journey: CallHistory) -> None:
     """A request is about to go out."""
     from .. import events
 
@@ -30,7 +30,7 @@ def sent(emitter: Emitter, journey: Journey) -> None:
     emitter.emit(events.RequestSent(operation.name, number, operation.method, _key(journey)))
 
 
-def ended(emitter: Emitter, journey: Journey, reading: Reading) -> None:
+def ended(emitter: Emitter, journey: CallHistory, reading: AttemptResult) -> None:
     """The last attempt has ended, with that; a write may have been answered as it was once before."""
     from .. import events
 
@@ -41,7 +41,7 @@ def ended(emitter: Emitter, journey: Journey, reading: Reading) -> None:
         emitter.emit(events.Replayed(name, last.number, _key(journey)))
 
 
-def throttled(emitter: Emitter, journey: Journey, waited: float) -> None:
+def throttled(emitter: Emitter, journey: CallHistory, waited: float) -> None:
     """The next attempt waited so many seconds for its turn."""
     if emitter.enabled:
         from .. import events
@@ -49,7 +49,7 @@ def throttled(emitter: Emitter, journey: Journey, waited: float) -> None:
         emitter.emit(events.Throttled(journey.call.operation.name, len(journey.attempts) + 1, waited))
 
 
-def closed(emitter: Emitter, journey: Journey, seconds: float) -> None:
+def closed(emitter: Emitter, journey: CallHistory, seconds: float) -> None:
     """The last attempt was refused, and closed its gate for so long; told unasked when that is long."""
     if emitter.enabled or seconds >= LONG:
         from .. import events
@@ -57,7 +57,7 @@ def closed(emitter: Emitter, journey: Journey, seconds: float) -> None:
         emitter.emit(events.GateClosed(journey.call.operation.name, len(journey.attempts), seconds))
 
 
-def retrying(emitter: Emitter, journey: Journey, delay: float, reason: str) -> None:
+def retrying(emitter: Emitter, journey: CallHistory, delay: float, reason: str) -> None:
     """Another attempt follows in so many seconds."""
     if emitter.enabled:
         from .. import events
@@ -66,7 +66,7 @@ def retrying(emitter: Emitter, journey: Journey, delay: float, reason: str) -> N
         emitter.emit(events.RetryScheduled(name, number, delay, reason))
 
 
-def cancelled(emitter: Emitter, journey: Journey) -> None:
+def cancelled(emitter: Emitter, journey: CallHistory) -> None:
     """The caller gave the call up; a write in doubt is told unasked, as its cancellation may get lost."""
     if journey.unknown:
         name = journey.call.operation.name

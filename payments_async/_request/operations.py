@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlencode
 import attrs
 
 from .. import models
-from .._attrs import Alike
+from .._attrs import ValueMixin
 from ..errors import InvalidRequest
 
 R_co = TypeVar("R_co", covariant=True)
@@ -35,7 +35,7 @@ _PLACEHOLDER = r"{(\w+)}"
 
 
 @attrs.frozen(eq=False, repr=False)
-class Operation(Alike, Generic[R_co]):
+class Operation(ValueMixin, Generic[R_co]):
     """One endpoint (Endpoints, Summary)."""
 
     name: str

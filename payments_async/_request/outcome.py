@@ -12,7 +12,7 @@ import attrs
 
 from .. import models
 from .._codec import decode
-from .._http.types import Answer, TransportFailure
+from .._http.types import HTTPResponse, TransportError
 from ..errors import (
     APIConnectionError,
     APIStatusError,
@@ -30,7 +30,7 @@ from .prepare import Call
 
 
 @attrs.define(eq=False, repr=False)
-class Reading:
+class AttemptResult:
     """The verdict on one attempt, and what follows from it."""
 
     verdict: Verdict
@@ -50,21 +50,21 @@ _FINAL: Final = frozenset({"tls", "closed"})
 """Failures that another try would meet again, or that the caller asked for by closing the client."""
 
 
-def read_failure(call: Call, failure: TransportFailure, *, sent: bool) -> Reading:
+def read_failure(call: Call, failure: TransportError, *, sent: bool) -> AttemptResult:
     """No answer came."""
     verdict: Verdict = "in_doubt" if sent else "not_sent"
     if failure.kind == "too_large":
-        return Reading(verdict, failure.kind, error=_oversized(call, failure))
+        return AttemptResult(verdict, failure.kind, error=_oversized(call, failure))
     cls = APITimeoutError if failure.kind == "timeout" else APIConnectionError
     error = cls(
         f"{call.operation.name}: no answer ({failure.kind}: {failure.detail})",
         kind=failure.kind,
         operation=call.operation.name,
     )
-    return Reading(verdict, failure.kind, error=error, again=failure.kind not in _FINAL)
+    return AttemptResult(verdict, failure.kind, error=error, again=failure.kind not in _FINAL)
 
 
-def _oversized(call: Call, failure: TransportFailure) -> DecodeError:
+def _oversized(call: Call, failure: TransportError) -> DecodeError:
     """The error of an answer that is too large to be read, whatever its status."""
     return DecodeError(
         f"{call.operation.name}: {failure.detail}; check that the base URL is the service's, or ask for less",
@@ -74,13 +74,13 @@ def _oversized(call: Call, failure: TransportFailure) -> DecodeError:
     )
 
 
-def read_answer(call: Call, answer: Answer, now: Callable[[], datetime]) -> Reading:
+def read_answer(call: Call, answer: HTTPResponse, now: Callable[[], datetime]) -> AttemptResult:
     """An answer came."""
     if 200 <= answer.status < 300:
         return _read_success(call, answer)
     replayed = is_replayed(answer.headers)
     error = error_responses.status_error(call, answer, now())
-    return Reading(
+    return AttemptResult(
         _refusal_verdict(answer.status, error, replayed=replayed),
         str(answer.status),
         answer.status,
@@ -97,24 +97,24 @@ def _refusal_verdict(status: int, error: APIStatusError, *, replayed: bool) -> V
     return "in_doubt" if error.effect == "unknown" else "not_executed"
 
 
-def _read_success(call: Call, answer: Answer) -> Reading:
+def _read_success(call: Call, answer: HTTPResponse) -> AttemptResult:
     operation = call.operation
     if not answer.body and operation.result is None:
-        return Reading("executed", str(answer.status), answer.status, headers=answer.headers)
+        return AttemptResult("executed", str(answer.status), answer.status, headers=answer.headers)
     if (expected := _as_expected(operation, answer.body)) is not None:
         value, message = expected
         return _done(call, answer, value, message)
     record_id: str | None = None
     try:
         if operation.result is not None and decode.is_crowded(answer.body):
-            raise decode.Unreadable(decode.TOO_MANY)
+            raise decode.UnreadableJSON(decode.TOO_MANY)
         tree = decode.parse(answer.body)
         record_id = _record_id(tree, operation)
         value = _value(call, tree)
         problem = (
             "a record without its id" if operation.creates and not getattr(value, "id", "none") else None
         )
-    except decode.Unreadable as unreadable:
+    except decode.UnreadableJSON as unreadable:
         problem = str(unreadable)
     if problem is None:
         return _done(call, answer, value, tree.get("message") if operation.shape != "raw" else None)
@@ -138,7 +138,7 @@ def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | No
     return models.Page(found.data, stands), found.message
 
 
-def _done(call: Call, answer: Answer, value: Any, message: Any) -> Reading:
+def _done(call: Call, answer: HTTPResponse, value: Any, message: Any) -> AttemptResult:
     """Carried out, if the record is the one that was asked for."""
     operation, prepared = call.operation, call.prepared
     error: ResponseMismatch | None = None
@@ -148,7 +148,7 @@ def _done(call: Call, answer: Answer, value: Any, message: Any) -> Reading:
         error = mismatch(prepared, value) if operation.result else None
     verdict: Verdict = "in_doubt" if error and operation.creates else "executed"
     told = message if isinstance(message, str) else None
-    return Reading(verdict, str(answer.status), answer.status, value, told, error, answer.headers)
+    return AttemptResult(verdict, str(answer.status), answer.status, value, told, error, answer.headers)
 
 
 def _other_record(call: Call, echo: str, value: Any) -> ResponseMismatch | None:
@@ -166,7 +166,7 @@ def _other_record(call: Call, echo: str, value: Any) -> ResponseMismatch | None:
     )
 
 
-def _unreadable(call: Call, answer: Answer, record_id: str | None, problem: str) -> Reading:
+def _unreadable(call: Call, answer: HTTPResponse, record_id: str | None, problem: str) -> AttemptResult:
     """A 2xx of a write proves something only by its record's id; without it, ask again with the same key."""
     confirmed = call.operation.writes and record_id is not None
     happened = confirmed and call.operation.creates
@@ -179,7 +179,7 @@ def _unreadable(call: Call, answer: Answer, record_id: str | None, problem: str)
         effect="happened" if happened else "none",
     )
     verdict: Verdict = "in_doubt" if call.operation.writes and not confirmed else "executed"
-    return Reading(verdict, "unreadable", answer.status, error=error, again=verdict == "in_doubt")
+    return AttemptResult(verdict, "unreadable", answer.status, error=error, again=verdict == "in_doubt")
 
 
 def _where(call: Call) -> str:
@@ -206,7 +206,7 @@ def _value(call: Call, tree: Any) -> Any:
     """The record in a body. Raises Unreadable."""
     operation = call.operation
     if not isinstance(tree, dict) and operation.shape != "raw":
-        raise decode.Unreadable("not a JSON object")
+        raise decode.UnreadableJSON("not a JSON object")
     if operation.shape == "raw":
         return _raw(call, tree)
     data = tree.get("data")
@@ -214,7 +214,7 @@ def _value(call: Call, tree: Any) -> Any:
     if operation.shape == "page":
         return _page(result, data, tree.get("pagination"))
     if not isinstance(data, dict):
-        raise decode.Unreadable("without its data")
+        raise decode.UnreadableJSON("without its data")
     if operation.shape == "method_status":
         meta = tree.get("meta")
         data = {**(meta if isinstance(meta, dict) else {}), **data}
@@ -224,7 +224,7 @@ def _value(call: Call, tree: Any) -> Any:
 def _raw(call: Call, tree: Any) -> Any:
     if call.operation.result is None:
         if call.operation.writes and not isinstance(tree, dict):
-            raise decode.Unreadable("not a JSON object")
+            raise decode.UnreadableJSON("not a JSON object")
         return tree
     data = tree.get("data", tree) if isinstance(tree, dict) else tree
     if isinstance(data, list):
@@ -238,14 +238,14 @@ def _page(cls: type[Any], data: Any, pagination: Any) -> models.Page[Any]:
     from ..models.lists import proves_end  # only lists need it: a first payout does without
 
     if not isinstance(data, list):
-        raise decode.Unreadable("without its list")
+        raise decode.UnreadableJSON("without its list")
     if len(data) > decode.MOST_RECORDS:
-        raise decode.Unreadable(decode.TOO_MANY)
+        raise decode.UnreadableJSON(decode.TOO_MANY)
     items, unread = [], []
     for index, item in enumerate(data):
         try:
             items.append(decode.structure(item, cls))
-        except decode.Unreadable as problem:
+        except decode.UnreadableJSON as problem:
             unread.append(models.Unread(index, str(problem), _id_in(item), item))
     stands = decode.structure(pagination, models.Pagination) if pagination else models.Pagination()
     is_last = proves_end(stands, is_empty=not data, names_next="next_cursor" in (pagination or ()))

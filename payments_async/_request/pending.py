@@ -28,7 +28,7 @@ from ..errors import (
     PaymentsError,
 )
 from ..params import PreparedRequest
-from .history import Journey
+from .history import CallHistory
 from .prepare import Call
 
 Run = Callable[[Call], Coroutine[Any, Any, Any]]
@@ -130,7 +130,7 @@ class PendingRequests:
 
 
 async def join(
-    requests: PendingRequests, request: Request, runtime: Runtime, run: Run, journey: Journey
+    requests: PendingRequests, request: Request, runtime: Runtime, run: Run, journey: CallHistory
 ) -> Any:
     """The outcome of a request that is under way; one that is left to this caller is sent with `run`.
 
@@ -164,7 +164,7 @@ def _is_callers_own(stopped: BaseException) -> bool:
     return is_closed or isinstance(reason, DeadlineExceeded | LimitReached)
 
 
-def _honest(stopped: BaseException, journey: Journey) -> BaseException:
+def _honest(stopped: BaseException, journey: CallHistory) -> BaseException:
     """What ended a call; a refusal says nothing of another caller's tries before, which may have paid."""
     if isinstance(stopped, PaymentsError) and stopped.effect == "none":
         return journey.outcome_unknown(stopped)
@@ -173,7 +173,9 @@ def _honest(stopped: BaseException, journey: Journey) -> BaseException:
     return stopped
 
 
-async def _wait(requests: PendingRequests, request: Request, runtime: Runtime, journey: Journey) -> Outcome:
+async def _wait(
+    requests: PendingRequests, request: Request, runtime: Runtime, journey: CallHistory
+) -> Outcome:
     """The outcome of a request that another caller sends. What ends the wait leaves a creation in doubt."""
     try:
         while request.outcome is None:
@@ -206,7 +208,7 @@ async def _look(request: Request, runtime: Runtime, until: float) -> None:
             request.waiting = [each for each in request.waiting or () if each is not future]
 
 
-def _late(journey: Journey) -> PaymentsError:
+def _late(journey: CallHistory) -> PaymentsError:
     """The caller's deadline passed while another one's try was under way."""
     error = journey.out_of_time()
     return journey.outcome_unknown(error) if journey.call.operation.creates else error

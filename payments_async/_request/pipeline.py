@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from .._http.types import Flight, Transport, TransportFailure
-from .._rate_limit.key_limiter import Held, give_up
-from .._rate_limit.limiter import Gate, GateTimeout
+from .._http.types import HTTPRequest, Transport, TransportError
+from .._rate_limit.key_limiter import Grants, give_up
+from .._rate_limit.limiter import LimiterTimeout, RateLimiter
 from .._rate_limit.limits import LimitClass, LimitSnapshot
 from .._runtime import Runtime
 from ..errors import ConfigurationError, InvalidRequest, LimitReached, PaymentsError, RateLimitedError
 from ..params import Params, PreparedRequest
 from . import notify as narrate
 from .attempt import foreign, is_sent, make_flight, refuse_connection, unprotected
-from .auth import Key
-from .history import Journey
+from .auth import SecretKey
+from .history import CallHistory
 from .idempotency import KeyMaker, UsedKeys
 from .key_state import Keys, KeyState
 from .operations import Operation
-from .outcome import Reading, read_answer, read_failure
+from .outcome import AttemptResult, read_answer, read_failure
 from .prepare import Call, prepare
 from .retry import JITTER, backoff, is_mistaken, pause
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from .clocks import Moment
+    from .clocks import Timestamps
     from .pending import PendingRequests
 
 
@@ -48,14 +48,14 @@ class Pipeline:
     make_key: KeyMaker = attrs.field(repr=False)
     used_keys: UsedKeys = attrs.field(repr=False)
     session: str = attrs.field(repr=False)
-    """Names the process and its clock (`_clocks.Moment`)."""
+    """Names the process and its clock (`_clocks.Timestamps`)."""
     _pending: PendingRequests | None = attrs.field(default=None, init=False, repr=False)
 
     async def run(self, call: Call) -> Any:
         """The call's record. Raises the errors of `errors`, each with the call's effect."""
         runtime, settings, emitter = self.runtime, self.settings, self.settings.emitter
-        journey = Journey(call, runtime.monotonic(), call.deadline or settings.deadline, self.moment)
-        key: Key | None = None
+        journey = CallHistory(call, runtime.monotonic(), call.deadline or settings.deadline, self.moment)
+        key: SecretKey | None = None
         while True:
             key = self._key(journey, key)
             state = self.keys.of(key)
@@ -65,13 +65,13 @@ class Pipeline:
             if not held:
                 held = await self._enter(state, journey)
                 started = runtime.monotonic()
-            flight: Flight | None = None
+            flight: HTTPRequest | None = None
             try:
                 flight = make_flight(call, settings, key, journey.deadline, started)
                 if told:
                     narrate.sent(emitter, journey)
                 reading = read_answer(call, await self.transport.send(flight), runtime.now)
-            except TransportFailure as failure:
+            except TransportError as failure:
                 reading = read_failure(call, failure, sent=is_sent(flight))
             except BaseException as stopped:
                 self._cut_short(journey, stopped, held, started, flight)
@@ -99,7 +99,7 @@ class Pipeline:
             from .pending import join
 
             deadline = call.deadline or self.settings.deadline
-            journey = Journey(call, self.runtime.monotonic(), deadline, self.moment)
+            journey = CallHistory(call, self.runtime.monotonic(), deadline, self.moment)
             return await join(requests, request, self.runtime, self.run, journey)
         try:
             value = await self.run(call)
@@ -178,18 +178,18 @@ class Pipeline:
         """Seconds since a request was prepared, or its key first used."""
         return (self.runtime.now() - prepared.created_at).total_seconds()
 
-    def moment(self) -> Moment:
+    def moment(self) -> Timestamps:
         """Now, on our own clocks."""
-        from .clocks import Moment
+        from .clocks import Timestamps
 
-        return Moment(self.runtime.now().timestamp(), self.runtime.monotonic(), self.session)
+        return Timestamps(self.runtime.now().timestamp(), self.runtime.monotonic(), self.session)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
         """How much of each limit the key has used in this process."""
         limiter = self.keys.of(self.settings.key()).limiter
         return limiter.snapshot(self.runtime.monotonic())
 
-    def _key(self, journey: Journey, last: Key | None) -> Key:
+    def _key(self, journey: CallHistory, last: SecretKey | None) -> SecretKey:
         """The key of the next attempt: a fresh one, but the last one again while its attempt is in doubt.
 
         Another key may not see the first one's idempotency store, and none at all must not hide the doubt.
@@ -201,7 +201,7 @@ class Pipeline:
             raise journey.conclusion(ConfigurationError(problem))
         return key
 
-    def _walk_in(self, state: KeyState, journey: Journey, now: float) -> Held:
+    def _walk_in(self, state: KeyState, journey: CallHistory, now: float) -> Grants:
         """The way of nearly every call: one gate, open, and no deadline to look at. Empty when it is not."""
         call = journey.call
         gates = state.limiter.gates(call.limit, call.record, now)
@@ -210,7 +210,7 @@ class Pipeline:
         grant = gates[0].try_enter(now)
         return ((gates[0], grant),) if grant else ()
 
-    async def _enter(self, state: KeyState, journey: Journey) -> Held:
+    async def _enter(self, state: KeyState, journey: CallHistory) -> Grants:
         """Pass the gates of the call's limits, narrow ones first; nothing passes once the deadline has."""
         call, held, monotonic = journey.call, [], self.runtime.monotonic
         try:
@@ -226,7 +226,7 @@ class Pipeline:
             raise
         return held
 
-    async def _stand_in_line(self, gate: Gate, journey: Journey) -> int:
+    async def _stand_in_line(self, gate: RateLimiter, journey: CallHistory) -> int:
         now = self.runtime.monotonic()
         grant = 0
         while not grant:
@@ -235,13 +235,13 @@ class Pipeline:
             try:
                 until = journey.until(self.runtime.monotonic() + patience)
                 grant = await gate.enter(self.runtime, priority=journey.call.priority, until=until)
-            except GateTimeout:  # the deadline, or a gate that may have been closed for long meanwhile
+            except LimiterTimeout:  # the deadline, or a gate that may have been closed for long meanwhile
                 if journey.is_late(self.runtime.monotonic):
                     raise journey.out_of_time() from None
         narrate.throttled(self.settings.emitter, journey, self.runtime.monotonic() - now)
         return grant
 
-    def _refuse_long_wait(self, gate: Gate, journey: Journey) -> None:
+    def _refuse_long_wait(self, gate: RateLimiter, journey: CallHistory) -> None:
         """Raise LimitReached where the caller does not want to wait, or not for so long."""
         now, name = self.runtime.monotonic(), journey.call.operation.name
         closed = gate.snapshot(now).closed_for
@@ -257,12 +257,12 @@ class Pipeline:
 
     def _landed(
         self,
-        journey: Journey,
-        reading: Reading,
+        journey: CallHistory,
+        reading: AttemptResult,
         state: KeyState,
-        held: Held,
+        held: Grants,
         started: float,
-        flight: Flight | None,
+        flight: HTTPRequest | None,
     ) -> None:
         """An attempt has its verdict: it is written down, and leaves the gates it had passed."""
         ended = self.runtime.monotonic()
@@ -276,7 +276,12 @@ class Pipeline:
                 gate.leave(grant, ended)
 
     def _cut_short(
-        self, journey: Journey, stopped: BaseException, held: Held, started: float, flight: Flight | None
+        self,
+        journey: CallHistory,
+        stopped: BaseException,
+        held: Grants,
+        started: float,
+        flight: HTTPRequest | None,
     ) -> None:
         """An attempt was cancelled, or ended as nobody foresaw: it leaves the gates, and a doubt stays."""
         ended, sent = self.runtime.monotonic(), is_sent(flight)
@@ -288,7 +293,9 @@ class Pipeline:
         elif journey.unknown:
             raise journey.outcome_unknown(stopped) from stopped
 
-    def _close(self, state: KeyState, held: Held, journey: Journey, reading: Reading, now: float) -> None:
+    def _close(
+        self, state: KeyState, held: Grants, journey: CallHistory, reading: AttemptResult, now: float
+    ) -> None:
         """A 429: nobody of this limit goes on until the service's time, plus jitter, has passed."""
         mistaken = is_mistaken(reading.retry_after)
         asked = self.settings.max_retry_after if mistaken else reading.retry_after
@@ -297,7 +304,7 @@ class Pipeline:
         narrate.closed(self.settings.emitter, journey, seconds)
 
     def _before_retry(
-        self, state: KeyState, journey: Journey, reading: Reading, error: PaymentsError
+        self, state: KeyState, journey: CallHistory, reading: AttemptResult, error: PaymentsError
     ) -> float:
         """Seconds until the next attempt; raises the call's error when there is none."""
         call, settings = journey.call, self.settings
@@ -322,14 +329,14 @@ class Pipeline:
             return False
         return self.settings.on_limit == "raise" or (error.retry_after or 0.0) > self.settings.max_retry_after
 
-    async def _sleep(self, journey: Journey, seconds: float) -> None:
+    async def _sleep(self, journey: CallHistory, seconds: float) -> None:
         try:
             await self.runtime.sleep(seconds)
         except CancelledError as stopped:
             self._given_up(journey, stopped)
             raise
 
-    def _given_up(self, journey: Journey, stopped: BaseException) -> None:
+    def _given_up(self, journey: CallHistory, stopped: BaseException) -> None:
         """The caller cancelled: the verdict goes with the cancellation, to the log, and to who listens."""
         if journey.unknown:
             stopped.outcome = journey.outcome_unknown()  # type: ignore[attr-defined] # it rides along

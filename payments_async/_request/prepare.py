@@ -20,7 +20,7 @@ from ..errors import InvalidRequest, UnprocessableError
 from ..models._record import masked
 from ..params import Params, PreparedRequest
 from . import idempotency, operations
-from .auth import Key
+from .auth import SecretKey
 from .operations import Limit, Operation
 
 Priority = Literal["interactive", "bulk"]
@@ -157,7 +157,7 @@ def prepare(
     options: Mapping[str, Any],
     *,
     base_url: str,
-    key: Key,
+    key: SecretKey,
     now: datetime,
     make_key: idempotency.KeyMaker,
     path: str | None = None,

@@ -26,8 +26,8 @@ from ..models import Payout
 from ..models._response import is_replayed
 from ..params import PreparedRequest
 from . import clocks, operations, prepare
-from .clocks import Moment
-from .history import Journey, server_time
+from .clocks import Timestamps
+from .history import CallHistory, server_time
 from .outcome import mismatch
 from .pipeline import Pipeline
 
@@ -53,7 +53,7 @@ def _request_of(given: OutcomeUnknown | PreparedRequest) -> PreparedRequest:
 
 
 @attrs.frozen(eq=False, repr=False)
-class Resolver:
+class OutcomeResolver:
     """Finds things out with one client's pipeline."""
 
     _pipeline: Pipeline
@@ -77,7 +77,7 @@ class Resolver:
             raise
 
     def _pass_on(
-        self, given: OutcomeUnknown | PreparedRequest, age: float, began: Moment, error: OutcomeUnknown
+        self, given: OutcomeUnknown | PreparedRequest, age: float, began: Timestamps, error: OutcomeUnknown
     ) -> None:
         """A new error of the same doubt knows the age that the key has already shown.
 
@@ -148,12 +148,12 @@ class Resolver:
         if isinstance(cause, OutcomeUnknown):
             return cause
         call = prepare.writing(prepared, {}, operation=operations.named(prepared.operation))
-        journey = Journey(call, 0.0, None, self._pipeline.moment)
+        journey = CallHistory(call, 0.0, None, self._pipeline.moment)
         journey.attempts += cause.attempts if cause is not None else ()
         return journey.outcome_unknown(cause)
 
 
-def _age(prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, now: Moment) -> float:
+def _age(prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, now: Timestamps) -> float:
     """Seconds for which the request's key has been in use, at most."""
     made = prepared.created_at.timestamp()
     if isinstance(given, OutcomeUnknown):
@@ -161,12 +161,12 @@ def _age(prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, now
     return clocks.key_age(made, None, 0.0, now)
 
 
-def _can_be_dated(ended: Moment | None, now: Moment) -> bool:
+def _can_be_dated(ended: Timestamps | None, now: Timestamps) -> bool:
     """Whether a clock that cannot be set may tell how long ago a moment was."""
     return ended is not None and (ended.session == now.session or ended.server is not None)
 
 
-def _is_dead(given: OutcomeUnknown | PreparedRequest, now: Moment, since_doubt: float | None) -> bool:
+def _is_dead(given: OutcomeUnknown | PreparedRequest, now: Timestamps, since_doubt: float | None) -> bool:
     """Whether no try before this one can still be at work. `since_doubt`: since the last repeat's here.
 
     Of a stored request it is not known when it was sent last: only a replayed refusal is certain.
@@ -177,9 +177,9 @@ def _is_dead(given: OutcomeUnknown | PreparedRequest, now: Moment, since_doubt: 
     return clocks.at_least(ended, now) > _assumptions.ABANDONED_AFTER
 
 
-def _start(given: Any, now: Moment) -> float | None:
+def _start(given: Any, now: Timestamps) -> float | None:
     """When the key was first used by the service's clock, which the list goes by; None if it did not say."""
-    ended: Moment = given._ended
+    ended: Timestamps = given._ended
     if ended.server is not None:
         return ended.server - float(given._in_use)
     if now.server is None or ended.session != now.session:

@@ -66,7 +66,7 @@ def retried_status(status: int) -> bool:
     return status == 429 or (status >= 500 and status not in _assumptions.NEVER_RETRIED)
 
 
-class Budget:
+class RetryBudget:
     """A key's allowance of retries, so that a failing service is not stormed.
 
     500 tokens; a retry takes 5, one after a timeout 10; a success gives 1 back. A 429 costs nothing: the

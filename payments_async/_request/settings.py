@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import attrs
 
-from .._attrs import Alike
+from .._attrs import ValueMixin
 from .._http.types import Secret
 from .._rate_limit.limits import RateLimits
 from .._version import __version__
@@ -27,7 +27,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class Settings(Alike):
+class Settings(ValueMixin):
     """What every call of a client goes by."""
 
     base_url: str

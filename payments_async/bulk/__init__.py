@@ -62,19 +62,41 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_activity": ("Activity",),
-    "_options": ("LoadOptions", "ReadingOptions",),
-    "reconcile.certificate": ("Audit", "Certificate",),
+    "_options": (
+        "LoadOptions",
+        "ReadingOptions",
+    ),
+    "reconcile.certificate": (
+        "Audit",
+        "Certificate",
+    ),
     "loading.differences": ("InputDifference",),
     "export.export": ("ExportReport",),
     "protocol.payout_status": ("RowFate",),
-    "_report": ("BatchReport", "ImportReport", "Progress",),
+    "_report": (
+        "BatchReport",
+        "ImportReport",
+        "Progress",
+    ),
     "engine.recorder": ("OutcomesUnrecorded",),
     "protocol.records": ("CheckReport",),
-    "reconcile.retry_failed": ("LeftRow", "RetryReport",),
+    "reconcile.retry_failed": (
+        "LeftRow",
+        "RetryReport",
+    ),
     "protocol.row_state": ("RowState",),
     "batch": ("PayoutBatch",),
-    "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable",),
-    "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput",),
+    "errors": (
+        "BatchIdRequired",
+        "BulkError",
+        "SourceErrors",
+        "SourceUnreadable",
+    ),
+    "ledger_errors": (
+        "InputPaidElsewhere",
+        "LedgerError",
+        "LedgerOfAnotherInput",
+    ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -13,9 +13,9 @@ import attrs
 
 from ._activity import Activity
 from .protocol import stop_rules
-from .protocol.records import Ends, Header, Totals
+from .protocol.records import Ends, Header, StateTotals
 from .protocol.row_state import RowState
-from .protocol.stop_rules import Stop, Tally
+from .protocol.stop_rules import Stop, Totals
 from .protocol.totals import brief, payable
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class BatchReport(Progress):
         return self.counts[RowState.CREATED] - sum(self.finals.values())
 
 
-def sums_of(totals: Totals) -> dict[str, dict[RowState, Decimal]]:
+def sums_of(totals: StateTotals) -> dict[str, dict[RowState, Decimal]]:
     """{currency: {state: sum}} of what a ledger groups, empty groups left out."""
     found: dict[str, dict[RowState, Decimal]] = {}
     for (state, currency), (rows, amount) in sorted(totals.items()):
@@ -86,18 +86,18 @@ def sums_of(totals: Totals) -> dict[str, dict[RowState, Decimal]]:
     return found
 
 
-def _counts(tally: Tally) -> dict[RowState, int]:
+def _counts(tally: Totals) -> dict[RowState, int]:
     return {state: tally.count(state) for state in RowState}
 
 
-def progress_of(header: Header, totals: Totals, activity: Activity | None = None) -> Progress:
+def progress_of(header: Header, totals: StateTotals, activity: Activity | None = None) -> Progress:
     """The progress that a ledger shows."""
-    return Progress(_counts(Tally.of(totals)), sums_of(totals), header.rows, activity=activity)
+    return Progress(_counts(Totals.of(totals)), sums_of(totals), header.rows, activity=activity)
 
 
 def report_of(
     header: Header,
-    totals: Totals,
+    totals: StateTotals,
     stopped: str | None = None,
     *,
     stop: Stop | None = None,
@@ -105,7 +105,7 @@ def report_of(
     followed: bool = False,
 ) -> BatchReport:
     """The report that a ledger gives. `followed`: payouts that are not final yet leave it unfinished."""
-    tally, ends = Tally.of(totals), ends or Ends({}, 0)
+    tally, ends = Totals.of(totals), ends or Ends({}, 0)
     report = BatchReport(
         _counts(tally),
         sums_of(totals),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ._activity import Activity, Doing, repeated
 from ._report import BatchReport, report_of
-from ._session import OnProgress, Session
+from ._session import BatchSession, OnProgress
 from .engine.stopping import Stopping
 from .errors import BulkError
 from .ledger_errors import LedgerError
@@ -18,17 +18,17 @@ from .reconcile import same_account
 if TYPE_CHECKING:
     from .engine.engine import Engine, Pace
     from .reconcile.certificate import Certificate
-    from .reconcile.follow import Rhythm
+    from .reconcile.follow import PollSchedule
     from .reconcile.retry_failed import RetryReport
 
 
-class Work:
+class BatchRunner:
     """The work on one batch."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: BatchSession) -> None:
         self._session = session
         self._stopping: Stopping | None = None
-        self._rhythm: Rhythm | None = None
+        self._rhythm: PollSchedule | None = None
         self._ends: Ends | None = None
         self._engine: Engine | None = None
 
@@ -81,10 +81,10 @@ class Work:
         return self.report(stopping, followed=True)
 
     async def _follow(self, seconds: float, stopping: Stopping, on_progress: OnProgress | None) -> None:
-        from .reconcile.follow import Follower, Rhythm
+        from .reconcile.follow import Follower, PollSchedule
 
         session = self._session
-        rhythm = self._rhythm = self._rhythm or Rhythm(session.service.runtime)
+        rhythm = self._rhythm = self._rhythm or PollSchedule(session.service.runtime)
         telling = self._telling(on_progress)
         follower = Follower(
             session.ledger, session.service, stopping, rhythm, telling, on_walk=self.count_ends

@@ -16,8 +16,8 @@ from ._activity import Activity
 from ._report import Progress, progress_of
 from .engine.service import Service
 from .errors import BulkError
-from .protocol.clocks import Moment
-from .protocol.stop_rules import Place
+from .protocol.clocks import Timestamps
+from .protocol.stop_rules import Account
 
 if TYPE_CHECKING:
     from .ledger.ledger import Ledger
@@ -30,7 +30,7 @@ _LOOK_AGAIN: Final = 0.05
 OnProgress = Callable[[Progress], object]
 
 
-class Session:
+class BatchSession:
     """One batch, between opening and closing."""
 
     def __init__(self, path: str | os.PathLike[str], client: AsyncPayments | None, *, create: bool) -> None:
@@ -112,15 +112,15 @@ class Session:
         return self._path if self._ledger is None else self._ledger.path
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> Account | None:
         """Where the client pays; None without one."""
         return None if self._service is None else self._service.place
 
-    def moment(self) -> Moment:
+    def moment(self) -> Timestamps:
         """Now: on the client's clocks, or without one on this machine's."""
         if self._looking is None:
             return self.service.moment()
-        return Moment(SYSTEM.now().timestamp(), SYSTEM.monotonic(), self._looking)
+        return Timestamps(SYSTEM.now().timestamp(), SYSTEM.monotonic(), self._looking)
 
     def committed(self, on_progress: OnProgress | None) -> None:
         """Something was recorded: tell whoever looks on, but let nobody break the run."""

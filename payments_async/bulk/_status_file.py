@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from ._activity import Activity
-from .protocol.records import Binding, Totals
+from .protocol.records import Binding, StateTotals
 from .protocol.row_state import RowState
 from .protocol.totals import as_text
 
@@ -21,7 +21,7 @@ _LONGEST: Final = 1 << 20
 
 
 def report(
-    totals: Totals,
+    totals: StateTotals,
     binding: Binding,
     *,
     pid: int,

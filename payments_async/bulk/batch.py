@@ -17,8 +17,8 @@ from ..client import AsyncPayments
 from ..params import Money
 from . import _options
 from ._report import BatchReport, Progress
-from ._runner import Work
-from ._session import Session
+from ._runner import BatchRunner
+from ._session import BatchSession
 from .engine.service import Service
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class PayoutBatch:
         self, path: str | os.PathLike[str], client: AsyncPayments | None = None, *, create: bool = True
     ) -> None:
         """Use `open`."""
-        self._session = Session(path, client, create=create)
-        self._work = Work(self._session)
+        self._session = BatchSession(path, client, create=create)
+        self._work = BatchRunner(self._session)
 
     @classmethod
     def open(

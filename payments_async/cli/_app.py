@@ -13,8 +13,8 @@ from cyclopts import App, CycloptsError
 from .._masking import clean_lines
 from .._version import __version__
 from ..errors import PaymentsError
-from ._exit_codes import Ended, Exit, exit_of
-from ._output import Paper, write_nowhere
+from ._exit_codes import CommandEnded, Exit, exit_of
+from ._output import OutputConsole, write_nowhere
 from .demo import demo
 from .payouts import payouts
 from .sandbox import execute, sandbox
@@ -46,8 +46,8 @@ def make_app() -> App:
         help_format="markdown",
         result_action="return_value",
         suppress_keyboard_interrupt=False,
-        console=Paper(),
-        error_console=Paper(stderr=True),
+        console=OutputConsole(),
+        error_console=OutputConsole(stderr=True),
     )
     for command in COMMANDS:
         app.command(command)
@@ -63,7 +63,7 @@ def run(argv: Sequence[str]) -> int:
     except CycloptsError:  # cyclopts has told what is wrong
         hint = argument_hint(argv)
         return _told(hint, Exit.USAGE) if hint else Exit.USAGE
-    except Ended as end:
+    except CommandEnded as end:
         return _told(end.text, end.code)
     except PaymentsError as error:
         return _told(f"{type(error).__name__}: {error}", exit_of(error))

@@ -27,7 +27,7 @@ class Exit(IntEnum):
     """Whoever read the output has left, as `head` does: the shell's own number for that (SIGPIPE)."""
 
 
-class Ended(Exception):
+class CommandEnded(Exception):
     """A command ends here: `text` is told on stderr, `code` is its exit code."""
 
     def __init__(self, text: str, code: Exit) -> None:

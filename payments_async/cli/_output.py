@@ -28,7 +28,7 @@ INDENT = 11
 """Columns that a step's name takes."""
 
 
-class Paper(Console):
+class OutputConsole(Console):
     """A console that says when its reader has left, where Rich's own ends the process with 1."""
 
     def on_broken_pipe(self) -> None:
@@ -56,7 +56,7 @@ class Terminal:
     """For people: colours and a live bar on a terminal, plain lines anywhere else."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Paper(highlight=False)
+        self._console = console or OutputConsole(highlight=False)
 
     def heading(self, title: str, note: str = "") -> None:
         """A line that stands out, after an empty one."""

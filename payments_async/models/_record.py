@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from .._attrs import Alike
+from .._attrs import ValueMixin
 from ._response import ResponseInfo
 
 
@@ -25,7 +25,7 @@ def _some(extra: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
-class Record(Alike):
+class Record(ValueMixin):
     """A frozen record. Missing and null fields are both None; fields we do not know are in `extra`."""
 
     _decimal_texts: ClassVar[frozenset[str]] = frozenset()

@@ -7,7 +7,7 @@ from typing import Literal
 
 import attrs
 
-from .._attrs import Alike
+from .._attrs import ValueMixin
 from .._masking import clean, without_keys
 
 Verdict = Literal["not_sent", "not_executed", "executed", "in_doubt"]
@@ -15,7 +15,7 @@ Verdict = Literal["not_sent", "not_executed", "executed", "in_doubt"]
 
 
 @attrs.frozen(eq=False, repr=False)
-class Attempt(Alike):
+class Attempt(ValueMixin):
     """One try at sending a request."""
 
     number: int
@@ -32,7 +32,7 @@ class Attempt(Alike):
 
 
 @attrs.frozen(eq=False, repr=False)
-class RateLimit(Alike):
+class RateLimit(ValueMixin):
     """The limit as the service reported it (Errors, 429)."""
 
     limit: int | None = None

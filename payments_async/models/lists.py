@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from .._attrs import Alike
+from .._attrs import ValueMixin
 from ._record import Record, masked
 from ._response import ResponseInfo
 
@@ -46,7 +46,7 @@ def proves_end(stands: Pagination, *, is_empty: bool, names_next: bool) -> bool:
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
-class Unread(Alike):
+class Unread(ValueMixin):
     """An item of a page that could not be read as its record: one odd field of one record, say."""
 
     index: int
@@ -60,7 +60,7 @@ class Unread(Alike):
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
-class Page(Alike, Generic[T_co]):
+class Page(ValueMixin, Generic[T_co]):
     """One page of a list, newest first. Iterate it, take its `len`, or go on with `next_cursor`.
 
     An item that cannot be read fails neither the page nor a walk over pages: it is in `unread` instead.

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from .._attrs import Alike
+from .._attrs import ValueMixin
 
 Money = Decimal | int | str
 """Major units, exact: `Decimal("10.10")`, `50`, `"10.10"`. A float is refused: it is not exact."""
@@ -33,7 +33,7 @@ def decimal_if_readable(value: Any) -> Any:
     return value
 
 
-class Params(Alike):
+class Params(ValueMixin):
     """A request object. Its repr masks personal and account data."""
 
     __slots__ = ()

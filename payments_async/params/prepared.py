@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 import attrs
 
-from .._attrs import Alike
+from .._attrs import ValueMixin
 from .._request import operations
 from ..models._record import masked
 
@@ -17,7 +17,7 @@ _P = TypeVar("_P", bound="PreparedRequest")
 
 
 @attrs.frozen(eq=False, repr=False)
-class PreparedRequest(Alike):
+class PreparedRequest(ValueMixin):
     """A write, ready to be sent, now or by another process: the exact bytes and their idempotency key.
 
     Sending it again within 24 hours is one and the same request to the service (Limits, Idempotency).

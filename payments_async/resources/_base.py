@@ -57,7 +57,7 @@ def _refuse_unprepared(operation: Operation[Any], cls: type[Params], arguments: 
 
 
 @attrs.frozen(eq=False, repr=False)
-class Channel:
+class ResourceClient:
     """A client's way to the service, as its resources use it."""
 
     pipeline: Pipeline
@@ -179,5 +179,5 @@ class Channel:
 class Resource:
     """A group of operations of one client."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ResourceClient) -> None:
         self._channel = channel

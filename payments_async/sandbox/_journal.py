@@ -34,7 +34,7 @@ _LONGEST = 200
 
 
 @attrs.define(eq=False)
-class Exchange:
+class LoggedExchange:
     """One request to the API and its answer.
 
     Once its bytes were let go, `body` and `answer` are None, and `log` has no headers.
@@ -77,7 +77,7 @@ class Exchange:
 
 
 @attrs.frozen
-class Tried:
+class WebhookTried:
     """A webhook was tried once, or refused. `status` is what its receiver answered, None for nothing."""
 
     at: float
@@ -97,11 +97,11 @@ class Tried:
         return self.told is None and self.status is not None and 200 <= self.status < 300
 
 
-Item = Exchange | Tried | Effect
+Item = LoggedExchange | WebhookTried | Effect
 
 
 @attrs.frozen
-class Entry:
+class JournalEntry:
     """One thing that happened, under its number (1 is the first)."""
 
     seq: int
@@ -114,7 +114,7 @@ class Journal:
     def __init__(self, entries: int = ENTRIES, body_bytes: int = BODY_BYTES) -> None:
         self._entries = entries
         self._ring: deque[Item] = deque(maxlen=entries)
-        self._bodies: deque[tuple[Exchange, int]] = deque()
+        self._bodies: deque[tuple[LoggedExchange, int]] = deque()
         self._room = self._budget = body_bytes
         self._bytes = 0
         """Of all requests so far."""
@@ -137,10 +137,10 @@ class Journal:
 
     def add_exchange(
         self, log: LoggedRequest, real: float, body: bytes, answer: Answer, told: int = 0
-    ) -> Exchange:
+    ) -> LoggedExchange:
         """A request was answered, the last `told` entries with it; keeps its bytes while there is room."""
         retry_after = answer.headers.get("Retry-After") if answer.status == 429 else None
-        exchange = Exchange(log, real, body, answer, retry_after, told)
+        exchange = LoggedExchange(log, real, body, answer, retry_after, told)
         size = exchange.size
         self._bodies.append((exchange, size))
         self._room -= size
@@ -162,7 +162,7 @@ class Journal:
         entries, size = self.last - self._read_to, self._bytes - self._read_bytes
         return entries * 4 > self._entries * 3 or size * 4 > self._budget * 3
 
-    def since(self, seq: int, limit: int | None = None) -> list[Entry]:
+    def since(self, seq: int, limit: int | None = None) -> list[JournalEntry]:
         """The entries after number `seq`, oldest first; with `limit` the newest so many of them."""
         start = max(seq - self.first + 1, 0)
         if limit is not None:
@@ -173,12 +173,12 @@ class Journal:
         newest = islice(reversed(self._ring), wanted)
         items = list(newest)
         items.reverse()
-        return [Entry(self.last - wanted + 1 + place, item) for place, item in enumerate(items)]
+        return [JournalEntry(self.last - wanted + 1 + place, item) for place, item in enumerate(items)]
 
-    def exchange(self, request_id: str) -> Exchange | None:
+    def exchange(self, request_id: str) -> LoggedExchange | None:
         """The request of this id, or None when it is not (or no longer) here."""
         for item in reversed(self._ring):
-            if isinstance(item, Exchange) and item.log.request_id == request_id:
+            if isinstance(item, LoggedExchange) and item.log.request_id == request_id:
                 return item
         return None
 
@@ -203,12 +203,12 @@ class Journal:
             wake()
 
 
-def tried(webhook: Webhook, result: WebhookTry | NotSent, now: float) -> Tried:
+def tried(webhook: Webhook, result: WebhookTry | NotSent, now: float) -> WebhookTried:
     """How one try went; an address that was refused was never asked."""
     status, told, at = (
         (None, str(result), now) if isinstance(result, NotSent) else (result.status, result.error, result.at)
     )
-    return Tried(
+    return WebhookTried(
         at,
         webhook.id,
         webhook.record_id,

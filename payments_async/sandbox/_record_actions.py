@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 from .api.scenario_lookup import plan_for
-from .common.scenario_words import Outcome, Scenario, Timing, parse
+from .common.scenario_words import Scenario, ScenarioOutcome, Timing, parse
 from .records.payments import add_refund, expire_payment, settle_attempt, settle_refund, start_attempt
 from .records.payouts import settle_payout
-from .records.records import Attempt, Payment, Payout, Plan, Refund
+from .records.records import AttemptRecord, PaymentRecord, PayoutRecord, Plan, RefundRecord
 from .records.tenants import Tenant
 from .records.world import World
 
@@ -17,10 +17,10 @@ USUAL_METHOD = "sandbox_mobile"
 
 _AT_ONCE = Timing("after")
 _ENDS = frozenset({"complete", "fail", "expire"})
-_HANGING = Plan(Outcome("hang"), Timing("manual"))
+_HANGING = Plan(ScenarioOutcome("hang"), Timing("manual"))
 
 
-def find_payment(world: World, payment_id: str) -> tuple[Tenant, Payment]:
+def find_payment(world: World, payment_id: str) -> tuple[Tenant, PaymentRecord]:
     """The payment with this id, or of the checkout session with it; `LookupError`."""
     for tenant in world.tenants.values():
         session = tenant.sessions.get(payment_id)
@@ -38,7 +38,7 @@ def pay(
     phone: str | None,
     country: str | None,
     outcome: str | None,
-) -> Payment:
+) -> PaymentRecord:
     """A payer pays, or acts on the attempt that waits for him; `ValueError` when the payment is not open."""
     tenant, payment = find_payment(world, payment_id)
     if not payment.is_open:
@@ -60,13 +60,13 @@ def pay(
     return payment
 
 
-def _payer_plan(payment: Payment, wanted: Scenario | None) -> Plan:
+def _payer_plan(payment: PaymentRecord, wanted: Scenario | None) -> Plan:
     """What was asked for, else what the creation's scenario planned, else success; at once unless timed."""
     if wanted is not None:
-        ending = wanted.outcome or Outcome("complete")
+        ending = wanted.outcome or ScenarioOutcome("complete")
         at_once = _AT_ONCE if ending.kind in ("complete", "fail", "expire", "failover") else None
         return plan_for(ending, wanted.timing or at_once)
-    return payment.plan or plan_for(Outcome("complete"), _AT_ONCE)
+    return payment.plan or plan_for(ScenarioOutcome("complete"), _AT_ONCE)
 
 
 def _locked(only: str | None, given: str | None, what: str) -> str | None:
@@ -92,7 +92,9 @@ def settle(world: World, record_id: str, words: str) -> None:
     raise LookupError(f"no record {record_id!r}")
 
 
-def _find_record(tenant: Tenant, record_id: str) -> Payout | Attempt | Payment | Refund | None:
+def _find_record(
+    tenant: Tenant, record_id: str
+) -> PayoutRecord | AttemptRecord | PaymentRecord | RefundRecord | None:
     record = tenant.payouts_by_id.get(record_id) or tenant.attempts.get(record_id)
     if record is not None:
         return record
@@ -105,17 +107,20 @@ def _find_record(tenant: Tenant, record_id: str) -> Payout | Attempt | Payment |
 
 
 def _settle(
-    world: World, tenant: Tenant, record: Payout | Attempt | Payment | Refund, outcome: Outcome
+    world: World,
+    tenant: Tenant,
+    record: PayoutRecord | AttemptRecord | PaymentRecord | RefundRecord,
+    outcome: ScenarioOutcome,
 ) -> None:
-    if isinstance(record, Refund):
+    if isinstance(record, RefundRecord):
         settle_refund(world, record, completed=outcome.kind == "complete")
         return
-    if isinstance(record, Payment):
+    if isinstance(record, PaymentRecord):
         _settle_payment(world, tenant, record, outcome)
         return
     if record.is_final:
         raise ValueError(f"{record.id} is {record.status} already")
-    if isinstance(record, Attempt):
+    if isinstance(record, AttemptRecord):
         settle_attempt(world, tenant, record, outcome)
     elif outcome.kind == "expire":
         raise ValueError("a payout does not expire")
@@ -129,15 +134,15 @@ def hold(world: World, record_id: str) -> None:
         record = _find_record(tenant, record_id)
         if record is None:
             continue
-        held = record.active_attempt if isinstance(record, Payment) else record
-        if not isinstance(held, (Payout, Attempt)) or held.is_final:
+        held = record.active_attempt if isinstance(record, PaymentRecord) else record
+        if not isinstance(held, (PayoutRecord, AttemptRecord)) or held.is_final:
             raise ValueError("only a payout or an attempt that is under way can be held")
         held.plan = _HANGING
         return
     raise LookupError(f"no record {record_id!r}")
 
 
-def _settle_payment(world: World, tenant: Tenant, payment: Payment, outcome: Outcome) -> None:
+def _settle_payment(world: World, tenant: Tenant, payment: PaymentRecord, outcome: ScenarioOutcome) -> None:
     if not payment.is_open:
         raise ValueError(f"payment {payment.id} is {payment.status} already")
     active = payment.active_attempt
@@ -149,7 +154,7 @@ def _settle_payment(world: World, tenant: Tenant, payment: Payment, outcome: Out
         _settle(world, tenant, active, outcome)
 
 
-def refund(world: World, payment_id: str, amount: Decimal | None, *, pending: bool) -> Refund:
+def refund(world: World, payment_id: str, amount: Decimal | None, *, pending: bool) -> RefundRecord:
     """Refund a payment, all that is left unless `amount` says; `ValueError` when it exceeds what is left."""
     _, payment = find_payment(world, payment_id)
     wanted = payment.refundable if amount is None else amount

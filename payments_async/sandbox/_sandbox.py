@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ._controls import RecordControls, RuleControls
-from ._service import Insides
+from ._service import SandboxService
 from .api.core import Core
 from .api.rule import default_scenario
 from .checkout import answer_stream
@@ -27,13 +27,13 @@ from .http.server import HOST, Server, check_port
 from .records.books import Books
 from .records.tenants import KeyStatus
 from .webhooks.address_guard import read_allowed
-from .webhooks.sender import Door, Wires
+from .webhooks.sender import SenderCallbacks, WebhookSender
 
 if TYPE_CHECKING:
     from .advisor.findings import Findings
 
 
-class Sandbox(Insides, RuleControls, RecordControls):
+class Sandbox(SandboxService, RuleControls, RecordControls):
     """An embedded payment service: stateful, deterministic, offline (`docs/interface.md`, gaps filled in).
 
     `profile` fills the gaps: `observed`, `hostile` or a `Profile`. `limits` are requests per minute. `seed`
@@ -169,8 +169,8 @@ class Sandbox(Insides, RuleControls, RecordControls):
             raise RuntimeError("the sandbox is serving already")
         if self._keeper is not None and self._keeper.is_over:
             raise RuntimeError("the sandbox has left its state file; make another Sandbox")
-        wires = Wires(self._take, self._report, self._put_back, self.clock.now, self.clock.sleep)
-        door = Door(wires, self._allowed)
+        wires = SenderCallbacks(self._take, self._report, self._put_back, self.clock.now, self.clock.sleep)
+        door = WebhookSender(wires, self._allowed)
         server = Server(self._serve, self.clock.sleep, self._port, door)
         self._core.world.origin = f"http://{HOST}:{server.port}"
         server.start()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ._journal import Entry, Exchange, Journal, tried
+from ._journal import Journal, JournalEntry, LoggedExchange, tried
 from .api.core import Core
 from .common.clock import Clock, real_seconds
 from .common.values import Answer, Delivery, Effect, LoggedRequest, Notice, Request
@@ -20,17 +20,17 @@ from .records.world import World
 from .webhooks import Webhook, WebhookTry
 from .webhooks.address_guard import NotSent
 from .webhooks.controls import WebhookControls
-from .webhooks.outbox import Mailroom
+from .webhooks.outbox import Outbox
 
 if TYPE_CHECKING:
-    from .storage.file import Keeper
+    from .storage.file import StateSaver
     from .storage.snapshot import Snapshot
 
 KEPT = 20_000
 """How many of the latest requests are kept."""
 
 
-class Insides(WebhookControls):
+class SandboxService(WebhookControls):
     """What one simulated service is made of, for one thread at a time."""
 
     api_key: str
@@ -39,10 +39,10 @@ class Insides(WebhookControls):
         self.clock: Clock = clock
         self._core = core
         self._lock = threading.RLock()
-        self._requests: deque[Exchange] = deque(maxlen=KEPT)
-        self._mail = Mailroom(self._lock)
+        self._requests: deque[LoggedExchange] = deque(maxlen=KEPT)
+        self._mail = Outbox(self._lock)
         self._journal = Journal()
-        self._keeper: Keeper | None = None
+        self._keeper: StateSaver | None = None
         self._changed = False
 
     @property
@@ -59,7 +59,7 @@ class Insides(WebhookControls):
         """Requests with their bodies, changes and deliveries by sequence number; read it with `entries`."""
         return self._journal
 
-    def entries(self, after: int = 0, limit: int | None = None) -> list[Entry]:
+    def entries(self, after: int = 0, limit: int | None = None) -> list[JournalEntry]:
         """The journal's entries after a number, oldest first; with `limit` the newest so many of them."""
         with self.look():
             return self._journal.since(after, limit)
@@ -124,12 +124,12 @@ class Insides(WebhookControls):
 
     def _resume(self, path: str | PathLike[str]) -> str | None:
         """Go on from the state in the file and give its first API key; None when a state begins here."""
-        from .storage.file import Keeper, StateFile
+        from .storage.file import StateFile, StateSaver
         from .storage.restore import thaw  # together 10 ms, for those who keep a state
 
         file = StateFile(path)
         found = file.read(partial(thaw, self._core))
-        self._keeper = Keeper(file, self._freeze, self._lock)
+        self._keeper = StateSaver(file, self._freeze, self._lock)
         if found is None:
             return None
         self._mail.courier, key, then = found

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from payments_async._http.types import Answer, FailureKind, Flight, TransportFailure
+from payments_async._http.types import FailureKind, HTTPRequest, HTTPResponse, TransportError
 from payments_async._runtime import SYSTEM, Runtime
 from payments_async.sandbox import Answer as SandboxAnswer
 from payments_async.sandbox import Hang, Sandbox, Slow
@@ -27,7 +27,7 @@ class InProcessTransport:
         self._sandbox = sandbox
         self._runtime = runtime
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         """The sandbox's answer; TransportFailure when its fault leaves none."""
         flight.sent = True
         url = urlsplit(flight.url)
@@ -35,9 +35,9 @@ class InProcessTransport:
         answer = self._sandbox.handle(flight.method, path, flight.headers, flight.body)
         if answer.fault is not None:
             await self._act_out(flight, answer)
-        return Answer(answer.status, CIMultiDictProxy(CIMultiDict(answer.headers)), answer.body)
+        return HTTPResponse(answer.status, CIMultiDictProxy(CIMultiDict(answer.headers)), answer.body)
 
-    async def _act_out(self, flight: Flight, answer: SandboxAnswer) -> None:
+    async def _act_out(self, flight: HTTPRequest, answer: SandboxAnswer) -> None:
         """What the line does to an answer. Returns when the answer arrives after all."""
         fault = answer.fault
         if isinstance(fault, Slow) and fault.seconds < flight.timeout:
@@ -49,7 +49,7 @@ class InProcessTransport:
             self._fail("reset", f"the connection broke ({type(fault).__name__.lower()})")
 
     def _fail(self, kind: FailureKind, detail: str) -> NoReturn:
-        raise TransportFailure(kind, detail)
+        raise TransportError(kind, detail)
 
     async def aclose(self) -> None:
         """Nothing to close."""

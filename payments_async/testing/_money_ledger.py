@@ -20,10 +20,10 @@ from typing import Final, TypeVar
 import attrs
 
 from payments_async.sandbox import PaymentEntry, PayoutEntry
-from payments_async.sandbox._journal import Entry
+from payments_async.sandbox._journal import JournalEntry
 from payments_async.sandbox.common.values import Change
 
-from ._requests import Ask, asks_in, canonical, shown
+from ._requests import CreateRequest, asks_in, canonical, shown
 
 T = TypeVar("T")
 
@@ -48,14 +48,14 @@ class Finding:
 class Evidence:
     """What a program asked for, and what the service's books say came of it."""
 
-    asks: Sequence[Ask]
+    asks: Sequence[CreateRequest]
     payouts: Sequence[PayoutEntry]
     payments: Sequence[PaymentEntry]
     completed_attempts: frozenset[str]
 
 
 def evidence(
-    entries: Sequence[Entry],
+    entries: Sequence[JournalEntry],
     tenants: frozenset[str],
     payouts: Sequence[PayoutEntry],
     payments: Sequence[PaymentEntry],
@@ -78,7 +78,7 @@ def _paid_again(seen: Evidence) -> Iterator[str]:
     failed = {(entry.key, entry.idempotency_key) for entry in seen.payouts if entry.status == "failed"}
     made = [ask for ask in seen.asks if ask.operation == "payouts.create" and ask.made]
     for alike in _groups(made, _payment_of):
-        open_to_doubt: list[Ask] = []
+        open_to_doubt: list[CreateRequest] = []
         for later in alike:
             for first in open_to_doubt:
                 if first.key is None or first.name not in failed:  # a failed one moved no money
@@ -87,14 +87,14 @@ def _paid_again(seen: Evidence) -> Iterator[str]:
                 open_to_doubt.append(later)
 
 
-def _same_again(asks: Iterable[Ask], first: Ask, later: Ask) -> Iterator[str]:
+def _same_again(asks: Iterable[CreateRequest], first: CreateRequest, later: CreateRequest) -> Iterator[str]:
     if first.text("reference") is None or later.text("reference") is None:
         yield f"{_told(first)} and {_told(later)} are one payout twice: no references tell them apart"
     elif not _was_told(asks, first, before=later):
         yield f"{_told(later)} pays anew what {_told(first)} had paid; its answer never arrived"
 
 
-def _payment_of(ask: Ask) -> Hashable:
+def _payment_of(ask: CreateRequest) -> Hashable:
     return ask.tenant, canonical({name: ask.body.get(name) for name in _SAME_PAYOUT})
 
 
@@ -138,7 +138,7 @@ def _collected_twice(seen: Evidence) -> Iterator[str]:
             yield f"{count} payments were collected for the entity {shown(entity)}"
 
 
-def _was_told(asks: Iterable[Ask], first: Ask, *, before: Ask) -> bool:
+def _was_told(asks: Iterable[CreateRequest], first: CreateRequest, *, before: CreateRequest) -> bool:
     """Whether the caller knew what came of `first` when it sent `before`."""
     return first.told or any(
         ask.told and first.key is not None and ask.name == first.name and ask.seq < before.seq for ask in asks
@@ -153,7 +153,7 @@ def _groups(items: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[T
     return (same for same in found.values() if len(same) > 1)
 
 
-def _told(ask: Ask) -> str:
+def _told(ask: CreateRequest) -> str:
     reference = ask.text("reference")
     return f"{ask.request_id} ({ask.operation}{f', reference {shown(reference)}' if reference else ''})"
 

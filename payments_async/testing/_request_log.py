@@ -9,10 +9,10 @@ from urllib.parse import unquote
 
 from payments_async._masking import clean
 from payments_async.sandbox import LoggedRequest
-from payments_async.sandbox._journal import Entry, Exchange
+from payments_async.sandbox._journal import JournalEntry, LoggedExchange
 from payments_async.sandbox.common.json import decode_object
 from payments_async.sandbox.common.masking import hide, mask
-from payments_async.sandbox.common.values import Refused
+from payments_async.sandbox.common.values import RequestRefused
 
 from ._requests import CREATIONS, shown
 
@@ -27,7 +27,9 @@ _CODE = re.compile(r"[A-Z]{3}", re.ASCII)
 """A currency. Whatever else a program sends as an amount may be anything, and is not told."""
 
 
-def request_log(entries: Sequence[Entry], tenants: Collection[str], named: Collection[str] = ()) -> str:
+def request_log(
+    entries: Sequence[JournalEntry], tenants: Collection[str], named: Collection[str] = ()
+) -> str:
     """The requests that `tenants` made, and those whose key was refused; empty when there were none.
 
     The latest, and before them those whose ids are `named` in what is told besides.
@@ -35,7 +37,8 @@ def request_log(entries: Sequence[Entry], tenants: Collection[str], named: Colle
     exchanges = [
         entry.item
         for entry in entries
-        if isinstance(entry.item, Exchange) and (entry.item.log.key is None or entry.item.log.key in tenants)
+        if isinstance(entry.item, LoggedExchange)
+        and (entry.item.log.key is None or entry.item.log.key in tenants)
     ]
     earlier = exchanges[:-LINES]
     meant = [exchange for exchange in earlier if exchange.log.request_id in named][:LINES]
@@ -45,19 +48,19 @@ def request_log(entries: Sequence[Entry], tenants: Collection[str], named: Colle
     return "\n".join([*head, *(_line(exchange, start) for exchange in (*meant, *exchanges[-LINES:]))])
 
 
-def _line(exchange: Exchange, start: float) -> str:
+def _line(exchange: LoggedExchange, start: float) -> str:
     log = exchange.log
     parts = [f"{log.at - start:+9.3f} s", log.request_id, f"{log.status or '---'}"]
     return clean("  ".join([*parts, f"{log.method} {_short(log.path)}", *_asked(exchange), *_notes(log)]))
 
 
-def _asked(exchange: Exchange) -> Iterator[str]:
+def _asked(exchange: LoggedExchange) -> Iterator[str]:
     """What tells one creation from another: its reference and its amount."""
     if exchange.log.operation not in CREATIONS or exchange.body is None:
         return
     try:
         body = decode_object(exchange.body)
-    except Refused:
+    except RequestRefused:
         return
     reference, amount, currency = (body.get(name) for name in ("reference", "amount", "currency"))
     if isinstance(reference, str):

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import attrs
 
-from payments_async.sandbox._journal import Entry, Exchange
+from payments_async.sandbox._journal import JournalEntry, LoggedExchange
 from payments_async.sandbox.common.json import decode_object
 from payments_async.sandbox.common.masking import mask
-from payments_async.sandbox.common.values import Refused
+from payments_async.sandbox.common.values import RequestRefused
 
 _SHORT = 40
 """Characters of a name that are told."""
@@ -18,7 +18,7 @@ CREATIONS = frozenset({"checkouts.create", "payment_intents.create", "payouts.cr
 
 
 @attrs.frozen
-class Ask:
+class CreateRequest:
     """One request to create something, and what became of it."""
 
     seq: int
@@ -58,19 +58,19 @@ class Ask:
         return value if isinstance(value, str) else None
 
 
-def asks_in(entries: Iterable[Entry], tenants: Collection[str]) -> list[Ask]:
+def asks_in(entries: Iterable[JournalEntry], tenants: Collection[str]) -> list[CreateRequest]:
     """The creations that `tenants` asked for, oldest first. One whose bytes were let go is not among them."""
     return list(_asks(entries, tenants))
 
 
-def _asks(entries: Iterable[Entry], tenants: Collection[str]) -> Iterator[Ask]:
+def _asks(entries: Iterable[JournalEntry], tenants: Collection[str]) -> Iterator[CreateRequest]:
     for entry in entries:
         item = entry.item
-        if not isinstance(item, Exchange) or item.body is None:
+        if not isinstance(item, LoggedExchange) or item.body is None:
             continue
         log = item.log
         if log.operation in CREATIONS and log.key is not None and log.key in tenants:
-            yield Ask(
+            yield CreateRequest(
                 entry.seq,
                 log.request_id,
                 log.operation,
@@ -87,7 +87,7 @@ def _asks(entries: Iterable[Entry], tenants: Collection[str]) -> Iterator[Ask]:
 def _object(body: bytes) -> Mapping[str, object]:
     try:
         return decode_object(body)
-    except Refused:
+    except RequestRefused:
         return {}
 
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from payments_async._http.loading import default_transport
-from payments_async._http.types import Answer, Flight, Transport
+from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 from payments_async._runtime import SYSTEM, Timer
 from payments_async.sandbox import Sandbox
 
@@ -164,7 +164,7 @@ class _Counting:
         self._runtime = runtime
         self._transport = transport
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         self._runtime.began()
         try:
             return await self._transport.send(flight)

@@ -19,7 +19,7 @@ from payments_async.sandbox import (
     Sandbox,
     Webhook,
 )
-from payments_async.sandbox._journal import Entry, Exchange, Item
+from payments_async.sandbox._journal import Item, JournalEntry, LoggedExchange
 from payments_async.sandbox._record_actions import USUAL_METHOD
 from payments_async.sandbox.records.tenants import KeyStatus, fingerprint_of
 
@@ -132,7 +132,7 @@ class SandboxTenant:
         """Send what is not so; `LookupError`, `ValueError`. See `Sandbox.forge`."""
         return self.service.forge(record_id, event, url=url)
 
-    def entries(self, after: int = 0, limit: int | None = None) -> list[Entry]:
+    def entries(self, after: int = 0, limit: int | None = None) -> list[JournalEntry]:
         """What the journal tells of its requests and records, oldest first: for `advise`, for one.
 
         After a number, or after what came before this tenant; with `limit` the newest so many of them.
@@ -212,6 +212,6 @@ class SandboxTenant:
 
 def _is_about(item: Item, keys: Collection[str], ids: Collection[str]) -> bool:
     """Whether it is a request with one of these keys, or happened to one of these records."""
-    if isinstance(item, Exchange):
+    if isinstance(item, LoggedExchange):
         return item.log.key in keys
     return (item.id if isinstance(item, Change) else getattr(item, "record_id", None)) in ids

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from payments_async.sandbox import Rule, Sandbox
-from payments_async.sandbox._journal import Exchange
+from payments_async.sandbox._journal import LoggedExchange
 from payments_async.sandbox.common.masking import mask
 
 from ._money_ledger import REMEDIES, RULES, Finding
@@ -97,7 +97,7 @@ def _with_an_ended_key(sandbox: SandboxTenant) -> list[str]:
     return [
         item.log.request_id
         for item in items
-        if isinstance(item, Exchange)
+        if isinstance(item, LoggedExchange)
         and (item.log.method, item.log.status) == ("POST", 401)
         and item.answer is not None
         and _KEPT.encode() in item.answer.body

@@ -19,9 +19,9 @@ import attrs
 from ..errors import PaymentsError
 from ._deduplication import SeenStore, settled, state_of
 from ._lookup import PATIENCE, Lookup
-from ._page_queue import Reading, Want
-from ._payload import Hint
-from ._tokens import Claims
+from ._page_queue import LookupResult, WantedRecord
+from ._payload import PayloadHint
+from ._tokens import TokenClaims
 from ._values import DONE, FAILED, REFUSED, Trusted, TrustedDelivery, WebhookResponse, busy
 
 if TYPE_CHECKING:
@@ -42,15 +42,15 @@ log = logging.getLogger("payments.webhooks")
 
 
 @attrs.frozen
-class Ticket:
+class ReceivedDelivery:
     """A delivery to one of our URLs."""
 
     token: str = attrs.field(repr=False)
-    claims: Claims
+    claims: TokenClaims
     received_at: datetime
 
 
-class Offer:
+class HandOver:
     """A record to be handed over by whoever holds this, and the answer that comes of it."""
 
     def __init__(self, delivery: TrustedDelivery[Any]) -> None:
@@ -72,40 +72,40 @@ class Offer:
             self.verdict.set_result(False)
 
 
-Met = WebhookResponse | Offer
+Result = WebhookResponse | HandOver
 
 
 @attrs.define(eq=False)
-class Waiter:
+class WaitingDelivery:
     """One delivery that waits for a look."""
 
-    ticket: Ticket
-    hint: Hint
-    future: asyncio.Future[Met] = attrs.field(factory=lambda: asyncio.get_running_loop().create_future())
+    ticket: ReceivedDelivery
+    hint: PayloadHint
+    future: asyncio.Future[Result] = attrs.field(factory=lambda: asyncio.get_running_loop().create_future())
 
-    def tell(self, met: Met) -> None:
+    def tell(self, met: Result) -> None:
         """Answer it, if it still waits."""
         if not self.future.done():
             self.future.set_result(met)
 
 
-class Rounds:
+class DeliveryCoalescer:
     """What is under way on one event loop."""
 
     def __init__(self, runtime: Runtime, payouts: Lookup, payments: Lookup, store: SeenStore) -> None:
         self._runtime = runtime
         self._payouts, self._payments = payouts, payments
         self._store = store
-        self._cases: dict[str, list[Waiter]] = {}
+        self._cases: dict[str, list[WaitingDelivery]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._due: dict[str, float] = {}
         """When each URL's record may be read again, of those read a moment ago."""
 
-    async def join(self, ticket: Ticket, hint: Hint) -> Met:
+    async def join(self, ticket: ReceivedDelivery, hint: PayloadHint) -> Result:
         """Wait for the look that this delivery asks for."""
         if wait := self._refusal(ticket.token):
             return busy(wait)
-        waiter = Waiter(ticket, hint)
+        waiter = WaitingDelivery(ticket, hint)
         waiting = self._cases.get(ticket.token)
         if waiting is None:
             waiting = self._cases[ticket.token] = []
@@ -116,7 +116,7 @@ class Rounds:
         try:
             return await waiter.future
         except asyncio.CancelledError:
-            if not waiter.future.cancelled() and isinstance(met := waiter.future.result(), Offer):
+            if not waiter.future.cancelled() and isinstance(met := waiter.future.result(), HandOver):
                 met.abandon()
             raise
         finally:
@@ -135,9 +135,9 @@ class Rounds:
         full = len(self._cases) >= MOST_CASES if waiting is None else len(waiting) >= MOST_WAITING
         return FLOOR if full else 0.0
 
-    async def _serve(self, token: str, waiting: list[Waiter]) -> None:
+    async def _serve(self, token: str, waiting: list[WaitingDelivery]) -> None:
         """Round after round, until nobody waits."""
-        batch: list[Waiter] = []
+        batch: list[WaitingDelivery] = []
         try:
             while waiting:
                 delay = self._due.get(token, 0.0) - self._runtime.monotonic()
@@ -150,7 +150,7 @@ class Rounds:
             del self._cases[token]
             _tell([*batch, *waiting], FAILED)
 
-    async def _answer(self, found: Reading | WebhookResponse, waiters: list[Waiter]) -> None:
+    async def _answer(self, found: LookupResult | WebhookResponse, waiters: list[WaitingDelivery]) -> None:
         """Say to each delivery what the look came to, and have the record handed over when it is news."""
         if isinstance(found, WebhookResponse):
             _tell(waiters, found)
@@ -171,15 +171,15 @@ class Rounds:
             log.exception("the store of seen webhook deliveries failed: the service will try again")
             _tell(own, FAILED)
 
-    async def _look(self, token: str, waiters: list[Waiter]) -> Reading | WebhookResponse:
+    async def _look(self, token: str, waiters: list[WaitingDelivery]) -> LookupResult | WebhookResponse:
         """Read the record, and note when it may be read again: five seconds later for each request made."""
         claims = waiters[0].ticket.claims
         named = next((each.hint.record_id for each in waiters if each.hint.record_id), None)
         lookup = self._payouts if claims.kind == "payout" else self._payments
-        want = Want(claims, token, named)
+        want = WantedRecord(claims, token, named)
         if (wait := lookup.wait(want)) > PATIENCE:
             return busy(wait)
-        found: Reading | WebhookResponse
+        found: LookupResult | WebhookResponse
         try:
             found = await lookup.read(want)
             requests = found.requests
@@ -194,14 +194,14 @@ class Rounds:
         self._due[token] = self._runtime.monotonic() + rest
         return found
 
-    async def _hand_over(self, record: Trusted, own: list[Waiter]) -> None:
+    async def _hand_over(self, record: Trusted, own: list[WaitingDelivery]) -> None:
         """Offer the record to one of those who wait; its verdict answers all of them."""
         chosen = next((each for each in own if not each.future.done()), None)
         if chosen is None:  # all of them hung up: the service will try again
             return
         ticket = chosen.ticket
         claims = ticket.claims
-        offer = Offer(
+        offer = HandOver(
             TrustedDelivery(claims.kind, claims.reference, record, chosen.hint.event, ticket.received_at)
         )
         chosen.tell(offer)
@@ -216,6 +216,6 @@ class Rounds:
         _tell(own, answer)
 
 
-def _tell(waiters: Iterable[Waiter], met: WebhookResponse) -> None:
+def _tell(waiters: Iterable[WaitingDelivery], met: WebhookResponse) -> None:
     for waiter in waiters:
         waiter.tell(met)

@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any, Final
 from .._assumptions import NO_END
 from ..errors import NotFoundError, UnprocessableError
 from ..models import Page, Payout
-from ._page_queue import Line, Look, PageOf, Place, Places, Reading, Want, Way
+from ._page_queue import (
+    LookupInProgress,
+    LookupResult,
+    PageOf,
+    PageQueue,
+    PageWalk,
+    Position,
+    Positions,
+    WantedRecord,
+)
 from ._values import Trusted
 
 if TYPE_CHECKING:
@@ -62,16 +71,16 @@ class Lookup:
         self._runtime = runtime
         self._payouts = payouts
         self._max_pages = max_pages
-        self._line = Line()
+        self._line = PageQueue()
         self._pages = 0
         """Asked for so far."""
         self._task: asyncio.Task[None] | None = None
         self._rested_at = float("-inf")
         """When there has been a rest for every page."""
         self._size: int | None = 100
-        self._places = Places()
+        self._places = Positions()
 
-    def wait(self, want: Want) -> float:
+    def wait(self, want: WantedRecord) -> float:
         """Seconds until it is its turn, for those before it and the rests."""
         return self._wait((want.day, self._way(want).cursor))
 
@@ -79,10 +88,10 @@ class Lookup:
         busy = max(0.0, self._rested_at - self._runtime.monotonic())
         return max(0.0, busy + PER_PAGE * (self._line.ahead_of(page) + 1 - self._max_pages))
 
-    async def read(self, want: Want) -> Reading:
+    async def read(self, want: WantedRecord) -> LookupResult:
         """Look for a record. Raises PaymentsError."""
         until = self._runtime.monotonic() + PATIENCE + PER_PAGE * self._max_pages
-        look = Look(want, self._way(want), self._pages, until)
+        look = LookupInProgress(want, self._way(want), self._pages, until)
         self._line.enter(look)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -91,8 +100,8 @@ class Lookup:
             return await self._synced(want, want.record_id, reading.requests)
         return reading
 
-    def _way(self, want: Want) -> Way:
-        return Way(self._places.of(want.token), self._max_pages, want.claims.minted_at)
+    def _way(self, want: WantedRecord) -> PageWalk:
+        return PageWalk(self._places.of(want.token), self._max_pages, want.claims.minted_at)
 
     async def _run(self) -> None:
         """Read as long as anybody waits: so many pages at once, and then one for each rest."""
@@ -108,7 +117,7 @@ class Lookup:
         finally:
             self._task = None
 
-    async def _serve(self, same: Sequence[Look]) -> None:
+    async def _serve(self, same: Sequence[LookupInProgress]) -> None:
         """Read a page for those who wait for it; the looks that are not over wait for their next ones."""
         try:
             await self._read(same)
@@ -125,7 +134,7 @@ class Lookup:
             else:
                 self._miss(look)
 
-    async def _read(self, same: Sequence[Look]) -> None:
+    async def _read(self, same: Sequence[LookupInProgress]) -> None:
         """One page for those who wait for it; it may have the record of others, too."""
         day, cursor = same[0].page
         self._pages += 1
@@ -134,8 +143,8 @@ class Lookup:
         for record in page or ():
             for look in self._line.after(day, key_of(record)):
                 if look.since < number:
-                    self._places.note(look.want.token, Place(found=cursor))
-                    look.future.set_result(Reading(record, look.way.pages + 1))
+                    self._places.note(look.want.token, Position(found=cursor))
+                    look.future.set_result(LookupResult(record, look.way.pages + 1))
         for look in same:
             if look.future.done():
                 continue
@@ -146,7 +155,7 @@ class Lookup:
             if look.way.is_over:
                 self._miss(look)
 
-    def _miss(self, look: Look) -> None:
+    def _miss(self, look: LookupInProgress) -> None:
         """Tell somebody whose record was not there."""
         want, way = look.want, look.way
         self._places.note(want.token, way.place)
@@ -154,7 +163,7 @@ class Lookup:
             since, until = _window(want.day)
             missed = _NO_END if way.is_unproven else _CUT_OFF if way.is_cut_off else _NOT_THERE
             log.warning(missed, way.pages, since, until)
-        look.future.set_result(Reading(None, way.pages))
+        look.future.set_result(LookupResult(None, way.pages))
 
     async def _page(self, day: int, cursor: str | None, *, may_be_forgotten: bool) -> Page[Any] | None:
         """One page; None when the service does not take an earlier look's cursor any more."""
@@ -176,14 +185,14 @@ class Lookup:
         self._size = None  # pages may be smaller than we would have them (gap D): as the service pleases
         return await self._page(day, cursor, may_be_forgotten=may_be_forgotten)
 
-    async def _synced(self, want: Want, record_id: str, requests: int) -> Reading:
+    async def _synced(self, want: WantedRecord, record_id: str, requests: int) -> LookupResult:
         try:
             payout = await self._client.payouts.sync(record_id, deadline=DEADLINE)
         except NotFoundError:
-            return Reading(None, requests + 1)
+            return LookupResult(None, requests + 1)
         if key_of(payout) in want.keys and payout.id == record_id:
-            return Reading(payout, requests + 1)
-        return Reading(None, requests + 1, foreign_id=record_id)
+            return LookupResult(payout, requests + 1)
+        return LookupResult(None, requests + 1, foreign_id=record_id)
 
 
 def _oldest(page: Page[Any]) -> float | None:

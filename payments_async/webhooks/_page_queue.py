@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from ._tokens import Claims
+from ._tokens import TokenClaims
 from ._values import Trusted
 
 MOST: Final = 10_000
@@ -26,7 +26,7 @@ _RUNS: Final = 3
 
 
 @attrs.frozen
-class Place:
+class Position:
     """What is known of where a URL's record is, or is not."""
 
     found: str | None = None
@@ -35,21 +35,21 @@ class Place:
     """The cursors from which runs go on, the oldest run first."""
 
 
-NOWHERE: Final = Place()
+NOWHERE: Final = Position()
 
 
-class Places:
+class Positions:
     """The place of each URL's record."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._places: OrderedDict[str, Place] = OrderedDict()
+        self._places: OrderedDict[str, Position] = OrderedDict()
 
-    def of(self, token: str) -> Place:
+    def of(self, token: str) -> Position:
         """What is known."""
         return self._places.get(token, NOWHERE)
 
-    def note(self, token: str, place: Place) -> None:
+    def note(self, token: str, place: Position) -> None:
         """Begin there the next time."""
         self._places.pop(token, None)
         if place != NOWHERE:
@@ -70,13 +70,13 @@ class _Run:
     """The cursor is an earlier look's."""
 
 
-class Way:
+class PageWalk:
     """One look's way: which page it is to read next, until it is over.
 
     It takes `most` pages. When it goes on with earlier runs it takes two at least: the newest, and another.
     """
 
-    def __init__(self, place: Place, most: int, minted_at: float = float("-inf")) -> None:
+    def __init__(self, place: Position, most: int, minted_at: float = float("-inf")) -> None:
         self.pages = 0
         """Requests made."""
         self._oldest = minted_at - SLACK
@@ -118,7 +118,7 @@ class Way:
         return bool(self._runs)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Position:
         """What the next look is to know when this one has found nothing."""
         if self._is_known:
             return NOWHERE
@@ -126,7 +126,7 @@ class Way:
         runs = [run.cursor for run in by_age if run.cursor is not None]
         if self._is_first and self._second is not None and self._second not in runs:
             runs.append(self._second)  # what is listed late is mostly one of the first look's newest
-        return Place(runs=tuple(runs[: self._kept]))
+        return Position(runs=tuple(runs[: self._kept]))
 
     def passed(self, oldest: float | None, following: str | None, *, is_last: bool = True) -> None:
         """The page was read, and the record is not on it.
@@ -164,7 +164,7 @@ PageOf = tuple[int, str | None]
 
 
 @attrs.frozen
-class Reading:
+class LookupResult:
     """What one look came to."""
 
     record: Trusted | None
@@ -176,10 +176,10 @@ class Reading:
 
 
 @attrs.frozen
-class Want:
+class WantedRecord:
     """One URL whose record is wanted."""
 
-    claims: Claims
+    claims: TokenClaims
     token: str
     record_id: str | None
     """As the delivery claims."""
@@ -196,16 +196,18 @@ class Want:
 
 
 @attrs.define(eq=False)
-class Look:
+class LookupInProgress:
     """One want's look, under way."""
 
-    want: Want
-    way: Way
+    want: WantedRecord
+    way: PageWalk
     since: int
     """Pages that were asked for before it: what they show may be older than the delivery."""
     until: float
     """When it has been held for long enough."""
-    future: asyncio.Future[Reading] = attrs.field(factory=lambda: asyncio.get_running_loop().create_future())
+    future: asyncio.Future[LookupResult] = attrs.field(
+        factory=lambda: asyncio.get_running_loop().create_future()
+    )
 
     @property
     def page(self) -> PageOf:
@@ -213,31 +215,31 @@ class Look:
         return self.want.day, self.way.cursor
 
 
-class Line:
+class PageQueue:
     """The pages that somebody waits for, those asked for earlier first."""
 
     def __init__(self) -> None:
-        self._newest: OrderedDict[PageOf, list[Look]] = OrderedDict()
-        self._others: OrderedDict[PageOf, list[Look]] = OrderedDict()
-        self._by_key: defaultdict[tuple[int, str], set[Look]] = defaultdict(set)
+        self._newest: OrderedDict[PageOf, list[LookupInProgress]] = OrderedDict()
+        self._others: OrderedDict[PageOf, list[LookupInProgress]] = OrderedDict()
+        self._by_key: defaultdict[tuple[int, str], set[LookupInProgress]] = defaultdict(set)
         self._was_newest = False
 
     def __bool__(self) -> bool:
         """Whether anybody waits."""
         return bool(self._newest or self._others)
 
-    def enter(self, look: Look) -> None:
+    def enter(self, look: LookupInProgress) -> None:
         """A new look: until its future is done, a page that others read may have its record, too."""
         for key in look.want.keys:
             self._by_key[look.want.day, key].add(look)
         look.future.add_done_callback(lambda _: self._leave(look))
         self.queue(look)
 
-    def queue(self, look: Look) -> None:
+    def queue(self, look: LookupInProgress) -> None:
         """Wait for its next page, behind those that are waited for."""
         self._line_of(look.page).setdefault(look.page, []).append(look)
 
-    def turn(self) -> list[Look]:
+    def turn(self) -> list[LookupInProgress]:
         """Those who wait for the page to be read now; none when all of them have gone."""
         self._was_newest = bool(self._newest) and not (self._others and self._was_newest)
         _, together = (self._newest if self._was_newest else self._others).popitem(last=False)
@@ -248,14 +250,14 @@ class Line:
         line = self._line_of(page)
         return len(line) - (page in line)
 
-    def after(self, day: int, key: str) -> list[Look]:
+    def after(self, day: int, key: str) -> list[LookupInProgress]:
         """Who asks for the record of this key."""
         return [look for look in self._by_key.get((day, key), ()) if not look.future.done()]
 
-    def _line_of(self, page: PageOf) -> OrderedDict[PageOf, list[Look]]:
+    def _line_of(self, page: PageOf) -> OrderedDict[PageOf, list[LookupInProgress]]:
         return self._newest if page[1] is None else self._others
 
-    def _leave(self, look: Look) -> None:
+    def _leave(self, look: LookupInProgress) -> None:
         for key in look.want.keys:
             together = self._by_key[look.want.day, key]
             together.discard(look)

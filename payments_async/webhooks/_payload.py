@@ -23,7 +23,7 @@ _EVENT: Final = re.compile(r"[ -~]{1,128}")
 
 
 @attrs.frozen
-class Hint:
+class PayloadHint:
     """What a delivery claims to be about."""
 
     record_id: str | None = None
@@ -34,7 +34,7 @@ class Hint:
     """Whether it names a record of another kind than the URL's, and none of its own."""
 
 
-def read_hint(kind: Kind, headers: Mapping[str, str], body: bytes) -> Hint:
+def read_hint(kind: Kind, headers: Mapping[str, str], body: bytes) -> PayloadHint:
     """The hint in a body, and where that says nothing, in the headers (gap X). Never raises."""
     tree = _tree(body)
     named = {lowered: value for name, value in headers.items() if (lowered := name.lower()).startswith("x-")}
@@ -43,7 +43,7 @@ def read_hint(kind: Kind, headers: Mapping[str, str], body: bytes) -> Hint:
     record_id = _id_in(tree.get(own))
     if record_id is None and own == "payment":
         record_id = _id(named.get("x-payment-id"))
-    return Hint(record_id, event, record_id is None and _id_in(tree.get(other)) is not None)
+    return PayloadHint(record_id, event, record_id is None and _id_in(tree.get(other)) is not None)
 
 
 def _tree(body: bytes) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from .._request.auth import hidden
 from .._runtime import Runtime
 from ..errors import ConfigurationError, InvalidRequest
 from . import _tokens
-from ._coalescing import Met, Rounds, Ticket
+from ._coalescing import DeliveryCoalescer, ReceivedDelivery, Result
 from ._deduplication import SeenStore
 from ._lookup import Lookup
 from ._payload import read_hint
-from ._tokens import Claims, Sealed, Signer
+from ._tokens import SealedSecrets, Signer, TokenClaims
 from ._values import REFUSED, Kind
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ _METHODS: Final = frozenset({"POST", "PUT", "PATCH"})
 _LOOPBACK: Final = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 
 
-class Intake:
+class DeliveryReceiver:
     """One receiver's secrets, address and rounds."""
 
     def __init__(
-        self, client: AsyncPayments, secrets: Sealed, base_url: str, store: SeenStore, max_pages: int
+        self, client: AsyncPayments, secrets: SealedSecrets, base_url: str, store: SeenStore, max_pages: int
     ) -> None:
         self._client = client
         self.runtime: Runtime = client._pipeline.runtime
@@ -48,7 +48,7 @@ class Intake:
         if type(max_pages) is not int or max_pages < 1:
             raise ConfigurationError("max_pages must be a whole number, 1 or more")
         self._max_pages = max_pages
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, Rounds] = WeakKeyDictionary()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, DeliveryCoalescer] = WeakKeyDictionary()
 
     def url(self, kind: Kind, reference: str, expires_in: float) -> str:
         """A new URL. Raises InvalidRequest."""
@@ -56,35 +56,35 @@ class Intake:
         if faults := _faults(reference, expires_in):
             raise InvalidRequest(faults, operation=operation)
         now = self.runtime.now().timestamp()
-        claims = Claims(kind, reference, int(now), math.ceil(now + expires_in), self.runtime.token(8))
+        claims = TokenClaims(kind, reference, int(now), math.ceil(now + expires_in), self.runtime.token(8))
         url = f"{self.base_url}/{_tokens.mint(self._signer, claims)}"
         if len(url) > LONGEST_URL:
             told = f"makes a URL of {len(url)} characters, more than {LONGEST_URL}: shorten it, or base_url"
             raise InvalidRequest({"reference": [told]}, operation=operation)
         return url
 
-    def admit(self, method: str, path: str, kinds: Collection[Kind]) -> Ticket | None:
+    def admit(self, method: str, path: str, kinds: Collection[Kind]) -> ReceivedDelivery | None:
         """The delivery's ticket, when its path ends in a valid token of ours; costs one or two HMACs."""
         if method.upper() not in _METHODS or len(path) > LONGEST_URL:
             return None
         token, now = path.rpartition("/")[2], self.runtime.now()
         claims = _tokens.read(self._signer, token, now.timestamp())
-        return None if claims is None or claims.kind not in kinds else Ticket(token, claims, now)
+        return None if claims is None or claims.kind not in kinds else ReceivedDelivery(token, claims, now)
 
-    async def take(self, ticket: Ticket, headers: Mapping[str, str], body: bytes) -> Met:
+    async def take(self, ticket: ReceivedDelivery, headers: Mapping[str, str], body: bytes) -> Result:
         """The answer to an admitted delivery, or an offer of its record, to be settled."""
         hint = read_hint(ticket.claims.kind, headers, body)
         if hint.is_foreign:
             return REFUSED
         return await self._rounds().join(ticket, hint)
 
-    def _rounds(self) -> Rounds:
+    def _rounds(self) -> DeliveryCoalescer:
         loop = asyncio.get_running_loop()
         if loop not in self._loops:
             client, runtime, most = self._client, self.runtime, self._max_pages
             payouts = Lookup(client, runtime, payouts=True, max_pages=min(most, PAYOUT_PAGES))
             payments = Lookup(client, runtime, payouts=False, max_pages=most)
-            self._loops[loop] = Rounds(runtime, payouts, payments, self._store)
+            self._loops[loop] = DeliveryCoalescer(runtime, payouts, payments, self._store)
         return self._loops[loop]
 
 

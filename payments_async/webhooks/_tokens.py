@@ -39,7 +39,7 @@ _ALPHABET: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 
 @attrs.frozen
-class Claims:
+class TokenClaims:
     """What a token says; times are whole seconds since 1970, UTC."""
 
     kind: Kind
@@ -51,7 +51,7 @@ class Claims:
     """Eight bytes that make each URL one of its own."""
 
 
-class Sealed:
+class SealedSecrets:
     """Secrets on their way to the `Signer`: frames that a traceback shows hold this instead of them."""
 
     __slots__ = ("given",)
@@ -83,7 +83,7 @@ class Signer:
 
     __slots__ = ("_macs",)
 
-    def __init__(self, sealed: Sealed) -> None:
+    def __init__(self, sealed: SealedSecrets) -> None:
         """Take the secrets. Raises ConfigurationError, which shows nothing of them."""
         if problem := sealed.problem():
             raise ConfigurationError(problem)
@@ -114,14 +114,14 @@ def _keyed(secret: str | bytes) -> Callable[[bytes], bytes]:
     return lambda message: digest(raw, _PURPOSE + message, "sha256")
 
 
-def mint(signer: Signer, claims: Claims) -> str:
+def mint(signer: Signer, claims: TokenClaims) -> str:
     """The token that says so. The reference has 1 to 191 characters that UTF-8 can write."""
     head = _HEAD.pack(_VERSION, _KINDS.index(claims.kind), claims.minted_at, claims.expires_at, claims.nonce)
     said = head + claims.reference.encode()
     return _text(said + signer.sign(said))
 
 
-def read(signer: Signer, token: str, now: float) -> Claims | None:
+def read(signer: Signer, token: str, now: float) -> TokenClaims | None:
     """What a token says, if we said it and it is still valid; whatever else it is, None."""
     if len(token) > LONGEST_TOKEN or not _ALPHABET.fullmatch(token) or len(token) % 4 == 1:
         return None
@@ -132,7 +132,7 @@ def read(signer: Signer, token: str, now: float) -> Claims | None:
     version, kind, minted_at, expires_at, nonce = _HEAD.unpack_from(said)
     if version != _VERSION or kind >= len(_KINDS) or now >= expires_at:
         return None
-    return Claims(_KINDS[kind], said[_HEAD.size :].decode(), minted_at, expires_at, nonce)
+    return TokenClaims(_KINDS[kind], said[_HEAD.size :].decode(), minted_at, expires_at, nonce)
 
 
 def _raw(secret: str | bytes) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..errors import ConfigurationError
 from ..models import PaymentIntent, Payout
-from ._receiver import Intake
+from ._receiver import DeliveryReceiver
 from ._values import Kind, TrustedDelivery
 
 MONTH: Final = 30 * 86_400.0
@@ -17,10 +17,10 @@ PaymentHandler = Callable[[TrustedDelivery[PaymentIntent]], object]
 Handlers = Mapping[Kind, Callable[[Any], object]]
 
 
-class Minting:
+class UrlMaker:
     """Makes URLs for records that are about to be created."""
 
-    _intake: Intake
+    _intake: DeliveryReceiver
     _handlers: Handlers
 
     @property

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .._request.auth import hidden
-from ._coalescing import Offer
+from ._coalescing import HandOver
 from ._deduplication import MemoryStore, SeenStore, settled
 from ._payload import arrived
-from ._receiver import Intake
-from ._tokens import Sealed
-from ._urls import Minting, PaymentHandler, PayoutHandler, handlers
+from ._receiver import DeliveryReceiver
+from ._tokens import SealedSecrets
+from ._urls import PaymentHandler, PayoutHandler, UrlMaker, handlers
 from ._values import REFUSED, WebhookResponse
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log: logging.Logger = logging.getLogger("payments.webhooks")
 
 
-class WebhookReceiver(Minting):
+class WebhookReceiver(UrlMaker):
     """Makes a URL for each record, and hands over the record when something is delivered there.
 
     Deliveries are unsigned (Events, 3), so nothing that arrives is believed. A URL that nobody else can make
@@ -57,10 +57,10 @@ class WebhookReceiver(Minting):
         Raises:
             ConfigurationError: an option cannot be used; the message shows nothing of a secret.
         """
-        sealed, base_url = Sealed(secrets), hidden(base_url)
+        sealed, base_url = SealedSecrets(secrets), hidden(base_url)
         del secrets  # a traceback that shows locals shows none
         self._handlers = handlers(on_payout, on_payment)
-        self._intake = Intake(client, sealed, base_url, seen or MemoryStore(), max_pages)
+        self._intake = DeliveryReceiver(client, sealed, base_url, seen or MemoryStore(), max_pages)
         self._tasks: set[asyncio.Task[WebhookResponse]] = set()
 
     async def receive(
@@ -93,7 +93,7 @@ class WebhookReceiver(Minting):
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
-    async def _hand_over(self, offer: Offer) -> WebhookResponse:
+    async def _hand_over(self, offer: HandOver) -> WebhookResponse:
         try:
             await settled(self._handlers[offer.delivery.kind](offer.delivery))
         except Exception as error:

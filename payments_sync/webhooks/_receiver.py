@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from payments_async._request.auth import hidden
 from payments_async.webhooks import MemoryStore, SeenStore, WebhookResponse
-from payments_async.webhooks._coalescing import Offer
+from payments_async.webhooks._coalescing import HandOver
 from payments_async.webhooks._payload import whole
-from payments_async.webhooks._receiver import Intake
-from payments_async.webhooks._tokens import Sealed
-from payments_async.webhooks._urls import Minting, PaymentHandler, PayoutHandler, handlers
+from payments_async.webhooks._receiver import DeliveryReceiver
+from payments_async.webhooks._tokens import SealedSecrets
+from payments_async.webhooks._urls import PaymentHandler, PayoutHandler, UrlMaker, handlers
 from payments_async.webhooks._values import REFUSED
 from payments_async.webhooks.receiver import log_failure
 
@@ -22,7 +22,7 @@ from ..client import Payments
 T = TypeVar("T")
 
 
-class WebhookReceiver(Minting):
+class WebhookReceiver(UrlMaker):
     """Makes a URL for each record, and hands over the record when something is delivered there.
 
     As `payments_async.webhooks.WebhookReceiver`, blocking, and usable from any thread. Deliveries are
@@ -58,12 +58,12 @@ class WebhookReceiver(Minting):
         Raises:
             ConfigurationError: an option cannot be used; the message shows nothing of a secret.
         """
-        sealed, base_url = Sealed(secrets), hidden(base_url)
+        sealed, base_url = SealedSecrets(secrets), hidden(base_url)
         del secrets  # a traceback that shows locals shows none
         self._bridge = client._bridge
         self._handlers = handlers(on_payout, on_payment)
         store = MemoryStore() if seen is None else _OnAThread(seen)
-        self._intake = Intake(client._async, sealed, base_url, store, max_pages)
+        self._intake = DeliveryReceiver(client._async, sealed, base_url, store, max_pages)
 
     def receive(
         self,
@@ -91,12 +91,12 @@ class WebhookReceiver(Minting):
         try:
             met = self._bridge.call(self._intake.take, ticket, headers or {}, raw)
         except BaseException as stopped:
-            if isinstance(offer := getattr(stopped, "result", None), Offer):  # others wait for its verdict
+            if isinstance(offer := getattr(stopped, "result", None), HandOver):  # others wait for its verdict
                 self._bridge.call(offer.settle, False)
             raise
         return met if isinstance(met, WebhookResponse) else self._hand_over(met)
 
-    def _hand_over(self, offer: Offer) -> WebhookResponse:
+    def _hand_over(self, offer: HandOver) -> WebhookResponse:
         handled = False
         try:
             self._handlers[offer.delivery.kind](offer.delivery)

@@ -11,27 +11,27 @@ from hypothesis import strategies as st
 from payments_async.bulk.protocol.clocks import (
     CLOCK_TOLERANCE,
     INTENT_LIFETIME,
-    Age,
-    Moment,
+    ElapsedRange,
+    Timestamps,
     age,
     key_is_trusted,
     since_last_send,
     walk_start,
 )
-from payments_async.bulk.protocol.safeguards import Safeguards
+from payments_async.bulk.protocol.safeguards import ProtocolRules
 
 HOUR = 3600.0
-THEN = Moment(wall=1e9, monotonic=100.0, session="a", server=2e9)
+THEN = Timestamps(wall=1e9, monotonic=100.0, session="a", server=2e9)
 
 
-def later(passed: float, *, wall: float = 0.0, server: bool = True, session: str = "a") -> Moment:
+def later(passed: float, *, wall: float = 0.0, server: bool = True, session: str = "a") -> Timestamps:
     """So many true seconds after THEN; `wall`: by how much the wall clock was set meanwhile."""
     monotonic = 100.0 + passed if session == "a" else passed
-    return Moment(1e9 + passed + wall, monotonic, session, 2e9 + passed if server else None)
+    return Timestamps(1e9 + passed + wall, monotonic, session, 2e9 + passed if server else None)
 
 
 def test_clocks_that_agree_give_the_age() -> None:
-    assert age(THEN, later(60)) == Age(60.0, 60.0)
+    assert age(THEN, later(60)) == ElapsedRange(60.0, 60.0)
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e7), st.booleans(), st.booleans())
@@ -56,7 +56,7 @@ def test_across_sessions_the_truth_lies_between_when_the_service_tells_the_time(
 def test_a_clock_that_went_back_cannot_tell_how_old_a_key_is() -> None:
     assert age(THEN, later(60, wall=-HOUR)).at_most == math.inf
     assert age(THEN, later(60, wall=-60 - CLOCK_TOLERANCE)).at_most == 60.0
-    assert age(THEN, later(0, wall=-1)) == Age(0.0, 0.0)
+    assert age(THEN, later(0, wall=-1)) == ElapsedRange(0.0, 0.0)
 
 
 def test_a_clock_set_back_a_little_is_caught_by_the_services() -> None:
@@ -75,25 +75,25 @@ def test_without_the_services_time_a_session_counts_from_when_it_knew() -> None:
 
 @pytest.mark.parametrize(("hours", "trusted"), [(0.0, True), (22.99, True), (23.0, False), (math.inf, False)])
 def test_a_key_is_trusted_for_23_of_its_24_hours(hours: float, trusted: bool) -> None:
-    assert key_is_trusted(Age(0.0, hours * HOUR)) is trusted
+    assert key_is_trusted(ElapsedRange(0.0, hours * HOUR)) is trusted
 
 
 def test_the_last_send_is_at_most_an_intents_lifetime_after_it() -> None:
-    assert since_last_send(Age(INTENT_LIFETIME + 60.0, math.inf)) == 60.0
-    assert since_last_send(Age(INTENT_LIFETIME - 60.0, math.inf)) == 0.0
+    assert since_last_send(ElapsedRange(INTENT_LIFETIME + 60.0, math.inf)) == 60.0
+    assert since_last_send(ElapsedRange(INTENT_LIFETIME - 60.0, math.inf)) == 0.0
 
 
 def test_a_walk_starts_a_day_before_the_first_intent_by_the_services_clock() -> None:
     assert walk_start(THEN) == 2e9 - 24 * HOUR
-    assert walk_start(Moment(1e9, 0.0, "a")) is None
-    assert walk_start(THEN, Safeguards(walk_starts_by_service_clock=False)) == 1e9 - 24 * HOUR
+    assert walk_start(Timestamps(1e9, 0.0, "a")) is None
+    assert walk_start(THEN, ProtocolRules(walk_starts_by_service_clock=False)) == 1e9 - 24 * HOUR
 
 
 def test_without_its_safeguard_each_clock_is_believed() -> None:
     back = later(60, wall=-HOUR)
-    assert age(THEN, back, safeguards=Safeguards(clock_back_expires_key=False)).at_most == 60.0
+    assert age(THEN, back, safeguards=ProtocolRules(clock_back_expires_key=False)).at_most == 60.0
     slow = later(26 * HOUR, wall=-5 * HOUR)
-    assert age(THEN, slow, safeguards=Safeguards(oldest_clock_counts=False)).at_most == 21 * HOUR
+    assert age(THEN, slow, safeguards=ProtocolRules(oldest_clock_counts=False)).at_most == 21 * HOUR
     fast = later(60, wall=HOUR)
-    assert age(THEN, fast, safeguards=Safeguards(waits_on_steady_clocks=False)).at_least == HOUR + 60
-    assert key_is_trusted(Age(0.0, math.inf), Safeguards(key_expires=False))
+    assert age(THEN, fast, safeguards=ProtocolRules(waits_on_steady_clocks=False)).at_least == HOUR + 60
+    assert key_is_trusted(ElapsedRange(0.0, math.inf), ProtocolRules(key_expires=False))

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async._http.types import Answer
+from payments_async._http.types import HTTPResponse
 from payments_async._request.outcome import read_answer
 from payments_async.bulk.protocol.attempts import (
     RULINGS,
+    AttemptReply,
     Kind,
-    Reply,
     Step,
     after_attempt,
     attempt_verdict,
@@ -21,26 +21,26 @@ from payments_async.bulk.protocol.attempts import (
     row_verdict,
     rulings,
 )
-from payments_async.bulk.protocol.safeguards import ALL, Safeguards
+from payments_async.bulk.protocol.safeguards import ALL, ProtocolRules
 from payments_async.models import Verdict
 from tests.support.motion import REPLAYED, refusal
 from tests.support.pure_calls import NOW, PAYOUT
 
 REPLIES = {
-    Kind.SUCCESS: Reply(201, record="matching", payout_id="po_1"),
-    Kind.OTHER_RECORD: Reply(201, record="other"),
-    Kind.UNREADABLE: Reply(200),
-    Kind.REFUSED: Reply(422),
-    Kind.EXISTS: Reply(409),
-    Kind.STUCK: Reply(500, replayed=True),
-    Kind.CREDENTIALS: Reply(401),
-    Kind.MISSING: Reply(404),
-    Kind.REDIRECTED: Reply(302),
-    Kind.UNTRUSTED: Reply(sent=False, untrusted=True),
-    Kind.THROTTLED: Reply(429),
-    Kind.FAILED: Reply(503),
-    Kind.SILENT: Reply(),
-    Kind.UNSENT: Reply(sent=False),
+    Kind.SUCCESS: AttemptReply(201, record="matching", payout_id="po_1"),
+    Kind.OTHER_RECORD: AttemptReply(201, record="other"),
+    Kind.UNREADABLE: AttemptReply(200),
+    Kind.REFUSED: AttemptReply(422),
+    Kind.EXISTS: AttemptReply(409),
+    Kind.STUCK: AttemptReply(500, replayed=True),
+    Kind.CREDENTIALS: AttemptReply(401),
+    Kind.MISSING: AttemptReply(404),
+    Kind.REDIRECTED: AttemptReply(302),
+    Kind.UNTRUSTED: AttemptReply(sent=False, untrusted=True),
+    Kind.THROTTLED: AttemptReply(429),
+    Kind.FAILED: AttemptReply(503),
+    Kind.SILENT: AttemptReply(),
+    Kind.UNSENT: AttemptReply(sent=False),
 }
 STATUSES = {
     Kind.REFUSED: (400, 402, 406, 411, 413, 415, 422, 428, 451, 499),
@@ -64,29 +64,29 @@ def test_every_kind_has_a_reply_and_a_ruling() -> None:
     ("kind", "status"), [(kind, status) for kind, statuses in STATUSES.items() for status in statuses]
 )
 def test_every_status_is_of_its_kind(kind: Kind, status: int) -> None:
-    assert kind_of(Reply(status)) is kind
+    assert kind_of(AttemptReply(status)) is kind
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 408, 409, 429, 500, 503])
 def test_a_replayed_error_is_about_an_earlier_request_and_stays(status: int) -> None:
-    assert kind_of(Reply(status, replayed=True)) is Kind.STUCK
+    assert kind_of(AttemptReply(status, replayed=True)) is Kind.STUCK
 
 
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_replayed_refusal_is_the_first_answer(status: int) -> None:
-    assert kind_of(Reply(status, replayed=True)) is Kind.REFUSED
+    assert kind_of(AttemptReply(status, replayed=True)) is Kind.REFUSED
 
 
 def test_a_replayed_success_is_the_payout() -> None:
-    assert kind_of(Reply(201, replayed=True, record="matching")) is Kind.SUCCESS
+    assert kind_of(AttemptReply(201, replayed=True, record="matching")) is Kind.SUCCESS
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 413, 422, 429, 500, 501, 503, 302])
 @pytest.mark.parametrize("replayed", [False, True])
 def test_the_verdict_is_the_clients_or_more_cautious(status: int, replayed: bool) -> None:
-    answer: Answer = refusal(status, REPLAYED if replayed else None)
+    answer: HTTPResponse = refusal(status, REPLAYED if replayed else None)
     clients = read_answer(PAYOUT, answer, lambda: NOW).verdict
-    ours = attempt_verdict(Reply(status, replayed=replayed))
+    ours = attempt_verdict(AttemptReply(status, replayed=replayed))
     assert ours == clients or (replayed and ours == "in_doubt")
 
 
@@ -146,7 +146,7 @@ def test_what_may_have_been_carried_out_is_in_doubt() -> None:
     ],
 )
 def test_without_a_safeguard_only_its_ruling_changes(safeguard: str, kind: Kind, step: Step) -> None:
-    loose = Safeguards(**{safeguard: False})
+    loose = ProtocolRules(**{safeguard: False})
     assert rulings(loose)[kind][1] is step
     others = set(Kind) - {kind, Kind.REDIRECTED}
     assert all(rulings(loose)[other] == RULINGS[other] for other in others)
@@ -154,5 +154,5 @@ def test_without_a_safeguard_only_its_ruling_changes(safeguard: str, kind: Kind,
 
 
 def test_without_its_safeguard_a_refusal_rejects_whatever_is_in_doubt() -> None:
-    loose = Safeguards(refusal_needs_no_doubt=False)
-    assert after_attempt(Reply(422), doubt=True, tries_left=1, safeguards=loose) is Step.REJECT
+    loose = ProtocolRules(refusal_needs_no_doubt=False)
+    assert after_attempt(AttemptReply(422), doubt=True, tries_left=1, safeguards=loose) is Step.REJECT

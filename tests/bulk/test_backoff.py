@@ -7,9 +7,9 @@ from typing import Any
 
 from payments_async._assumptions import ABANDONED_AFTER
 from payments_async.bulk.engine.backoff import BackOff
-from payments_async.bulk.engine.claims import Claims
-from payments_async.bulk.engine.doubts import Doubt
-from payments_async.bulk.protocol.clocks import Moment
+from payments_async.bulk.engine.claims import RowClaims
+from payments_async.bulk.engine.doubts import UnresolvedRow
+from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.decisions import post_again_after
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.bulk.protocol.stop_rules import StopRules
@@ -23,7 +23,7 @@ def test_the_pauses_double_up_to_the_wait_for_the_next_key() -> None:
 
 
 def test_a_row_that_was_settled_begins_anew_when_it_comes_back() -> None:
-    runtime, looked = JumpingRuntime(), list[Doubt]()
+    runtime, looked = JumpingRuntime(), list[UnresolvedRow]()
     backoff = BackOff(runtime, looked.append)
     for due in (10.0, 30.0, 40.0):
         backoff.add(7)
@@ -34,7 +34,7 @@ def test_a_row_that_was_settled_begins_anew_when_it_comes_back() -> None:
             backoff.settled(7)
     backoff.add(7)
     backoff.end()
-    assert (looked, backoff.due) == ([Doubt(7)], None)
+    assert (looked, backoff.due) == ([UnresolvedRow(7)], None)
 
 
 class Records:
@@ -50,25 +50,25 @@ class Records:
         self.asked.append([*numbers])
         return {}
 
-    async def moments(self, _: object) -> dict[int, Moment]:
+    async def moments(self, _: object) -> dict[int, Timestamps]:
         return {}
 
     async def unfinished(self) -> AsyncIterator[LedgerRow]:
         for row in list[LedgerRow]():
             yield row
 
-    def moment(self) -> Moment:
-        return Moment(0.0, 0.0, "")
+    def moment(self) -> Timestamps:
+        return Timestamps(0.0, 0.0, "")
 
 
 async def test_rows_that_are_due_are_taken_group_by_group_until_a_stop() -> None:
     runtime, records = JumpingRuntime(), Records()
-    backoff = BackOff(runtime, list[Doubt]().append)
+    backoff = BackOff(runtime, list[UnresolvedRow]().append)
     for number in range(1, 6):
         backoff.add(number)
     runtime.advance(11.0)
     parts: Any = (records, records, records, records, None, backoff)
-    claims = Claims(*parts, rules=StopRules(), size=2)
+    claims = RowClaims(*parts, rules=StopRules(), size=2)
     assert await claims.next() is not None
     assert await claims.waiting() is not None
     records.draining = True

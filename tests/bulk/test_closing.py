@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.safeguards import Safeguards
+from payments_async.bulk.protocol.safeguards import ProtocolRules
 from payments_async.bulk.protocol.stop_rules import (
     OPEN,
-    Displacement,
-    Place,
+    Account,
+    AccountMismatch,
     StopRules,
-    Tally,
+    Totals,
     allows_any,
     balances,
     displacement,
@@ -30,9 +30,9 @@ S = RowState
 AMOUNT = Decimal("10.10")
 
 
-def tally(**counts: int) -> Tally:
+def tally(**counts: int) -> Totals:
     """So many rows in each state, each of 10.10 XOF."""
-    return Tally.of({(S(state), "XOF"): (count, AMOUNT * count) for state, count in counts.items()})
+    return Totals.of({(S(state), "XOF"): (count, AMOUNT * count) for state, count in counts.items()})
 
 
 @given(
@@ -52,7 +52,7 @@ def test_every_row_and_every_cent_is_in_one_class(rows: list[tuple[S, str, Decim
         count, total = grouped.get((state, currency), (0, Decimal(0)))
         grouped[state, currency] = (count + 1, total + amount)
         totals[currency] = totals.get(currency, Decimal(0)) + amount
-    found = Tally.of(grouped)
+    found = Totals.of(grouped)
     assert balances(found, len(rows), totals)
     assert not balances(found, len(rows) + 1, totals)
     assert not balances(found, len(rows), {**totals, "XOF": totals.get("XOF", Decimal(0)) + Decimal("0.01")})
@@ -63,7 +63,7 @@ LARGE, TINY = Decimal("99999999999999999999.999999999"), Decimal("0.000000001")
 
 
 def test_sums_of_any_size_balance_to_the_last_digit() -> None:
-    found = Tally.of({(S.NEW, "XOF"): (1, LARGE), (S.CREATED, "XOF"): (1, Decimal("0.000000011"))})
+    found = Totals.of({(S.NEW, "XOF"): (1, LARGE), (S.CREATED, "XOF"): (1, Decimal("0.000000011"))})
     total = {"XOF": Decimal("100000000000000000000.000000010")}
     assert found.totals == total
     assert balances(found, 2, total)
@@ -73,12 +73,12 @@ def test_sums_of_any_size_balance_to_the_last_digit() -> None:
 def test_the_most_that_may_be_paid_is_compared_with_the_exact_sum() -> None:
     rules, before = (
         StopRules(max_amount=LARGE),
-        Tally.of({(S.CREATED, "XOF"): (1, Decimal("99999999999999999998.999999999"))}),
+        Totals.of({(S.CREATED, "XOF"): (1, Decimal("99999999999999999998.999999999"))}),
     )
     assert stop_reason(rules, before, amount=Decimal(1), currency="XOF") is None
     assert stop_reason(rules, before, amount=1 + TINY, currency="XOF") is not None
-    assert allows_any(rules, Tally.of({(S.NEW, "XOF"): (2, LARGE)}), 2)
-    over = Tally.of({(S.CREATED, "XOF"): (1, LARGE), (S.NEW, "XOF"): (1, TINY)})
+    assert allows_any(rules, Totals.of({(S.NEW, "XOF"): (2, LARGE)}), 2)
+    over = Totals.of({(S.CREATED, "XOF"): (1, LARGE), (S.NEW, "XOF"): (1, TINY)})
     assert not allows_any(rules, over, 1)
 
 
@@ -111,11 +111,11 @@ def test_how_a_run_ends(counts: dict[str, int], code: int) -> None:
 
 
 def test_without_its_safeguard_open_rows_pass_for_complete() -> None:
-    loose = Safeguards(open_rows_are_not_complete=False)
+    loose = ProtocolRules(open_rows_are_not_complete=False)
     assert exit_code(tally(CREATED=1, IN_FLIGHT=1), loose) == 1
 
 
-HOME = Place("live", "https://service.example/v1", "key 1")
+HOME = Account("live", "https://service.example/v1", "key 1")
 NOWHERE: dict[str, Any] = {"untouched": False, "visible": False}
 
 
@@ -126,16 +126,16 @@ def test_a_ledger_goes_on_where_it_began() -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"environment": "sandbox"}, Displacement.ENVIRONMENT),
-        ({"base_url": "https://elsewhere.example/v1"}, Displacement.BASE_URL),
-        ({"key": "key 2"}, Displacement.PROJECT),
+        ({"environment": "sandbox"}, AccountMismatch.ENVIRONMENT),
+        ({"base_url": "https://elsewhere.example/v1"}, AccountMismatch.BASE_URL),
+        ({"key": "key 2"}, AccountMismatch.PROJECT),
     ],
 )
-def test_a_ledger_goes_on_nowhere_else(change: dict[str, str], problem: Displacement) -> None:
+def test_a_ledger_goes_on_nowhere_else(change: dict[str, str], problem: AccountMismatch) -> None:
     here = attrs.evolve(HOME, **change)
     assert displacement(HOME, here, **NOWHERE) is problem
     proven = displacement(HOME, here, untouched=False, visible=True)
-    assert proven is (None if problem is Displacement.PROJECT else problem)
+    assert proven is (None if problem is AccountMismatch.PROJECT else problem)
 
 
 def test_a_rotated_key_needs_no_proof_while_nothing_was_sent() -> None:
@@ -144,13 +144,13 @@ def test_a_rotated_key_needs_no_proof_while_nothing_was_sent() -> None:
 
 
 def test_without_its_safeguard_any_place_will_do() -> None:
-    anywhere = Safeguards(same_place=False)
-    assert displacement(HOME, Place("sandbox", "x", "key 1"), **NOWHERE, safeguards=anywhere) is None
-    any_key = Safeguards(rotated_key_is_proven=False)
+    anywhere = ProtocolRules(same_place=False)
+    assert displacement(HOME, Account("sandbox", "x", "key 1"), **NOWHERE, safeguards=anywhere) is None
+    any_key = ProtocolRules(rotated_key_is_proven=False)
     assert displacement(HOME, attrs.evolve(HOME, key="2"), **NOWHERE, safeguards=any_key) is None
 
 
-def reason(rules: StopRules, found: Tally, amount: str = "10.10", currency: str = "XOF") -> str | None:
+def reason(rules: StopRules, found: Totals, amount: str = "10.10", currency: str = "XOF") -> str | None:
     return stop_reason(rules, found, amount=Decimal(amount), currency=currency)
 
 

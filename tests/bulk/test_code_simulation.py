@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.bulk.protocol.attempts import Reply, Step, after_attempt
+from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt
 from tests.simulation.real.campaign import first_breach_without, run_part
 from tests.simulation.real.loosened import without
 from tests.simulation.real.play import play_schedule
@@ -52,7 +52,7 @@ def test_the_lack_of_a_safeguard_shows_in_the_real_engine(safeguard: str, first:
 
 
 def test_a_safeguard_that_was_off_is_on_again() -> None:
-    reply = Reply(500)
+    reply = AttemptReply(500)
     with without("server_error_is_doubt"):
         assert after_attempt(reply, doubt=False, tries_left=0) is Step.REJECT
     assert after_attempt(reply, doubt=False, tries_left=0) is Step.LATER

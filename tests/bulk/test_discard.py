@@ -11,7 +11,7 @@ import pytest
 from payments_async.bulk import InputPaidElsewhere
 from payments_async.bulk._status_file import StatusFile
 from payments_async.bulk.errors import SourceErrors
-from payments_async.bulk.ledger.connection import Handle
+from payments_async.bulk.ledger.connection import LedgerConnection
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError, LedgerRefused
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import item, items
@@ -117,7 +117,7 @@ async def test_a_ledger_that_failed_or_was_replaced_is_not_removed(
         (tmp_path / "replaced").unlink()
         async with desk.open(tmp_path / "broken", client) as batch:
             with monkeypatch.context() as failing:
-                failing.setattr(Handle, "_transaction", _fails)
+                failing.setattr(LedgerConnection, "_transaction", _fails)
                 with pytest.raises(LedgerDamaged):
                     await batch.load(items(1))
     assert "broken" in files(tmp_path)

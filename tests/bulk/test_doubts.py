@@ -13,20 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async._assumptions import ABANDONED_AFTER, LIST_SETTLES
-from payments_async.bulk.engine.doubts import Doubt, Doubts
+from payments_async.bulk.engine.doubts import UnresolvedQueue, UnresolvedRow
 from payments_async.bulk.engine.recorder import Recorder
 from payments_async.bulk.engine.resolver import Resolver
 from payments_async.bulk.engine.stopping import Stopping
 from payments_async.bulk.ledger.ledger import Ledger
-from payments_async.bulk.protocol.clocks import INTENT_LIFETIME, Moment
-from payments_async.bulk.protocol.records import Outcome
+from payments_async.bulk.protocol.clocks import INTENT_LIFETIME, Timestamps
+from payments_async.bulk.protocol.records import RowOutcome
 from payments_async.bulk.protocol.row_state import RowState, doubt
 from payments_async.models import Amount, Page, Pagination, Payout
 from tests.support.jumping import JumpingRuntime
 from tests.support.ledgers import Clock, begun, created
 
 DOUBTS = st.builds(
-    Doubt,
+    UnresolvedRow,
     st.integers(1, 2**40),
     st.booleans(),
     st.booleans(),
@@ -39,9 +39,9 @@ COUNT = 1_203
 
 @given(st.lists(st.tuples(DOUBTS, st.floats(0.0, 1e6))), st.floats(0.0, 1e6))
 def test_each_comes_back_as_it_was_once_it_is_due_and_within_a_second(
-    given_: list[tuple[Doubt, float]], now: float
+    given_: list[tuple[UnresolvedRow, float]], now: float
 ) -> None:
-    doubts = Doubts()
+    doubts = UnresolvedQueue()
     for each, due in given_:
         doubts.add(each, due)
     first = doubts.due
@@ -55,10 +55,10 @@ def test_each_comes_back_as_it_was_once_it_is_due_and_within_a_second(
 
 
 def test_forty_thousand_of_them_take_half_a_megabyte() -> None:
-    doubts = Doubts()
+    doubts = UnresolvedQueue()
     tracemalloc.start()
     for number in range(40_000):
-        doubts.add(Doubt(number + 1, refused=True), number % 600)
+        doubts.add(UnresolvedRow(number + 1, refused=True), number % 600)
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert used < 5 << 17
@@ -74,9 +74,9 @@ class Listing:
         self.on_page: Callable[[], object] = bool
         self._payouts = payouts
 
-    def moment(self) -> Moment:
+    def moment(self) -> Timestamps:
         later = 1_800_000_000 + ABANDONED_AFTER + LIST_SETTLES + INTENT_LIFETIME + 3600
-        return Moment(later, later - 1_799_999_000, "first", later)
+        return Timestamps(later, later - 1_799_999_000, "first", later)
 
     async def page(self, cursor: str | None, *, filters: Any, **_: object) -> Page[Payout]:
         if cursor is None:
@@ -92,9 +92,9 @@ async def doubtful(path: Path, listing: Any) -> tuple[Ledger, Resolver, Stopping
     recorder = Recorder(ledger, listing.runtime)
     resolver = Resolver(ledger, listing, recorder, stopping)
     claim = await ledger.claim(COUNT)
-    await ledger.record([Outcome(row.number, doubt(row.known)) for row in claim.rows])
+    await ledger.record([RowOutcome(row.number, doubt(row.known)) for row in claim.rows])
     for row in claim.rows:
-        resolver.add(Doubt(row.number))
+        resolver.add(UnresolvedRow(row.number))
     return ledger, resolver, stopping, recorder
 
 

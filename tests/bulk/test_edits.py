@@ -17,7 +17,7 @@ from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import InputPaidElsewhere, LedgerBroken
 from payments_async.bulk.loading import load
 from payments_async.bulk.loading.differences import InputDifference, shown_key
-from payments_async.bulk.protocol.stop_rules import Place
+from payments_async.bulk.protocol.stop_rules import Account
 from payments_async.bulk.sources import CsvSource, IterableSource
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import item, items, steady_ledgers
@@ -343,10 +343,10 @@ async def test_edits_that_are_cancelled_leave_the_ledger_as_it_was(tmp_path: Pat
 
     reached = asyncio.Event()
     async with await Ledger.open(tmp_path / "l", clock=Clock(), create=True) as ledger:
-        place = Place("sandbox", "https://api.example.test/v1", "key-1")
-        await load.load(ledger, place, IterableSource(items(500)), load.Wishes())
+        place = Account("sandbox", "https://api.example.test/v1", "key-1")
+        await load.load(ledger, place, IterableSource(items(500)), load.LoadSettings())
         before, head = await all_rows(ledger), ledger.head
-        wishes = load.Wishes(accept_edits=True)
+        wishes = load.LoadSettings(accept_edits=True)
         editing = asyncio.ensure_future(load.load(ledger, place, IterableSource(Edited()), wishes))
         await reached.wait()
         editing.cancel()

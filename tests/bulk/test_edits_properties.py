@@ -18,17 +18,17 @@ from payments_async.bulk import ImportReport, LedgerOfAnotherInput, RowState
 from payments_async.bulk._report import report_of
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.loading import load
-from payments_async.bulk.loading.load import Wishes
-from payments_async.bulk.loading.rows import Naming
-from payments_async.bulk.protocol.records import LedgerRow, Outcome
+from payments_async.bulk.loading.load import LoadSettings
+from payments_async.bulk.loading.rows import RowIdentifiers
+from payments_async.bulk.protocol.records import LedgerRow, RowOutcome
 from payments_async.bulk.protocol.row_state import confirm, contradict, doubt, refuse
-from payments_async.bulk.protocol.stop_rules import Place
-from payments_async.bulk.sources import IterableSource, Row
+from payments_async.bulk.protocol.stop_rules import Account
+from payments_async.bulk.sources import IterableSource, SourceRow
 from tests.support.batches import Item, item
 from tests.support.ledgers import Clock, all_rows, begun
 
 _S = RowState
-PLACE = Place("sandbox", "https://api.example.test/v1", "key-1")
+PLACE = Account("sandbox", "https://api.example.test/v1", "key-1")
 OUTCOMES = {
     _S.CREATED: lambda known: confirm(known, "po_1"),
     _S.REJECTED: refuse,
@@ -119,14 +119,14 @@ async def _played(path: Path, story: Story) -> None:
 
 
 async def _load(ledger: Ledger, rows: list[Item], *, accept_edits: bool = False) -> ImportReport:
-    return await load.load(ledger, PLACE, IterableSource(rows), Wishes(accept_edits=accept_edits))
+    return await load.load(ledger, PLACE, IterableSource(rows), LoadSettings(accept_edits=accept_edits))
 
 
 async def _send(ledger: Ledger, states: list[RowState]) -> None:
     if states:
         sent = zip((await ledger.claim(len(states))).rows, states, strict=True)
         await ledger.record(
-            Outcome(row.number, OUTCOMES[state](row.known)) for row, state in sent if state in OUTCOMES
+            RowOutcome(row.number, OUTCOMES[state](row.known)) for row, state in sent if state in OUTCOMES
         )
 
 
@@ -155,11 +155,11 @@ async def _assert_taken_over(ledger: Ledger, story: Story, before: Mapping[int, 
 
 
 async def test_no_row_asks_for_a_reference_that_is_too_long_with_its_generation(tmp_path: Path) -> None:
-    naming = Naming("sandbox", "batch-1")
+    naming = RowIdentifiers("sandbox", "batch-1")
     async with await begun(tmp_path / "ledger", 1) as ledger:
         (stored,) = await all_rows(ledger)
     retried = attrs.evolve(stored, known=attrs.evolve(stored.known, generation=1), reference="r~g1")
-    row = Row(1, 2, "row-1", "r", item(1)[1])
+    row = SourceRow(1, 2, "row-1", "r", item(1)[1])
     assert naming.keeps_reference(row, retried)
     assert not naming.keeps_reference(attrs.evolve(row, reference="x" * 190), retried)
     assert not naming.keeps_reference(attrs.evolve(row, reference=None), retried)

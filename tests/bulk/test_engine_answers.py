@@ -14,7 +14,7 @@ import pytest
 from payments_async._request.error_responses import status_error
 from payments_async.bulk import PayoutBatch
 from payments_async.bulk.engine.payout_list import scan, search
-from payments_async.bulk.protocol.attempts import Reply, attempt_verdict
+from payments_async.bulk.protocol.attempts import AttemptReply, attempt_verdict
 from payments_async.bulk.protocol.responses import failed
 from payments_async.bulk.protocol.row_state import RowState
 from payments_async.errors import DeadlineExceeded, DecodeError, OutcomeUnknown, SearchIncomplete
@@ -103,19 +103,19 @@ async def test_a_date_that_cannot_be_read_is_no_date(service: Sandbox, tmp_path:
 
 
 def test_a_2xx_with_an_id_that_cannot_be_read_whole_counts_for_the_reference_it_shows() -> None:
-    def told(reference: str) -> Reply:
+    def told(reference: str) -> AttemptReply:
         body = json.dumps({"data": {"id": "po_1", "reference": reference, "amount": 7}}).encode()
         attempt = Attempt(1, "executed", "unreadable", 201)
         error = DecodeError("no", record_id="po_1", body=body, effect="happened", attempts=(attempt,))
         return failed(error, "r-1").reply
 
-    assert told("r-1") == Reply(201, record="matching", payout_id="po_1")
-    assert told("r-2") == Reply(201, record="other")
+    assert told("r-1") == AttemptReply(201, record="matching", payout_id="po_1")
+    assert told("r-2") == AttemptReply(201, record="other")
 
 
 def test_what_our_own_pacing_kept_back_was_not_sent_and_costs_no_try() -> None:
     posted = failed(DeadlineExceeded("late"), "r-1")
-    assert posted.reply == Reply(sent=False)
+    assert posted.reply == AttemptReply(sent=False)
     assert not posted.counts
 
 
@@ -127,7 +127,7 @@ def test_what_another_caller_of_the_same_request_has_left_in_doubt_is_in_doubt(v
     error = OutcomeUnknown("no", prepared=prepared(PAYOUT.operation), **facts)
     error.__cause__ = status_error(PAYOUT, answer(422, {"message": "No."}), NOW)
     posted = failed(error, "r-1")
-    assert posted.reply == Reply()
+    assert posted.reply == AttemptReply()
     assert attempt_verdict(posted.reply) == "in_doubt"
 
 

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from payments_async import AsyncPayments, PayoutRequest
-from payments_async._http.types import TransportFailure
+from payments_async._http.types import TransportError
 from payments_async.bulk import PayoutBatch, RowState
 from payments_async.bulk.engine.stopping import Stopping
 from payments_async.bulk.protocol.matching import expected, shown
@@ -42,7 +42,7 @@ class Unplugged:
 
     async def send(self, flight: Any) -> Any:
         if flight.method == "POST":
-            raise TransportFailure("connect", "unplugged")
+            raise TransportError("connect", "unplugged")
         return await self._transport.send(flight)
 
     async def aclose(self) -> None:

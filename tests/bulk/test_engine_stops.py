@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.bulk.ledger.file import Ballast
+from payments_async.bulk.ledger.file import DiskReserve
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import (
     assert_true,
@@ -117,14 +117,14 @@ async def test_a_run_under_way_is_not_run_twice_at_once(service: Sandbox, tmp_pa
 async def test_a_disk_that_fills_up_with_the_last_row_stops_nothing(
     service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ready, asked = Ballast.ready, list[Ballast]()
+    ready, asked = DiskReserve.ready, list[DiskReserve]()
 
-    def once(ballast: Ballast) -> bool:
+    def once(ballast: DiskReserve) -> bool:
         asked.append(ballast)
         return len(asked) <= 2 and ready(ballast)  # the import, and the one claim of all rows
 
     with monkeypatch.context() as full:
-        full.setattr(Ballast, "ready", once)
+        full.setattr(DiskReserve, "ready", once)
         async with in_process(service) as client:
             report = await paid(tmp_path / "l", client, items(3), wait_final=3600.0)
     assert (report.exit_code, report.stopped, report.complete) == (0, None, True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from payments_async.bulk import RowFate, RowState
 from payments_async.bulk.protocol.payout_status import chosen, fate_of, has_failed
 from payments_async.bulk.protocol.records import LedgerRow
-from payments_async.bulk.protocol.row_state import Known
+from payments_async.bulk.protocol.row_state import RowKnowledge
 from payments_async.bulk.protocol.transitions import fresh
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import items
@@ -22,7 +22,7 @@ from tests.support.ledgers import new_row
 STATUSES = ["pending", "processing", "completed", "failed", "cancelled", "expired", "reversed", "unheard-of"]
 ROWS = st.builds(
     lambda state, status, final, code: attrs.evolve(
-        fresh(new_row(1), 1), known=Known(state), service_status=status, final=final, failure_code=code
+        fresh(new_row(1), 1), known=RowKnowledge(state), service_status=status, final=final, failure_code=code
     ),
     st.sampled_from(RowState),
     st.none() | st.sampled_from(STATUSES),

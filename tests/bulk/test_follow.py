@@ -14,7 +14,7 @@ from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerDamaged
 from payments_async.bulk.protocol.records import Ends
-from payments_async.bulk.reconcile.follow import Rhythm
+from payments_async.bulk.reconcile.follow import PollSchedule
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import alter, items, ledger_rows, over_socket, paid, runtime_of, steady_ledgers
 from tests.support.jumping import JumpingRuntime
@@ -277,7 +277,7 @@ async def test_a_time_that_is_none_is_refused_before_anything_is_sent(
 
 def test_the_rhythm_grows_while_nothing_changes_and_with_the_pages() -> None:
     runtime = JumpingRuntime()
-    rhythm = Rhythm(runtime)
+    rhythm = PollSchedule(runtime)
     far = 1e9
     assert rhythm.rest(far) == 0.0
     rests = []

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async import Instrument, PayoutRequest
-from payments_async.bulk.loading.rows import Naming
+from payments_async.bulk.loading.rows import RowIdentifiers
 from payments_async.bulk.protocol.generations import later_references, next_generation, parted
 from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, Proof, body_hash
 from payments_async.bulk.protocol.records import Binding, LedgerRow
-from payments_async.bulk.protocol.row_state import Known, RowState
+from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 from payments_async.bulk.protocol.transitions import fresh, retried
-from payments_async.bulk.sources import Row
+from payments_async.bulk.sources import SourceRow
 
 BINDING = Binding("june", "sandbox", "http://localhost/v1", "key", "input", "{}")
 VALUES = st.recursive(
@@ -42,8 +42,8 @@ def row(*, reference: str | None = None, proofs: bool = True, **changes: Any) ->
         "instrument": Instrument.phone("+22990112233", "BJ"),
     }
     request = PayoutRequest(**{**fields, **changes})
-    read = Row(number=7, line=8, row_key="seven", reference=reference, request=request)
-    return failed(fresh(Naming("sandbox", "june", proofs=proofs).new_row(read), 1))
+    read = SourceRow(number=7, line=8, row_key="seven", reference=reference, request=request)
+    return failed(fresh(RowIdentifiers("sandbox", "june", proofs=proofs).new_row(read), 1))
 
 
 def failed(given_row: LedgerRow) -> LedgerRow:
@@ -63,7 +63,7 @@ def test_only_the_reference_and_the_proof_are_new(pairs: Any, options: Any, proo
     assert was == now
     assert (second is None) == (first is None) == (not proofs)
     assert new.body_hash == body_hash(new.body)
-    assert retried(old, new, 2).known == Known(generation=1)
+    assert retried(old, new, 2).known == RowKnowledge(generation=1)
 
 
 def test_each_generation_has_names_of_its_own() -> None:

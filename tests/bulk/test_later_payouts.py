@@ -12,7 +12,7 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.bulk.engine.mirror import Later
+from payments_async.bulk.engine.mirror import LaterGenerations
 from payments_async.bulk.protocol.generations import earlier_references, later_references
 from payments_async.models import Payout
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
@@ -156,7 +156,7 @@ async def test_a_later_looking_reference_of_somebody_else_is_no_finding(
 async def test_a_payout_that_two_pages_show_is_told_once(service: Sandbox, tmp_path: Path) -> None:
     async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load([item(1, reference="a"), item(2, reference="b")])
-        later = Later(batch._ledger)
+        later = LaterGenerations(batch._ledger)
         first, second = Payout(id="po_1", reference="a~g1"), Payout(id="po_2", reference="a~g2")
         told = [(row.number, words) for row, words in await later.take([second, Payout(reference="b")])]
         assert told == [(1, "po_2 under its ~g2")]

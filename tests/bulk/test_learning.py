@@ -15,7 +15,7 @@ from payments_async.bulk.protocol.identifiers import PROOF_KEY, Proof
 from payments_async.bulk.protocol.payout_status import (
     OTHER_CONTENT,
     OTHER_PAYOUT,
-    Ending,
+    PayoutEnd,
     contradiction,
     ending_of,
     failure_of,
@@ -26,7 +26,7 @@ from payments_async.bulk.protocol.payout_status import (
     status_of,
 )
 from payments_async.bulk.protocol.records import LedgerRow
-from payments_async.bulk.protocol.row_state import Known, RowState
+from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 from payments_async.models import Amount, Failure, FailureCode, Method, Payout, PayoutInstrument
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -34,7 +34,7 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 def row(state: RowState = RowState.CREATED, **changes: Any) -> LedgerRow:
     """A row without proof, with a payout of the id `po_1` if it is created."""
-    known = Known(state, intents=1, payout_id="po_1" if state is RowState.CREATED else "")
+    known = RowKnowledge(state, intents=1, payout_id="po_1" if state is RowState.CREATED else "")
     body = b'{"amount":1.01,"currency":"XOF","method":"m","instrument":{"phone_number":"+1"}}'
     fields: dict[str, Any] = {"known": known, "body": body, "body_hash": "", "idempotency_key": "k"}
     fields |= {"number": 1, "line": None, "row_key": "1", "reference": "r", "metadata": None}
@@ -96,7 +96,7 @@ CONTRADICTORY = [
 @pytest.mark.parametrize("shown", CONTRADICTORY)
 @pytest.mark.parametrize("known", [row(), row(service_status="failed", final=True, failure_code="failed")])
 def test_a_payout_that_contradicts_itself_is_no_reason_to_pay_again(known: LedgerRow, shown: Payout) -> None:
-    assert ending_of(shown) is Ending.UNCLEAR
+    assert ending_of(shown) is PayoutEnd.UNCLEAR
     assert "contradicts itself" in str(hindrance_to_retry(known, shown))
 
 

@@ -18,7 +18,7 @@ from payments_async.bulk.ledger.hash_chain import row_digest
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger.rows import stored
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError
-from payments_async.bulk.protocol.records import Outcome
+from payments_async.bulk.protocol.records import RowOutcome
 from payments_async.bulk.protocol.row_state import doubt
 from tests.support.ledgers import Clock, all_rows, begun, call_off, counts, created, rejected, tampering
 
@@ -33,7 +33,7 @@ async def worked_on(path: Path, rows: int = 30) -> None:
             one, two = (await ledger.claim(2)).rows
             await ledger.record([created(one, service_status="pending"), rejected(two, failure_code="422")])
         (row,) = (await ledger.claim(1)).rows
-        await ledger.record([Outcome(row.number, doubt(row.known))])
+        await ledger.record([RowOutcome(row.number, doubt(row.known))])
         await call_off(ledger, [rows])
 
 

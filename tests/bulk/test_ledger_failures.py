@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from payments_async.bulk.ledger.connection import BALLAST
-from payments_async.bulk.ledger.file import Ballast, FileWatch
+from payments_async.bulk.ledger.file import DiskReserve, FileWatch
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import (
     LedgerBroken,
@@ -327,7 +327,7 @@ async def test_the_log_cannot_be_begun_on_a_disk_that_fails(
 
 
 def test_a_ballast_takes_real_room_and_is_dropped_once(tmp_path: Path) -> None:
-    ballast = Ballast(str(tmp_path / "ballast"), 100_000)
+    ballast = DiskReserve(str(tmp_path / "ballast"), 100_000)
     assert ballast.ready()
     assert os.stat(ballast.path).st_blocks * 512 >= 100_000
     made = os.stat(ballast.path).st_mtime_ns
@@ -338,7 +338,7 @@ def test_a_ballast_takes_real_room_and_is_dropped_once(tmp_path: Path) -> None:
     assert os.path.getsize(ballast.path) == 100_000
     assert ballast.drop()
     assert not ballast.drop()
-    assert not Ballast(str(tmp_path / "nowhere" / "ballast"), 1).ready()
+    assert not DiskReserve(str(tmp_path / "nowhere" / "ballast"), 1).ready()
 
 
 def test_a_watch_learns_of_files_as_they_appear(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payments_async import __version__
 from payments_async.bulk.ledger import importing
-from payments_async.bulk.ledger.journal import Standing
+from payments_async.bulk.ledger.journal import LedgerState
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerDuplicates, LedgerMissing, LedgerRefused
-from payments_async.bulk.protocol.clocks import Moment
+from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.records import NewRow
 from payments_async.bulk.protocol.row_state import RowState
 from tests.support.ledgers import BINDING, Clock, all_rows, begun, counts, new_row, new_rows, tampering
@@ -74,7 +74,7 @@ async def test_indexes_are_sorted_in_little_memory_and_the_cache_is_as_large_as_
         during.append(await _cache(db))
         await index(db)
 
-    async def look(db: AsyncConnection, standing: Standing, at: Moment) -> Standing:
+    async def look(db: AsyncConnection, standing: LedgerState, at: Timestamps) -> LedgerState:
         during.append(await _cache(db))
         return standing
 

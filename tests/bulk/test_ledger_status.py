@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from payments_async.bulk._status_file import StatusFile, report
-from payments_async.bulk.protocol.records import Totals
+from payments_async.bulk.protocol.records import StateTotals
 from payments_async.bulk.protocol.row_state import RowState
 from payments_async.bulk.protocol.totals import EXACT, Sums, as_text, by_currency, disagreements
 from tests.support.ledgers import BINDING
 
-TOTALS: Totals = {
+TOTALS: StateTotals = {
     (RowState.NEW, "XOF"): (2, Decimal("20.20")),
     (RowState.CREATED, "XOF"): (1, Decimal("1E+2")),
     (RowState.CREATED, "GHS"): (3, Decimal("0.3")),

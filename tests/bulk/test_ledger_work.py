@@ -11,7 +11,7 @@ import pytest
 
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerRefused
-from payments_async.bulk.protocol.records import Outcome, Resend
+from payments_async.bulk.protocol.records import Resend, RowOutcome
 from payments_async.bulk.protocol.row_state import IllegalTransition, RowState, contradict, doubt, intend
 from tests.support.ledgers import (
     BINDING,
@@ -57,7 +57,7 @@ async def test_outcomes_are_added_and_sums_move_with_them(tmp_path: Path) -> Non
             [
                 created(one, service_status="pending"),
                 rejected(two, failure_code="422", failure_message="amount: too low"),
-                Outcome(three.number, contradict(three.known)),
+                RowOutcome(three.number, contradict(three.known)),
             ]
         )
         assert [row.state for row in changed] == [RowState.CREATED, RowState.REJECTED, RowState.CONFLICT]
@@ -76,7 +76,10 @@ async def test_an_outcome_that_knows_less_changes_nothing(tmp_path: Path) -> Non
         (row,) = (await ledger.claim(1)).rows
         (now,) = await ledger.record([created(row, service_status="pending")])
         head = ledger.head
-        assert await ledger.record([Outcome(1, doubt(row.known)), rejected(row), Outcome(1, row.known)]) == ()
+        assert (
+            await ledger.record([RowOutcome(1, doubt(row.known)), rejected(row), RowOutcome(1, row.known)])
+            == ()
+        )
         assert await ledger.record([created(row, service_status="pending")]) == ()
         assert ledger.head == head
         assert await all_rows(ledger) == [now]
@@ -85,7 +88,9 @@ async def test_an_outcome_that_knows_less_changes_nothing(tmp_path: Path) -> Non
 async def test_several_outcomes_of_one_row_in_a_group_are_all_heard(tmp_path: Path) -> None:
     async with await begun(tmp_path / "ledger", 1) as ledger:
         (row,) = (await ledger.claim(1)).rows
-        (now,) = await ledger.record([created(row, service_status="pending"), Outcome(1, doubt(row.known))])
+        (now,) = await ledger.record(
+            [created(row, service_status="pending"), RowOutcome(1, doubt(row.known))]
+        )
         assert (now.state, now.service_status) == (RowState.CREATED, "pending")
 
 
@@ -95,17 +100,17 @@ async def test_a_status_is_mirrored_until_it_is_final(tmp_path: Path) -> None:
         one, two = await ledger.record([created(row, service_status="pending") for row in rows])
         assert [row.number async for row in ledger.followed()] == [1, 2]
         await ledger.record(
-            [Outcome(1, one.known, "processing"), Outcome(2, two.known, "completed", final=True)]
+            [RowOutcome(1, one.known, "processing"), RowOutcome(2, two.known, "completed", final=True)]
         )
         assert [row.number async for row in ledger.followed()] == [1]
-        assert await ledger.record([Outcome(2, two.known, "processing")]) == ()
+        assert await ledger.record([RowOutcome(2, two.known, "processing")]) == ()
         assert [row.service_status for row in await all_rows(ledger)] == ["processing", "completed"]
 
 
 async def test_the_reason_of_a_doubt_goes_when_the_payout_is_found(tmp_path: Path) -> None:
     async with await begun(tmp_path / "ledger", 1) as ledger:
         (row,) = (await ledger.claim(1)).rows
-        (row,) = await ledger.record([Outcome(1, doubt(row.known), failure_code="timeout")])
+        (row,) = await ledger.record([RowOutcome(1, doubt(row.known), failure_code="timeout")])
         assert row.failure_code == "timeout"
         (row,) = await ledger.record([created(row)])
         assert row.failure_code is None
@@ -117,12 +122,12 @@ async def test_unfinished_rows_of_an_earlier_run_come_first_those_in_flight_befo
     path = tmp_path / "ledger"
     async with await begun(path, 6) as ledger:
         rows = (await ledger.claim(4)).rows
-        await ledger.record([Outcome(2, doubt(rows[1].known)), created(rows[2])])
+        await ledger.record([RowOutcome(2, doubt(rows[1].known)), created(rows[2])])
     async with await Ledger.open(path, clock=Clock()) as ledger:
         found = []
         async for row in ledger.unfinished():
             found.append(row.number)
-            await ledger.record([Outcome(row.number, doubt(row.known))])
+            await ledger.record([RowOutcome(row.number, doubt(row.known))])
         assert found == [1, 4, 2]
 
 
@@ -154,7 +159,7 @@ async def test_a_resend_is_an_intent_with_the_same_key(tmp_path: Path) -> None:
 async def test_a_resend_in_the_next_epoch_has_a_key_of_its_own(tmp_path: Path) -> None:
     async with await begun(tmp_path / "ledger", 1) as ledger:
         (row,) = (await ledger.claim(1)).rows
-        (row,) = await ledger.record([Outcome(1, doubt(row.known))])
+        (row,) = await ledger.record([RowOutcome(1, doubt(row.known))])
         (row,) = (await ledger.resend([Resend(1, next_key="key-of-epoch-1", absent=True)])).rows
         assert (row.state, row.known.epoch, row.idempotency_key) == (RowState.IN_FLIGHT, 1, "key-of-epoch-1")
         assert (row.first_intent, row.key_intent, row.known.cleared) == (2, 4, 1)

@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async._http.types import TransportFailure
+from payments_async._http.types import TransportError
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.bulk.protocol.attempts import Reply, Step, after_attempt
+from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import assert_true, in_process, items, paid, runtime_of, steady_ledgers
 
@@ -81,7 +81,7 @@ class Hanging(Balancer):
         self.posts.append((self._runtime.monotonic(), "row 1"))
         flight.sent = True
         await self._runtime.sleep(30.0)
-        raise TransportFailure("timeout", "no answer")
+        raise TransportError("timeout", "no answer")
 
 
 async def test_a_row_whose_posts_hang_holds_up_no_row_that_waits_by_more_than_one_post(
@@ -154,7 +154,7 @@ async def test_a_replayed_error_is_not_posted_again_under_its_key(service: Sandb
 
 
 def test_an_answer_that_is_replayed_is_left_to_the_list_once_the_tries_are_over() -> None:
-    cut = Reply(201, replayed=True, record="unreadable")
+    cut = AttemptReply(201, replayed=True, record="unreadable")
     assert after_attempt(cut, doubt=True, tries_left=1) is Step.AGAIN
     assert after_attempt(cut, doubt=True, tries_left=0) is Step.RESOLVE
     assert after_attempt(attrs.evolve(cut, replayed=False), doubt=True, tries_left=0) is Step.LATER

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk.loading.duplicates import RUN, Repeats
+from payments_async.bulk.loading.duplicates import RUN, RepeatFinder
 
 NUMBERS = st.lists(st.integers(0, 40) | st.integers(0, 2**64 - 1), max_size=60)
 
 
 @given(NUMBERS, st.integers(1, 9))
 def test_what_came_more_than_once_is_found_and_nothing_else(numbers: list[int], run: int) -> None:
-    with Repeats(run) as repeats:
+    with RepeatFinder(run) as repeats:
         for number in numbers:
             repeats.extend((number,))
         found = repeats.found(100)
@@ -29,13 +29,13 @@ def test_what_came_more_than_once_is_found_and_nothing_else(numbers: list[int], 
 
 
 def test_no_more_are_told_than_asked_for() -> None:
-    with Repeats(4) as repeats:
+    with RepeatFinder(4) as repeats:
         repeats.extend([*range(50), *range(50)])
         assert len(repeats.found(10)) == 10
 
 
 def test_a_number_that_came_very_often_hides_no_other() -> None:
-    with Repeats(4) as repeats:
+    with RepeatFinder(4) as repeats:
         repeats.extend([5] * 200)
         repeats.extend([7, 7, 9])
         assert repeats.found(2) == {5, 7}
@@ -46,7 +46,7 @@ def peak_of(numbers: int) -> int:
     some = random.Random(numbers)
     tracemalloc.start()
     try:
-        with Repeats() as repeats:
+        with RepeatFinder() as repeats:
             for _ in range(numbers // 64):
                 repeats.extend(some.getrandbits(64) for _ in range(64))
             assert repeats.found(100) == set()
@@ -79,7 +79,7 @@ def test_a_full_disk_loses_nothing(monkeypatch: pytest.MonkeyPatch, room: int) -
     file = Full()
     file.room = room
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: file)
-    with Repeats(4) as repeats:
+    with RepeatFinder(4) as repeats:
         for number in [*range(20), 3, 17, *range(30, 40)]:
             repeats.extend((number,))
         assert repeats.found(100) == {3, 17}
@@ -90,7 +90,7 @@ def test_without_a_folder_for_temporary_files_nothing_is_lost(monkeypatch: pytes
         raise FileNotFoundError("no usable temporary directory found")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", none)
-    with Repeats(2) as repeats:
+    with RepeatFinder(2) as repeats:
         repeats.extend([1, 2])
         repeats.extend([3, 1])
         assert repeats.found(100) == {1}

@@ -11,8 +11,8 @@ import pytest
 from payments_async.bulk import BatchIdRequired, PayoutBatch, RowState, SourceErrors
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.loading import load
-from payments_async.bulk.loading.rows import Naming
-from payments_async.bulk.sources import IterableSource, Row, _requests
+from payments_async.bulk.loading.rows import RowIdentifiers
+from payments_async.bulk.sources import IterableSource, SourceRow, _requests
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import item
 from tests.support.desks import Desk
@@ -45,25 +45,25 @@ COMPOSED = {
 """References of the live batch `june`, made by the release before keys were composed."""
 
 
-async def row_of(key: str) -> Row:
+async def row_of(key: str) -> SourceRow:
     """A row with this key, as a source gives it."""
     (row,) = [each async for each in IterableSource([(key, item(1)[1])]).rows()]
-    assert isinstance(row, Row)
+    assert isinstance(row, SourceRow)
     return row
 
 
 @pytest.mark.parametrize("key", COMPOSED)
 async def test_a_composed_key_keeps_the_reference_that_it_always_had(key: str) -> None:
     assert is_normalized("NFC", key)
-    assert Naming("live", "june").new_row(await row_of(key)).reference == COMPOSED[key]
+    assert RowIdentifiers("live", "june").new_row(await row_of(key)).reference == COMPOSED[key]
 
 
 @pytest.mark.parametrize("key", ["José", "가", "\u212b", "नमस्ते", "Ω-7"])
 async def test_unicode_forms_of_one_key_have_one_reference(key: str) -> None:
     forms = [await row_of(normalize(form, key)) for form in ("NFC", "NFD")]
     assert len({row.row_key for row in forms}) == 1
-    assert len({Naming("live", "june").new_row(row).reference for row in forms}) == 1
-    assert len({Naming("live", "june").new_row(row).body for row in forms}) == 1
+    assert len({RowIdentifiers("live", "june").new_row(row).reference for row in forms}) == 1
+    assert len({RowIdentifiers("live", "june").new_row(row).body for row in forms}) == 1
 
 
 @pytest.mark.parametrize("column", ["row_key", "reference"])
@@ -98,8 +98,8 @@ async def test_a_key_is_not_blank(key: str) -> None:
 
 async def test_an_operators_reference_is_never_rewritten() -> None:
     (row,) = [each async for each in IterableSource([item(1, reference=DECOMPOSED)]).rows()]
-    assert isinstance(row, Row)
-    assert Naming("live", "june").new_row(row).reference == DECOMPOSED
+    assert isinstance(row, SourceRow)
+    assert RowIdentifiers("live", "june").new_row(row).reference == DECOMPOSED
 
 
 async def test_a_prefix_that_looks_like_another_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from payments_async.bulk.protocol.responses import is_shut_out, why
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.stop_rules import Stop, Tally, exit_code, resumable
+from payments_async.bulk.protocol.stop_rules import Stop, Totals, exit_code, resumable
 from payments_async.errors import (
     APIConnectionError,
     APIStatusError,
@@ -86,5 +86,5 @@ def test_what_stopped_a_run_says_when_it_can_go_on(stop: Stop | None, code: int,
     assert exit_code(_tally(RowState.CREATED), stop=stop) == 0
 
 
-def _tally(state: RowState) -> Tally:
-    return Tally.of({(state, "XOF"): (1, Decimal(5))})
+def _tally(state: RowState) -> Totals:
+    return Totals.of({(state, "XOF"): (1, Decimal(5))})

@@ -16,30 +16,30 @@ from hypothesis import strategies as st
 from payments_async.bulk.protocol import row_state
 from payments_async.bulk.protocol.row_state import (
     TRANSITIONS,
-    Change,
     IllegalTransition,
-    Known,
+    RowChange,
+    RowKnowledge,
     RowState,
     merge,
     rank,
 )
-from payments_async.bulk.protocol.safeguards import Safeguards
+from payments_async.bulk.protocol.safeguards import ProtocolRules
 
 S = RowState
 SETTLED = (S.CREATED, S.CONFLICT)
-CHANGES: dict[Change, Callable[[Known], Known]] = {
-    Change.INTEND: row_state.intend,
-    Change.CONFIRM: lambda known: row_state.confirm(known, "po_1"),
-    Change.REFUSE: row_state.refuse,
-    Change.CONTRADICT: row_state.contradict,
-    Change.DOUBT: row_state.doubt,
-    Change.CANCEL: row_state.cancel,
-    Change.CORRECT: row_state.correct,
-    Change.RETRY: lambda known: row_state.retry(known, finally_failed=True),
+CHANGES: dict[RowChange, Callable[[RowKnowledge], RowKnowledge]] = {
+    RowChange.INTEND: row_state.intend,
+    RowChange.CONFIRM: lambda known: row_state.confirm(known, "po_1"),
+    RowChange.REFUSE: row_state.refuse,
+    RowChange.CONTRADICT: row_state.contradict,
+    RowChange.DOUBT: row_state.doubt,
+    RowChange.CANCEL: row_state.cancel,
+    RowChange.CORRECT: row_state.correct,
+    RowChange.RETRY: lambda known: row_state.retry(known, finally_failed=True),
 }
 SMALL = st.integers(0, 3)
 ACCOUNTS = st.builds(
-    Known,
+    RowKnowledge,
     state=st.sampled_from(S),
     generation=st.integers(0, 2),
     revision=SMALL,
@@ -50,9 +50,9 @@ ACCOUNTS = st.builds(
 )
 
 
-@pytest.mark.parametrize(("state", "change"), list(itertools.product(S, Change)))
-def test_every_change_of_every_state_is_in_the_table_or_refused(state: S, change: Change) -> None:
-    known = Known(state, intents=1)
+@pytest.mark.parametrize(("state", "change"), list(itertools.product(S, RowChange)))
+def test_every_change_of_every_state_is_in_the_table_or_refused(state: S, change: RowChange) -> None:
+    known = RowKnowledge(state, intents=1)
     if (state, change) in TRANSITIONS:
         assert CHANGES[change](known).state is TRANSITIONS[state, change]
         return
@@ -82,14 +82,14 @@ def test_what_the_diagram_of_the_protocol_says() -> None:
 
 
 def test_a_refused_change_says_what_and_survives_a_pickle() -> None:
-    error = IllegalTransition(S.CREATED, Change.CANCEL)
+    error = IllegalTransition(S.CREATED, RowChange.CANCEL)
     assert str(error) == "a row that is CREATED cannot cancel"
     for copied in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert (copied.state, copied.change, str(copied)) == (error.state, error.change, str(error))
 
 
 def test_an_intent_is_counted_and_leaves_doubt_until_it_is_cleared() -> None:
-    first = row_state.intend(Known())
+    first = row_state.intend(RowKnowledge())
     assert (first.intents, first.is_doubtful, first.was_doubtful) == (1, True, False)
     second = row_state.intend(first)
     assert (second.intents, second.was_doubtful, second.epoch) == (2, True, 0)
@@ -98,37 +98,37 @@ def test_an_intent_is_counted_and_leaves_doubt_until_it_is_cleared() -> None:
 
 
 def test_proven_absence_clears_all_intents_before_the_next() -> None:
-    known = row_state.intend(row_state.doubt(row_state.intend(Known())), next_epoch=True, absent=True)
+    known = row_state.intend(row_state.doubt(row_state.intend(RowKnowledge())), next_epoch=True, absent=True)
     assert (known.epoch, known.intents, known.cleared, known.was_doubtful) == (1, 2, 1, False)
 
 
 def test_a_corrected_row_has_nothing_in_doubt() -> None:
-    known = row_state.intend(row_state.correct(row_state.refuse(row_state.intend(Known()))))
+    known = row_state.intend(row_state.correct(row_state.refuse(row_state.intend(RowKnowledge()))))
     assert (known.state, known.revision, known.was_doubtful) == (S.IN_FLIGHT, 1, False)
 
 
 def test_a_retried_row_begins_anew_in_the_next_generation() -> None:
-    created = Known(S.CREATED, generation=1, revision=2, epoch=3, intents=4, payout_id="po_1")
-    assert row_state.retry(created, finally_failed=True) == Known(S.NEW, generation=2)
+    created = RowKnowledge(S.CREATED, generation=1, revision=2, epoch=3, intents=4, payout_id="po_1")
+    assert row_state.retry(created, finally_failed=True) == RowKnowledge(S.NEW, generation=2)
 
 
 def test_a_created_row_is_not_retried_before_its_payout_has_finally_failed() -> None:
     with pytest.raises(IllegalTransition):
-        row_state.retry(Known(S.CREATED), finally_failed=False)
+        row_state.retry(RowKnowledge(S.CREATED), finally_failed=False)
 
 
 @given(ACCOUNTS, ACCOUNTS)
-def test_merging_commutes(one: Known, other: Known) -> None:
+def test_merging_commutes(one: RowKnowledge, other: RowKnowledge) -> None:
     assert merge(one, other) == merge(other, one)
 
 
 @given(ACCOUNTS, ACCOUNTS, ACCOUNTS)
-def test_merging_associates(one: Known, two: Known, three: Known) -> None:
+def test_merging_associates(one: RowKnowledge, two: RowKnowledge, three: RowKnowledge) -> None:
     assert merge(merge(one, two), three) == merge(one, merge(two, three))
 
 
 @given(ACCOUNTS, ACCOUNTS)
-def test_merging_again_changes_nothing(one: Known, other: Known) -> None:
+def test_merging_again_changes_nothing(one: RowKnowledge, other: RowKnowledge) -> None:
     merged = merge(one, other)
     assert merge(one, one) == one
     assert merge(merged, one) == merged
@@ -136,7 +136,7 @@ def test_merging_again_changes_nothing(one: Known, other: Known) -> None:
 
 
 @given(ACCOUNTS, ACCOUNTS)
-def test_merging_only_adds_knowledge(one: Known, other: Known) -> None:
+def test_merging_only_adds_knowledge(one: RowKnowledge, other: RowKnowledge) -> None:
     merged = merge(one, other)
     assert rank(merged) >= max(rank(one), rank(other))
     if one.generation == other.generation:
@@ -144,9 +144,9 @@ def test_merging_only_adds_knowledge(one: Known, other: Known) -> None:
         assert (merged.state in SETTLED) is (one.state in SETTLED or other.state in SETTLED)
 
 
-@given(ACCOUNTS, st.sampled_from(sorted(Change)))
-def test_every_change_adds_knowledge(known: Known, change: Change) -> None:
-    if (known.state, change) not in TRANSITIONS or (change is Change.DOUBT and known.state is S.IN_DOUBT):
+@given(ACCOUNTS, st.sampled_from(sorted(RowChange)))
+def test_every_change_adds_knowledge(known: RowKnowledge, change: RowChange) -> None:
+    if (known.state, change) not in TRANSITIONS or (change is RowChange.DOUBT and known.state is S.IN_DOUBT):
         return
     assert rank(CHANGES[change](known)) > rank(known)
 
@@ -156,22 +156,22 @@ def test_every_change_adds_knowledge(known: Known, change: Change) -> None:
     list(
         itertools.pairwise(
             [
-                Known(),
-                Known(S.CANCELLED),
-                Known(revision=1),
-                Known(S.IN_FLIGHT, intents=1),
-                Known(S.REJECTED, intents=1, cleared=1),
-                Known(S.IN_DOUBT, intents=1),
-                Known(S.NEW, intents=1, revision=1),
-                Known(S.IN_FLIGHT, intents=2),
-                Known(S.CONFLICT, intents=1),
-                Known(S.CREATED, intents=1, payout_id="po_1"),
-                Known(generation=1),
+                RowKnowledge(),
+                RowKnowledge(S.CANCELLED),
+                RowKnowledge(revision=1),
+                RowKnowledge(S.IN_FLIGHT, intents=1),
+                RowKnowledge(S.REJECTED, intents=1, cleared=1),
+                RowKnowledge(S.IN_DOUBT, intents=1),
+                RowKnowledge(S.NEW, intents=1, revision=1),
+                RowKnowledge(S.IN_FLIGHT, intents=2),
+                RowKnowledge(S.CONFLICT, intents=1),
+                RowKnowledge(S.CREATED, intents=1, payout_id="po_1"),
+                RowKnowledge(generation=1),
             ]
         )
     ),
 )
-def test_knowing_more_ranks_higher(less: Known, more: Known) -> None:
+def test_knowing_more_ranks_higher(less: RowKnowledge, more: RowKnowledge) -> None:
     assert rank(less) < rank(more)
     assert merge(less, more) == attrs.evolve(
         more, intents=max(more.intents, less.intents * (not more.generation))
@@ -179,20 +179,20 @@ def test_knowing_more_ranks_higher(less: Known, more: Known) -> None:
 
 
 def test_of_two_accounts_of_the_same_requests_the_doubtful_one_is_believed() -> None:
-    rejected, doubtful = Known(S.REJECTED, intents=1, cleared=1), Known(S.IN_DOUBT, intents=1)
+    rejected, doubtful = RowKnowledge(S.REJECTED, intents=1, cleared=1), RowKnowledge(S.IN_DOUBT, intents=1)
     assert merge(rejected, doubtful) == doubtful
-    clean, unclean = Known(S.IN_FLIGHT, intents=2, cleared=1), Known(S.IN_FLIGHT, intents=2)
+    clean, unclean = RowKnowledge(S.IN_FLIGHT, intents=2, cleared=1), RowKnowledge(S.IN_FLIGHT, intents=2)
     assert merge(clean, unclean) == unclean
 
 
 def test_a_confirmation_of_an_earlier_intent_ends_a_later_one() -> None:
-    created = Known(S.CREATED, intents=1, payout_id="po_1")
-    assert merge(Known(S.IN_FLIGHT, epoch=1, intents=2), created) == attrs.evolve(created, intents=2)
+    created = RowKnowledge(S.CREATED, intents=1, payout_id="po_1")
+    assert merge(RowKnowledge(S.IN_FLIGHT, epoch=1, intents=2), created) == attrs.evolve(created, intents=2)
 
 
 def test_a_rank_fits_a_database_integer() -> None:
-    most = Known(S.CREATED, generation=2**12 - 1, revision=2**16 - 1, intents=2**24 - 1)
-    assert rank(Known()) == 0
+    most = RowKnowledge(S.CREATED, generation=2**12 - 1, revision=2**16 - 1, intents=2**24 - 1)
+    assert rank(RowKnowledge()) == 0
     assert rank(most) < 2**63
 
 
@@ -201,26 +201,26 @@ def test_a_rank_fits_a_database_integer() -> None:
 def test_a_counter_that_no_batch_reaches_is_refused(field: str, count: int) -> None:
     counters: dict[str, Any] = {field: count}
     with pytest.raises(OverflowError, match=f"{field} is {count}"):
-        rank(Known(**counters))
+        rank(RowKnowledge(**counters))
 
 
 def test_without_its_safeguard_each_change_goes_through() -> None:
-    in_flight = row_state.intend(Known())
-    assert row_state.cancel(in_flight, Safeguards(cancel_only_unsent=False)).state is S.CANCELLED
-    loose = Safeguards(corrections_wait_for_verdict=False)
+    in_flight = row_state.intend(RowKnowledge())
+    assert row_state.cancel(in_flight, ProtocolRules(cancel_only_unsent=False)).state is S.CANCELLED
+    loose = ProtocolRules(corrections_wait_for_verdict=False)
     assert row_state.correct(in_flight, loose).state is S.NEW
-    hasty = Safeguards(retry_only_after_final_failure=False)
-    assert row_state.retry(Known(S.CREATED), finally_failed=False, safeguards=hasty).generation == 1
-    forgetful = Safeguards(doubt_outlives_crash=False)
+    hasty = ProtocolRules(retry_only_after_final_failure=False)
+    assert row_state.retry(RowKnowledge(S.CREATED), finally_failed=False, safeguards=hasty).generation == 1
+    forgetful = ProtocolRules(doubt_outlives_crash=False)
     assert not row_state.intend(in_flight, safeguards=forgetful).was_doubtful
-    late = Known(S.IN_DOUBT, intents=1)
-    assert merge(Known(S.CREATED, intents=1), late, Safeguards(merge_adds_knowledge=False)) == late
+    late = RowKnowledge(S.IN_DOUBT, intents=1)
+    assert merge(RowKnowledge(S.CREATED, intents=1), late, ProtocolRules(merge_adds_knowledge=False)) == late
 
 
 @pytest.mark.parametrize("state", SETTLED)
 def test_not_even_without_safeguards_is_a_settled_row_touched(state: S) -> None:
-    loose = Safeguards(cancel_only_unsent=False, corrections_wait_for_verdict=False)
+    loose = ProtocolRules(cancel_only_unsent=False, corrections_wait_for_verdict=False)
     with pytest.raises(IllegalTransition):
-        row_state.cancel(Known(state), loose)
+        row_state.cancel(RowKnowledge(state), loose)
     with pytest.raises(IllegalTransition):
-        row_state.correct(Known(state), loose)
+        row_state.correct(RowKnowledge(state), loose)

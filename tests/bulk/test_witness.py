@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, body_hash
-from payments_async.bulk.protocol.matching import Detail, Expected, Found, Witness, judge
-from payments_async.bulk.protocol.safeguards import Safeguards
+from payments_async.bulk.protocol.matching import Detail, Expected, Found, Match, judge
+from payments_async.bulk.protocol.safeguards import ProtocolRules
 
 IDENTITY = Identity("live", "march", "7")
 PROOF = IDENTITY.proof(body_hash(b"{}"))
@@ -31,17 +31,17 @@ def found(proof: Any = PROOF.text, **details: Detail) -> Found:
 
 
 def test_the_payout_that_was_asked_for() -> None:
-    assert judge(EXPECTED, found()) is Witness.EQUAL
+    assert judge(EXPECTED, found()) is Match.EQUAL
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"note": "x"}, {PROOF_KEY: None}])
 def test_without_the_proof_it_is_somebody_elses_however_alike(metadata: dict[str, Any] | None) -> None:
-    assert judge(EXPECTED, Found(DETAILS, metadata)) is Witness.FOREIGN
+    assert judge(EXPECTED, Found(DETAILS, metadata)) is Match.FOREIGN
 
 
 @pytest.mark.parametrize("text", ["2.later", "", 7, {}, PROOF.text + "x"])
 def test_a_proof_that_cannot_be_read_tells_nothing(text: object) -> None:
-    assert judge(EXPECTED, found(text)) is Witness.UNCLEAR
+    assert judge(EXPECTED, found(text)) is Match.UNCLEAR
 
 
 @pytest.mark.parametrize(
@@ -50,40 +50,40 @@ def test_a_proof_that_cannot_be_read_tells_nothing(text: object) -> None:
 )
 def test_a_proof_of_another_row_makes_it_foreign(change: dict[str, Any]) -> None:
     other = attrs.evolve(IDENTITY, **change).proof(body_hash(b"{}"))
-    assert judge(EXPECTED, found(other.text)) is Witness.FOREIGN
+    assert judge(EXPECTED, found(other.text)) is Match.FOREIGN
 
 
 def test_another_body_under_the_same_proof_is_not_the_payout_asked_for() -> None:
-    assert judge(EXPECTED, found(IDENTITY.proof(body_hash(b"[]")).text)) is Witness.OTHER_BODY
-    assert judge(EXPECTED, found(amount=Decimal("10.11"))) is Witness.OTHER_BODY
-    assert judge(EXPECTED, found(currency="USD")) is Witness.OTHER_BODY
+    assert judge(EXPECTED, found(IDENTITY.proof(body_hash(b"[]")).text)) is Match.OTHER_BODY
+    assert judge(EXPECTED, found(amount=Decimal("10.11"))) is Match.OTHER_BODY
+    assert judge(EXPECTED, found(currency="USD")) is Match.OTHER_BODY
 
 
 def test_with_a_proof_shortened_or_missing_details_do_no_harm() -> None:
-    assert judge(EXPECTED, found(instrument__phone_number="+229****33", amount=None)) is Witness.EQUAL
-    assert judge(EXPECTED, Found({}, {PROOF_KEY: PROOF.text})) is Witness.EQUAL
+    assert judge(EXPECTED, found(instrument__phone_number="+229****33", amount=None)) is Match.EQUAL
+    assert judge(EXPECTED, Found({}, {PROOF_KEY: PROOF.text})) is Match.EQUAL
 
 
 def test_an_amount_may_come_back_as_a_double() -> None:
     asked = Expected({**DETAILS, "amount": Decimal("12345678901234567.89")}, PROOF)
-    assert judge(asked, found(amount=Decimal("12345678901234568"))) is Witness.EQUAL
+    assert judge(asked, found(amount=Decimal("12345678901234568"))) is Match.EQUAL
 
 
 def test_without_proofs_everything_shown_must_agree() -> None:
-    assert judge(UNPROVEN, found(None)) is Witness.EQUAL
-    assert judge(UNPROVEN, found(None, method="moov_bj")) is Witness.OTHER_BODY
-    assert judge(UNPROVEN, found(None, instrument__phone_number="+229")) is Witness.OTHER_BODY
-    assert judge(UNPROVEN, found(None, instrument__account_name="A. Dossou")) is Witness.EQUAL
+    assert judge(UNPROVEN, found(None)) is Match.EQUAL
+    assert judge(UNPROVEN, found(None, method="moov_bj")) is Match.OTHER_BODY
+    assert judge(UNPROVEN, found(None, instrument__phone_number="+229")) is Match.OTHER_BODY
+    assert judge(UNPROVEN, found(None, instrument__account_name="A. Dossou")) is Match.EQUAL
 
 
 @pytest.mark.parametrize("hidden", ["amount", "currency", "instrument__phone_number"])
 def test_without_proofs_money_and_destination_must_be_shown(hidden: str) -> None:
-    assert judge(UNPROVEN, found(None, **{hidden: None})) is Witness.UNCLEAR
+    assert judge(UNPROVEN, found(None, **{hidden: None})) is Match.UNCLEAR
 
 
 def test_without_its_safeguard_anything_alike_is_taken() -> None:
-    blind = Safeguards(proof_decides=False)
-    assert judge(EXPECTED, Found(DETAILS, None), blind) is Witness.EQUAL
-    careless = Safeguards(body_is_compared=False)
-    assert judge(EXPECTED, found(amount=Decimal(7)), careless) is Witness.EQUAL
-    assert judge(UNPROVEN, found(None, amount=Decimal(7)), careless) is Witness.EQUAL
+    blind = ProtocolRules(proof_decides=False)
+    assert judge(EXPECTED, Found(DETAILS, None), blind) is Match.EQUAL
+    careless = ProtocolRules(body_is_compared=False)
+    assert judge(EXPECTED, found(amount=Decimal(7)), careless) is Match.EQUAL
+    assert judge(UNPROVEN, found(None, amount=Decimal(7)), careless) is Match.EQUAL

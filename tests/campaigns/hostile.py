@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 
 from payments_async import AsyncPayments, RateLimits
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from tests.campaigns.judge import Verdict, judge
 from tests.campaigns.spoiling import Spoilt, spoil
 from tests.support.calls import OPERATIONS
@@ -58,7 +58,7 @@ class Campaign:
         )
         self._case: Spoilt | None = None
 
-    def _play(self, _: Flight) -> Answer:
+    def _play(self, _: HTTPRequest) -> HTTPResponse:
         assert self._case is not None
         return self._case.answer
 

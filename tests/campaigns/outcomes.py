@@ -24,7 +24,7 @@ from urllib.parse import parse_qs, urlsplit
 import attrs
 
 from payments_async import AsyncPayments, OutcomeUnknown, PaymentsError, PreparedRequest
-from payments_async._http.types import Answer, Flight, TransportFailure
+from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
 from tests.campaigns.hostile import FAST
 from tests.support.jumping import EPOCH, JumpingRuntime
 from tests.support.motion import INTENT, PAYOUT
@@ -59,7 +59,7 @@ class Books:
     """What the service has made, and what it remembers, all by the true time in seconds."""
 
     made: list[dict[str, Any]] = attrs.field(factory=list)
-    replies: dict[str, tuple[float, Answer]] = attrs.field(factory=dict)
+    replies: dict[str, tuple[float, HTTPResponse]] = attrs.field(factory=dict)
     late: list[tuple[float, str, dict[str, Any]]] = attrs.field(factory=list)
 
 
@@ -79,7 +79,7 @@ class Service:
         self._next = list(self._rng.choice(_BEGINNINGS))
         self.locks, self.dates = not self._next and self._rng.random() < 0.5, self._rng.random() < 0.8
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         """Answer, or not."""
         await asyncio.sleep(0)
         self.settle()
@@ -99,14 +99,14 @@ class Service:
             self.books.late.remove(entry)
             self._carry_out(entry[1], entry[2], at=entry[0])
 
-    def _write(self, flight: Flight, key: str, body: dict[str, Any]) -> Answer:
+    def _write(self, flight: HTTPRequest, key: str, body: dict[str, Any]) -> HTTPResponse:
         chance = self._rng.choices(list(_TROUBLES), list(_TROUBLES.values()))[0]
         trouble = self._next.pop(0) if self._next else chance
         if trouble == "unsent":
-            raise TransportFailure("connect", "scripted")
+            raise TransportError("connect", "scripted")
         flight.sent = True
         if trouble == "lost request":
-            raise TransportFailure("reset", "scripted")
+            raise TransportError("reset", "scripted")
         if trouble == "429":
             return self._say(429, {"message": "Slow down."}, {"Retry-After": "1"})
         at, stored = self.books.replies.get(key, (-2 * DAY, None))
@@ -116,12 +116,12 @@ class Service:
             return self._say(409, {"message": "The request is being processed."})
         return self._first(trouble, key, body)
 
-    def _first(self, trouble: str, key: str, body: dict[str, Any]) -> Answer:
+    def _first(self, trouble: str, key: str, body: dict[str, Any]) -> HTTPResponse:
         """A request of which nothing is stored."""
         if trouble == "late":
             due = self._runtime.monotonic() + self._rng.uniform(1.0, 14.5 * MINUTE)
             self.books.late.append((due, key, body))
-            raise TransportFailure("timeout", "scripted")
+            raise TransportError("timeout", "scripted")
         if trouble == "500":
             return self._say(500, {"message": "Oops."})
         if trouble.startswith("refused"):
@@ -131,15 +131,15 @@ class Service:
             return refusal
         return self._deliver(trouble, self._carry_out(key, body, at=self._runtime.monotonic()))
 
-    def _deliver(self, trouble: str, found: Answer) -> Answer:
+    def _deliver(self, trouble: str, found: HTTPResponse) -> HTTPResponse:
         """An answer on its way back."""
         if trouble in ("lost answer", "late"):
-            raise TransportFailure("reset", "scripted")
+            raise TransportError("reset", "scripted")
         if trouble == "500 after all":
             return self._say(500, {"message": "Oops."})
         return attrs.evolve(found, body=b"<html>") if trouble == "unreadable" else found
 
-    def _carry_out(self, key: str, body: dict[str, Any], at: float) -> Answer:
+    def _carry_out(self, key: str, body: dict[str, Any], at: float) -> HTTPResponse:
         """Once for each key, as long as it is remembered, and for each reference."""
         known, stored = self.books.replies.get(key, (-2 * DAY, None))
         if stored is not None and at - known < DAY:
@@ -166,7 +166,7 @@ class Service:
         ]
         return {"data": shown, "pagination": {"has_more_pages": False}}
 
-    def _say(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> Answer:
+    def _say(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> HTTPResponse:
         return answer(status, body, {**self._headers(), **(headers or {})})
 
     def _headers(self, *, replayed: bool = False) -> Mapping[str, str]:

@@ -20,7 +20,7 @@ from contextlib import suppress
 import attrs
 
 from payments_async import AsyncPayments, RateLimits
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from tests.support.motion import PAYOUT, payout_answer
 from tests.support.simulated import SimulatedRuntime, run_simulated
 
@@ -36,7 +36,7 @@ class Service:
         self._answer = payout_answer(reference=None)
         self.counted: list[float] = []
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         """Take a while, and count somewhere within it."""
         flight.sent = True
         took, now = self._latency(), asyncio.get_running_loop().time()

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from payments_async._http.types import Answer
+from payments_async._http.types import HTTPResponse
 from tests.support.bodies import encoded
 from tests.support.calls import Operation
 
@@ -22,7 +22,7 @@ class Spoilt:
     """One case: which operation, what it is answered, and how that was made."""
 
     operation: Operation
-    answer: Answer
+    answer: HTTPResponse
     how: tuple[str, ...]
 
 
@@ -157,7 +157,7 @@ def spoil(operation: Operation, rng: random.Random) -> Spoilt:
     status = rng.choice(STATUSES) if rng.random() < 0.4 else rng.choice((200, 201))
     headers = {name: rng.choice(HEADERS[name]) for name in HEADERS if rng.random() < 0.15}
     how.append(f"status {status}")
-    return Spoilt(operation, Answer(status, CIMultiDictProxy(CIMultiDict(headers)), raw), tuple(how))
+    return Spoilt(operation, HTTPResponse(status, CIMultiDictProxy(CIMultiDict(headers)), raw), tuple(how))
 
 
 def _places(tree: Any) -> list[tuple[Any, Any]]:

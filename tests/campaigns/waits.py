@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 import attrs
 
 from payments_async import AsyncPayments
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.models import Payout
 from tests.support.scripted import answer
 from tests.support.simulated import EPOCH, SimulatedRuntime, run_simulated
@@ -38,7 +38,7 @@ class Service:
         """When a walk of the list began."""
         self.reads: list[float] = []
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         """One page, in 20 ms."""
         flight.sent = True
         now = asyncio.get_running_loop().time()

@@ -23,9 +23,9 @@ from typing import Any
 import attrs
 
 from payments_async import AsyncPayments
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.webhooks import TrustedDelivery, WebhookReceiver
-from payments_async.webhooks._tokens import Claims, Sealed, Signer, mint
+from payments_async.webhooks._tokens import SealedSecrets, Signer, TokenClaims, mint
 from tests.campaigns.pacing import fullest_sliding
 from tests.support.scripted import answer
 from tests.support.simulated import EPOCH, SimulatedRuntime, run_simulated
@@ -49,7 +49,7 @@ class Service:
         self.asked: list[float] = []
         self.last: str | None = None
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         """The list as it is at this moment."""
         flight.sent = True
         now = asyncio.get_running_loop().time()
@@ -103,7 +103,7 @@ def forgeries(valid: str, chance: random.Random) -> Iterator[str]:
     """Paths without end that nobody minted."""
     prefix, _, token = valid.rpartition("/")
     raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-    strangers = Signer(Sealed(["a stranger's own secret of 32 bytes"]))
+    strangers = Signer(SealedSecrets(["a stranger's own secret of 32 bytes"]))
     now = int(EPOCH.timestamp())
 
     def written(data: bytes) -> str:
@@ -116,11 +116,13 @@ def forgeries(valid: str, chance: random.Random) -> Iterator[str]:
         return written(bytes(changed))
 
     def signed_otherwise() -> str:
-        return mint(strangers, Claims("payout", "r-1", now, now + 9_999, chance.randbytes(8)))
+        return mint(strangers, TokenClaims("payout", "r-1", now, now + 9_999, chance.randbytes(8)))
 
     def expired() -> str:
-        ours = Signer(Sealed([chance.choice([SECRET, OLD])]))
-        return mint(ours, Claims("payout", "r-1", now - 9, now - chance.randrange(5), chance.randbytes(8)))
+        ours = Signer(SealedSecrets([chance.choice([SECRET, OLD])]))
+        return mint(
+            ours, TokenClaims("payout", "r-1", now - 9, now - chance.randrange(5), chance.randbytes(8))
+        )
 
     ways = (
         flipped,

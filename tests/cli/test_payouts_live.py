@@ -13,11 +13,11 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payments_async.cli._exit_codes import Ended, Exit
+from payments_async.cli._exit_codes import CommandEnded, Exit
 from payments_async.cli.payouts import reconcile
 from payments_async.cli.payouts import run as loading
 from payments_async.cli.payouts import run as running
-from payments_async.cli.payouts.confirm import Asking, confirm_once
+from payments_async.cli.payouts.confirm import ConfirmOptions, confirm_once
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import (
     Here,
@@ -167,14 +167,14 @@ def test_what_is_typed_must_be_the_total_to_the_last_digit(
 def test_a_total_is_taken_as_it_was_shown_and_a_slip_is_asked_about_again() -> None:
     said: list[str] = []
 
-    def asking(*typed: str) -> Asking:
+    def asking(*typed: str) -> ConfirmOptions:
         answers = iter(typed)
 
         def ask(text: str) -> str:
             said.append(text)
             return next(answers, "")
 
-        return Asking((), True, nullcontext, ask)
+        return ConfirmOptions((), True, nullcontext, ask)
 
     totals = {"GHS": Decimal("5015.15")}
     for typed in ("5015.15", "5,015.15", "GHS 5,015.15", "GHS 5015.150"):
@@ -183,7 +183,7 @@ def test_a_total_is_taken_as_it_was_shown_and_a_slip_is_asked_about_again() -> N
     assert confirm_once(totals, 2, asking("50,15.15", "5,015.16", "5,015.15")) == "typed back"
     assert ["1,200.50" in text for text in said] == [False, True, True]
     for wrong in (["5.015,15"] * 3 + ["5015.15"], [""]):
-        with pytest.raises(Ended, match="that is not the GHS total; nothing was sent"):
+        with pytest.raises(CommandEnded, match="that is not the GHS total; nothing was sent"):
             confirm_once(totals, 2, asking(*wrong))
 
 

@@ -14,11 +14,11 @@ from payments_async.cli._output import JsonLines
 from payments_async.cli.payouts import messages
 from payments_async.cli.payouts.amounts import Confirmation, difference, flags, parsed
 from payments_async.cli.payouts.options import amount_of, delimiter_of, seconds_of, share_of, shortest
-from payments_async.cli.payouts.progress import Bar, Lines
+from payments_async.cli.payouts.progress import BarView, JsonLinesView
 from payments_async.cli.payouts.session import title_of
 from payments_async.cli.payouts.summary import (
-    Ended,
-    Figures,
+    ArrivedCounts,
+    BatchFigures,
     Speed,
     standing,
     told_activity,
@@ -27,11 +27,11 @@ from payments_async.cli.payouts.summary import (
 )
 
 
-def figures(**counts: int) -> Figures:
+def figures(**counts: int) -> BatchFigures:
     """So many rows in each state, each of 1.50 XOF."""
     told = {state.upper(): number for state, number in counts.items()}
     sums = {state.upper(): Decimal("1.50") * number for state, number in counts.items()}
-    return Figures.of(told, {"XOF": sums})
+    return BatchFigures.of(told, {"XOF": sums})
 
 
 def drawn(renderable: object, width: int) -> list[str]:
@@ -101,7 +101,7 @@ def test_a_confirmation_is_recognised_only_when_nothing_differs() -> None:
 
 def test_the_total_that_is_typed_back_is_never_rounded() -> None:
     sums = {"NEW": Decimal("99999999999999999999.999999999"), "CREATED": Decimal("0.000000002")}
-    seen = Figures.of({"NEW": 1, "CREATED": 1}, {"XOF": sums})
+    seen = BatchFigures.of({"NEW": 1, "CREATED": 1}, {"XOF": sums})
     assert seen.payable() == {"XOF": Decimal("100000000000000000000.000000001")}
 
 
@@ -157,7 +157,7 @@ def test_each_exit_code_says_what_to_do_next() -> None:
 
 @pytest.mark.parametrize(("awaited", "told"), [(1, "1 payout is"), (2000, "2,000 payouts are"), (0, None)])
 def test_who_has_created_payouts_is_told_that_they_have_not_arrived(awaited: int, told: str | None) -> None:
-    some = attrs.evolve(figures(created=2500), ended=Ended(2500 - awaited, 0, awaited))
+    some = attrs.evolve(figures(created=2500), ended=ArrivedCounts(2500 - awaited, 0, awaited))
     said = messages.after_run(some, 0, None, "june.csv.ledger")
     if told is None:
         assert said == []
@@ -170,7 +170,7 @@ def test_who_has_created_payouts_is_told_that_they_have_not_arrived(awaited: int
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int) -> None:
-    bar = Bar("Paying")
+    bar = BarView("Paying")
     assert drawn(bar, width) == ["  · Paying     …"]
     bar.read(1200)
     assert drawn(bar, width) == ["  · Paying     1,200 rows"]
@@ -191,7 +191,7 @@ def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int) -> None:
 
 
 def test_the_bar_says_which_rows_wait_and_when_the_next_look_is() -> None:
-    bar = Bar("Paying")
+    bar = BarView("Paying")
     waits = {
         "doing": "waiting",
         "waiting": 3,
@@ -218,14 +218,14 @@ def test_what_is_being_done_is_told_for_people_and_for_programs(capsys: pytest.C
     later = told_activity({**waits, "next_look": 12.0}, since=2.0)
     assert later == "1 row waits, next look in 10 s: it was cut"
     assert told_activity(reads) == "1,200 payouts of the service's list read"
-    Lines(JsonLines()).show(attrs.evolve(figures(in_doubt=1), activity=waits), 0.0)
+    JsonLinesView(JsonLines()).show(attrs.evolve(figures(in_doubt=1), activity=waits), 0.0)
     line = json.loads(capsys.readouterr().out)
     assert {name: line[name] for name in waits} == waits
 
 
 def test_the_bar_of_what_is_followed_shows_how_payouts_end() -> None:
-    bar, counts, sums = Bar("Paying"), {"CREATED": 30}, {"XOF": {"CREATED": Decimal(30)}}
-    bar.show(Figures.of(counts, sums, Ended(20, 2, 8)), 0.0)
+    bar, counts, sums = BarView("Paying"), {"CREATED": 30}, {"XOF": {"CREATED": Decimal(30)}}
+    bar.show(BatchFigures.of(counts, sums, ArrivedCounts(20, 2, 8)), 0.0)
     bar.note("all sent; followed until final, 5 min at most")
     first, *rest = drawn(bar, 80)
     assert first.startswith("  · Following")
@@ -239,21 +239,21 @@ def test_the_bar_of_what_is_followed_shows_how_payouts_end() -> None:
 
 def test_the_table_shows_under_created_what_arrived_and_failed() -> None:
     sums = {"XOF": {"CREATED": Decimal(3)}}
-    told = drawn(standing(Figures.of({"CREATED": 3}, sums, Ended(1, 1, 1))), 80)
+    told = drawn(standing(BatchFigures.of({"CREATED": 3}, sums, ArrivedCounts(1, 1, 1))), 80)
     assert [line.split() for line in told if line.strip()][2:6] == [
         ["Created", "3", "3"],
         ["arrived", "1"],
         ["failed", "1"],
         ["not", "final", "yet", "1"],
     ]
-    assert not any("failed" in line for line in drawn(standing(Figures.of({"CREATED": 3}, sums)), 80))
+    assert not any("failed" in line for line in drawn(standing(BatchFigures.of({"CREATED": 3}, sums)), 80))
 
 
 def test_passes_over_the_input_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    bar = Bar("Reading")
+    bar = BarView("Reading")
     bar.read(500, 2)
     assert drawn(bar, 80) == ["  · Reading    500 rows, pass 2"]
-    Lines(JsonLines()).read(500, 2)
+    JsonLinesView(JsonLines()).read(500, 2)
     assert json.loads(capsys.readouterr().out)["pass"] == 2
 
 
@@ -277,13 +277,13 @@ def test_no_time_left_is_told_at_the_very_beginning() -> None:
 
 def test_many_currencies_are_told_below_each_other() -> None:
     sums = {code: {"CREATED": Decimal(10**12)} for code in ("GHS", "KES", "NGN", "XAF", "XOF")}
-    told = drawn(standing(Figures.of({"CREATED": 5}, sums)), 80)
+    told = drawn(standing(BatchFigures.of({"CREATED": 5}, sums)), 80)
     assert max(map(len, told)) <= 80
     assert sum("1,000,000,000,000" in line for line in told) == 5
 
 
 async def test_lines_come_at_most_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines(JsonLines())
+    lines = JsonLinesView(JsonLines())
     for moment in range(30):
         lines.show(figures(new=30 - moment, created=moment), moment / 10)
     lines.close()

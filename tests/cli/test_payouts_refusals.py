@@ -15,7 +15,7 @@ import pytest
 from payments_async import AsyncPayments
 from payments_async.bulk.ledger import file as _ledger_file
 from payments_async.bulk.ledger import opening
-from payments_async.bulk.ledger.connection import Handle, Purpose
+from payments_async.bulk.ledger.connection import LedgerConnection, Purpose
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerBroken, LedgerError, LedgerFull
 from payments_async.bulk.reconcile import same_account
@@ -264,7 +264,7 @@ def test_a_folder_that_cannot_be_written_is_told(here: Here) -> None:
 
 
 def test_a_full_disk_stops_before_anything_is_sent(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_ledger_file.Ballast, "ready", lambda self: False)
+    monkeypatch.setattr(_ledger_file.DiskReserve, "ready", lambda self: False)
     here("run", "june.csv").assert_one_message(Exit.USAGE, "no room is left on the disk", "make room")
     assert here.sandbox.books.payouts() == []
 
@@ -305,10 +305,10 @@ def test_a_ledger_deleted_in_mid_run_stops_it_and_the_same_command_pays_the_rest
 ) -> None:
     payouts_file(here.folder, 60)
     here.sandbox.on("payouts.create", amount="1.07").respond("slow:0.2s")
-    real = Handle.transact
+    real = LedgerConnection.transact
     intents = []
 
-    async def deleted(self: Handle, work: object, purpose: Purpose = Purpose.READ) -> object:
+    async def deleted(self: LedgerConnection, work: object, purpose: Purpose = Purpose.READ) -> object:
         if purpose is Purpose.INTENT:
             intents.append(purpose)
             if len(intents) == 2:
@@ -316,7 +316,7 @@ def test_a_ledger_deleted_in_mid_run_stops_it_and_the_same_command_pays_the_rest
         return await real(self, work, purpose)  # type: ignore[arg-type] # passed on as it came
 
     with monkeypatch.context() as patch:
-        patch.setattr(Handle, "transact", deleted)
+        patch.setattr(LedgerConnection, "transact", deleted)
         done = here("run", "june.csv", "--concurrency", "10")
     assert done.code == Exit.OUTCOME_UNKNOWN, done
     assert "june.csv.ledger was deleted, moved or replaced" in done.err

@@ -18,7 +18,7 @@ import pytest
 from payments_async.bulk.engine import sender
 from payments_async.bulk.engine.service import Service
 from payments_async.cli._exit_codes import Exit
-from payments_async.cli._output import Paper
+from payments_async.cli._output import OutputConsole
 from payments_async.cli.payouts import session
 from payments_async.models import Pagination
 from payments_async.sandbox import Sandbox, SandboxLimits
@@ -219,8 +219,8 @@ def test_a_dry_run_of_an_edited_file_tells_both_totals_and_the_way_on(
     checked = here("run", "june.csv", "--dry-run").step("checked")
     assert checked["totals"] == {"GHS": "3.07", "XOF": "7.21"}
     assert checked["input_totals"] == {"GHS": "3.07", "XOF": "43.21"}
-    wide = partial(Paper, force_terminal=True, color_system=None, width=300)
-    monkeypatch.setattr(session, "Paper", wide)
+    wide = partial(OutputConsole, force_terminal=True, color_system=None, width=300)
+    monkeypatch.setattr(session, "OutputConsole", wide)
     dry = here("run", "june.csv", "--dry-run")
     assert dry.code == Exit.REFUSED
     seen = " ".join(dry.out.split())

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments, Payout
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from tests.support.bodies import PAYOUT
 
 ARGUMENTS: dict[str, Any] = {
@@ -31,9 +31,9 @@ BODY = json.dumps(
 class AtOnce:
     """A transport that answers without waiting."""
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         flight.sent = True
-        return Answer(201, {}, BODY)
+        return HTTPResponse(201, {}, BODY)
 
     async def aclose(self) -> None:
         """Nothing to close."""

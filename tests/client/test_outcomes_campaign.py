@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from payments_async._request import clocks
-from payments_async._request.clocks import Moment
+from payments_async._request.clocks import Timestamps
 from tests.campaigns.outcomes import Campaign
 from tests.support.forms import Connect
 
@@ -35,11 +35,11 @@ async def test_whatever_the_clocks_do_the_client_says_no_more_than_it_knows(
         assert [outcome for outcome in WHAT_MUST_COME_UP if not report.outcomes[outcome]] == []
 
 
-def passed_by_the_wall_clock(then: Moment, now: Moment, seen: Moment | None = None) -> float:
+def passed_by_the_wall_clock(then: Timestamps, now: Timestamps, seen: Timestamps | None = None) -> float:
     return now.wall - then.wall
 
 
-def age_by_the_wall_clock(made: float, ended: Moment | None, in_use: float, now: Moment) -> float:
+def age_by_the_wall_clock(made: float, ended: Timestamps | None, in_use: float, now: Timestamps) -> float:
     return now.wall - made
 
 

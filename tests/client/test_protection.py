@@ -10,8 +10,8 @@ import pytest
 
 from payments_async import Instrument, PreparedRequest
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import Answer, Flight, TransportFailure
-from payments_async._polling.list_poller import Sweep
+from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
+from payments_async._polling.list_poller import ListPoller
 from payments_async._runtime import SYSTEM
 from payments_async.errors import ConfigurationError, DuplicateReference, InvalidRequest, OutcomeUnknown
 from payments_async.sandbox import Sandbox
@@ -137,7 +137,7 @@ async def test_a_cancelled_resolve_still_says_that_it_is_in_doubt(connect: Conne
 async def test_siblings_share_one_reading_of_the_list(
     connect: Connect, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runtime, join, joined = JumpingRuntime(on_jump=sandbox.advance), Sweep.join, list[None]()
+    runtime, join, joined = JumpingRuntime(on_jump=sandbox.advance), ListPoller.join, list[None]()
 
     def counted(*arguments: Any, **options: Any) -> None:
         joined.append(None)
@@ -145,7 +145,7 @@ async def test_siblings_share_one_reading_of_the_list(
             runtime.busy -= 1
         return join(*arguments, **options)
 
-    monkeypatch.setattr(Sweep, "join", counted)
+    monkeypatch.setattr(ListPoller, "join", counted)
     transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))
     client = connect(sandbox, runtime=runtime, transport=transport)
     made = [await client.payouts.create(**PAYOUT, reference=f"r-{n}") for n in range(6)]
@@ -163,16 +163,16 @@ class _Silent:
     """A line on which every request gets lost, and the second one never comes to an end."""
 
     def __init__(self) -> None:
-        self.flights: list[Flight] = []
+        self.flights: list[HTTPRequest] = []
         self.silent = asyncio.Event()
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         self.flights.append(flight)
         flight.sent = True
         if len(self.flights) > 1:
             self.silent.set()
             await asyncio.get_running_loop().create_future()
-        raise TransportFailure("reset", "scripted")
+        raise TransportError("reset", "scripted")
 
     async def aclose(self) -> None:
         """Nothing to close."""

@@ -22,7 +22,7 @@ from payments_async import (
     ServerError,
     UnprocessableError,
 )
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._request import pending
 from payments_async._request.pending import PendingRequests
 from payments_async._request.pipeline import Pipeline
@@ -45,7 +45,7 @@ class Held(ScriptedTransport):
         self.released = threading.Event()
         self.at_once = self.most_at_once = 0
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         flight.sent = True
@@ -189,7 +189,7 @@ async def test_another_body_under_the_key_is_refused(connect: Connect, callers: 
     ids=["paid", "refused"],
 )
 async def test_when_the_first_caller_gives_up_the_next_one_goes_on(
-    connect: Connect, callers: Callers, then: Answer, outcome: str
+    connect: Connect, callers: Callers, then: HTTPResponse, outcome: str
 ) -> None:
     """A refusal says nothing then of what the first one had sent."""
     transport, runtime = held(callers, then, wanted=99)

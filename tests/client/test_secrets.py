@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 from payments_async import Instrument
-from payments_async._http.types import Answer
+from payments_async._http.types import HTTPResponse
 from payments_async.errors import DecodeError, InvalidRequest, PaymentsError, ResponseMismatch
 from payments_async.params import CheckoutRequest, PayoutRequest
 from payments_async.sandbox import Sandbox
@@ -114,7 +114,7 @@ async def test_no_ending_of_a_write_shows_key_or_account(
     assert str(transport.flights[0].headers["Authorization"]) == f"Bearer {LONG_CANARY_KEY}"
 
 
-@pytest.mark.parametrize("ending", [name for name, step in ENDINGS.items() if isinstance(step, Answer)])
+@pytest.mark.parametrize("ending", [name for name, step in ENDINGS.items() if isinstance(step, HTTPResponse)])
 async def test_a_service_that_repeats_the_key_does_not_show_it(
     connect: Callable[..., Any], watch: Watch, ending: str
 ) -> None:

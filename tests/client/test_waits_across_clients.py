@@ -12,8 +12,8 @@ import pytest
 from payments_async import AsyncPayments, AuthenticationError
 from payments_async import client as _opening
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import Answer, Flight, TransportFailure
-from payments_async._rate_limit.registry import Limiters
+from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
+from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import JumpingRuntime
@@ -34,9 +34,9 @@ class Hanging:
     def __init__(self, runtime: JumpingRuntime) -> None:
         self._runtime = runtime
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         await self._runtime.sleep(30.0)
-        raise TransportFailure("timeout", "30 s")
+        raise TransportError("timeout", "30 s")
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -49,7 +49,7 @@ class OneProcess(Watched):
         super().__init__(sandbox, connect)
         self.runtime = JumpingRuntime(on_jump=self._pass)
         monkeypatch.setattr(_opening, "SYSTEM", self.runtime)
-        monkeypatch.setattr(_opening, "PROCESS", Limiters(self.runtime.monotonic))
+        monkeypatch.setattr(_opening, "PROCESS", LimiterRegistry(self.runtime.monotonic))
 
     def client(self, **options: Any) -> Any:
         transport = self.runtime.wrap(AiohttpTransport(runtime=SYSTEM))

@@ -16,7 +16,7 @@ from payments_async import (
     RateLimits,
     WaitTimeout,
 )
-from payments_async._polling.readings import Watch
+from payments_async._polling.readings import Subscription
 from payments_async.sandbox import Sandbox
 from tests.campaigns.waits import run
 from tests.support.motion import PAYOUT, jumping, play, refusal
@@ -207,7 +207,7 @@ async def test_who_was_served_by_a_walk_does_not_hear_of_its_end(connect: Connec
 
 
 async def test_a_wait_that_is_served_in_its_last_moment_is_served() -> None:
-    watch = Watch("po_1", None, lambda record: True, asyncio.get_running_loop().create_future())
+    watch = Subscription("po_1", None, lambda record: True, asyncio.get_running_loop().create_future())
     watch.show("the record")
     watch.give_up()
     assert await watch.future == "the record"

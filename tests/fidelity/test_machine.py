@@ -13,7 +13,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from payments_async.sandbox import Change, Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox.common.values import LoggedRequest, Request
-from payments_async.sandbox.records.records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES, Payment
+from payments_async.sandbox.records.records import (
+    ATTEMPT_STATES,
+    PAYMENT_STATES,
+    PAYOUT_STATES,
+    PaymentRecord,
+)
 from tests.sandbox.api import Api
 
 # many times as slow when it is traced; others cover the same
@@ -42,7 +47,7 @@ class History(RuleBasedStateMachine):
         self.statuses: dict[str, str] = {}
         self.latest = 0.0
 
-    def payments(self) -> list[Payment]:
+    def payments(self) -> list[PaymentRecord]:
         tenants = self.sandbox._core.world.tenants.values()
         return [payment for tenant in tenants for payment in tenant.payments]
 
@@ -122,7 +127,7 @@ class History(RuleBasedStateMachine):
             self.sandbox.settle(refund.id, "complete" if completed else "fail:NO")
             assert self.available(refund.payment) == left + (0 if completed else refund.amount)
 
-    def available(self, payment: Payment) -> Decimal:
+    def available(self, payment: PaymentRecord) -> Decimal:
         told = self.apis[0].get(f"/payment/intents/{payment.id}/refunds/availability").data
         amounts = [Decimal(told[f"{name}_amount"]["value"]) for name in ("refunded", "pending", "refundable")]
         assert min(amounts) >= 0

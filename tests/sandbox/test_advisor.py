@@ -15,7 +15,7 @@ from payments_async import Instrument, OutcomeUnknown
 from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox._journal import Entry, Exchange, Tried
+from payments_async.sandbox._journal import JournalEntry, LoggedExchange, WebhookTried
 from payments_async.sandbox.advisor.advisor import Finding, advise
 from payments_async.sandbox.advisor.evidence import scene_of
 from payments_async.sandbox.advisor.webhooks import watched
@@ -286,7 +286,7 @@ def test_a_retry_after_that_cannot_be_read_is_not_judged(api: Api, sandbox: Sand
     api.get("/payouts", scenario="429:10")
     api.get("/payouts", scenario="slow:1")
     entries = sandbox.entries()
-    assert isinstance(entries[0].item, Exchange)
+    assert isinstance(entries[0].item, LoggedExchange)
     entries[0].item.retry_after = "soon"
     assert advise(entries) == []
 
@@ -428,10 +428,10 @@ def test_live_operations_beside_normal_reads_are_not(api: Api, sandbox: Sandbox)
 
 def told(
     sandbox: Sandbox, record: str, event: str, status: int | None = 204, *, only_listened: bool = False
-) -> list[Entry]:
+) -> list[JournalEntry]:
     """The journal, with a try of a webhook at its end, and a minute after that."""
     at = sandbox.clock.now()
-    sandbox.journal.add(Tried(at, "wh_1", record, event, status, None, only_listened=only_listened))
+    sandbox.journal.add(WebhookTried(at, "wh_1", record, event, status, None, only_listened=only_listened))
     return sandbox.entries()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from payments_async import Instrument, NotFoundError
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox._journal import Exchange, Journal
+from payments_async.sandbox._journal import Journal, LoggedExchange
 from payments_async.sandbox.common.values import Request
 from payments_async.sandbox.control_api.routes import ROUTES
 from payments_sync import Payments
@@ -674,8 +674,8 @@ def test_copied_code_sends_the_same_request(
         with contextlib.suppress(NotFoundError):
             exec(compile(code, "copied", "exec"), {"__name__": "copied"})  # what a person would paste
         again = sandbox.entries()[-1].item
-    assert isinstance(first, Exchange)
-    assert isinstance(again, Exchange)
+    assert isinstance(first, LoggedExchange)
+    assert isinstance(again, LoggedExchange)
     assert (again.log.method, unquote(again.log.path)) == (first.log.method, unquote(first.log.path))
     assert json.loads(again.body or b"null") == json.loads(first.body or b"null")
 

@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Profile, Sandbox, inspector
-from payments_async.sandbox._journal import Exchange, Tried
+from payments_async.sandbox._journal import LoggedExchange, WebhookTried
 from payments_async.sandbox._record_actions import find_payment
 from payments_async.sandbox.advisor.assumptions import assumptions
 from payments_async.sandbox.common.profiles import PROFILES
@@ -140,7 +140,7 @@ def test_a_request_that_was_let_go_says_so_and_offers_neither_copy_nor_sending(
         assert "Send again" in page(sandbox, name)
         assert "data-copy-url" in page(sandbox, name)
     for entry in sandbox.entries():
-        if isinstance(entry.item, Exchange):
+        if isinstance(entry.item, LoggedExchange):
             entry.item.let_go()
     for name in (first, second):
         html = page(sandbox, name)
@@ -371,7 +371,7 @@ def test_the_advisor_tells_a_mistake_once_with_every_case_and_its_webhooks(
 ) -> None:
     for number in range(9):
         payout = api.payout(reference=f"r-{number}", idempotency_key=f"key-{number:05d}").data["id"]
-        event = Tried(sandbox.clock.now(), f"wh_{number}", payout, "payout.completed", 204, None)
+        event = WebhookTried(sandbox.clock.now(), f"wh_{number}", payout, "payout.completed", 204, None)
         sandbox.journal.add(event)
     sandbox.advance(61)
     api.get("/utils/status/payment/method/m/BJ")

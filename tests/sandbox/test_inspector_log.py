@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox._journal import Exchange, Tried
+from payments_async.sandbox._journal import LoggedExchange, WebhookTried
 from payments_async.sandbox.inspector.failure_reasons import reason
 from tests.sandbox.api import INTENT, TRIED, Api
 
@@ -24,9 +24,9 @@ def log(sandbox: Sandbox, query: str = "") -> list[str]:
     return [line.partition(" ")[2] for line in words]
 
 
-def requested(sandbox: Sandbox) -> Exchange:
+def requested(sandbox: Sandbox) -> LoggedExchange:
     """The newest request."""
-    found = [entry.item for entry in sandbox.entries() if isinstance(entry.item, Exchange)]
+    found = [entry.item for entry in sandbox.entries() if isinstance(entry.item, LoggedExchange)]
     return found[-1]
 
 
@@ -94,12 +94,12 @@ def test_an_attempt_that_moves_alone_is_told_of_its_payment(api: Api, sandbox: S
 def test_a_webhook_is_one_line_however_often_it_was_tried(api: Api, sandbox: Sandbox) -> None:
     payout = api.payout(reference="r-1").data["id"]
     for at, status, told in ((1.0, 500, None), (2.0, None, "nobody listens"), (3.0, 204, None)):
-        sandbox.journal.add(Tried(at, "wh_1", payout, "payout.created", status, told))
+        sandbox.journal.add(WebhookTried(at, "wh_1", payout, "payout.created", status, told))
         line = log(sandbox)[0]
         if status is None:
             assert line == "webhook payout.created r-1 2 tries nobody listens not delivered"
     assert line == "webhook payout.created r-1 3 tries 204"
-    sandbox.journal.add(Tried(4.0, "wh_2", payout, "payout.completed", 204, None, forged=True))
+    sandbox.journal.add(WebhookTried(4.0, "wh_2", payout, "payout.completed", 204, None, forged=True))
     assert log(sandbox)[0] == "webhook payout.completed r-1 forged 204"
 
 
@@ -127,7 +127,7 @@ def test_each_choice_shows_its_kind(api: Api, sandbox: Sandbox) -> None:
     assert log(sandbox, "?show=changes") == ["payout r-1 new → pending pending"]
     due = ["webhook payout.completed r-1 forged due"]
     assert log(sandbox, "?show=webhooks") == [*due, "webhook payout.created r-1 due"]
-    sandbox.journal.add(Tried(1.0, "wh_1", payout, "payout.created", 204, None))
+    sandbox.journal.add(WebhookTried(1.0, "wh_1", payout, "payout.created", 204, None))
     assert log(sandbox, "?show=webhooks") == ["webhook payout.created r-1 204", *due]
     assert log(sandbox, "?show=nonsense") == log(sandbox)
 
@@ -140,7 +140,7 @@ def test_what_went_wrong_are_failed_records_and_refused_webhooks_too(api: Api, s
     for webhook, tries in (("wh_1", (500, 500)), ("wh_2", (500, 204)), ("wh_3", (204,)), ("wh_4", (None,))):
         for status in tries:
             told = None if status else "is neither this machine nor a private network"
-            sandbox.journal.add(Tried(6.0, webhook, failed, "payout.failed", status, told))
+            sandbox.journal.add(WebhookTried(6.0, webhook, failed, "payout.failed", status, told))
     api.get("/payouts")
     intent = api.listed_intent()["reference"]
     assert log(sandbox, "?show=wrong") == [
@@ -166,7 +166,7 @@ def test_a_choice_looks_past_whatever_else_happened(api: Api, sandbox: Sandbox) 
 
 def test_a_record_that_is_gone_goes_by_its_id(api: Api, sandbox: Sandbox) -> None:
     api.payout(reference="r-1")
-    sandbox.journal.add(Tried(1.0, "wh_1", "po_gone", "payout.created", 204, None))
+    sandbox.journal.add(WebhookTried(1.0, "wh_1", "po_gone", "payout.created", 204, None))
     assert log(sandbox)[0] == "webhook payout.created po_gone 204"
 
 
@@ -178,7 +178,7 @@ def test_the_log_is_searched_by_id_reference_path_status_and_body(api: Api, sand
     api.payout(reference="r-2", description="for Ada", amount=0)
     sandbox.advance(2)
     api.get("/payment/intents", scenario="http:503")
-    sandbox.journal.add(Tried(1.0, "wh_7", first, "payout.created", 204, None))
+    sandbox.journal.add(WebhookTried(1.0, "wh_7", first, "payout.created", 204, None))
     sandbox.forge(first, url="http://127.0.0.1:9/hook")
     for wanted, count in (
         ("r-1", 4),
@@ -203,7 +203,7 @@ def test_a_status_is_looked_for_among_statuses_first(api: Api, sandbox: Sandbox)
     payout = api.payout(reference="r-1", amount=422).data["id"]
     api.get("/payouts?note=a422b")
     api.payout(reference="r-2", amount=0)
-    sandbox.journal.add(Tried(1.0, "wh_1", payout, "payout.created", 503, None))
+    sandbox.journal.add(WebhookTried(1.0, "wh_1", payout, "payout.created", 503, None))
     (line,) = log(sandbox, "?find=422")
     assert line.startswith("POST /v1/payouts r-2 amount")
     assert log(sandbox, "?find=503") == ["webhook payout.created r-1 503"]
@@ -212,7 +212,7 @@ def test_a_status_is_looked_for_among_statuses_first(api: Api, sandbox: Sandbox)
     assert log(sandbox, "?find=pending") == ["payout r-1 new → pending pending"]
     assert log(sandbox, "?find=PENDING") == ["payout r-1 new → pending pending"]
     assert log(sandbox, "?find=completed") == [], "a completed_at stands in every body"
-    sandbox.journal.add(Tried(2.0, "wh_2", payout, "payout.failed", 204, None))
+    sandbox.journal.add(WebhookTried(2.0, "wh_2", payout, "payout.failed", 204, None))
     assert log(sandbox, "?find=failed")[0] == "webhook payout.failed r-1 204"
     assert log(sandbox, "?find=a422") == ["GET /v1/payouts?note=a422b 200"], "what is no status is text"
     assert log(sandbox, "?find=422&show=webhooks") == []

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Answer, Change, LoggedRequest, Sandbox, VirtualClock
-from payments_async.sandbox._journal import Exchange, Journal
+from payments_async.sandbox._journal import Journal, LoggedExchange
 from payments_async.sandbox.control_api import events as _stream
 from tests.sandbox.api import PAYOUT, Api
 
@@ -32,7 +32,9 @@ def fill(journal: Journal, count: int, size: int = 0) -> None:
 
 def kept_bodies(journal: Journal) -> list[str]:
     items = [entry.item for entry in journal.since(0)]
-    return [item.log.request_id for item in items if isinstance(item, Exchange) and item.answer is not None]
+    return [
+        item.log.request_id for item in items if isinstance(item, LoggedExchange) and item.answer is not None
+    ]
 
 
 def test_numbers_go_up_by_one_and_stay_with_their_entries() -> None:
@@ -135,7 +137,7 @@ def test_a_sandbox_notes_requests_with_their_bodies_and_what_they_changed(sandbo
     created = api.post("/payouts", PAYOUT)
     first, second = sandbox.entries()
     assert isinstance(first.item, Change)
-    assert isinstance(second.item, Exchange)
+    assert isinstance(second.item, LoggedExchange)
     assert json.loads(second.item.body or b"") == PAYOUT
     assert second.item.answer is not None
     assert json.loads(second.item.answer.body)["data"]["id"] == created.data["id"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._journal import Journal, Tried
+from payments_async.sandbox._journal import Journal, WebhookTried
 from payments_async.sandbox.advisor import findings
 from payments_async.sandbox.advisor.advisor import advise
 from tests.sandbox.api import INTENT, Api
@@ -140,7 +140,7 @@ def test_a_webhook_that_was_believed_is_kept_when_its_record_is_read_too_late(
 ) -> None:
     payout = api.payout(idempotency_key="key-00001").data["id"]
     sandbox.advance(5)
-    sandbox.journal.add(Tried(sandbox.clock.now(), "wh_1", payout, "payout.completed", 204, None))
+    sandbox.journal.add(WebhookTried(sandbox.clock.now(), "wh_1", payout, "payout.completed", 204, None))
     sandbox.advance(60)
     assert [found["webhooks"] for found in advice(sandbox)] == [["wh_1"]]
     api.sync(payout)
@@ -152,7 +152,7 @@ def test_what_a_request_showed_is_not_guessed_once_its_answer_was_let_go(api: Ap
     payout = api.payout(idempotency_key="key-00001").data["id"]
     checkout = api.checkout().data["checkout"]["id"]
     sandbox.advance(5)
-    sandbox.journal.add(Tried(sandbox.clock.now(), "wh_1", payout, "payout.completed", 204, None))
+    sandbox.journal.add(WebhookTried(sandbox.clock.now(), "wh_1", payout, "payout.completed", 204, None))
     api.get("/payouts")
     for _ in range(5):
         api.get(f"/payment/checkouts/{checkout}")

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import HOSTILE, Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox.common.rate_limits import Meter
+from payments_async.sandbox.common.rate_limits import KeyLimits
 from tests.sandbox.api import Api
 
 SMALL = SandboxLimits(writes=3, reads=2, diagnostics=4, diagnostics_per_record=2)
@@ -176,7 +176,7 @@ def test_sliding_windows_admit_one_limit_in_any_minute() -> None:
 
 
 def test_sliding_windows_forget_records_nobody_asks_about() -> None:
-    meter = Meter(SandboxLimits(window="sliding"))
+    meter = KeyLimits(SandboxLimits(window="sliding"))
     for number in range(100):
         meter.admit("diagnostics", f"po_{number}", EPOCH)
     meter.admit("reads", None, EPOCH + 60)

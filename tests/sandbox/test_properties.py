@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Sandbox, SandboxLimits
-from payments_async.sandbox.common.rate_limits import Meter
+from payments_async.sandbox.common.rate_limits import KeyLimits
 from tests.sandbox.api import Api
 
 STEPS = st.integers(0, 400).map(lambda tenths: tenths / 4)
@@ -19,7 +19,7 @@ STEPS = st.integers(0, 400).map(lambda tenths: tenths / 4)
 @settings(deadline=None)
 @given(st.lists(STEPS, max_size=60), st.integers(1, 5), st.sampled_from(["aligned", "sliding"]))
 def test_no_window_ever_admits_more_than_its_limit(gaps: list[float], limit: int, window: Any) -> None:
-    meter = Meter(SandboxLimits(writes=limit, window=window))
+    meter = KeyLimits(SandboxLimits(writes=limit, window=window))
     now, admitted = 1_767_225_600.0, []
     for gap in gaps:
         now += gap
@@ -38,7 +38,7 @@ def test_no_window_ever_admits_more_than_its_limit(gaps: list[float], limit: int
 @settings(deadline=None)
 @given(st.lists(STEPS, max_size=30), st.sampled_from(["aligned", "sliding"]))
 def test_waiting_as_long_as_it_says_is_always_enough(gaps: list[float], window: Any) -> None:
-    meter = Meter(SandboxLimits(writes=2, window=window))
+    meter = KeyLimits(SandboxLimits(writes=2, window=window))
     now = 1_767_225_600.0
     for gap in gaps:
         now += gap

@@ -15,8 +15,8 @@ from payments_async.sandbox.api.rule_fields import fields_of
 from payments_async.sandbox.common.scenario_words import (
     WORDS,
     Fault,
-    Outcome,
     Scenario,
+    ScenarioOutcome,
     Timing,
     duration,
     parse,
@@ -29,12 +29,12 @@ KEY = "key-00001"
 @pytest.mark.parametrize(
     ("text", "scenario"),
     [
-        ("complete", Scenario(outcome=Outcome("complete"))),
-        ("fail:NO_FUNDS", Scenario(outcome=Outcome("fail", code="NO_FUNDS"))),
-        ("expire", Scenario(outcome=Outcome("expire"))),
-        ("action:collect_otp", Scenario(outcome=Outcome("action", action="collect_otp"))),
-        ("failover:2", Scenario(outcome=Outcome("failover", count=2))),
-        ("failover:999", Scenario(outcome=Outcome("failover", count=20))),
+        ("complete", Scenario(outcome=ScenarioOutcome("complete"))),
+        ("fail:NO_FUNDS", Scenario(outcome=ScenarioOutcome("fail", code="NO_FUNDS"))),
+        ("expire", Scenario(outcome=ScenarioOutcome("expire"))),
+        ("action:collect_otp", Scenario(outcome=ScenarioOutcome("action", action="collect_otp"))),
+        ("failover:2", Scenario(outcome=ScenarioOutcome("failover", count=2))),
+        ("failover:999", Scenario(outcome=ScenarioOutcome("failover", count=20))),
         ("after=90s", Scenario(timing=Timing("after", seconds=90))),
         ("reads=3", Scenario(timing=Timing("reads", reads=3))),
         ("manual", Scenario(timing=Timing("manual"))),
@@ -50,7 +50,7 @@ KEY = "key-00001"
         ),
         (
             "fail:NO; after=2m,  empty",
-            Scenario((Fault("empty"),), Outcome("fail", code="NO"), Timing("after", seconds=120)),
+            Scenario((Fault("empty"),), ScenarioOutcome("fail", code="NO"), Timing("after", seconds=120)),
         ),
     ],
 )
@@ -66,7 +66,7 @@ def test_a_text_that_is_too_long_is_refused_unread() -> None:
 
 
 def test_hang_is_what_the_place_of_the_text_makes_it() -> None:
-    assert parse("hang", "outcome") == Scenario(outcome=Outcome("hang"))
+    assert parse("hang", "outcome") == Scenario(outcome=ScenarioOutcome("hang"))
     assert parse("hang", "fault") == Scenario((Fault("hang"),))
 
 
@@ -199,7 +199,7 @@ def test_every_magic_number_plays_its_scenario_for_payouts_and_attempts(api: Api
         assert tenant.payments[0].plan is not None
         assert tenant.payments[0].plan.outcome == wanted
         possible = wanted is not None and wanted.kind in ("complete", "fail", "hang")
-        assert tenant.payouts[0].plan.outcome == (wanted if possible else Outcome("complete"))
+        assert tenant.payouts[0].plan.outcome == (wanted if possible else ScenarioOutcome("complete"))
 
 
 def test_account_numbers_and_locked_phones_are_magic_too(api: Api) -> None:
@@ -218,7 +218,7 @@ def test_account_numbers_and_locked_phones_are_magic_too(api: Api) -> None:
 def test_other_numbers_are_ordinary(api: Api, number: str) -> None:
     api.payout(instrument={**PHONE, "phone_number": number or "1"})
     (payout,) = api.sandbox._core.world.tenants[api.key].payouts
-    assert (payout.plan.outcome, payout.plan.timing.seconds) == (Outcome("complete"), 5.0)
+    assert (payout.plan.outcome, payout.plan.timing.seconds) == (ScenarioOutcome("complete"), 5.0)
 
 
 def test_magic_can_be_switched_off() -> None:

@@ -31,11 +31,11 @@ from payments_async.sandbox import Answer, Sandbox, SandboxLimits, StateError, V
 from payments_async.sandbox.api.core import Core
 from payments_async.sandbox.checkout import answer_stream
 from payments_async.sandbox.common.clock import EPOCH
-from payments_async.sandbox.common.scenario_words import ACTION_TYPES, HookWord, Outcome, Timing
+from payments_async.sandbox.common.scenario_words import ACTION_TYPES, HookWord, ScenarioOutcome, Timing
 from payments_async.sandbox.common.values import Request, Stream
 from payments_async.sandbox.control_api.events import open_stream
 from payments_async.sandbox.records import records
-from payments_async.sandbox.records.records import Failure, Gateway, Plan
+from payments_async.sandbox.records.records import FailureRecord, GatewayRecord, Plan
 from payments_async.sandbox.storage import file as _state
 from payments_async.sandbox.storage import parts as _state_parts
 from payments_async.sandbox.storage import restore, snapshot
@@ -381,8 +381,8 @@ def test_the_state_of_another_version_is_refused(file: Path) -> None:
 def test_a_change_of_the_form_is_a_new_version() -> None:
     """Change the digest together with `VERSION`: a state of the old form would be misread otherwise."""
     stored = [kind for kind in vars(_state_parts).values() if isinstance(kind, type)]
-    parts = [kind for kind in stored if issubclass(kind, _state_parts.Stored)]
-    values = [Failure, Gateway, HookWord, Outcome, Plan, Timing, Webhook, WebhookTry]
+    parts = [kind for kind in stored if issubclass(kind, _state_parts.StatePart)]
+    values = [FailureRecord, GatewayRecord, HookWord, ScenarioOutcome, Plan, Timing, Webhook, WebhookTry]
     told = [(kind.__name__, list(kind.__annotations__.items())) for kind in (*parts, *values)]
     digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
     assert (_state_parts.VERSION, digest) == (1, "49129944cf9d3f07")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from payments_async.sandbox import Delivery, Webhook, WebhookTry
 from payments_async.sandbox.common.scenario_words import HookWord
 from payments_async.sandbox.webhooks import queue
-from payments_async.sandbox.webhooks.queue import Courier
+from payments_async.sandbox.webhooks.queue import WebhookQueue
 from payments_async.sandbox.webhooks.webhook import HELD_FOR, OFFSETS, next_try, treatment
 
 FAILED = 500
@@ -25,7 +25,7 @@ def answered(at: float, status: int = 200) -> WebhookTry:
     return WebhookTry(at, 0.1, status)
 
 
-def deliver(courier: Courier, until: float, status: int = 200) -> list[tuple[float, str, str]]:
+def deliver(courier: WebhookQueue, until: float, status: int = 200) -> list[tuple[float, str, str]]:
     """Try all that falls due until then, each at its own time; gives time, record and event of every try."""
     log = []
     while (now := courier.next_at) is not None and now <= until:
@@ -35,13 +35,13 @@ def deliver(courier: Courier, until: float, status: int = 200) -> list[tuple[flo
     return log
 
 
-def states(courier: Courier) -> Counter[str]:
+def states(courier: WebhookQueue) -> Counter[str]:
     return Counter(webhook.state for webhook in courier.webhooks)
 
 
 @pytest.mark.parametrize("status", [100, 199, 300, 302, 400, 404, 410, 429, 500, 503])
 def test_anything_but_2xx_is_tried_five_times_and_then_given_up(status: int) -> None:
-    courier = Courier()
+    courier = WebhookQueue()
     courier.accept(due(at=7.0))
     assert [at - 7.0 for at, *_ in deliver(courier, 1e9, status)] == [0, 30, 120, 600, 3600] == list(OFFSETS)
     (webhook,) = courier.webhooks
@@ -51,7 +51,7 @@ def test_anything_but_2xx_is_tried_five_times_and_then_given_up(status: int) -> 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 299])
 def test_2xx_is_the_end(status: int) -> None:
-    courier = Courier()
+    courier = WebhookQueue()
     courier.accept(due())
     assert len(deliver(courier, 1e9, status)) == 1
     assert courier.webhooks[0].state == "delivered"
@@ -64,7 +64,7 @@ def test_a_timeout_and_a_2xx_with_an_error_are_no_success() -> None:
 
 
 def test_a_late_end_of_a_try_does_not_push_the_next_ones_back() -> None:
-    courier = Courier()
+    courier = WebhookQueue()
     webhook_id = courier.accept(due())
     courier.take(0.0, 1)
     assert courier.report(webhook_id, answered(9.0, FAILED)).next_at == 30.0
@@ -74,7 +74,7 @@ def test_a_late_end_of_a_try_does_not_push_the_next_ones_back() -> None:
 
 
 def test_a_record_s_tries_follow_one_another_and_others_do_not_wait() -> None:
-    courier = Courier()
+    courier = WebhookQueue()
     first, second = courier.accept(due(0)), courier.accept(due(0, "payout.completed"))
     other = courier.accept(due(0, record="po_2"))
     assert [webhook.id for webhook in courier.take(0, 10)] == [first, other]
@@ -86,14 +86,14 @@ def test_a_record_s_tries_follow_one_another_and_others_do_not_wait() -> None:
 
 
 def test_no_more_are_taken_than_there_is_room_for() -> None:
-    courier = Courier()
+    courier = WebhookQueue()
     for number in range(5):
         courier.accept(due(record=f"po_{number}"))
     assert [len(courier.take(0, room)) for room in (0, 2, 10, 10)] == [0, 2, 3, 0]
 
 
 def test_words_drop_delay_and_copy() -> None:
-    courier = Courier()
+    courier = WebhookQueue()
     courier.accept(due(0, "dropped", "po_1", HookWord("drop")))
     courier.accept(due(0, "late", "po_2", HookWord("delay", seconds=45)))
     courier.accept(due(0, "thrice", "po_3", HookWord("duplicate", count=3)))
@@ -113,7 +113,7 @@ def test_words_drop_delay_and_copy() -> None:
 
 
 def test_reorder_lets_each_pair_of_a_record_s_deliveries_change_places() -> None:
-    courier, swap = Courier(), HookWord("reorder")
+    courier, swap = WebhookQueue(), HookWord("reorder")
     for at, event in enumerate(["a", "b", "c"]):
         courier.accept(due(at, event, "po_1", swap))
     courier.accept(due(0, "x", "po_2", swap))
@@ -124,7 +124,7 @@ def test_reorder_lets_each_pair_of_a_record_s_deliveries_change_places() -> None
 
 
 def test_copies_are_held_back_together() -> None:
-    courier, words = Courier(), (HookWord("reorder"), HookWord("duplicate", count=2))
+    courier, words = WebhookQueue(), (HookWord("reorder"), HookWord("duplicate", count=2))
     courier.accept(due(0, "a", "po_1", *words))
     courier.accept(due(5, "b", "po_1", *words))
     assert [event for _, _, event in deliver(courier, 59)] == ["b", "a", "a"]
@@ -138,7 +138,7 @@ def test_what_comes_before_the_response_is_neither_held_nor_delayed() -> None:
 
 
 def test_what_was_cut_off_is_due_again_without_having_been_tried() -> None:
-    courier = Courier()
+    courier = WebhookQueue()
     webhook_id = courier.accept(due())
     waiting = courier.accept(due(3, "payout.completed"))
     courier.take(0, 10)
@@ -149,7 +149,7 @@ def test_what_was_cut_off_is_due_again_without_having_been_tried() -> None:
 
 
 def test_a_refused_one_is_over_with_its_reason() -> None:
-    courier = Courier()
+    courier = WebhookQueue()
     webhook_id = courier.accept(due())
     courier.take(0, 1)
     courier.refuse(webhook_id, "a stranger")
@@ -158,7 +158,7 @@ def test_a_refused_one_is_over_with_its_reason() -> None:
 
 
 def test_any_can_be_sent_again_with_tries_of_its_own() -> None:
-    courier = Courier()
+    courier = WebhookQueue()
     first = courier.accept(due())
     deliver(courier, 1e9, FAILED)
     again = courier.resend(first, 9000.0)
@@ -171,7 +171,7 @@ def test_any_can_be_sent_again_with_tries_of_its_own() -> None:
 def test_memory_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "KEPT", 3)
     monkeypatch.setattr(queue, "MOST_WAITING", 2)
-    courier = Courier()
+    courier = WebhookQueue()
     ids = [courier.accept(due(record=f"po_{number}")) for number in range(4)]
     assert states(courier) == {"waiting": 2, "given_up": 2}
     assert courier.find(ids[3]).reason == "2 deliveries were waiting already"
@@ -180,7 +180,7 @@ def test_memory_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_after_forgetting_all_ids_go_on() -> None:
-    courier = Courier()
+    courier = WebhookQueue()
     first = courier.accept(due())
     courier.take(0, 1)
     courier.clear()
@@ -215,7 +215,7 @@ DUE = st.tuples(st.floats(0, 50), st.sampled_from("abc"), st.sampled_from(["po_1
 def test_whatever_the_words_each_is_tried_until_it_is_taken_and_no_more_than_five_times(
     told: list[tuple[float, str, str, list[HookWord]]], taken: list[bool], room: int
 ) -> None:
-    courier = Courier()
+    courier = WebhookQueue()
     for at, event, record, words in sorted(told, key=lambda each: each[0]):
         courier.accept(due(at, event, record, *words))
     verdicts = 0

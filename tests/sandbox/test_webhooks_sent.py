@@ -14,9 +14,9 @@ import pytest
 from aiohttp import web
 
 from payments_async.sandbox import Sandbox, VirtualClock, Webhook, _sandbox
-from payments_async.sandbox._journal import Tried
+from payments_async.sandbox._journal import WebhookTried
 from payments_async.sandbox.webhooks import sender
-from payments_async.sandbox.webhooks.sender import Door, Wires
+from payments_async.sandbox.webhooks.sender import SenderCallbacks, WebhookSender
 from tests.sandbox.api import PAYOUT, Api
 
 Answering = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -277,7 +277,7 @@ async def test_a_receiver_may_say_that_it_only_listens(
     serving.payout(webhook_url=receiver.url(), scenario="manual")
     (webhook,) = await all_tried(serving)
     assert [one.only_listened for one in webhook.tries] == [marked]
-    tried = [entry.item for entry in serving.sandbox.entries() if isinstance(entry.item, Tried)]
+    tried = [entry.item for entry in serving.sandbox.entries() if isinstance(entry.item, WebhookTried)]
     assert [one.only_listened for one in tried] == [marked]
 
 
@@ -289,10 +289,10 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
         asked.append(host)
         return addresses
 
-    def make(wires: Wires, allowed: frozenset[str]) -> Door:
-        return Door(wires, allowed, resolve)
+    def make(wires: SenderCallbacks, allowed: frozenset[str]) -> WebhookSender:
+        return WebhookSender(wires, allowed, resolve)
 
-    monkeypatch.setattr(_sandbox, "Door", make)
+    monkeypatch.setattr(_sandbox, "WebhookSender", make)
     return asked
 
 
@@ -340,12 +340,12 @@ async def test_a_look_up_holds_for_one_try(monkeypatch: pytest.MonkeyPatch, rece
         asked.append(host)
         return ["127.0.0.1"]
 
-    def make(wires: Wires, allowed: frozenset[str]) -> Door:
-        doors.append(Door(wires, allowed, resolve))
+    def make(wires: SenderCallbacks, allowed: frozenset[str]) -> WebhookSender:
+        doors.append(WebhookSender(wires, allowed, resolve))
         return doors[-1]
 
-    doors: list[Door] = []
-    monkeypatch.setattr(_sandbox, "Door", make)
+    doors: list[WebhookSender] = []
+    monkeypatch.setattr(_sandbox, "WebhookSender", make)
     receiver.answering = always(500)
     async with Sandbox(clock=VirtualClock.frozen(), allow_webhooks_to=("shop.example",)) as sandbox:
         api = Api(sandbox, sandbox.api_key)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import attrs
 
 from payments_async.bulk.protocol.attempts import Kind
-from payments_async.bulk.protocol.decisions import Finding
-from payments_async.bulk.protocol.matching import Witness
-from payments_async.bulk.protocol.safeguards import Safeguards
+from payments_async.bulk.protocol.decisions import NextStep
+from payments_async.bulk.protocol.matching import Match
+from payments_async.bulk.protocol.safeguards import ProtocolRules
 
 from .schedule import run_schedule
 
@@ -72,8 +72,8 @@ EVENTS = (
     "rejected after proven absence",
     "next epoch made it",
     "walk cut short",
-    *(f"found: {witness}" for witness in Witness),
-    *(f"resolution: {finding}" for finding in Finding),
+    *(f"found: {witness}" for witness in Match),
+    *(f"resolution: {finding}" for finding in NextStep),
     *(f"exit {code}" for code in (0, 1, 3, 75)),
 )
 """What must happen sometimes."""
@@ -119,12 +119,12 @@ def run_campaign(seeds: range) -> Campaign:
 
 def safeguard_names() -> list[str]:
     """Every switch there is."""
-    return [field.name for field in attrs.fields(Safeguards)]
+    return [field.name for field in attrs.fields(ProtocolRules)]
 
 
 def breaches_without(safeguard: str, seeds: range) -> Iterator[tuple[int, str]]:
     """The seeds that go wrong when that one safeguard is off, and how."""
-    off = Safeguards(**{safeguard: False})
+    off = ProtocolRules(**{safeguard: False})
     for seed in seeds:
         breach = run_schedule(seed, off).breach
         if breach is not None:

@@ -10,26 +10,26 @@ import attrs
 
 from payments_async.bulk.protocol import row_state
 from payments_async.bulk.protocol.attempts import (
+    AttemptReply,
     Kind,
-    Reply,
     Step,
     after_attempt,
     attempt_verdict,
     kind_of,
     row_verdict,
 )
-from payments_async.bulk.protocol.clocks import Age, Moment, age, since_last_send
+from payments_async.bulk.protocol.clocks import ElapsedRange, Timestamps, age, since_last_send
 from payments_async.bulk.protocol.decisions import (
     Action,
-    Finding,
-    Hindrance,
-    Walk,
+    ListScan,
+    NextStep,
+    SendBlock,
     after_walk,
     at_start,
     hindrance,
     post_again_after,
 )
-from payments_async.bulk.protocol.row_state import Known, RowState
+from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 from payments_async.models import Verdict
 
 from .ledger import Entry
@@ -41,7 +41,7 @@ from .worker import Worker
 Next: TypeAlias = "Callable[[], Awaitable[Next]] | None"
 """What to do next; None when the row is done with for this run."""
 _TRIES, _LOOKS = 4, 4
-_NEVER = Age(0.0, 0.0)
+_NEVER = ElapsedRange(0.0, 0.0)
 
 
 class Job:
@@ -51,10 +51,10 @@ class Job:
         self._worker, self._row = worker, row
         self._world, self._safeguards = worker.world, worker.world.safeguards
         self._note = worker.world.note
-        self._seen: tuple[Moment | None, Moment] = (None, worker.clock.moment())
+        self._seen: tuple[Timestamps | None, Timestamps] = (None, worker.clock.moment())
         """The latest intent known of, and when this session first knew it."""
         self._under_way = 0
-        self._clean: Known | None = None
+        self._clean: RowKnowledge | None = None
         """The account of this job's own intent, when all requests so far surely made nothing."""
         self._exists = self._refused = self._everywhere = False
         self._looks = _LOOKS
@@ -71,7 +71,7 @@ class Job:
         while step is not None and not self._worker.ended:
             step = await step()
 
-    def _age(self, then: Moment | None) -> Age:
+    def _age(self, then: Timestamps | None) -> ElapsedRange:
         now, intended = self._worker.clock.moment(), self._entry.intended
         if intended != self._seen[0]:
             self._seen = (intended, now)
@@ -129,9 +129,9 @@ class Job:
             match self._hindrance(entry, waiting):
                 case None:
                     pass
-                case Hindrance.NOT_DURABLE if await waiting:
+                case SendBlock.NOT_DURABLE if await waiting:
                     continue
-                case Hindrance.STALE:
+                case SendBlock.STALE:
                     self._note("intent renewed")
                     self._clean = None if self._in_doubt(entry.known, verdicts) else entry.known
                     return self._first()
@@ -153,7 +153,7 @@ class Job:
                 return self._after(entry, reply, step)
         return None
 
-    def _hindrance(self, entry: Entry, waiting: asyncio.Future[bool]) -> Hindrance | None:
+    def _hindrance(self, entry: Entry, waiting: asyncio.Future[bool]) -> SendBlock | None:
         return hindrance(
             durable=waiting.done() and waiting.result(),
             under_way=self._under_way,
@@ -163,10 +163,10 @@ class Job:
         )
 
     @staticmethod
-    def _in_doubt(known: Known, verdicts: list[Verdict]) -> bool:
+    def _in_doubt(known: RowKnowledge, verdicts: list[Verdict]) -> bool:
         return known.was_doubtful or row_verdict(verdicts) in ("in_doubt", "executed")
 
-    async def _exchange(self, entry: Entry, waiting: asyncio.Future[bool]) -> Reply:
+    async def _exchange(self, entry: Entry, waiting: asyncio.Future[bool]) -> AttemptReply:
         """One request, and a second one where nothing forbids impatience."""
         answer = self._leave(entry)
         self._under_way += 1
@@ -178,7 +178,7 @@ class Job:
         self._world.promises.heard(ledger, key, entry, reply)
         return reply
 
-    def _leave(self, entry: Entry) -> asyncio.Future[Reply]:
+    def _leave(self, entry: Entry) -> asyncio.Future[AttemptReply]:
         worker, known = self._worker, entry.known
         reference, key = worker.named(entry)
         proof = worker.identity(entry).proof(entry.body.content).text if self._world.plan.proofs else None
@@ -189,7 +189,7 @@ class Job:
         self._world.promises.sending(request, ledger, entry, self._under_way, self._world.loop.time())
         return worker.post(request)
 
-    def _after(self, entry: Entry, reply: Reply, step: Step) -> Next:
+    def _after(self, entry: Entry, reply: AttemptReply, step: Step) -> Next:
         known = entry.known
         if step is Step.CONFIRM:
             if known.epoch:
@@ -223,11 +223,11 @@ class Job:
         await self._worker.sleep(seconds)
         return self._first()
 
-    def _record(self, known: Known) -> None:
+    def _record(self, known: RowKnowledge) -> None:
         before = self._entry
         self._claim(before, self._worker.ledger.record(self._row, known))
 
-    def _claim(self, entry: Entry, known: Known) -> None:
+    def _claim(self, entry: Entry, known: RowKnowledge) -> None:
         """The ledger says something new of the row: it had better be true."""
         reference = self._worker.named(entry)[0]
         self._world.promises.claiming(self._worker.ledger.disk.name, entry, known, reference)
@@ -242,7 +242,7 @@ class Job:
         whole, payment = await walk(self._worker, entry, everywhere=self._everywhere)
         witness = None if payment is None else testify(self._worker, entry, payment)
         resolution = after_walk(
-            Walk(witness, whole, self._everywhere, began),
+            ListScan(witness, whole, self._everywhere, began),
             since_send=since_last_send(self._age(entry.intended)),
             epoch=entry.known.epoch,
             exists=self._exists,
@@ -252,21 +252,21 @@ class Job:
         )
         self._note(f"resolution: {resolution.finding}")
         match resolution.finding:
-            case Finding.CONFIRM if payment is not None:
+            case NextStep.CONFIRM if payment is not None:
                 self._record(row_state.confirm(entry.known, payment.id))
                 return None
-            case Finding.CONTRADICT:
+            case NextStep.CONTRADICT:
                 self._record(row_state.contradict(entry.known))
                 return None
-            case Finding.NEXT_EPOCH:  # a new key, so the bytes may be new as well
+            case NextStep.NEXT_EPOCH:  # a new key, so the bytes may be new as well
                 self._exists = self._refused = False
                 return await self._take(entry, next_epoch=True, absent=resolution.absent)
-            case Finding.LOOK_AGAIN:
+            case NextStep.LOOK_AGAIN:
                 self._looks -= 1
                 await self._worker.sleep(60.0 * (_LOOKS - self._looks))
-            case Finding.LOOK_EVERYWHERE:
+            case NextStep.LOOK_EVERYWHERE:
                 self._everywhere = True
-            case Finding.WAIT:
+            case NextStep.WAIT:
                 await self._worker.sleep(resolution.wait)
             case _:
                 self._record(row_state.doubt(entry.known))

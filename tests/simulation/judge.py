@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.stop_rules import Tally, balances
+from payments_async.bulk.protocol.stop_rules import Totals, balances
 
 from .ledger import Breach, Disk, Entry
 from .plan import Plan
@@ -16,7 +16,7 @@ from .promises import is_same
 from .service import Payment, Service
 
 
-def check_end(tally: Tally, code: int, rows: Mapping[str, Entry]) -> None:
+def check_end(tally: Totals, code: int, rows: Mapping[str, Entry]) -> None:
     """What a run says when it ends, against its own rows. Raises Breach."""
     states = Counter(entry.known.state for entry in rows.values())
     if not balances(tally, len(rows), {"XOF": sum((e.body.amount for e in rows.values()), Decimal(0))}):

@@ -9,10 +9,10 @@ from typing import Any
 
 import attrs
 
-from payments_async.bulk.protocol.clocks import Moment
-from payments_async.bulk.protocol.row_state import Known, merge, rank
-from payments_async.bulk.protocol.safeguards import Safeguards
-from payments_async.bulk.protocol.stop_rules import Place
+from payments_async.bulk.protocol.clocks import Timestamps
+from payments_async.bulk.protocol.row_state import RowKnowledge, merge, rank
+from payments_async.bulk.protocol.safeguards import ProtocolRules
+from payments_async.bulk.protocol.stop_rules import Account
 
 from .loop import SimulatedLoop, host_context
 from .plan import Body
@@ -23,10 +23,10 @@ class Entry:
     """A row of the ledger."""
 
     body: Body
-    known: Known = attrs.field(factory=Known)
-    first_intent: Moment | None = None
-    key_made: Moment | None = None
-    intended: Moment | None = None
+    known: RowKnowledge = attrs.field(factory=RowKnowledge)
+    first_intent: Timestamps | None = None
+    key_made: Timestamps | None = None
+    intended: Timestamps | None = None
     intended_at: float = 0.0
     """True time of that, for the promises only."""
 
@@ -34,7 +34,7 @@ class Entry:
 class Disk:
     """What survives a power cut."""
 
-    def __init__(self, name: str, rows: dict[str, Entry], place: Place | None = None) -> None:
+    def __init__(self, name: str, rows: dict[str, Entry], place: Account | None = None) -> None:
         self.name = name
         self.rows = rows
         self.place = place
@@ -57,7 +57,7 @@ class Ledger:
         host: str,
         disk: Disk,
         chance: random.Random,
-        safeguards: Safeguards,
+        safeguards: ProtocolRules,
         note: Callable[[str], None],
     ) -> None:
         self._loop, self._random, self._safeguards, self._note = loop, chance.random, safeguards, note
@@ -70,11 +70,11 @@ class Ledger:
         self.full = False
         """No room, except for outcomes (the ballast)."""
 
-    def intend(self, row: str, base: Known, entry: Entry) -> asyncio.Future[bool] | None:
+    def intend(self, row: str, base: RowKnowledge, entry: Entry) -> asyncio.Future[bool] | None:
         """Compare and set; then wait for the commit, which may fail. None when somebody else was faster."""
         return None if self.rows[row].known != base else self._put(row, entry)
 
-    def record(self, row: str, known: Known) -> Known:
+    def record(self, row: str, known: RowKnowledge) -> RowKnowledge:
         """An outcome, and what is known with it. It may come late: what is known only grows."""
         entry = self.rows[row]
         merged = merge(entry.known, known, self._safeguards)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from payments_async.bulk.protocol.clocks import walk_start
 from payments_async.bulk.protocol.identifiers import PROOF_KEY
-from payments_async.bulk.protocol.matching import Detail, Expected, Found, Witness, judge
+from payments_async.bulk.protocol.matching import Detail, Expected, Found, Match, judge
 
 from .ledger import Entry
 from .service import Payment
@@ -33,7 +33,7 @@ async def walk(worker: Worker, entry: Entry, *, everywhere: bool) -> tuple[bool,
         last = page[_PAGE - 1]
 
 
-def testify(worker: Worker, entry: Entry, payment: Payment) -> Witness:
+def testify(worker: Worker, entry: Entry, payment: Payment) -> Match:
     """Whose payout that is."""
     row, plan = entry.body.row, worker.world.plan
     proof = worker.identity(entry).proof(entry.body.content) if plan.proofs else None

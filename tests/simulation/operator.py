@@ -11,7 +11,7 @@ import attrs
 from payments_async.bulk.protocol import row_state
 from payments_async.bulk.protocol.identifiers import Identity
 from payments_async.bulk.protocol.row_state import IllegalTransition, RowState
-from payments_async.bulk.protocol.safeguards import Safeguards
+from payments_async.bulk.protocol.safeguards import ProtocolRules
 
 from .ledger import Disk, Entry
 from .plan import Body, Plan, Run
@@ -26,7 +26,7 @@ class Operator:
         self,
         plan: Plan,
         chance: random.Random,
-        safeguards: Safeguards,
+        safeguards: ProtocolRules,
         service: Service,
         note: Callable[[str], None],
     ) -> None:

@@ -6,9 +6,9 @@ the same, and each is checked here with the true time and the true books.
 
 from __future__ import annotations
 
-from payments_async.bulk.protocol.attempts import Reply
+from payments_async.bulk.protocol.attempts import AttemptReply
 from payments_async.bulk.protocol.clocks import INTENT_LIFETIME
-from payments_async.bulk.protocol.row_state import Known, RowState
+from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 
 from .ledger import Breach, Disk, Entry
 from .plan import DAY
@@ -40,7 +40,7 @@ class Promises:
         self._check_key(request, disk, entry.known.revision, now)
         self._check_epoch(request, entry.known, now)
 
-    def heard(self, ledger: str, key: str, entry: Entry, reply: Reply) -> None:
+    def heard(self, ledger: str, key: str, entry: Entry, reply: AttemptReply) -> None:
         """An answer came: a stored error stays the answer to its key."""
         if reply.replayed and reply.status in (408, 409, 429, 500, 502):
             self._stuck.add((ledger, key, entry.known.intents))
@@ -55,13 +55,13 @@ class Promises:
         if now - used >= DAY:
             raise Breach("an idempotency key used after the service forgot it")
 
-    def _check_epoch(self, request: Request, known: Known, now: float) -> None:
+    def _check_epoch(self, request: Request, known: RowKnowledge, now: float) -> None:
         epoch, last = self._last_send.get(request.origin, (known.epoch, now))
         if known.epoch > epoch and now - last < _ABANDONED:
             raise Breach("the next key while a request of the last one could still be carried out")
         self._last_send[request.origin] = (known.epoch, now)
 
-    def claiming(self, ledger: str, entry: Entry, known: Known, reference: str) -> None:
+    def claiming(self, ledger: str, entry: Entry, known: RowKnowledge, reference: str) -> None:
         """A ledger is about to claim something of a row. Raises Breach."""
         origin = (ledger, entry.body.row, known.generation)
         if known.cleared > entry.known.cleared and self._made_by(origin):
@@ -74,7 +74,7 @@ class Promises:
     def _made_by(self, origin: tuple[str, str, int]) -> list[Payment]:
         return [p for service in self._services for p in service.payments if p.origin == origin]
 
-    def check_created(self, entry: Entry, known: Known, reference: str) -> None:
+    def check_created(self, entry: Entry, known: RowKnowledge, reference: str) -> None:
         """The payout of a created row is in the books, as the row asks for it. Raises Breach."""
         for service in self._services:
             payment = service.by_reference.get(reference)
@@ -82,7 +82,7 @@ class Promises:
                 return
         raise Breach("CREATED: the books have no such payout")
 
-    def check_conflict(self, entry: Entry, known: Known, reference: str, ledger: str) -> None:
+    def check_conflict(self, entry: Entry, known: RowKnowledge, reference: str, ledger: str) -> None:
         """The reference of a row in conflict is somebody else's or another body's. Raises Breach."""
         payments = [service.by_reference.get(reference) for service in self._services]
         if not any(payments):
@@ -94,7 +94,7 @@ class Promises:
                 raise Breach("CONFLICT: the payout is as the row asks for it")
 
 
-def is_same(payment: Payment, entry: Entry, known: Known) -> bool:
+def is_same(payment: Payment, entry: Entry, known: RowKnowledge) -> bool:
     """Whether a payout is what a row asks for, whichever ledger sent it."""
     if payment.origin is None or payment.body is None:
         return False

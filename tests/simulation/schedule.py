@@ -11,8 +11,8 @@ from functools import partial
 import attrs
 
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.safeguards import ALL, Safeguards
-from payments_async.bulk.protocol.stop_rules import Place, Tally, exit_code
+from payments_async.bulk.protocol.safeguards import ALL, ProtocolRules
+from payments_async.bulk.protocol.stop_rules import Account, Totals, exit_code
 
 from . import judge
 from .ledger import Breach, Disk, Ledger
@@ -23,12 +23,12 @@ from .promises import Promises
 from .service import Service
 from .worker import Clock, Worker, World
 
-HOME = Place("live", "https://service.example/v1", "key 1")
+HOME = Account("live", "https://service.example/v1", "key 1")
 _SITES = {
     "home": HOME,
     "rotated key": attrs.evolve(HOME, key="key 2"),
     "other project": attrs.evolve(HOME, key="key 3"),
-    "other environment": Place("sandbox", HOME.base_url, "key 4"),
+    "other environment": Account("sandbox", HOME.base_url, "key 4"),
     "other address": attrs.evolve(HOME, base_url="https://elsewhere.example/v1"),
 }
 _CALM = Run(HOUR, 0.0, 0.0, "home", "", None, None, False, False, False, False, 1)
@@ -44,7 +44,7 @@ class Verdict:
     steps: int
 
 
-def run_schedule(seed: object, safeguards: Safeguards = ALL, plan: Plan | None = None) -> Verdict:
+def run_schedule(seed: object, safeguards: ProtocolRules = ALL, plan: Plan | None = None) -> Verdict:
     """Play a seed's world to its end."""
     schedule = Schedule(seed, plan or draw(seed), safeguards)
     breach: str | None = None
@@ -62,7 +62,7 @@ def run_schedule(seed: object, safeguards: Safeguards = ALL, plan: Plan | None =
 class Schedule:
     """A world in motion."""
 
-    def __init__(self, seed: object, plan: Plan, safeguards: Safeguards) -> None:
+    def __init__(self, seed: object, plan: Plan, safeguards: ProtocolRules) -> None:
         self._seed, self.plan, self._safeguards = seed, plan, safeguards
         self.loop = SimulatedLoop(seed)  # type: ignore[abstract] # typeshed wants sockets, signals and processes
         self.sometimes: Counter[str] = Counter()
@@ -182,7 +182,7 @@ class Schedule:
         for entry in worker.ledger.rows.values():
             rows, total = counts.get((entry.known.state, "XOF"), (0, Decimal(0)))
             counts[entry.known.state, "XOF"] = (rows + 1, total + entry.body.amount)
-        tally = Tally.of(counts)
+        tally = Totals.of(counts)
         self._last_code = exit_code(tally, self._safeguards)
         self.note(f"exit {self._last_code}")
         judge.check_end(tally, self._last_code, worker.ledger.rows)

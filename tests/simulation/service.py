@@ -15,7 +15,7 @@ from decimal import Decimal
 
 import attrs
 
-from payments_async.bulk.protocol.attempts import Reply
+from payments_async.bulk.protocol.attempts import AttemptReply
 
 from .loop import SimulatedLoop, host_context
 from .plan import DAY, HOUR, Body, Plan
@@ -56,7 +56,7 @@ class Payment:
     """Whether that status will be a failure."""
 
 
-Waiter = asyncio.Future[Reply]
+Waiter = asyncio.Future[AttemptReply]
 
 
 class Service:
@@ -206,21 +206,21 @@ class Service:
         if self.chance(0.06):
             self._note("answer lost")
             return
-        reply = Reply(status, replayed=replayed)
+        reply = AttemptReply(status, replayed=replayed)
         if payment is not None and request is not None:
             reply = self._success(status, payment, request, replayed)
         self.later(0.005 + 0.05 * self._random(), _deliver, waiter, reply)
 
-    def _success(self, status: int, payment: Payment, request: Request, replayed: bool) -> Reply:
+    def _success(self, status: int, payment: Payment, request: Request, replayed: bool) -> AttemptReply:
         if self.chance(0.04):
             self._note("answer cut short")
-            return Reply(status, replayed=replayed)
+            return AttemptReply(status, replayed=replayed)
         if len(self.payments) > 1 and self.chance(0.03):
             payment = self.payments[int(self._random() * len(self.payments))]
         matches = payment.reference == request.reference and payment.amount == request.body.amount
         if not matches:
             self._note("another record came back")
-        return Reply(
+        return AttemptReply(
             status, replayed=replayed, record="matching" if matches else "other", payout_id=payment.id
         )
 
@@ -258,6 +258,6 @@ _ASTRAY = ((0.04, 429), (0.06, 500), (0.12, 404), (0.18, 302), (0.20, 200))
 """The same where requests go astray, to an address or a proxy that is not the service's."""
 
 
-def _deliver(waiter: Waiter, reply: Reply) -> None:
+def _deliver(waiter: Waiter, reply: AttemptReply) -> None:
     if not waiter.done():
         waiter.set_result(reply)

@@ -10,12 +10,12 @@ from functools import cache
 
 import attrs
 
-from payments_async.bulk.protocol.attempts import Reply
-from payments_async.bulk.protocol.clocks import Moment
+from payments_async.bulk.protocol.attempts import AttemptReply
+from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.identifiers import Identity
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.safeguards import Safeguards
-from payments_async.bulk.protocol.stop_rules import Place, displacement
+from payments_async.bulk.protocol.safeguards import ProtocolRules
+from payments_async.bulk.protocol.stop_rules import Account, displacement
 
 from .ledger import Entry, Ledger
 from .loop import SimulatedLoop
@@ -33,7 +33,7 @@ class World:
 
     loop: SimulatedLoop
     plan: Plan
-    safeguards: Safeguards
+    safeguards: ProtocolRules
     promises: Promises
     note: Callable[[str], None]
 
@@ -49,15 +49,15 @@ class Clock:
     """By how much the wall clock is off; it may jump."""
     knows_server: bool = False
 
-    def moment(self) -> Moment:
+    def moment(self) -> Timestamps:
         """Now."""
         now = self.loop.time()
         server = EPOCH + now if self.knows_server else None
-        return Moment(EPOCH + now + self.wrong, now - self.started, self.session, server)
+        return Timestamps(EPOCH + now + self.wrong, now - self.started, self.session, server)
 
 
 @cache
-def named(identity: Identity, body: str, safeguards: Safeguards) -> tuple[str, str]:
+def named(identity: Identity, body: str, safeguards: ProtocolRules) -> tuple[str, str]:
     """The reference and the idempotency key."""
     return identity.reference(safeguards), identity.idempotency_key(body, safeguards)
 
@@ -71,7 +71,7 @@ class Worker:
         host: str,
         ledger: Ledger,
         service: Service,
-        place: Place,
+        place: Account,
         clock: Clock,
         encoding: int,
         seed: object,
@@ -174,10 +174,10 @@ class Worker:
         draw = self.random() / weather if weather else 1.0
         if draw < 0.03:
             note("not sent")
-            loop.call_later(0.1, _settle, waiter, Reply(sent=False))
+            loop.call_later(0.1, _settle, waiter, AttemptReply(sent=False))
         elif draw < 0.033:
             note("tls name error")
-            loop.call_later(0.1, _settle, waiter, Reply(sent=False, untrusted=True))
+            loop.call_later(0.1, _settle, waiter, AttemptReply(sent=False, untrusted=True))
         elif draw < 0.07:
             note("request lost")
         elif draw < 0.12:
@@ -185,7 +185,7 @@ class Worker:
             service.later(30 + 750 * self.random() ** 0.5, service.arrive, request, waiter)
         else:
             service.later(0.005 + 0.05 * self.random(), service.arrive, request, waiter)
-        timer = loop.call_later(_TIMEOUT, _settle, waiter, Reply())
+        timer = loop.call_later(_TIMEOUT, _settle, waiter, AttemptReply())
         waiter.add_done_callback(lambda _: timer.cancel())
         return waiter
 
@@ -208,6 +208,6 @@ def _wake(sleeper: asyncio.Future[None]) -> None:
         sleeper.set_result(None)
 
 
-def _settle(waiter: Waiter, reply: Reply) -> None:
+def _settle(waiter: Waiter, reply: AttemptReply) -> None:
     if not waiter.done():
         waiter.set_result(reply)

@@ -18,10 +18,10 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import Answer, Flight, Transport
+from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 from payments_async._runtime import SYSTEM
 from payments_async.bulk import BatchReport, PayoutBatch, RowState
-from payments_async.bulk.ledger.connection import Handle
+from payments_async.bulk.ledger.connection import LedgerConnection
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.sandbox import Sandbox
 from payments_async.testing import IN_PROCESS, InProcessTransport
@@ -53,7 +53,7 @@ class Dated:
     def __init__(self, transport: Transport, sandbox: Sandbox) -> None:
         self._transport, self._sandbox = transport, sandbox
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         answer = await self._transport.send(flight)
         date = formatdate(self._sandbox.clock.now(), usegmt=True)
         headers = CIMultiDict(answer.headers)
@@ -98,9 +98,9 @@ class SteadyRuntime(JumpingRuntime):
 @contextmanager
 def steady_ledgers() -> Iterator[None]:
     """Let what ledgers do take no time on any `SteadyRuntime`."""
-    transact = Handle.transact
+    transact = LedgerConnection.transact
 
-    async def counted(self: Handle, *args: Any) -> Any:
+    async def counted(self: LedgerConnection, *args: Any) -> Any:
         SteadyRuntime.under_way += 1
         try:
             return await transact(self, *args)
@@ -108,7 +108,7 @@ def steady_ledgers() -> Iterator[None]:
             SteadyRuntime.under_way -= 1
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Handle, "transact", counted)
+        patch.setattr(LedgerConnection, "transact", counted)
         yield
 
 

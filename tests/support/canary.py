@@ -15,7 +15,7 @@ import attrs
 from rich.console import Console
 from rich.traceback import Traceback
 
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from tests.support.scripted import answer
 
 CANARY_KEY = "sk_sandbox_CANARY0123456789abcdef"
@@ -118,10 +118,10 @@ def pickled(value: Any) -> str:
     return raw.decode("latin-1") + shown_by(pickle.loads(raw))
 
 
-def echoed(said: Answer) -> Callable[[Flight], Answer]:
+def echoed(said: HTTPResponse) -> Callable[[HTTPRequest], HTTPResponse]:
     """The answer of a service that repeats the key it was given: in its words, its fields and its headers."""
 
-    def step(flight: Flight) -> Answer:
+    def step(flight: HTTPRequest) -> HTTPResponse:
         flight.sent = True
         key = flight.headers["Authorization"].removeprefix("Bearer ")
         headers = {**said.headers, "X-Debug": f"Bearer {key}", "X-Request-Id": key}

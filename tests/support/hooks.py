@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from payments_async._http.types import Answer
+from payments_async._http.types import HTTPResponse
 from payments_async.webhooks import WebhookResponse
 from tests.support.motion import Played, play
 from tests.support.receivers import make_receiver
@@ -17,7 +17,7 @@ EMPTY = answer(200, {"data": []})
 BODY = b'{"event": "payout.completed", "payout": {"id": "po_1"}}'
 
 
-def listed(status: str = "pending", reference: str | None = "r-1", **changes: Any) -> Answer:
+def listed(status: str = "pending", reference: str | None = "r-1", **changes: Any) -> HTTPResponse:
     """A page with one payout."""
     return answer(200, {"data": [{"id": "po_1", "status": status, "reference": reference, **changes}]})
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from payments_async._http.types import Answer, Flight, Transport
+from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -141,7 +141,7 @@ class _Counting:
         self._runtime = runtime
         self._transport = transport
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         self._runtime.busy += 1
         try:
             return await self._transport.send(flight)

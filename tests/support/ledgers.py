@@ -13,12 +13,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payments_async.bulk.ledger import journal
 from payments_async.bulk.ledger import rows as _store
-from payments_async.bulk.ledger.journal import Change, Standing
+from payments_async.bulk.ledger.journal import Change, LedgerState
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.protocol import transitions
-from payments_async.bulk.protocol.clocks import Moment
+from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.identifiers import body_hash
-from payments_async.bulk.protocol.records import Binding, Claim, LedgerRow, NewRow, Outcome
+from payments_async.bulk.protocol.records import Binding, Claim, LedgerRow, NewRow, RowOutcome
 from payments_async.bulk.protocol.row_state import confirm, refuse
 
 BINDING = Binding("batch-1", "sandbox", "https://api.example.test/v1", "key-1", "input-1", "{}")
@@ -31,9 +31,9 @@ class Clock:
         self.session = session
         self.wall = start
 
-    def __call__(self) -> Moment:
+    def __call__(self) -> Timestamps:
         self.wall += 1
-        return Moment(self.wall, self.wall - 1_799_999_000, self.session, self.wall - 0.25)
+        return Timestamps(self.wall, self.wall - 1_799_999_000, self.session, self.wall - 0.25)
 
 
 def new_row(number: int, **changes: Any) -> NewRow:
@@ -74,7 +74,7 @@ async def begun(path: Path, count: int = 5, clock: Clock | None = None) -> Ledge
 async def call_off(ledger: Ledger, wanted: Iterable[int]) -> None:
     """Call these rows off, as edits of an input do. Raises IllegalTransition; then nothing was changed."""
 
-    async def work(db: AsyncConnection, standing: Standing, at: Moment) -> Standing:
+    async def work(db: AsyncConnection, standing: LedgerState, at: Timestamps) -> LedgerState:
         async def plan(db: AsyncConnection, entry: int) -> list[Change]:
             found = (await _store.numbered(db, wanted)).values()
             return [(stored, transitions.cancelled(stored.row, entry)) for stored in found]
@@ -84,14 +84,14 @@ async def call_off(ledger: Ledger, wanted: Iterable[int]) -> None:
     await ledger.edit(work)
 
 
-def created(row: LedgerRow, **facts: Any) -> Outcome:
+def created(row: LedgerRow, **facts: Any) -> RowOutcome:
     """The row's payout exists."""
-    return Outcome(row.number, confirm(row.known, f"po_{row.number}"), **facts)
+    return RowOutcome(row.number, confirm(row.known, f"po_{row.number}"), **facts)
 
 
-def rejected(row: LedgerRow, **facts: Any) -> Outcome:
+def rejected(row: LedgerRow, **facts: Any) -> RowOutcome:
     """The service refused the row."""
-    return Outcome(row.number, refuse(row.known), **facts)
+    return RowOutcome(row.number, refuse(row.known), **facts)
 
 
 async def all_rows(ledger: Ledger) -> list[LedgerRow]:

@@ -10,7 +10,7 @@ import attrs
 
 from payments_async import Instrument
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import Answer
+from payments_async._http.types import HTTPResponse
 from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import JumpingRuntime
@@ -26,14 +26,16 @@ PAYOUT: Mapping[str, Any] = {
 INTENT: Mapping[str, Any] = {"amount": Decimal("10.10"), "currency": "XOF"}
 
 
-def payout_answer(status: int = 201, headers: Mapping[str, str] | None = None, **changes: Any) -> Answer:
+def payout_answer(
+    status: int = 201, headers: Mapping[str, str] | None = None, **changes: Any
+) -> HTTPResponse:
     """What the service says to `PAYOUT`, with other fields where asked."""
     money = {"value": 10.1, "currency": "XOF"}
     payout = {"id": "po_1", "status": "pending", "reference": "r-1", "amount": money, **changes}
     return answer(status, {"message": "Payout created.", "data": payout}, headers)
 
 
-def refusal(status: int, headers: Mapping[str, str] | None = None, message: str = "No.") -> Answer:
+def refusal(status: int, headers: Mapping[str, str] | None = None, message: str = "No.") -> HTTPResponse:
     """An error answer."""
     return answer(status, {"message": message}, headers)
 

@@ -9,30 +9,30 @@ from typing import Any
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from payments_async._http.types import Answer, Flight, TransportFailure
+from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
 
-Step = Answer | TransportFailure | BaseException | Callable[[Flight], Answer]
+Step = HTTPResponse | TransportError | BaseException | Callable[[HTTPRequest], HTTPResponse]
 
 
-def answer(status: int = 200, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
+def answer(status: int = 200, body: Any = None, headers: Mapping[str, str] | None = None) -> HTTPResponse:
     """An answer; a body that is not bytes is written as JSON."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return Answer(status, CIMultiDictProxy(CIMultiDict(headers or {})), raw)
+    return HTTPResponse(status, CIMultiDictProxy(CIMultiDict(headers or {})), raw)
 
 
-def lost(kind: Any = "reset") -> Callable[[Flight], Answer]:
+def lost(kind: Any = "reset") -> Callable[[HTTPRequest], HTTPResponse]:
     """The request goes out and no answer comes back."""
 
-    def step(flight: Flight) -> Answer:
+    def step(flight: HTTPRequest) -> HTTPResponse:
         flight.sent = True
-        raise TransportFailure(kind, "scripted")
+        raise TransportError(kind, "scripted")
 
     return step
 
 
-def unsent(kind: Any = "connect") -> TransportFailure:
+def unsent(kind: Any = "connect") -> TransportError:
     """The request never leaves."""
-    return TransportFailure(kind, "scripted")
+    return TransportError(kind, "scripted")
 
 
 class ScriptedTransport:
@@ -40,17 +40,17 @@ class ScriptedTransport:
 
     def __init__(self, *script: Step) -> None:
         self._script = list(script)
-        self.flights: list[Flight] = []
+        self.flights: list[HTTPRequest] = []
         self.closed = False
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         self.flights.append(flight)
         await asyncio.sleep(0)
         step = self._script.pop(0) if len(self._script) > 1 else self._script[0]
         if isinstance(step, BaseException):
             raise step
         flight.sent = True
-        return step if isinstance(step, Answer) else step(flight)
+        return step if isinstance(step, HTTPResponse) else step(flight)
 
     async def aclose(self) -> None:
         self.closed = True

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._runtime import SYSTEM
 
 
@@ -16,9 +16,9 @@ class Tapped:
 
     def __init__(self) -> None:
         self._transport = AiohttpTransport(runtime=SYSTEM)
-        self.last: Answer | None = None
+        self.last: HTTPResponse | None = None
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         self.last = await self._transport.send(flight)
         return self.last
 

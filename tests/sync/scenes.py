@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,7 +47,7 @@ class Silence:
         self._meanwhile = meanwhile
         self._sent = sent
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         flight.sent = self._sent
         self._meanwhile()
         await asyncio.get_running_loop().create_future()

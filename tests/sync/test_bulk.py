@@ -15,7 +15,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.bulk import BulkError, RowState
 from payments_async.bulk.ledger_errors import LedgerMissing
 from payments_async.bulk.protocol.records import LedgerRow
@@ -60,13 +60,13 @@ class Ringing:
         self.hangs = False
         self.seen = 0
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         self.seen += flight.method == "POST"
         if flight.method == "POST" and self.seen == self.at:
             self.meanwhile()
             if self.hangs:
                 await _never()
-        answer: Answer = await self.transport.send(flight)
+        answer: HTTPResponse = await self.transport.send(flight)
         return answer
 
     async def aclose(self) -> None:
@@ -242,7 +242,7 @@ def test_a_reader_that_has_left_is_not_answered_and_a_slow_one_is_waited_for() -
         assert answered.cancelled()
 
     asyncio.run(left())
-    feed, served = _row_feed.Feed([]), MagicMock()
+    feed, served = _row_feed.RowFeed([]), MagicMock()
     feed._orders = MagicMock(get=MagicMock(side_effect=[Empty, served, None]))
     feed.serve()
     served.assert_called_once_with()

@@ -55,11 +55,11 @@ def test_workers_forked_after_the_first_call_make_their_own_calls() -> None:
 
 
 @pytest.fixture
-def fork(monkeypatch: pytest.MonkeyPatch) -> list[_event_loop.Exchange]:
+def fork(monkeypatch: pytest.MonkeyPatch) -> list[_event_loop.LoopThread]:
     """What a child's first moments do to this module, undone afterwards; calling it is the test's part."""
-    kept: list[_event_loop.Exchange] = []
+    kept: list[_event_loop.LoopThread] = []
     monkeypatch.setattr(_event_loop, "_INHERITED", kept)
-    monkeypatch.setattr(_event_loop, "_exchange", _event_loop.Exchange())
+    monkeypatch.setattr(_event_loop, "_exchange", _event_loop.LoopThread())
     return kept
 
 
@@ -71,7 +71,7 @@ class Watched:
 
 
 def test_a_child_leaves_everything_of_the_parents_alone(
-    sandbox: Sandbox, fork: list[_event_loop.Exchange]
+    sandbox: Sandbox, fork: list[_event_loop.LoopThread]
 ) -> None:
     client = Payments(sandbox.api_key, base_url=sandbox.base_url)
     forgotten = Payments(sandbox.api_key, base_url=sandbox.base_url)
@@ -103,6 +103,6 @@ def test_a_child_leaves_everything_of_the_parents_alone(
     fork[0].give_back()
 
 
-def test_a_fork_before_the_first_call_has_nothing_to_leave(fork: list[_event_loop.Exchange]) -> None:
+def test_a_fork_before_the_first_call_has_nothing_to_leave(fork: list[_event_loop.LoopThread]) -> None:
     _event_loop._after_fork()
     assert [exchange.line for exchange in fork] == [None]

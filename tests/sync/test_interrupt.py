@@ -12,11 +12,11 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.errors import OutcomeUnknown, PaymentsError
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_sync import Payments
-from payments_sync._blocking_call import Hop
+from payments_sync._blocking_call import BlockingCall
 from payments_sync._event_loop import Bridge
 from tests.sync.scenes import Silence, interrupt_main_thread, payout, run
 
@@ -100,7 +100,7 @@ class Stubborn:
     def __init__(self) -> None:
         self.enough = threading.Event()
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         flight.sent = True
         interrupt_main_thread()
         while not self.enough.is_set():
@@ -127,14 +127,14 @@ def test_a_call_that_does_not_stop_is_not_waited_for(monkeypatch: pytest.MonkeyP
 
 def test_a_second_interruption_ends_the_wait_for_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     silence = Silence(interrupt_main_thread, sent=True)
-    waits: list[Hop[Any]] = []
+    waits: list[BlockingCall[Any]] = []
 
-    def wait_briefly(hop: Hop[Any]) -> bool:
+    def wait_briefly(hop: BlockingCall[Any]) -> bool:
         waits.append(hop)
         raise KeyboardInterrupt
 
     with Payments(KEY, base_url=ADDRESS, transport=silence) as client:
-        monkeypatch.setattr(Hop, "wait_briefly", wait_briefly)
+        monkeypatch.setattr(BlockingCall, "wait_briefly", wait_briefly)
         with pytest.raises(KeyboardInterrupt) as stopped:
             client.payouts.create(**payout("r-1"))
     assert len(waits) == 1
@@ -151,9 +151,9 @@ async def nothing() -> None:
     """What there is to close."""
 
 
-async def alone(hop: Hop[Any]) -> None:
+async def alone(hop: BlockingCall[Any]) -> None:
     """Run a hop as a line does."""
-    running: dict[Hop[Any], asyncio.Task[None]] = {}
+    running: dict[BlockingCall[Any], asyncio.Task[None]] = {}
     running[hop] = asyncio.create_task(hop.run(running))
     await running[hop]
     assert running == {}
@@ -178,7 +178,7 @@ async def fail_afterwards() -> str:
 def test_an_interruption_just_after_the_end_tells_how_it_ended(
     ending: Any, result: str | None, told: str
 ) -> None:
-    hop: Hop[str] = Hop(ending, (), {})
+    hop: BlockingCall[str] = BlockingCall(ending, (), {})
     asyncio.run(alone(hop))
     stopped = KeyboardInterrupt()
     hop.account(stopped, ended=hop.wait_briefly())
@@ -192,7 +192,7 @@ def test_a_hop_cancelled_before_it_began_never_runs() -> None:
     async def work() -> None:
         ran.append(1)
 
-    hop: Hop[None] = Hop(work, (), {})
+    hop: BlockingCall[None] = BlockingCall(work, (), {})
     hop.cancel()
     hop.cancel()
     asyncio.run(alone(hop))
@@ -216,13 +216,13 @@ def test_an_interruption_seen_when_the_wait_is_over_tells_how_the_call_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Between the end of the wait and the next line of Python, signals are looked at once more."""
-    wait = Hop.wait
+    wait = BlockingCall.wait
 
-    def wait_and_be_interrupted(hop: Hop[Any]) -> None:
+    def wait_and_be_interrupted(hop: BlockingCall[Any]) -> None:
         wait(hop)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Hop, "wait", wait_and_be_interrupted)
+    monkeypatch.setattr(BlockingCall, "wait", wait_and_be_interrupted)
     stopped = interruption_of(succeed, monkeypatch)
     assert stopped.result == "record"  # type: ignore[attr-defined] # what the bridge adds
     assert "its record is in .result" in note(stopped)
@@ -240,15 +240,15 @@ def test_an_interruption_of_the_handing_over_tells_how_the_call_ended(
     ending: Any, result: str | None, told: str, late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Signals are looked at whenever a function begins, and before an exception leaves one."""
-    hand_over = Hop.result
+    hand_over = BlockingCall.result
 
-    def interrupted(hop: Hop[Any]) -> Any:
+    def interrupted(hop: BlockingCall[Any]) -> Any:
         if late:
             with contextlib.suppress(PaymentsError):
                 hand_over(hop)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Hop, "result", interrupted)
+    monkeypatch.setattr(BlockingCall, "result", interrupted)
     stopped = interruption_of(ending, monkeypatch)
     assert stopped.result == result  # type: ignore[attr-defined] # what the bridge adds
     assert told in note(stopped)
@@ -266,7 +266,7 @@ def test_an_interruption_without_a_signal_is_seen_too() -> None:
 
 def test_a_long_wait_is_made_of_short_ones() -> None:
     slices = MagicMock(side_effect=[False, False, True])
-    hop: Hop[str] = Hop(succeed, (), {})
+    hop: BlockingCall[str] = BlockingCall(succeed, (), {})
     hop._done = SimpleNamespace(acquire=slices)  # type: ignore[assignment] # what a wait uses of a lock
     hop.wait()
     assert slices.call_count == 3

@@ -165,7 +165,7 @@ def test_a_call_that_hangs_in_a_daemon_thread_does_not_keep_the_process() -> Non
 
 
 def test_the_end_of_the_process_stops_calls_and_says_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange = _event_loop.Exchange()
+    exchange = _event_loop.LoopThread()
     monkeypatch.setattr(_event_loop, "_exchange", exchange)
     exchange.end()  # nobody ever called: nothing to end
     failures: list[PaymentsError] = []
@@ -194,7 +194,7 @@ def test_the_end_of_the_process_stops_calls_and_says_what_is_known(monkeypatch: 
 def test_a_hook_that_blocks_the_loop_does_not_keep_the_process(
     monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox
 ) -> None:
-    exchange = _event_loop.Exchange()
+    exchange = _event_loop.LoopThread()
     monkeypatch.setattr(_event_loop, "_exchange", exchange)
     monkeypatch.setattr("payments_sync._blocking_call.GRACE", 0.01)
     reached, go_on = threading.Event(), threading.Event()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from payments_sync._blocking_call import Hop, Line
+from payments_sync._blocking_call import BlockingCall, CallQueue
 from payments_sync._event_loop import Bridge
 
 
@@ -15,23 +15,23 @@ async def nothing() -> None:
     """Something to run."""
 
 
-def hop() -> Hop[None]:
-    return Hop(nothing, (), {})
+def hop() -> BlockingCall[None]:
+    return BlockingCall(nothing, (), {})
 
 
-async def made() -> Line:
-    return Line()
+async def made() -> CallQueue:
+    return CallQueue()
 
 
-class Waiting(list[Hop[None]]):
+class Waiting(list[BlockingCall[None]]):
     """A queue in which a line closes at the very moment somebody has joined it."""
 
-    def __init__(self, line: Line, *, emptied: bool) -> None:
+    def __init__(self, line: CallQueue, *, emptied: bool) -> None:
         super().__init__()
         self._line = line
         self._emptied = emptied
 
-    def append(self, one: Hop[None]) -> None:
+    def append(self, one: BlockingCall[None]) -> None:
         super().append(one)
         self._line.closed = True
         if self._emptied:
@@ -39,7 +39,7 @@ class Waiting(list[Hop[None]]):
 
 
 async def test_a_line_wakes_its_loop_once_for_many_hops() -> None:
-    line = Line()
+    line = CallQueue()
     hops = [hop() for _ in range(5)]
     woken: list[object] = []
 
@@ -58,7 +58,7 @@ async def test_a_line_wakes_its_loop_once_for_many_hops() -> None:
 
 async def test_ctrl_c_at_the_moment_of_waking_the_loop_leaves_nobody_waiting() -> None:
     """What others post meanwhile counts on the wake-up that was interrupted."""
-    line, mine, others = Line(), hop(), hop()
+    line, mine, others = CallQueue(), hop(), hop()
     real = line.loop
 
     class Interrupted:
@@ -77,7 +77,7 @@ async def test_ctrl_c_at_the_moment_of_waking_the_loop_leaves_nobody_waiting() -
 
 
 async def test_a_closed_line_takes_nothing_and_keeps_what_is_left_with_it() -> None:
-    line = Line()
+    line = CallQueue()
     line.closed = True
     kept = hop()
     assert not line.post(kept)
@@ -87,14 +87,14 @@ async def test_a_closed_line_takes_nothing_and_keeps_what_is_left_with_it() -> N
 
 
 async def test_a_hop_posted_while_the_line_closes_comes_back() -> None:
-    line = Line()
+    line = CallQueue()
     line._hops = Waiting(line, emptied=False)  # type: ignore[assignment] # what of a deque is used
     assert not line.post(hop())
     assert list(line._hops) == []
 
 
 async def test_a_hop_that_the_ending_loop_has_taken_is_not_posted_again() -> None:
-    line = Line()
+    line = CallQueue()
     line._hops = Waiting(line, emptied=True)  # type: ignore[assignment] # likewise
     assert line.post(hop())
 

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
 from tests.support.scripted import answer
@@ -63,7 +63,7 @@ class Reluctant:
         self.flying = threading.Event()
         self._closed = asyncio.Event()
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         flight.sent = True
         self.flying.set()
         await self._closed.wait()

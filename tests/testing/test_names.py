@@ -11,7 +11,7 @@ import pytest
 
 import payments_async.testing
 from payments_async import AsyncPayments, Instrument
-from payments_async._http.types import Answer, Flight
+from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.testing import SandboxTenant, SkippingRuntime
 
@@ -112,7 +112,7 @@ class Slow:
     def __init__(self) -> None:
         self.told = asyncio.Event()
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         await self.told.wait()
         raise ConnectionError
 

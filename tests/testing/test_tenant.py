@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox._journal import Exchange
+from payments_async.sandbox._journal import LoggedExchange
 from payments_async.sandbox.advisor.advisor import advise
 from payments_async.testing import SandboxTenant
 
@@ -118,9 +118,9 @@ def test_the_journal_is_of_its_own_requests_and_records(tenants: tuple[SandboxTe
     first.wait_for_webhooks()
     first.advance(5)
     found = first.entries()
-    requests = [entry.item.log for entry in found if isinstance(entry.item, Exchange)]
+    requests = [entry.item.log for entry in found if isinstance(entry.item, LoggedExchange)]
     assert requests == first.requests
-    assert {type(entry.item).__name__ for entry in found} == {"Exchange", "Change", "Delivery", "Tried"}
+    assert {type(entry.item).__name__ for entry in found} == {"LoggedExchange", "Change", "Delivery", "Tried"}
     assert not {entry.seq for entry in found} & {entry.seq for entry in second.entries()}
     assert first.entries(limit=2) == found[-2:]
     assert first.entries(limit=0) == []

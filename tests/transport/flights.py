@@ -8,33 +8,35 @@ from collections.abc import Callable
 import pytest
 
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import Flight, TransportFailure
+from payments_async._http.types import HTTPRequest, TransportError
 from tests.support.patience import PATIENCE
 
 KEY = "Bearer sk_sandbox_canary_8c1f"
 """Must not be seen anywhere but on the wire."""
 
 
-def flight(url: str, method: str = "POST", *, body: bytes | None = b"{}", timeout: float = 10) -> Flight:
+def flight(url: str, method: str = "POST", *, body: bytes | None = b"{}", timeout: float = 10) -> HTTPRequest:
     """One attempt at a request."""
     headers = {"Authorization": KEY, "Accept": "application/json", "X-Idempotency-Key": "key-12345678"}
     if body is not None:
         headers["Content-Type"] = "application/json"
-    return Flight(method, url, headers, body, timeout)
+    return HTTPRequest(method, url, headers, body, timeout)
 
 
-def get(url: str, *, timeout: float = 10) -> Flight:
+def get(url: str, *, timeout: float = 10) -> HTTPRequest:
     """One attempt at reading."""
     return flight(url, "GET", body=None, timeout=timeout)
 
 
 async def cut_short(
-    transport: AiohttpTransport, url: str, arrived: Callable[[Flight], object] = lambda flight: flight.sent
-) -> tuple[Flight, pytest.ExceptionInfo[TransportFailure]]:
+    transport: AiohttpTransport,
+    url: str,
+    arrived: Callable[[HTTPRequest], object] = lambda flight: flight.sent,
+) -> tuple[HTTPRequest, pytest.ExceptionInfo[TransportError]]:
     """An attempt that fails within a short time, and how; with more time if nothing `arrived` within it."""
     for seconds in PATIENCE:
         request = flight(url, timeout=seconds)
-        with pytest.raises(TransportFailure) as caught:
+        with pytest.raises(TransportError) as caught:
             await transport.send(request)
         if arrived(request):
             return request, caught

@@ -14,7 +14,7 @@ from aiohttp.client_reqrep import ConnectionKey
 from aioresponses import aioresponses
 
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import TransportFailure
+from payments_async._http.types import TransportError
 from tests.transport.flights import flight
 
 URL = "https://api.example.com/v1/payouts"
@@ -64,7 +64,7 @@ async def test_a_stand_in_that_breaks_off_leaves_the_request_in_doubt(
 ) -> None:
     service.post(URL, exception=ServerDisconnectedError())
     request = flight(URL)
-    with pytest.raises(TransportFailure) as caught:
+    with pytest.raises(TransportError) as caught:
         await transport.send(request)
     assert (caught.value.kind, request.sent) == ("reset", True)
     await transport.aclose()
@@ -76,7 +76,7 @@ async def test_a_stand_in_that_cannot_connect_leaves_it_unsent(
     where = ConnectionKey("api.example.com", 443, True, True, None, None, None)
     service.post(URL, exception=ClientConnectorError(where, ConnectionRefusedError(111, "no")))
     request = flight(URL)
-    with pytest.raises(TransportFailure) as caught:
+    with pytest.raises(TransportError) as caught:
         await transport.send(request)
     assert (caught.value.kind, request.sent) == ("connect", False)
     await transport.aclose()

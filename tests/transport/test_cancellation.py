@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import TransportFailure
+from payments_async._http.types import TransportError
 from tests.support.patience import PATIENCE, timeout_once_asked
 from tests.support.rawserver import RawServer, Step
 from tests.transport.flights import flight, get
@@ -95,7 +95,7 @@ async def test_what_was_not_sent_when_an_attempt_is_given_up_is_never_sent(
     body = bytes(20_000_000)
     for seconds in PATIENCE:
         request = flight(f"http://127.0.0.1:{port}/", body=body, timeout=seconds)
-        with pytest.raises(TransportFailure):
+        with pytest.raises(TransportError):
             await transport.send(request)
         if request.sent:
             break

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import TransportFailure
+from payments_async._http.types import TransportError
 from tests.support.rawserver import RawServer, Step
 from tests.transport.conftest import MakeTransport
 from tests.transport.flights import flight
@@ -39,7 +39,7 @@ async def test_an_attempt_that_is_connecting_fails_as_one_that_sent_nothing(
     task = asyncio.ensure_future(transport.send(request))
     await silence.asked.wait()
     await transport.aclose()
-    with pytest.raises(TransportFailure, match="client was closed") as caught:
+    with pytest.raises(TransportError, match="client was closed") as caught:
         await asyncio.wait_for(task, 1)
     assert (caught.value.kind, request.sent) == ("closed", False)
 
@@ -64,7 +64,7 @@ async def test_the_task_of_an_attempt_that_was_closed_can_go_on_and_call_again(
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", silence)
 
     async def work() -> tuple[bytes, int]:
-        with pytest.raises(TransportFailure):
+        with pytest.raises(TransportError):
             await transport.send(flight("http://localhost:1/"))
         current = asyncio.current_task()
         assert current is not None
@@ -96,7 +96,7 @@ async def test_a_cancellation_that_nobody_asked_for_is_a_failure(
         raise asyncio.CancelledError
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", cancelled)
-    with pytest.raises(TransportFailure) as caught:
+    with pytest.raises(TransportError) as caught:
         await transport.send(flight("http://localhost:1/"))
     assert caught.value.kind == "connect"
 
@@ -107,6 +107,6 @@ async def test_an_attempt_that_comes_upon_closed_connections_fails_as_one_that_s
     home = await transport._open(asyncio.get_running_loop())
     await home.close()
     request = flight(server.url("/"))
-    with pytest.raises(TransportFailure) as caught:
+    with pytest.raises(TransportError) as caught:
         await transport.send(request)
     assert (caught.value.kind, request.sent) == ("connect", False)

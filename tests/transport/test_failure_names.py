@@ -15,7 +15,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from payments_async._http.failures import describe
-from payments_async._http.types import TransportFailure
+from payments_async._http.types import TransportError
 
 SECRET = "sk_sandbox_canary"
 WHERE = ConnectionKey(f"{SECRET}.example.com", 443, True, True, None, None, None)
@@ -77,7 +77,7 @@ def test_an_exception_nobody_foresaw_is_told_by_whether_something_was_sent(sent:
 
 def test_our_own_failure_keeps_its_words_but_not_its_frames() -> None:
     try:
-        raise TransportFailure("too_large", "words")
-    except TransportFailure as exc:
+        raise TransportError("too_large", "words")
+    except TransportError as exc:
         failure = describe(exc, sent=True)
     assert (failure.kind, failure.detail, failure.__traceback__) == ("too_large", "words", None)

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import ThreadedResolver
 
 from payments_async._http.transport import MAX_BODY, AiohttpTransport
-from payments_async._http.types import Flight, TransportFailure
+from payments_async._http.types import HTTPRequest, TransportError
 from tests.support.rawserver import OK, Drip, RawServer, Script, Step
 from tests.transport.conftest import MakeTransport
 from tests.transport.flights import cut_short, flight, get
@@ -47,8 +47,8 @@ UNREADABLE: dict[str, bytes] = {
 }
 
 
-async def fail(transport: AiohttpTransport, request: Flight) -> TransportFailure:
-    with pytest.raises(TransportFailure) as caught:
+async def fail(transport: AiohttpTransport, request: HTTPRequest) -> TransportError:
+    with pytest.raises(TransportError) as caught:
         await transport.send(request)
     return caught.value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from payments_async._http.head import address, check_head, check_proxy
-from payments_async._http.types import Flight
+from payments_async._http.types import HTTPRequest
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_an_address_unfit_for_a_request_line_is_refused(url: str) -> None:
     assert "secr" not in str(caught.value)
 
 
-def head(headers: dict[str, str], method: str = "POST") -> Flight:
-    return Flight(method, "https://api.example.com/v1", headers, None, 1)
+def head(headers: dict[str, str], method: str = "POST") -> HTTPRequest:
+    return HTTPRequest(method, "https://api.example.com/v1", headers, None, 1)
 
 
 @pytest.mark.parametrize("value", ["secret\r\nX: y", "secret\n", "\rsecret", "sec\x00ret", "secret\x7f"])

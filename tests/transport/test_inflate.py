@@ -10,7 +10,7 @@ import zlib
 import pytest
 
 from payments_async._http.body import inflate
-from payments_async._http.types import TransportFailure
+from payments_async._http.types import TransportError
 
 TEXT = b'{"data": {"id": "po_1"}}' * 50
 NOISE = random.Random(7).randbytes(300_000)
@@ -46,7 +46,7 @@ def test_identity_and_an_empty_body_pass_through() -> None:
 
 @pytest.mark.parametrize("encoding", ["br", "gzip, gzip", "gzip, identity", "", "zstd"])
 def test_an_encoding_that_was_not_asked_for_is_refused(encoding: str) -> None:
-    with pytest.raises(TransportFailure) as caught:
+    with pytest.raises(TransportError) as caught:
         inflate(gzip.compress(TEXT), encoding, LIMIT)
     assert caught.value.kind == "protocol"
 
@@ -63,7 +63,7 @@ def test_an_encoding_that_was_not_asked_for_is_refused(encoding: str) -> None:
     ids=["not gzip", "cut", "trailing", "trailing past a slice", "damaged"],
 )
 def test_a_damaged_stream_is_refused_without_a_chained_exception(body: bytes) -> None:
-    with pytest.raises(TransportFailure) as caught:
+    with pytest.raises(TransportError) as caught:
         inflate(body, "gzip", LIMIT)
     assert caught.value.kind == "protocol"
     assert caught.value.__context__ is None
@@ -73,7 +73,7 @@ def test_a_damaged_stream_is_refused_without_a_chained_exception(body: bytes) ->
 def test_one_byte_too_many_is_too_large(encoding: str, wbits: int) -> None:
     coder = zlib.compressobj(wbits=wbits)
     body = coder.compress(b"a" * (LIMIT + 1)) + coder.flush()
-    with pytest.raises(TransportFailure) as caught:
+    with pytest.raises(TransportError) as caught:
         inflate(body, encoding, LIMIT)
     assert caught.value.kind == "too_large"
 
@@ -83,7 +83,7 @@ def test_a_bomb_costs_no_more_than_the_limit_and_a_little() -> None:
     bomb = gzip.compress(bytes(200 * 1024 * 1024), compresslevel=1)
     tracemalloc.start()
     try:
-        with pytest.raises(TransportFailure):
+        with pytest.raises(TransportError):
             inflate(bomb, "gzip", limit)
         peak = tracemalloc.get_traced_memory()[1]
     finally:

@@ -11,7 +11,7 @@ from aiohttp.client_reqrep import ClientResponse
 from payments_async._http import session
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import TransportFailure
+from payments_async._http.types import TransportError
 from payments_async._runtime import SYSTEM
 from tests.support.rawserver import OK, RawServer
 from tests.transport.flights import KEY, flight, get
@@ -82,9 +82,9 @@ async def test_who_traces_sessions_sees_the_headers_and_may_add_to_them(
 async def test_an_aiohttp_that_would_write_what_is_not_its_to_write_sends_nothing(
     server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session.PlainRequest, "send", ClientRequest.send)
+    monkeypatch.setattr(session.SessionRequest, "send", ClientRequest.send)
     request = flight(server.url("/"))
-    with pytest.raises(TransportFailure) as caught:
+    with pytest.raises(TransportError) as caught:
         await transport.send(request)
     assert (caught.value.kind, request.sent, server.requests) == ("connect", False, [])
 
@@ -97,6 +97,6 @@ async def test_an_aiohttp_whose_response_is_made_otherwise_sends_nothing(
 
     monkeypatch.setattr(session.AbortingResponse, "__init__", other)
     request = flight(server.url("/"))
-    with pytest.raises(TransportFailure) as caught:
+    with pytest.raises(TransportError) as caught:
         await transport.send(request)
     assert (caught.value.kind, request.sent, server.requests) == ("connect", False, [])

@@ -12,7 +12,7 @@ from asyncio import selector_events
 import pytest
 
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import TransportFailure
+from payments_async._http.types import TransportError
 from tests.support.rawserver import Drip, RawServer, Script, Step
 from tests.transport.flights import KEY, cut_short, flight, get
 
@@ -69,7 +69,7 @@ async def test_a_failure_before_sending_shows_no_key(
     transport: AiohttpTransport, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    with pytest.raises(TransportFailure) as caught:
+    with pytest.raises(TransportError) as caught:
         await transport.send(flight("http://127.0.0.1:1/"))
     assert KEY.split()[1] not in everything(caught.value) + caplog.text
 
@@ -133,7 +133,7 @@ async def test_a_failure_is_freed_with_its_last_reference(transport: AiohttpTran
     try:
         try:
             await transport.send(flight("http://127.0.0.1:1/"))
-        except TransportFailure as exc:
+        except TransportError as exc:
             failure = weakref.ref(exc)
         assert failure() is None
     finally:

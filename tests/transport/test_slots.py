@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from payments_async._http.concurrency import Slots
+from payments_async._http.concurrency import Semaphore
 
 
 async def turns() -> None:
@@ -15,7 +15,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def use(slots: Slots, name: str, seen: list[str], until: asyncio.Event) -> None:
+async def use(slots: Semaphore, name: str, seen: list[str], until: asyncio.Event) -> None:
     if not slots.take():
         await slots.wait()
     try:
@@ -26,7 +26,7 @@ async def use(slots: Slots, name: str, seen: list[str], until: asyncio.Event) ->
 
 
 async def test_no_more_than_so_many_at_a_time_and_first_come_first_served() -> None:
-    slots, seen = Slots(2), list[str]()
+    slots, seen = Semaphore(2), list[str]()
     gates = {name: asyncio.Event() for name in "abcde"}
     tasks = [asyncio.create_task(use(slots, name, seen, gates[name])) for name in "abcde"]
     await turns()
@@ -44,7 +44,7 @@ async def test_no_more_than_so_many_at_a_time_and_first_come_first_served() -> N
 
 @pytest.mark.parametrize("handed_over", [False, True])
 async def test_who_gives_up_waiting_takes_no_slot_along(handed_over: bool) -> None:
-    slots = Slots(1)
+    slots = Semaphore(1)
     assert slots.take()
     impatient = asyncio.create_task(slots.wait())
     patient = asyncio.create_task(slots.wait())
@@ -64,7 +64,7 @@ async def test_who_gives_up_waiting_takes_no_slot_along(handed_over: bool) -> No
 
 
 async def test_a_slot_passes_over_a_waiter_that_was_cancelled_and_has_not_run_since() -> None:
-    slots = Slots(1)
+    slots = Semaphore(1)
     assert slots.take()
     cancelled = asyncio.create_task(slots.wait())
     next_in_line = asyncio.create_task(slots.wait())
@@ -79,7 +79,7 @@ async def test_a_slot_passes_over_a_waiter_that_was_cancelled_and_has_not_run_si
 
 
 async def test_a_wait_that_is_dropped_is_no_longer_in_line() -> None:
-    slots = Slots(1)
+    slots = Semaphore(1)
     assert slots.take()
     dropped = slots.wait()
     dropped.send(None)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import TransportFailure
+from payments_async._http.types import TransportError
 from tests.support.rawserver import OK, RawServer, Step, client_tls
 from tests.transport.conftest import MakeTransport
 from tests.transport.flights import KEY, cut_short, flight, get
@@ -32,7 +32,7 @@ async def test_a_certificate_nobody_vouches_for_is_a_tls_failure_with_nothing_se
     tls_server: RawServer, transport: AiohttpTransport
 ) -> None:
     request = flight(tls_server.url("/", scheme="https"))
-    with pytest.raises(TransportFailure) as caught:
+    with pytest.raises(TransportError) as caught:
         await transport.send(request)
     assert (caught.value.kind, request.sent) == ("tls", False)
     assert "Certificate" in caught.value.detail
@@ -81,7 +81,7 @@ async def test_a_proxy_that_refuses_is_a_connect_failure_with_nothing_sent(
 ) -> None:
     server.scripts["api.example.com:443"] = [b"HTTP/1.1 407 Who?\r\nContent-Length: 0\r\n\r\n"]
     request = flight("https://api.example.com/v1")
-    with pytest.raises(TransportFailure) as caught:
+    with pytest.raises(TransportError) as caught:
         await make_transport(proxy=server.url("")).send(request)
     assert (caught.value.kind, request.sent) == ("connect", False)
 
@@ -90,7 +90,7 @@ async def test_a_proxy_that_is_down_is_a_connect_failure_with_nothing_sent(
     make_transport: MakeTransport,
 ) -> None:
     request = flight("http://api.example.com/v1")
-    with pytest.raises(TransportFailure) as caught:
+    with pytest.raises(TransportError) as caught:
         await make_transport(proxy="http://127.0.0.1:1").send(request)
     assert (caught.value.kind, request.sent) == ("connect", False)
 

@@ -9,7 +9,7 @@ import pytest
 from yarl import URL
 
 from payments_async._http.connections import LONGEST, REST
-from payments_async._http.transport import AiohttpTransport, _Home
+from payments_async._http.transport import AiohttpTransport, LoopConnections
 from payments_async._runtime import SystemRuntime, Timer
 from tests.support.rawserver import RawServer
 from tests.transport.flights import flight, get
@@ -41,7 +41,7 @@ def transport(clock: Clock) -> AiohttpTransport:
     return AiohttpTransport(runtime=clock)
 
 
-def home_of(transport: AiohttpTransport) -> _Home:
+def home_of(transport: AiohttpTransport) -> LoopConnections:
     (home,) = transport._homes.values()
     return home
 

@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from payments_async._http.concurrency import TICK, Watchdog
+from payments_async._http.concurrency import TICK, Deadlines
 from tests.support.simulated import SimulatedRuntime, run_simulated
 
 
@@ -15,7 +15,7 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def attempt(dog: Watchdog, seconds: float, work: float) -> tuple[str, float]:
+async def attempt(dog: Deadlines, seconds: float, work: float) -> tuple[str, float]:
     """What became of `work` seconds of work, and when."""
     watch = dog.watch(seconds)
     with contextlib.suppress(asyncio.CancelledError):
@@ -25,7 +25,7 @@ async def attempt(dog: Watchdog, seconds: float, work: float) -> tuple[str, floa
 
 def test_work_that_ends_in_time_is_left_alone() -> None:
     async def main() -> tuple[str, float]:
-        return await attempt(Watchdog(SimulatedRuntime()), 5, 4)
+        return await attempt(Deadlines(SimulatedRuntime()), 5, 4)
 
     assert run_simulated(main()) == ("undisturbed", 4)
 
@@ -33,14 +33,14 @@ def test_work_that_ends_in_time_is_left_alone() -> None:
 @pytest.mark.parametrize("seconds", [5.0, 0.0])
 def test_work_is_ended_at_its_deadline(seconds: float) -> None:
     async def main() -> tuple[str, float]:
-        return await attempt(Watchdog(SimulatedRuntime()), seconds, 6)
+        return await attempt(Deadlines(SimulatedRuntime()), seconds, 6)
 
     assert run_simulated(main()) == ("overdue", seconds)
 
 
 def test_a_deadline_in_the_past_ends_work_at_once() -> None:
     async def main() -> tuple[str, float]:
-        return await attempt(Watchdog(SimulatedRuntime()), -1, 6)
+        return await attempt(Deadlines(SimulatedRuntime()), -1, 6)
 
     assert run_simulated(main()) == ("overdue", 0)
 
@@ -49,7 +49,7 @@ def test_each_of_many_deadlines_is_kept_to_within_a_tick() -> None:
     seconds = [3.0, 1.0, 2.0, 1.001, 1.002, 7.0, 0.5]
 
     async def main() -> list[tuple[str, float]]:
-        dog = Watchdog(SimulatedRuntime())
+        dog = Deadlines(SimulatedRuntime())
         return await asyncio.gather(*(attempt(dog, limit, 10) for limit in seconds))
 
     for limit, (ended, when) in zip(seconds, run_simulated(main()), strict=True):
@@ -67,7 +67,7 @@ def test_all_attempts_share_one_timer() -> None:
 
     async def main() -> int:
         runtime = CountingRuntime()
-        dog = Watchdog(runtime)
+        dog = Deadlines(runtime)
         await asyncio.gather(*(attempt(dog, 30, 0.1 + number / 1000) for number in range(200)))
         return runtime.timers
 
@@ -76,7 +76,7 @@ def test_all_attempts_share_one_timer() -> None:
 
 def test_the_timer_ends_with_the_last_attempt() -> None:
     async def main() -> tuple[str, float]:
-        dog = Watchdog(SimulatedRuntime())
+        dog = Deadlines(SimulatedRuntime())
         await attempt(dog, 1, 0.5)
         await asyncio.sleep(10)  # the timer finds nobody
         return await attempt(dog, 1, 2)
@@ -86,7 +86,7 @@ def test_the_timer_ends_with_the_last_attempt() -> None:
 
 def test_a_cancellation_by_others_is_not_taken_for_the_deadline() -> None:
     async def main() -> tuple[str, float]:
-        task = asyncio.ensure_future(attempt(Watchdog(SimulatedRuntime()), 5, 10))
+        task = asyncio.ensure_future(attempt(Deadlines(SimulatedRuntime()), 5, 10))
         asyncio.get_running_loop().call_later(1, task.cancel)
         return await task
 
@@ -96,7 +96,7 @@ def test_a_cancellation_by_others_is_not_taken_for_the_deadline() -> None:
 def test_a_cancellation_at_the_same_moment_as_the_deadline_wins() -> None:
     async def main() -> tuple[tuple[str, float], int]:
         async def work() -> tuple[tuple[str, float], int]:
-            ended = await attempt(Watchdog(SimulatedRuntime()), 5, 10)
+            ended = await attempt(Deadlines(SimulatedRuntime()), 5, 10)
             current = asyncio.current_task()
             assert current is not None
             return ended, current.cancelling()
@@ -111,7 +111,7 @@ def test_a_cancellation_at_the_same_moment_as_the_deadline_wins() -> None:
 def test_an_outer_timeout_stays_the_outer_ones() -> None:
     async def main() -> None:
         async with asyncio.timeout(1):
-            watch = Watchdog(SimulatedRuntime()).watch(5)
+            watch = Deadlines(SimulatedRuntime()).watch(5)
             try:
                 await asyncio.sleep(10)
             finally:
@@ -123,7 +123,7 @@ def test_an_outer_timeout_stays_the_outer_ones() -> None:
 
 def test_its_own_cancellation_is_taken_back() -> None:
     async def main() -> int:
-        dog = Watchdog(SimulatedRuntime())
+        dog = Deadlines(SimulatedRuntime())
         assert await attempt(dog, 1, 2) == ("overdue", 1)
         current = asyncio.current_task()
         assert current is not None
@@ -134,7 +134,7 @@ def test_its_own_cancellation_is_taken_back() -> None:
 
 def test_closing_ends_the_attempts_under_way_and_no_later_one() -> None:
     async def main() -> list[tuple[str, float]]:
-        dog = Watchdog(SimulatedRuntime())
+        dog = Deadlines(SimulatedRuntime())
         asyncio.get_running_loop().call_later(1, dog.close)
         together = await asyncio.gather(*(attempt(dog, 2, 3) for _ in range(2)))
         return [*together, await attempt(dog, 5, 4)]
@@ -148,7 +148,7 @@ def test_a_cancellation_from_before_the_attempt_is_not_taken_for_nobodys() -> No
             current = asyncio.current_task()
             assert current is not None
             current.cancel()  # arrives where the task next waits
-            return await attempt(Watchdog(SimulatedRuntime()), 5, 10)
+            return await attempt(Deadlines(SimulatedRuntime()), 5, 10)
 
         return await asyncio.ensure_future(work())
 

@@ -13,7 +13,7 @@ from aiohttp.abc import ResolveResult
 from payments_async._http import session
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import Flight, Secret, TransportFailure
+from payments_async._http.types import HTTPRequest, Secret, TransportError
 from payments_async._runtime import SYSTEM
 from tests.support.rawserver import OK, RawServer, Step
 from tests.transport.conftest import MakeTransport
@@ -53,7 +53,7 @@ async def test_each_way_writes_the_flight_and_nothing_else(
     case: str, server: RawServer, transport: AiohttpTransport
 ) -> None:
     method, target, headers, body = CASES[case]
-    await transport.send(Flight(method, server.url(target), headers, body, 10))
+    await transport.send(HTTPRequest(method, server.url(target), headers, body, 10))
     assert server.requests == [expected(method, target, headers, body, server.port)]
 
 
@@ -97,7 +97,7 @@ async def test_a_request_on_a_dead_connection_is_not_repeated_behind_our_back(
     server.scripts["/dead"] = [Step.CLOSE]
     await transport.send(get(server.url("/")))
     request = flight(server.url("/dead"), method)
-    with pytest.raises(TransportFailure) as caught:
+    with pytest.raises(TransportError) as caught:
         await transport.send(request)
     assert (caught.value.kind, request.sent) == ("reset", True)
     assert (len(server.requests), server.connections) == (2, 1)
@@ -120,7 +120,7 @@ async def test_what_arrives_unasked_is_never_taken_for_the_next_answer(
     await asyncio.to_thread(server.broadcast, b"HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\nstale")
     await asyncio.to_thread(server.broadcast, b"")  # let the loop see it
     if style != "lean":  # aiohttp hands it out all the same; a warm one is passed over
-        with pytest.raises(TransportFailure) as caught:
+        with pytest.raises(TransportError) as caught:
             await transport.send(flight(server.url("/fresh")))
         assert caught.value.kind == "reset"
     answer = await transport.send(flight(server.url("/fresh")))
@@ -141,7 +141,7 @@ async def test_half_an_answer_that_nobody_asked_for_is_never_the_next_ones_begin
     if not behind:
         await asyncio.to_thread(server.broadcast, STRAY[:cut])
         await asyncio.to_thread(server.broadcast, b"")  # let the loop see it
-    with contextlib.suppress(TransportFailure):
+    with contextlib.suppress(TransportError):
         assert (await transport.send(get(server.url("/second")))).body != b"[]"
 
 
@@ -165,7 +165,7 @@ async def test_an_unusable_connection_is_left_before_anything_is_written(
     ((pooled,),) = connector._conns.values()
     pooled[0].force_close()
     request = flight(server.url("/next"))
-    with pytest.raises(TransportFailure):
+    with pytest.raises(TransportError):
         await transport.send(request)
     assert (request.sent, len(server.requests)) == (False, 1)
 
@@ -254,11 +254,11 @@ async def test_an_aiohttp_that_may_not_ask_the_request_to_mark_is_told_nothing_i
 ) -> None:
     monkeypatch.setattr(_transport, "lean_supported", lambda: False)
     monkeypatch.setattr(session, "_MARKED", False)
-    monkeypatch.setattr(session.PlainRequest, "send", ClientRequest.send)
+    monkeypatch.setattr(session.SessionRequest, "send", ClientRequest.send)
     server.scripts["/none"] = [Step.CLOSE]
     transport, unanswered = AiohttpTransport(runtime=SYSTEM), flight(server.url("/none"))
     refused = flight("http://127.0.0.1:1/")
     for request in (unanswered, refused):
-        with pytest.raises(TransportFailure):
+        with pytest.raises(TransportError):
             await transport.send(request)
     assert (unanswered.sent, refused.sent) == (True, False)

@@ -13,8 +13,8 @@ from hypothesis import strategies as some
 
 from payments_async import errors
 from payments_async._codec.decode import encode
-from payments_async._http.types import FailureKind, TransportFailure
-from payments_async._request.outcome import Reading, read_answer, read_failure
+from payments_async._http.types import FailureKind, TransportError
+from payments_async._request.outcome import AttemptResult, read_answer, read_failure
 from payments_async._request.prepare import Call
 from payments_async.params import PayoutRequest
 from tests.support.pure_calls import CREATING, HARMLESS, NOW, PAYOUT, READ, REQUERY, write
@@ -25,7 +25,7 @@ STATUSES = [*range(100, 200), *range(300, 600)]
 MESSAGES = {"plain": "No.", "idempotency": "The Idempotency key is in use."}
 
 
-def reading_of(call: Call, status: int, body: Any, *, replayed: bool = False) -> Reading:
+def reading_of(call: Call, status: int, body: Any, *, replayed: bool = False) -> AttemptResult:
     headers = {"x-idempotent-replayed": " TRUE "} if replayed else {}
     return read_answer(call, answer(status, body, headers), lambda: NOW)
 
@@ -92,7 +92,7 @@ def test_a_conflict_over_the_idempotency_key_is_told_apart_by_its_words(name: st
 @pytest.mark.parametrize("kind", get_args(FailureKind))
 @pytest.mark.parametrize("sent", [False, True])
 def test_a_failure_is_in_doubt_exactly_when_something_was_sent(name: str, kind: Any, sent: bool) -> None:
-    found = read_failure(CALLS[name], TransportFailure(kind, "why"), sent=sent)
+    found = read_failure(CALLS[name], TransportError(kind, "why"), sent=sent)
     assert found.verdict == ("in_doubt" if sent else "not_sent")
     assert found.reason == kind
     assert found.again == (kind not in ("tls", "too_large", "closed"))
@@ -251,5 +251,5 @@ def test_an_answer_is_held_against_a_request_at_hand_as_against_its_bytes(
     assert differences(found) == differences(wanted)
 
 
-def differences(found: Reading) -> Any:
+def differences(found: AttemptResult) -> Any:
     return found.error and (type(found.error), getattr(found.error, "differences", None))

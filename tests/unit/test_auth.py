@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from payments_async._http.head import address
 from payments_async._http.types import Secret
-from payments_async._request.auth import Key, check_base_url, hidden, key_source, paired, read_key
+from payments_async._request.auth import SecretKey, check_base_url, hidden, key_source, paired, read_key
 from payments_async.errors import ConfigurationError
 
 SECRET = "sk_sandbox_" + "s3cret-_" * 12
@@ -101,7 +101,7 @@ def test_a_fixed_key_is_read_once_and_a_callables_each_time() -> None:
     ],
 )
 def test_a_live_key_goes_over_https_only(base_url: str, environment: Any, fits: bool) -> None:
-    key = Key(environment, "f", Secret("Bearer x"))
+    key = SecretKey(environment, "f", Secret("Bearer x"))
     if fits:
         assert paired(key, base_url) is key
     else:

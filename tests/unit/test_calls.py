@@ -11,14 +11,14 @@ import pytest
 from payments_async import _assumptions
 from payments_async._http.types import Secret
 from payments_async._request import operations, prepare
-from payments_async._request.auth import Key
+from payments_async._request.auth import SecretKey
 from payments_async._request.idempotency import KeyMaker
 from payments_async.errors import InvalidRequest
 from payments_async.params import PayoutRequest
 from tests.support.jumping import JumpingRuntime
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-KEY = Key("sandbox", "0123456789abcdef", Secret("Bearer"))
+KEY = SecretKey("sandbox", "0123456789abcdef", Secret("Bearer"))
 REQUEST = PayoutRequest(amount="10.10", currency="XOF", method="m", instrument={"type": "t"}, reference="r-1")
 SYNC = operations.PAYOUTS_SYNC
 CREATE = operations.PAYOUTS_CREATE

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async._codec import decode
-from payments_async._codec.decode import Unreadable, Unwritable
+from payments_async._codec.decode import UnreadableJSON, Unwritable
 from payments_async.models import Amount, Checkout, PaymentIntent, Payout, Record
 from payments_async.params import (
     CheckoutRequest,
@@ -257,7 +257,7 @@ def test_a_value_that_holds_itself_is_refused() -> None:
     "raw", [b"", b"{", b"NaN", b"[" * 100_000, b"9" * 5000, b"1e99999999999999999999", b"\xff"]
 )
 def test_what_is_not_json_is_unreadable_and_is_not_quoted(raw: bytes) -> None:
-    with pytest.raises(Unreadable, match="not JSON") as caught:
+    with pytest.raises(UnreadableJSON, match="not JSON") as caught:
         decode.parse(raw)
     assert caught.value.__context__ is None
     assert len(str(caught.value)) < 80

@@ -13,9 +13,9 @@ import pytest
 from multidict import CIMultiDict
 
 from payments_async import errors
-from payments_async._http.types import Answer
+from payments_async._http.types import HTTPResponse
 from payments_async._request import error_responses, operations, prepare
-from payments_async.errors import APIStatusError, Body, PaymentsError, UnprocessableError, error_class
+from payments_async.errors import APIStatusError, MaskedBody, PaymentsError, UnprocessableError, error_class
 from payments_async.models import Attempt, Customer, Payout
 from payments_async.params import PreparedRequest
 from tests.support import bodies
@@ -133,12 +133,12 @@ def test_an_error_is_raised_and_caught_as_its_families() -> None:
 
 
 def test_a_body_shows_its_length_alone() -> None:
-    body = Body(b'{"id": "po_1", "note": "\xc3\xa9"}')
+    body = MaskedBody(b'{"id": "po_1", "note": "\xc3\xa9"}')
     assert repr(body) == "<body of 28 bytes>"
     assert body.json() == {"id": "po_1", "note": "é"}
-    assert Body(b"\xff!").text() == "\ufffd!"
+    assert MaskedBody(b"\xff!").text() == "\ufffd!"
     with pytest.raises(ValueError):
-        Body(b"<html>").json()
+        MaskedBody(b"<html>").json()
 
 
 def test_an_invalid_request_names_every_fault() -> None:
@@ -172,7 +172,7 @@ CALL = prepare.reading(operations.PAYOUTS_SYNC, {}, {"payout_id": "po_1"})
 
 
 def refusal(body: bytes, status: int = 422) -> APIStatusError:
-    return error_responses.status_error(CALL, Answer(status, CIMultiDict(), body), NOW)
+    return error_responses.status_error(CALL, HTTPResponse(status, CIMultiDict(), body), NOW)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from payments_async._rate_limit.bucket import ORDINARY, Meter
-from payments_async._rate_limit.limiter import Gate, GateTimeout
+from payments_async._rate_limit.bucket import ORDINARY, TokenBucket
+from payments_async._rate_limit.limiter import LimiterTimeout, RateLimiter
 from payments_async._rate_limit.limits import LimitSnapshot
 from payments_async._rate_limit.waiters import Priority
 from payments_async._runtime import SYSTEM, Timer
@@ -36,9 +36,9 @@ def simulated(main: Coroutine[Any, Any, None]) -> None:
     run_simulated(main)
 
 
-def full_gate(places: int) -> tuple[Gate, list[int]]:
+def full_gate(places: int) -> tuple[RateLimiter, list[int]]:
     """A gate with everything under way: a place gets free only when a grant is put back."""
-    gate = Gate(Meter(places, places))
+    gate = RateLimiter(TokenBucket(places, places))
     return gate, [gate.try_enter(SYSTEM.monotonic()) for _ in range(places)]
 
 
@@ -52,11 +52,11 @@ async def settle_down() -> None:
 
 
 def test_with_room_and_nobody_waiting_a_caller_passes_at_once() -> None:
-    assert Gate(Meter(60, 2)).try_enter(0.0) == ORDINARY
+    assert RateLimiter(TokenBucket(60, 2)).try_enter(0.0) == ORDINARY
 
 
 def test_without_room_a_caller_is_told_how_long_to_wait() -> None:
-    gate = Gate(Meter(60, 1))
+    gate = RateLimiter(TokenBucket(60, 1))
     gate.try_enter(0.0)
     assert gate.try_enter(0.0) == 0
     assert gate.wait(0.0) == pytest.approx(1.0, abs=0.02)
@@ -64,7 +64,7 @@ def test_without_room_a_caller_is_told_how_long_to_wait() -> None:
 
 def test_callers_in_line_go_at_the_pace_of_the_meter() -> None:
     async def main() -> None:
-        runtime, gate = SimulatedRuntime(), Gate(Meter(600, 1))
+        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(600, 1))
         for _ in range(11):
             assert await gate.enter(runtime) == ORDINARY
         assert runtime.monotonic() == pytest.approx(1.0, abs=0.05)
@@ -74,7 +74,7 @@ def test_callers_in_line_go_at_the_pace_of_the_meter() -> None:
 
 def test_a_newcomer_does_not_overtake_who_stands_in_line() -> None:
     async def main() -> None:
-        runtime, gate = SimulatedRuntime(), Gate(Meter(60, 1))
+        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
         gate.try_enter(0.0)
         waiting = asyncio.create_task(gate.enter(runtime))
         await settle_down()
@@ -86,7 +86,7 @@ def test_a_newcomer_does_not_overtake_who_stands_in_line() -> None:
 
 def test_interactive_callers_go_before_bulk_and_each_first_come_first_served() -> None:
     async def main() -> None:
-        runtime, gate = SimulatedRuntime(), Gate(Meter(60, 1))
+        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
         gate.try_enter(0.0)
         served: list[str] = []
 
@@ -104,7 +104,7 @@ def test_interactive_callers_go_before_bulk_and_each_first_come_first_served() -
 
 def test_a_loop_keeps_one_timer_however_many_wait() -> None:
     async def main() -> None:
-        runtime, gate = CountingRuntime(), Gate(Meter(60, 1))
+        runtime, gate = CountingRuntime(), RateLimiter(TokenBucket(60, 1))
         gate.try_enter(0.0)
         tasks = [asyncio.create_task(gate.enter(runtime)) for _ in range(500)]
         await settle_down()
@@ -118,7 +118,7 @@ def test_a_loop_keeps_one_timer_however_many_wait() -> None:
 
 def test_a_timer_is_no_finer_than_two_milliseconds_and_bursts_make_up_for_it() -> None:
     async def main() -> None:
-        runtime, gate = CountingRuntime(), Gate(Meter(60_000, 100))
+        runtime, gate = CountingRuntime(), RateLimiter(TokenBucket(60_000, 100))
         async with asyncio.TaskGroup() as group:
             for _ in range(2_100):
                 group.create_task(gate.enter(runtime))
@@ -133,9 +133,9 @@ def test_a_timer_is_no_finer_than_two_milliseconds_and_bursts_make_up_for_it() -
 
 def test_a_caller_whose_time_runs_out_in_line_gets_no_grant_and_keeps_no_place() -> None:
     async def main() -> None:
-        runtime, gate = SimulatedRuntime(), Gate(Meter(60, 1))
+        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
         gate.try_enter(0.0)
-        with pytest.raises(GateTimeout):
+        with pytest.raises(LimiterTimeout):
             await gate.enter(runtime, until=0.25)
         assert runtime.monotonic() == pytest.approx(0.25)
         assert gate.snapshot(0.25).used == 1
@@ -146,8 +146,8 @@ def test_a_caller_whose_time_runs_out_in_line_gets_no_grant_and_keeps_no_place()
 
 def test_a_caller_whose_time_is_up_does_not_enter_even_where_there_is_room() -> None:
     async def main() -> None:
-        gate = Gate(Meter(60, 1))
-        with pytest.raises(GateTimeout):
+        gate = RateLimiter(TokenBucket(60, 1))
+        with pytest.raises(LimiterTimeout):
             await gate.enter(SimulatedRuntime(), until=0.0)
         assert gate.snapshot(0.0).used == 0
 
@@ -156,7 +156,7 @@ def test_a_caller_whose_time_is_up_does_not_enter_even_where_there_is_room() -> 
 
 def test_each_caller_waits_to_its_own_deadline_and_the_patient_go_on() -> None:
     async def main() -> None:
-        runtime, gate = SimulatedRuntime(), Gate(Meter(60, 1))
+        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
         gate.try_enter(0.0)
         ended: dict[str, tuple[str, float]] = {}
 
@@ -164,7 +164,7 @@ def test_each_caller_waits_to_its_own_deadline_and_the_patient_go_on() -> None:
             try:
                 await gate.enter(runtime, until=until)
                 outcome = "in"
-            except GateTimeout:
+            except LimiterTimeout:
                 outcome = "out"
             ended[name] = (outcome, round(runtime.monotonic(), 1))
 
@@ -184,11 +184,11 @@ def test_each_caller_waits_to_its_own_deadline_and_the_patient_go_on() -> None:
 
 def test_a_deadline_earlier_than_the_next_grant_moves_the_timer_forward() -> None:
     async def main() -> None:
-        runtime, gate = SimulatedRuntime(), Gate(Meter(1, 1))
+        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(1, 1))
         gate.try_enter(0.0)
         patient = asyncio.create_task(gate.enter(runtime))
         await settle_down()
-        with pytest.raises(GateTimeout):
+        with pytest.raises(LimiterTimeout):
             await gate.enter(runtime, until=3.0)
         assert runtime.monotonic() == pytest.approx(3.0)
         patient.cancel()
@@ -201,7 +201,7 @@ def test_a_deadline_earlier_than_the_next_grant_moves_the_timer_forward() -> Non
 
 def test_a_cancelled_caller_leaves_the_line() -> None:
     async def main() -> None:
-        runtime, gate = SimulatedRuntime(), Gate(Meter(60, 1))
+        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
         gate.try_enter(0.0)
         gone, stays = (asyncio.create_task(gate.enter(runtime)) for _ in range(2))
         await settle_down()
@@ -217,7 +217,7 @@ def test_a_cancelled_caller_leaves_the_line() -> None:
 def test_a_grant_given_to_a_caller_that_is_cancelled_at_that_moment_goes_to_the_next() -> None:
     async def main() -> None:
         runtime = SimulatedRuntime()
-        gate = Gate(Meter(1, 1))
+        gate = RateLimiter(TokenBucket(1, 1))
         held = gate.try_enter(0.0)
         gone, following = (asyncio.create_task(gate.enter(runtime)) for _ in range(2))
         await settle_down()
@@ -235,7 +235,7 @@ def test_a_grant_given_to_a_caller_that_is_cancelled_at_that_moment_goes_to_the_
 
 def test_when_the_last_waiter_is_cancelled_the_gate_is_free_of_it() -> None:
     async def main() -> None:
-        runtime, gate = SimulatedRuntime(), Gate(Meter(1, 1))
+        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(1, 1))
         held = gate.try_enter(0.0)
         task = asyncio.create_task(gate.enter(runtime))
         await settle_down()
@@ -253,7 +253,7 @@ def test_when_the_last_waiter_is_cancelled_the_gate_is_free_of_it() -> None:
 
 def test_the_probes_answer_wakes_the_line_at_once() -> None:
     async def main() -> None:
-        runtime, gate = SimulatedRuntime(), Gate(Meter(600, 10))
+        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(600, 10))
         gate.refused(gate.try_enter(0.0), 0.0, 5.0)
         probe = await gate.enter(runtime)
         assert probe > ORDINARY
@@ -270,7 +270,7 @@ def test_the_probes_answer_wakes_the_line_at_once() -> None:
 
 def test_after_a_probe_that_got_no_answer_the_next_in_line_is_the_probe() -> None:
     async def main() -> None:
-        runtime, gate = SimulatedRuntime(), Gate(Meter(600, 10))
+        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(600, 10))
         gate.refused(gate.try_enter(0.0), 0.0, 1.0)
         probe = await gate.enter(runtime)
         waiting = [asyncio.create_task(gate.enter(runtime)) for _ in range(2)]
@@ -286,7 +286,7 @@ def test_after_a_probe_that_got_no_answer_the_next_in_line_is_the_probe() -> Non
 
 def test_a_refusal_holds_the_line_for_the_time_it_named() -> None:
     async def main() -> None:
-        runtime, gate = SimulatedRuntime(), Gate(Meter(60, 1))
+        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
         first = gate.try_enter(0.0)
         task = asyncio.create_task(gate.enter(runtime))
         await settle_down()
@@ -299,7 +299,7 @@ def test_a_refusal_holds_the_line_for_the_time_it_named() -> None:
 
 def test_an_answer_that_brings_nothing_leaves_the_line_as_it_is() -> None:
     async def main() -> None:
-        runtime, gate = SimulatedRuntime(), Gate(Meter(60, 1))
+        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
         grant = gate.try_enter(0.0)
         task = asyncio.create_task(gate.enter(runtime))
         await settle_down()
@@ -314,7 +314,7 @@ def test_an_answer_that_brings_nothing_leaves_the_line_as_it_is() -> None:
 
 def test_a_higher_limit_lets_the_line_go() -> None:
     async def main() -> None:
-        runtime, gate = SimulatedRuntime(), Gate(Meter(1, 1))
+        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(1, 1))
         gate.try_enter(0.0)
         task = asyncio.create_task(gate.enter(runtime))
         await runtime.sleep(1.0)
@@ -335,7 +335,7 @@ class Elsewhere:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
 
-    def line_up(self, gate: Gate, priority: Priority = "interactive") -> Answer:
+    def line_up(self, gate: RateLimiter, priority: Priority = "interactive") -> Answer:
         """Stand in line over there; back as soon as it does."""
         entered: Answer = concurrent.futures.Future()
 
@@ -390,7 +390,7 @@ def test_interactive_callers_of_one_loop_go_before_bulk_ones_of_another() -> Non
 
 def test_an_answer_on_one_loop_wakes_a_caller_on_another() -> None:
     """The other loop would look by itself only a second later, while a probe is out."""
-    gate = Gate(Meter(60_000, 1_000))
+    gate = RateLimiter(TokenBucket(60_000, 1_000))
     gate.refused(gate.try_enter(0.0), 0.0, 1.0)
     now = SYSTEM.monotonic()
     probe = gate.try_enter(now)
@@ -402,7 +402,7 @@ def test_an_answer_on_one_loop_wakes_a_caller_on_another() -> None:
 
 def test_a_loop_with_waiters_is_called_when_another_learns_that_they_may_go_sooner() -> None:
     """The answer opens the gate and an empty bucket: the other loop has to set its timer anew."""
-    gate = Gate(Meter(600, 1))
+    gate = RateLimiter(TokenBucket(600, 1))
     now = SYSTEM.monotonic()
     gate.refused(gate.try_enter(now - 10.0), now - 10.0, 10.0)
     probe = gate.try_enter(now)
@@ -426,12 +426,12 @@ def test_a_grant_on_its_way_from_another_thread_to_a_caller_just_cancelled_goes_
         assert gone.cancelled()
         assert gate.snapshot(SYSTEM.monotonic()).used == 2
 
-    gate = Gate(Meter(2, 2))
+    gate = RateLimiter(TokenBucket(2, 2))
     gate._meter.close(0.0, 0.0)
     asyncio.run(main())
 
 
-async def stand(gate: Gate) -> asyncio.Task[int]:
+async def stand(gate: RateLimiter) -> asyncio.Task[int]:
     """A caller that stands in line when this returns."""
     task = asyncio.create_task(gate.enter(SYSTEM))
     await asyncio.sleep(0)
@@ -486,7 +486,7 @@ def test_a_grant_that_a_dead_loop_never_took_is_given_back_with_its_caller(other
     async def main() -> None:
         other_loop.pretends = True
         gate.put_back(held)
-        with pytest.raises(GateTimeout):
+        with pytest.raises(LimiterTimeout):
             await gate.enter(SYSTEM, until=SYSTEM.monotonic() + 0.01)
 
     gate, (held,) = full_gate(1)
@@ -517,7 +517,7 @@ def test_a_loop_that_stands_still_is_passed_over_until_it_runs_again(other_loop:
 
 def test_who_is_cancelled_while_passed_over_does_not_come_back(other_loop: Pretending) -> None:
     """Here nothing but the loop's own timer, long due, calls it back."""
-    gate = Gate(Meter(6_000, 1))
+    gate = RateLimiter(TokenBucket(6_000, 1))
     gate.try_enter(SYSTEM.monotonic())
     cancelled, asleep = (other_loop.run_until_complete(stand(gate)) for _ in range(2))
     assert asyncio.run(gate.enter(SYSTEM)) == ORDINARY
@@ -541,7 +541,7 @@ def test_a_loop_closed_at_the_moment_of_its_grant_does_not_take_it_along(other_l
 
 
 def test_thirty_two_threads_share_one_gate_and_lose_no_grant() -> None:
-    gate = Gate(Meter(1_000_000, 100))
+    gate = RateLimiter(TokenBucket(1_000_000, 100))
     rounds, threads = 50, 32
     ready = threading.Barrier(threads)
 

@@ -8,18 +8,18 @@ from datetime import timedelta
 import pytest
 
 from payments_async import errors
-from payments_async._http.types import Answer, TransportFailure
-from payments_async._request.clocks import Moment
-from payments_async._request.history import Journey
-from payments_async._request.outcome import Reading, read_answer, read_failure
+from payments_async._http.types import HTTPResponse, TransportError
+from payments_async._request.clocks import Timestamps
+from payments_async._request.history import CallHistory
+from payments_async._request.outcome import AttemptResult, read_answer, read_failure
 from payments_async._request.prepare import Call
 from tests.support.motion import REPLAYED, payout_answer, refusal
 from tests.support.pure_calls import INTENT, NOW, PAYOUT, READ, REQUERY
 from tests.support.scripted import answer
 
-MOMENT = Moment(NOW.timestamp(), 0.0, "here")
+MOMENT = Timestamps(NOW.timestamp(), 0.0, "here")
 FAILURES = {"unsent": ("connect", False), "lost": ("timeout", True)}
-ANSWERS: dict[str, Answer] = {
+ANSWERS: dict[str, HTTPResponse] = {
     "429": refusal(429),
     "503": refusal(503),
     "422": refusal(422),
@@ -41,16 +41,16 @@ JOURNEYS = [
 ]
 
 
-def reading(call: Call, word: str) -> Reading:
+def reading(call: Call, word: str) -> AttemptResult:
     if word in FAILURES:
         kind, sent = FAILURES[word]
-        return read_failure(call, TransportFailure(kind, "why"), sent=sent)  # type: ignore[arg-type] # a table's text
+        return read_failure(call, TransportError(kind, "why"), sent=sent)  # type: ignore[arg-type] # a table's text
     return read_answer(call, ANSWERS[word], lambda: NOW)
 
 
 def walk(call: Call, words: tuple[str, ...]) -> errors.PaymentsError:
     """The error after these attempts, the last of which ends the call."""
-    journey = Journey(call, 0.0, None, lambda: MOMENT)
+    journey = CallHistory(call, 0.0, None, lambda: MOMENT)
     for number, word in enumerate(words):
         found = reading(call, word)
         journey.note(found, float(number), number + 0.5)
@@ -135,7 +135,7 @@ def test_attempts_tell_how_long_they_waited_and_took() -> None:
 
 @pytest.mark.parametrize(("sent", "effect"), [(False, "none"), (True, "unknown")])
 def test_an_attempt_cut_short_is_in_doubt_once_it_was_sent(sent: bool, effect: str) -> None:
-    journey = Journey(PAYOUT, 0.0, None, lambda: MOMENT)
+    journey = CallHistory(PAYOUT, 0.0, None, lambda: MOMENT)
     journey.cut_short("cancelled", sent=sent, sent_at=1.0, ended=2.0)
     assert journey.effect == effect
     assert [(a.verdict, a.reason) for a in journey.attempts] == [
@@ -144,7 +144,7 @@ def test_an_attempt_cut_short_is_in_doubt_once_it_was_sent(sent: bool, effect: s
 
 
 def test_out_of_time_is_unknown_after_a_doubt_and_a_missed_deadline_before() -> None:
-    journey = Journey(PAYOUT, 0.0, 5.0, lambda: MOMENT)
+    journey = CallHistory(PAYOUT, 0.0, 5.0, lambda: MOMENT)
     assert isinstance(journey.out_of_time(), errors.DeadlineExceeded)
     journey.note(reading(PAYOUT, "lost"), 0.0, 1.0)
     assert isinstance(journey.out_of_time(), errors.OutcomeUnknown)
@@ -152,8 +152,8 @@ def test_out_of_time_is_unknown_after_a_doubt_and_a_missed_deadline_before() -> 
 
 @pytest.mark.parametrize(("now", "after", "late"), [(104.9, 0.0, False), (105.0, 0.0, True), (104, 1, True)])
 def test_a_deadline_is_late_from_its_moment_on(now: float, after: float, late: bool) -> None:
-    assert Journey(READ, 100.0, 5.0, lambda: MOMENT).is_late(lambda: now, after) is late
+    assert CallHistory(READ, 100.0, 5.0, lambda: MOMENT).is_late(lambda: now, after) is late
 
 
 def test_without_a_deadline_nothing_is_late() -> None:
-    assert not Journey(READ, 100.0, None, lambda: MOMENT).is_late(lambda: 1e9)
+    assert not CallHistory(READ, 100.0, None, lambda: MOMENT).is_late(lambda: 1e9)

@@ -1,4 +1,4 @@
-"""What `Alike` says of objects is what attrs says of the same fields."""
+"""What `ValueMixin` says of objects is what attrs says of the same fields."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import attrs
 import pytest
 
 from payments_async import events, models, params
-from payments_async._attrs import Alike
+from payments_async._attrs import ValueMixin
 from payments_async._rate_limit import limits
 
 PUBLIC: list[type[Any]] = [
     cls
     for module in (limits, events, models, params)
     for cls in (getattr(module, name) for name in dir(module))
-    if isinstance(cls, type) and issubclass(cls, Alike) and attrs.has(cls)
+    if isinstance(cls, type) and issubclass(cls, ValueMixin) and attrs.has(cls)
 ]
 CLASSES = pytest.mark.parametrize("cls", dict.fromkeys(PUBLIC), ids=lambda cls: cls.__name__)
 

@@ -13,21 +13,21 @@ import pytest
 from payments_async._rate_limit import key_limiter, registry
 from payments_async._rate_limit.bucket import ORDINARY
 from payments_async._rate_limit.key_limiter import KeyLimiter
-from payments_async._rate_limit.limiter import Gate
+from payments_async._rate_limit.limiter import RateLimiter
 from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
-from payments_async._rate_limit.registry import PROCESS, Limiters
+from payments_async._rate_limit.registry import PROCESS, LimiterRegistry
 
 
 def enter(
     limiter: KeyLimiter, kind: LimitClass, now: float, record: str | None = None
-) -> list[tuple[Gate, int]]:
+) -> list[tuple[RateLimiter, int]]:
     """Pass every gate of a request that has room."""
     held = [(gate, gate.try_enter(now)) for gate in limiter.gates(kind, record, now)]
     assert all(grant for _, grant in held)
     return held
 
 
-def leave(held: list[tuple[Gate, int]], now: float) -> None:
+def leave(held: list[tuple[RateLimiter, int]], now: float) -> None:
     for gate, grant in held:
         gate.leave(grant, now)
 
@@ -179,7 +179,7 @@ def test_refused_refund_availability_leaves_other_reads_alone() -> None:
 
 
 def test_clients_of_one_key_at_one_address_share_a_limiter() -> None:
-    limiters = Limiters()
+    limiters = LimiterRegistry()
     one = limiters.join("https://a/v1", "key")
     assert limiters.join("https://a/v1", "key") is one
     assert limiters.join("https://b/v1", "key") is not one
@@ -187,21 +187,21 @@ def test_clients_of_one_key_at_one_address_share_a_limiter() -> None:
 
 
 def test_however_an_address_is_written_it_has_one_limiter() -> None:
-    limiters = Limiters()
+    limiters = LimiterRegistry()
     one = limiters.join("https://api.x/v1", "key")
     assert limiters.join("HTTPS://API.x.:443/v1/", "key") is one
     assert limiters.join("https://api.x/V1", "key") is not one
 
 
 def test_without_wishes_a_key_has_the_services_limits() -> None:
-    assert Limiters().join("a", "k").limits == RateLimits()
+    assert LimiterRegistry().join("a", "k").limits == RateLimits()
 
 
 @pytest.mark.parametrize("wished", [RateLimits(writes=600), RateLimits(refund_availability=10_000)])
 def test_a_client_without_wishes_joins_what_the_other_asks_for_whoever_comes_first(
     wished: RateLimits,
 ) -> None:
-    limiters = Limiters()
+    limiters = LimiterRegistry()
     assert limiters.join("a", "k", wished).limits == limiters.join("a", "k").limits == wished
     limiter = limiters.join("b", "k")
     limiters.join("b", "k", wished)
@@ -211,7 +211,7 @@ def test_a_client_without_wishes_joins_what_the_other_asks_for_whoever_comes_fir
 
 
 def test_differing_wishes_get_the_lower_figures_and_one_warning_that_blames_the_caller() -> None:
-    limiters = Limiters()
+    limiters = LimiterRegistry()
     limiter = limiters.join("a", "k", RateLimits(writes=600, reads=900))
     record = limiter.gates("diagnostic", "po_1", 0.0)[0]
 
@@ -229,7 +229,7 @@ def test_differing_wishes_get_the_lower_figures_and_one_warning_that_blames_the_
 
 
 def test_equal_wishes_are_no_difference() -> None:
-    limiters = Limiters()
+    limiters = LimiterRegistry()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         limiters.join("a", "k", RateLimits(writes=600))
@@ -243,14 +243,14 @@ def test_lowering_takes_the_lower_figure_of_each_class() -> None:
     assert limiter.snapshot(0.0)["read"].limit == 800
 
 
-def fill(limiters: Limiters) -> None:
+def fill(limiters: LimiterRegistry) -> None:
     """Join until the registry looks for idle keys."""
     for number in range(2 * registry.SWEEP_FROM):
         limiters.join("filler", str(number))
 
 
 def test_keys_that_nobody_uses_any_more_disappear() -> None:
-    limiters = Limiters(lambda: 0.0)
+    limiters = LimiterRegistry(lambda: 0.0)
     for number in range(1_000):
         limiters.join("a", str(number))
     assert len(limiters) <= 2 * registry.SWEEP_FROM
@@ -258,7 +258,7 @@ def test_keys_that_nobody_uses_any_more_disappear() -> None:
 
 def test_a_key_that_a_client_holds_stays_though_idle_and_counts_after_the_client_is_gone() -> None:
     now = 0.0
-    limiters = Limiters(lambda: now)
+    limiters = LimiterRegistry(lambda: now)
     limiter = limiters.join("a", "k", RateLimits(writes=7))
     fill(limiters)
     assert limiters.join("a", "k") is limiter
@@ -275,7 +275,7 @@ def test_a_key_that_a_client_holds_stays_though_idle_and_counts_after_the_client
 
 def test_a_new_client_finds_nothing_of_one_that_is_gone_once_nothing_of_it_counts() -> None:
     now = 0.0
-    limiters = Limiters(lambda: now)
+    limiters = LimiterRegistry(lambda: now)
     limiter = limiters.join("a", "k", RateLimits(writes=60))
     leave(enter(limiter, "write", 0.0), 0.0)
     del limiter
@@ -300,7 +300,7 @@ def test_a_key_with_a_busy_record_is_not_idle() -> None:
 
 
 def test_after_a_fork_every_registry_begins_anew_and_old_grants_end_unseen() -> None:
-    limiters = Limiters()
+    limiters = LimiterRegistry()
     limiter = limiters.join("a", "k", RateLimits(writes=5))
     held = enter(limiter, "write", 0.0) + enter(limiter, "diagnostic", 0.0, "po_1")
     limiter.refused(enter(limiter, "diagnostic", 0.0, "po_2"), 0.0, 60.0)

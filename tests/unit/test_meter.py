@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_async._rate_limit.bucket import NONE, ORDINARY, PROBE_PATIENCE, Meter
+from payments_async._rate_limit.bucket import NONE, ORDINARY, PROBE_PATIENCE, TokenBucket
 from payments_async._rate_limit.limits import LimitSnapshot
 
 
-def take_all(meter: Meter, now: float) -> int:
+def take_all(meter: TokenBucket, now: float) -> int:
     """How many grants the meter gives at one moment."""
     count = 0
     while meter.take(now):
@@ -20,7 +20,7 @@ def take_all(meter: Meter, now: float) -> int:
     return count
 
 
-def use_up(meter: Meter, now: float) -> None:
+def use_up(meter: TokenBucket, now: float) -> None:
     """Send and answer as much as the meter grants at one moment."""
     for _ in range(take_all(meter, now)):
         meter.settle(ORDINARY, now)
@@ -32,24 +32,24 @@ def use_up(meter: Meter, now: float) -> None:
 @pytest.mark.parametrize("start", [0.0, 1.0, 123_456_789.123])
 @pytest.mark.parametrize(("limit", "capacity"), [(60_000, 1_000), (100, 12), (12, 12), (7, 1)])
 def test_a_rested_meter_grants_its_capacity_at_once(limit: int, capacity: int, start: float) -> None:
-    assert take_all(Meter(limit, capacity), start) == capacity
+    assert take_all(TokenBucket(limit, capacity), start) == capacity
 
 
 def test_the_bucket_refills_at_the_rate_of_the_limit() -> None:
-    meter = Meter(60, 1)
+    meter = TokenBucket(60, 1)
     assert meter.take(10.0)
     assert not meter.take(10.98)
     assert meter.take(11.0)
 
 
 def test_the_bucket_fills_no_further_than_its_capacity() -> None:
-    meter = Meter(60, 5)
+    meter = TokenBucket(60, 5)
     use_up(meter, 0.0)
     assert take_all(meter, 59.0) == 5
 
 
 def test_waiting_the_time_that_was_named_is_enough() -> None:
-    meter = Meter(600, 3)
+    meter = TokenBucket(600, 3)
     use_up(meter, 5.0)
     wait = meter.wait(5.0)
     assert 0.0 < wait <= 0.1
@@ -57,14 +57,14 @@ def test_waiting_the_time_that_was_named_is_enough() -> None:
 
 
 def test_nothing_is_to_be_waited_for_while_there_is_room() -> None:
-    assert Meter(60, 5).wait(3.0) == 0.0
+    assert TokenBucket(60, 5).wait(3.0) == 0.0
 
 
 # --- Window ------------------------------------------------------------------------------------------
 
 
 def test_a_grant_counts_until_a_minute_after_its_answer() -> None:
-    meter = Meter(1, 1)
+    meter = TokenBucket(1, 1)
     assert meter.take(0.0)
     meter.settle(ORDINARY, 20.0)
     assert not meter.take(80.0)
@@ -74,7 +74,7 @@ def test_a_grant_counts_until_a_minute_after_its_answer() -> None:
 
 
 def test_an_unanswered_grant_counts_until_a_minute_after_it_was_given_up() -> None:
-    meter = Meter(1, 1)
+    meter = TokenBucket(1, 1)
     assert meter.take(0.0)
     meter.settle(ORDINARY, 30.0, answered=False)
     assert not meter.take(90.0)
@@ -82,21 +82,21 @@ def test_an_unanswered_grant_counts_until_a_minute_after_it_was_given_up() -> No
 
 
 def test_a_grant_under_way_counts_however_long_it_takes() -> None:
-    meter = Meter(2, 2)
+    meter = TokenBucket(2, 2)
     assert take_all(meter, 0.0) == 2
     assert not meter.take(100_000.0)
     assert meter.wait(100_000.0) == 60.0
 
 
 def test_the_wait_is_known_once_an_answer_came() -> None:
-    meter = Meter(1, 1)
+    meter = TokenBucket(1, 1)
     meter.take(0.0)
     meter.settle(ORDINARY, 1.0)
     assert meter.wait(2.0) == pytest.approx(59.0, abs=1 / 32)
 
 
 def test_a_grant_that_was_never_sent_leaves_no_trace() -> None:
-    meter = Meter(60, 3)
+    meter = TokenBucket(60, 3)
     for _ in range(200):
         grant = meter.take(7.0)
         assert grant
@@ -107,7 +107,7 @@ def test_a_grant_that_was_never_sent_leaves_no_trace() -> None:
 
 def test_an_answer_stamped_by_a_slower_clock_reading_counts_in_the_newer_slot() -> None:
     """Two threads read the clock and reach the meter in the other order."""
-    meter = Meter(2, 2)
+    meter = TokenBucket(2, 2)
     assert take_all(meter, 10.0) == 2
     meter.settle(ORDINARY, 11.0)
     meter.settle(ORDINARY, 10.5)
@@ -116,7 +116,7 @@ def test_an_answer_stamped_by_a_slower_clock_reading_counts_in_the_newer_slot() 
 
 
 def test_what_was_answered_long_ago_is_forgotten() -> None:
-    meter = Meter(60_000, 1_000)
+    meter = TokenBucket(60_000, 1_000)
     for second in range(10_000):
         assert meter.take(float(second))
         meter.settle(ORDINARY, second + 0.5)
@@ -125,7 +125,7 @@ def test_what_was_answered_long_ago_is_forgotten() -> None:
 
 
 def test_a_lower_limit_holds_at_once_and_keeps_what_counts() -> None:
-    meter = Meter(100, 100)
+    meter = TokenBucket(100, 100)
     use_up(meter, 0.0)
     meter.resize(10, 10)
     assert not meter.take(59.9)
@@ -133,7 +133,7 @@ def test_a_lower_limit_holds_at_once_and_keeps_what_counts() -> None:
 
 
 def test_a_higher_limit_admits_more() -> None:
-    meter = Meter(1, 1)
+    meter = TokenBucket(1, 1)
     use_up(meter, 0.0)
     meter.resize(2, 2)
     assert meter.take(59.0)
@@ -142,9 +142,9 @@ def test_a_higher_limit_admits_more() -> None:
 # --- Closing -----------------------------------------------------------------------------------------
 
 
-def closed(until: float = 10.0) -> Meter:
+def closed(until: float = 10.0) -> TokenBucket:
     """A meter that a 429 closed at 0.0."""
-    meter = Meter(60_000, 1_000)
+    meter = TokenBucket(60_000, 1_000)
     meter.refuse(meter.take(0.0), 0.0, until)
     return meter
 
@@ -204,28 +204,28 @@ def test_a_probe_that_is_lost_makes_way_in_the_end() -> None:
 
 
 def test_only_the_probe_of_a_mistaken_closing_doubles_it() -> None:
-    meter = Meter(60_000, 1_000)
+    meter = TokenBucket(60_000, 1_000)
     early = [meter.take(0.0) for _ in range(8)]
     assert [meter.refuse(grant, 0.0, 120.0, mistaken=True) for grant in early] == [120.0] * 8
     assert meter.refuse(meter.take(120.0), 120.0, 100.0, mistaken=True) == 240.0
 
 
 def test_a_believable_closing_ends_the_doubling() -> None:
-    meter = Meter(60_000, 1_000)
+    meter = TokenBucket(60_000, 1_000)
     meter.refuse(meter.take(0.0), 0.0, 120.0, mistaken=True)
     assert meter.refuse(meter.take(120.0), 120.0, 300.0) == 300.0
     assert meter.refuse(meter.take(420.0), 420.0, 120.0, mistaken=True) == 120.0
 
 
 def test_the_doubling_begins_anew_after_the_meter_was_open() -> None:
-    meter = Meter(60_000, 1_000)
+    meter = TokenBucket(60_000, 1_000)
     meter.refuse(meter.take(0.0), 0.0, 120.0, mistaken=True)
     meter.settle(meter.take(120.0), 120.0)
     assert meter.refuse(meter.take(121.0), 121.0, 60.0, mistaken=True) == 60.0
 
 
 def test_answers_of_requests_that_left_before_the_closing_do_not_open_it() -> None:
-    meter = Meter(60_000, 1_000)
+    meter = TokenBucket(60_000, 1_000)
     early = [meter.take(0.0) for _ in range(3)]
     meter.refuse(early[0], 0.1, 5.0)
     meter.settle(early[1], 0.2)
@@ -237,7 +237,7 @@ def test_answers_of_requests_that_left_before_the_closing_do_not_open_it() -> No
 
 
 def test_a_probe_of_an_earlier_closing_does_not_open_a_later_one() -> None:
-    meter = Meter(60_000, 1_000)
+    meter = TokenBucket(60_000, 1_000)
     first, late = meter.take(0.0), meter.take(0.0)
     meter.refuse(first, 0.1, 5.0)
     probe = meter.take(5.1)
@@ -263,7 +263,7 @@ def test_the_patience_with_a_probe_does_not_extend_the_closing_after_it() -> Non
 
 
 def test_a_probe_needs_room_in_the_window_too() -> None:
-    meter = Meter(1, 1)
+    meter = TokenBucket(1, 1)
     meter.refuse(meter.take(0.0), 0.0, 10.0)
     assert not meter.take(10.0)
     assert meter.take(60.1) > ORDINARY
@@ -273,7 +273,7 @@ def test_a_probe_needs_room_in_the_window_too() -> None:
 
 
 def test_a_meter_is_idle_when_nothing_counts_and_nothing_is_closed() -> None:
-    meter = Meter(60, 10)
+    meter = TokenBucket(60, 10)
     assert meter.idle(0.0)
     grant = meter.take(0.0)
     assert not meter.idle(1_000.0)
@@ -289,7 +289,7 @@ def test_a_closed_meter_is_not_idle_before_its_time() -> None:
 
 
 def test_a_snapshot_tells_limit_use_room_and_closing() -> None:
-    meter = Meter(120, 10)
+    meter = TokenBucket(120, 10)
     assert meter.snapshot(0.0) == LimitSnapshot(120, 0, 10, 0.0)
     grants = [meter.take(0.0) for _ in range(4)]
     assert meter.snapshot(0.0) == LimitSnapshot(120, 4, 6, 0.0)
@@ -302,7 +302,7 @@ def test_a_snapshot_tells_limit_use_room_and_closing() -> None:
 
 
 def test_a_snapshot_of_a_full_window_shows_no_room() -> None:
-    meter = Meter(5, 5)
+    meter = TokenBucket(5, 5)
     use_up(meter, 0.0)
     assert meter.snapshot(59.0) == LimitSnapshot(5, 5, 0, 0.0)
     meter.resize(3, 3)
@@ -320,7 +320,7 @@ def test_a_snapshot_of_a_full_window_shows_no_room() -> None:
 def test_the_room_a_snapshot_shows_is_what_the_meter_grants(
     limit: int, capacity: int, taken: int, now: float, later: float
 ) -> None:
-    meter = Meter(limit, min(limit, capacity))
+    meter = TokenBucket(limit, min(limit, capacity))
     for _ in range(taken):
         meter.take(now)
     assert meter.snapshot(now + later).available == take_all(meter, now + later)
@@ -343,12 +343,12 @@ requests = st.tuples(
 def test_no_minute_at_the_service_ever_holds_more_than_the_limit(
     limit: int, capacity: int, schedule: list[tuple[float, float, float, str]]
 ) -> None:
-    meter = Meter(limit, min(limit, capacity))
+    meter = TokenBucket(limit, min(limit, capacity))
     counted = serve(meter, schedule)
     assert all(later - earlier > 60.0 for earlier, later in zip(counted, counted[limit:], strict=False))
 
 
-def serve(meter: Meter, schedule: list[tuple[float, float, float, str]]) -> list[float]:
+def serve(meter: TokenBucket, schedule: list[tuple[float, float, float, str]]) -> list[float]:
     """Ask for each request once, end each grant in its time; the moments at which the service counted."""
     now = 0.0
     counted: list[float] = []
@@ -369,7 +369,7 @@ def serve(meter: Meter, schedule: list[tuple[float, float, float, str]]) -> list
     return sorted(counted)
 
 
-def end(meter: Meter, now: float, _number: int, grant: int, fate: str) -> None:
+def end(meter: TokenBucket, now: float, _number: int, grant: int, fate: str) -> None:
     if fate == "refused":
         meter.refuse(grant, now, 7.0)
     else:

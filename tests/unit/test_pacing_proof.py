@@ -15,8 +15,8 @@ from itertools import accumulate
 
 import pytest
 
-from payments_async._rate_limit.bucket import Meter
-from payments_async._rate_limit.limiter import TICK, Gate
+from payments_async._rate_limit.bucket import TokenBucket
+from payments_async._rate_limit.limiter import TICK, RateLimiter
 from payments_async._rate_limit.limits import RateLimits
 from tests.support.simulated import SimulatedRuntime, run_simulated
 
@@ -36,7 +36,7 @@ def latency(chance: random.Random) -> float:
     return chance.uniform(0.03, 0.12) + chance.expovariate(20.0) + spike
 
 
-def drive(meter: Meter, seconds: float, seed: int) -> list[float]:
+def drive(meter: TokenBucket, seconds: float, seed: int) -> list[float]:
     """Saturate a meter; the moments at which the service counted, in order."""
     chance = random.Random(seed)
     now, end = START, START + seconds
@@ -61,7 +61,7 @@ def drive(meter: Meter, seconds: float, seed: int) -> list[float]:
     return sorted(counted)
 
 
-async def drive_gate(gate: Gate, seconds: float, seed: int) -> list[float]:
+async def drive_gate(gate: RateLimiter, seconds: float, seed: int) -> list[float]:
     """The same with real callers on a real event loop, standing in line."""
     runtime, chance = SimulatedRuntime(seed), random.Random(seed)
     counted: list[float] = []
@@ -120,7 +120,7 @@ def report(
 @pytest.mark.parametrize(("limit", "seconds"), [(6_000, 600.0), (LIMIT, 130.0)])
 def test_saturated_minutes_keep_the_limit_in_every_window_and_use_it_up(limit: int, seconds: float) -> None:
     limits = RateLimits(writes=limit)
-    moments = drive(Meter(limits.writes, limits.capacity("write")), seconds, seed=1)
+    moments = drive(TokenBucket(limits.writes, limits.capacity("write")), seconds, seed=1)
     sliding, aligned, used = report("default burst", moments, seconds, limit)
     steady = share_used(moments, START + 60.0, START + seconds, limit)
     print(f"after the first minute: {steady:.2%}")
@@ -131,14 +131,14 @@ def test_saturated_minutes_keep_the_limit_in_every_window_and_use_it_up(limit: i
 @pytest.mark.parametrize("burst", [50, 60_000])
 def test_any_burst_keeps_the_limit_in_every_window(burst: int) -> None:
     limits = RateLimits(burst=burst)
-    moments = drive(Meter(limits.writes, limits.capacity("write")), 150.0, seed=burst)
+    moments = drive(TokenBucket(limits.writes, limits.capacity("write")), 150.0, seed=burst)
     sliding, aligned, _ = report(f"burst of {burst}", moments, 150.0)
     assert max(sliding, aligned) <= LIMIT
 
 
 def test_an_idle_key_sends_a_minutes_worth_at_once_when_asked_to() -> None:
     limits = RateLimits(burst=60_000)
-    moments = drive(Meter(limits.writes, limits.capacity("write")), 40.0, seed=3)
+    moments = drive(TokenBucket(limits.writes, limits.capacity("write")), 40.0, seed=3)
     report("the first 40 s of a burst of 60000", moments, 40.0)
     assert len(moments) == LIMIT
 
@@ -146,7 +146,7 @@ def test_an_idle_key_sends_a_minutes_worth_at_once_when_asked_to() -> None:
 @pytest.mark.parametrize(("limit", "seconds"), [(6_000, 150.0), (LIMIT, 15.0)])
 def test_saturated_callers_in_line_keep_the_limit_and_use_it_up(limit: int, seconds: float) -> None:
     limits = RateLimits(writes=limit)
-    gate = Gate(Meter(limits.writes, limits.capacity("write")))
+    gate = RateLimiter(TokenBucket(limits.writes, limits.capacity("write")))
     moments = run_simulated(drive_gate(gate, seconds, seed=2))
     sliding, aligned, used = report("callers at a gate", moments, seconds, limit)
     assert max(sliding, aligned) <= limit

@@ -9,16 +9,16 @@ import attrs
 import pytest
 
 from payments_async._request import pending
-from payments_async._request.clocks import Moment
-from payments_async._request.history import Journey
+from payments_async._request.clocks import Timestamps
+from payments_async._request.history import CallHistory
 from payments_async._request.pending import Outcome, PendingRequests, join
 from payments_async.errors import DeadlineExceeded, OutcomeUnknown
 from tests.support.jumping import JumpingRuntime
 from tests.support.pure_calls import NOW, PAYOUT, REQUERY, prepared
 
 
-def journey(call: Any = PAYOUT, deadline: float | None = None) -> Journey:
-    return Journey(call, 0.0, deadline, lambda: Moment(NOW.timestamp(), 0.0, "here"))
+def journey(call: Any = PAYOUT, deadline: float | None = None) -> CallHistory:
+    return CallHistory(call, 0.0, deadline, lambda: Timestamps(NOW.timestamp(), 0.0, "here"))
 
 
 def keyed(number: int) -> Any:

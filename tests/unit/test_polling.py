@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from payments_async._polling.schedule import CEILING, FLOOR, Target, interval
+from payments_async._polling.schedule import CEILING, FLOOR, WaitTarget, interval
 from payments_async.errors import InvalidRequest
 
 ALMOST_ONE = 1 - 2**-53
@@ -39,13 +39,13 @@ def test_intervals_are_spread_by_a_fifth_upwards() -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        Target("payout", "po_1", created_at=AT),
-        Target("checkout", "cs_1"),
-        Target("attempt", "pi_1", "pa_1", AT),
+        WaitTarget("payout", "po_1", created_at=AT),
+        WaitTarget("checkout", "cs_1"),
+        WaitTarget("attempt", "pi_1", "pa_1", AT),
     ],
 )
-def test_a_token_says_what_is_waited_for(target: Target) -> None:
-    assert Target.read(target.kind, target.token()) == target
+def test_a_token_says_what_is_waited_for(target: WaitTarget) -> None:
+    assert WaitTarget.read(target.kind, target.token()) == target
 
 
 TOKEN = {"v": 1, "kind": "payout", "id": "po_1", "attempt": None, "at": None}
@@ -65,29 +65,29 @@ TOKEN = {"v": 1, "kind": "payout", "id": "po_1", "attempt": None, "at": None}
 )
 def test_a_token_that_is_not_ours_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        Target.read("payout", json.dumps({**TOKEN, **changes}))
+        WaitTarget.read("payout", json.dumps({**TOKEN, **changes}))
     assert caught.value.errors == {"token": ["is not the token of a payout's wait"]}
 
 
 @pytest.mark.parametrize("text", ["{", "{}", "{" * 100_000, '{"v":1,"kind":"attempt","id":"pi_1","at":null}'])
 def test_a_torn_token_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="is not the token of an attempt's wait"):
-        Target.read("attempt", text)
+        WaitTarget.read("attempt", text)
 
 
 def test_an_attempts_token_needs_its_attempt() -> None:
     with pytest.raises(InvalidRequest):
-        Target.read("attempt", json.dumps({**TOKEN, "kind": "attempt"}))
+        WaitTarget.read("attempt", json.dumps({**TOKEN, "kind": "attempt"}))
 
 
 @pytest.mark.parametrize("given", ["", ".", "..", "a\n", None, 7])
 def test_an_id_that_cannot_be_part_of_a_path_is_refused(given: object) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        Target.read("payout", given)
+        WaitTarget.read("payout", given)
     assert list(caught.value.errors) == ["payout_id"]
 
 
 def test_an_attempt_needs_both_of_its_ids() -> None:
     with pytest.raises(InvalidRequest) as caught:
-        Target.read("attempt", "..", None)
+        WaitTarget.read("attempt", "..", None)
     assert list(caught.value.errors) == ["payment_intent_id", "attempt_id"]

@@ -15,7 +15,7 @@ from payments_async._polling.readings import (
     YIELD,
     ListReadings,
     RecordReadings,
-    Watch,
+    Subscription,
     readings_of,
 )
 from payments_async._rate_limit.key_limiter import KeyLimiter
@@ -25,8 +25,8 @@ from tests.unit.test_limiters import in_a_forked_child
 ONE, OTHER = object(), object()
 
 
-def watch(loop: asyncio.AbstractEventLoop, until: float = NEVER) -> Watch:
-    return Watch("po_1", None, lambda record: record == "final", loop.create_future(), until=until)
+def watch(loop: asyncio.AbstractEventLoop, until: float = NEVER) -> Subscription:
+    return Subscription("po_1", None, lambda record: record == "final", loop.create_future(), until=until)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def loop() -> Any:
     loop.close()
 
 
-def joined(*watches: Watch) -> ListReadings:
+def joined(*watches: Subscription) -> ListReadings:
     found = ListReadings()
     for each in watches:
         found.join(each, 0.0, 0.0, just_read=False, unchanged=False)

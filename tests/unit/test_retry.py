@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from payments_async._request.retry import BASE, CAP, Budget, backoff, pause, retried_status, retry_after
+from payments_async._request.retry import BASE, CAP, RetryBudget, backoff, pause, retried_status, retry_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ALMOST_ONE = 1 - 2**-53
@@ -77,7 +77,7 @@ def test_only_429_and_server_failures_but_501_are_tried_again() -> None:
 
 
 def test_the_budget_empties_by_the_price_of_each_retry_and_then_refuses() -> None:
-    budget = Budget()
+    budget = RetryBudget()
     assert all(budget.spend("timeout") for _ in range(25))
     assert all(budget.spend("reset") for _ in range(50))
     assert budget.tokens == 0
@@ -85,15 +85,15 @@ def test_the_budget_empties_by_the_price_of_each_retry_and_then_refuses() -> Non
 
 
 def test_a_timeout_needs_more_of_the_budget_than_other_failures() -> None:
-    budget = Budget()
+    budget = RetryBudget()
     budget.tokens = 9
     assert not budget.spend("timeout")
     assert budget.spend("503")
 
 
 def test_successes_refill_the_budget_to_the_brim_and_not_beyond() -> None:
-    budget = Budget()
+    budget = RetryBudget()
     budget.spend("reset")
     for _ in range(10):
         budget.earn()
-    assert budget.tokens == Budget.FULL
+    assert budget.tokens == RetryBudget.FULL

@@ -13,7 +13,7 @@ import pytest
 
 from payments_async import models
 from payments_async._codec import decode, hooks
-from payments_async._codec.decode import Unreadable
+from payments_async._codec.decode import UnreadableJSON
 from payments_async.models import Country, ExchangeRate, Method, PaymentAttempt, Payout, Record
 
 RECORDS = [
@@ -84,7 +84,7 @@ def test_a_field_takes_its_type_and_nothing_else(cls: type[Any], name: str, hint
         found = getattr(decode.structure({name: raw}, cls), name)
         assert (found, type(found)) == (value, type(value)), raw
     for raw in refused:
-        with pytest.raises(Unreadable, match=f"{cls.__name__}.{name} should be") as caught:
+        with pytest.raises(UnreadableJSON, match=f"{cls.__name__}.{name} should be") as caught:
             decode.structure({name: raw}, cls)
         assert caught.value.__context__ is None
     assert getattr(decode.structure({}, cls), name) is None
@@ -99,12 +99,12 @@ def test_a_number_told_as_text_keeps_its_own_digits() -> None:
 @pytest.mark.parametrize("cls", RECORDS)
 @pytest.mark.parametrize("value", [None, [], "x", 7])
 def test_only_an_object_is_a_record(cls: type[Any], value: Any) -> None:
-    with pytest.raises(Unreadable, match=f"{cls.__name__} should be an object"):
+    with pytest.raises(UnreadableJSON, match=f"{cls.__name__} should be an object"):
         decode.structure(value, cls)
 
 
 def test_a_refusal_names_the_field_and_both_types_and_not_the_value() -> None:
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(UnreadableJSON) as caught:
         decode.structure({"instrument": {"phone_number": 22990112233}}, Payout)
     assert str(caught.value) == "PayoutInstrument.phone_number should be str and is int"
 

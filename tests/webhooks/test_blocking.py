@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from payments_async.webhooks import TrustedDelivery
-from payments_async.webhooks._coalescing import Offer
+from payments_async.webhooks._coalescing import HandOver
 from payments_sync import Payments
 from payments_sync.webhooks import WebhookReceiver
 from tests.support.hooks import EMPTY, listed
@@ -94,12 +94,12 @@ def test_an_interrupted_handler_has_failed_and_holds_nobody_up() -> None:
 def test_an_interruption_with_the_record_in_hand_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     paid = Handler()
     with receiving(paid, listed()) as (receiver, url):
-        call, interrupted = receiver._bridge.call, list[Offer]()
+        call, interrupted = receiver._bridge.call, list[HandOver]()
 
         class Interrupting:
             def call(self, *args: Any, **kwargs: Any) -> Any:
                 met = call(*args, **kwargs)
-                if isinstance(met, Offer) and not interrupted:
+                if isinstance(met, HandOver) and not interrupted:
                     interrupted.append(met)
                     stopped = KeyboardInterrupt()
                     stopped.result = met  # type: ignore[attr-defined] # as `Hop.account` does

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_async.webhooks._payload import Hint, read_hint
+from payments_async.webhooks._payload import PayloadHint, read_hint
 from payments_async.webhooks._values import Kind
 
 JSON = st.recursive(
@@ -19,40 +19,40 @@ JSON = st.recursive(
 )
 
 
-def hint(kind: Kind, body: Any, **headers: str) -> Hint:
+def hint(kind: Kind, body: Any, **headers: str) -> PayloadHint:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     return read_hint(kind, {name.replace("_", "-"): value for name, value in headers.items()}, raw)
 
 
 def test_each_kind_has_its_record_where_the_service_puts_it() -> None:
-    assert hint("payout", {"event": "payout.completed", "payout": {"id": "po_1"}}) == Hint(
+    assert hint("payout", {"event": "payout.completed", "payout": {"id": "po_1"}}) == PayloadHint(
         "po_1", "payout.completed"
     )
     body = {"event": "payment.failed", "payment": {"id": "pi_1"}, "attempt": None, "customer": {}}
-    assert hint("payment", body) == hint("checkout", body) == Hint("pi_1", "payment.failed")
+    assert hint("payment", body) == hint("checkout", body) == PayloadHint("pi_1", "payment.failed")
 
 
 def test_headers_help_where_the_body_says_nothing() -> None:
     headers = {"X_Payment_Event": "payment.completed", "x_payment_id": "pi_2"}
-    assert hint("payment", b"", **headers) == Hint("pi_2", "payment.completed")
-    assert hint("checkout", {"event": "e", "payment": {"id": "pi_1"}}, **headers) == Hint("pi_1", "e")
-    assert hint("payout", b"", **headers) == Hint(None, "payment.completed"), "they speak of payments"
+    assert hint("payment", b"", **headers) == PayloadHint("pi_2", "payment.completed")
+    assert hint("checkout", {"event": "e", "payment": {"id": "pi_1"}}, **headers) == PayloadHint("pi_1", "e")
+    assert hint("payout", b"", **headers) == PayloadHint(None, "payment.completed"), "they speak of payments"
 
 
 @pytest.mark.parametrize("odd", ["", "..", "x" * 256, "pi_1\n", "pi\ud800", 7, None, ["pi_1"], {}])
 def test_an_id_that_could_be_none_is_not_looked_at(odd: object) -> None:
-    assert hint("payment", {"payment": {"id": odd}}) == Hint()
-    assert hint("payment", {"payment": odd}) == Hint()
+    assert hint("payment", {"payment": {"id": odd}}) == PayloadHint()
+    assert hint("payment", {"payment": odd}) == PayloadHint()
 
 
 @pytest.mark.parametrize("opaque", ["pi_1.2:3", "pi 1", "pï", "x" * 255])
 def test_an_id_is_opaque(opaque: str) -> None:
-    assert hint("payout", {"payout": {"id": opaque}}) == Hint(opaque)
+    assert hint("payout", {"payout": {"id": opaque}}) == PayloadHint(opaque)
 
 
 @pytest.mark.parametrize("odd", ["", "a\nb", "x" * 129, 7, {"id": 1}])
 def test_an_event_that_is_no_word_is_left_out(odd: object) -> None:
-    assert hint("payout", {"event": odd, "payout": {"id": "po_1"}}) == Hint("po_1")
+    assert hint("payout", {"event": odd, "payout": {"id": "po_1"}}) == PayloadHint("po_1")
 
 
 def test_any_word_can_be_an_event() -> None:
@@ -69,7 +69,7 @@ def test_a_record_of_another_kind_is_foreign() -> None:
     "body", [b"", b"\xff\xfe", b"{", b"[1]", b"null", b"[" * 100_000, b"9" * 5_000, b'{"payout": 1}']
 )
 def test_a_body_that_says_nothing_is_no_error(body: bytes) -> None:
-    assert hint("payout", body) == Hint()
+    assert hint("payout", body) == PayloadHint()
 
 
 @settings(deadline=None)

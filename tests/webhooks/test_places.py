@@ -14,8 +14,16 @@ from hypothesis import strategies as st
 from payments_async.errors import UnprocessableError
 from payments_async.models import Page, Pagination, PaymentIntent
 from payments_async.webhooks._lookup import PATIENCE, PER_PAGE, Lookup
-from payments_async.webhooks._page_queue import NOWHERE, SLACK, Place, Places, Reading, Want, Way
-from payments_async.webhooks._tokens import Claims
+from payments_async.webhooks._page_queue import (
+    NOWHERE,
+    SLACK,
+    LookupResult,
+    PageWalk,
+    Position,
+    Positions,
+    WantedRecord,
+)
+from payments_async.webhooks._tokens import TokenClaims
 
 SIZE = 3
 
@@ -28,11 +36,11 @@ def page_of(records: list[str], cursor: str | None) -> tuple[list[str], str | No
 
 
 def look(
-    records: list[str], wanted: str, place: Place, most: int, times: Mapping[str, float] | None = None
-) -> tuple[bool, Place, int]:
+    records: list[str], wanted: str, place: Position, most: int, times: Mapping[str, float] | None = None
+) -> tuple[bool, Position, int]:
     """One look: whether it found the record, what the next is to know, the pages it took."""
     times = times or {}
-    way = Way(place, most, times.get(wanted, 0.0) + SLACK)
+    way = PageWalk(place, most, times.get(wanted, 0.0) + SLACK)
     while not way.is_over:
         ids, following = page_of(records, way.cursor)
         if wanted in ids:
@@ -90,7 +98,7 @@ def test_a_payment_that_is_listed_late_on_a_busy_list_is_found_while_the_service
     created, newest, place = 200_000, 200_000 + rate * behind, NOWHERE
     for looks, pause in enumerate([0, 30, 120, 600, 3_600]):
         newest += rate * pause
-        way = Way(place, 20, created / rate)
+        way = PageWalk(place, 20, created / rate)
         while not way.is_over:
             first = newest if way.cursor is None else int(way.cursor)
             if looks and first >= created > first - 100:
@@ -103,31 +111,31 @@ def test_a_payment_that_is_listed_late_on_a_busy_list_is_found_while_the_service
 @pytest.mark.parametrize("most", [1, 2, 8])
 def test_what_was_created_before_the_url_was_made_is_not_looked_through(most: int) -> None:
     """But an hour's worth of it is: the service's clock is another one."""
-    way = Way(NOWHERE, 10, 10_000.0)
+    way = PageWalk(NOWHERE, 10, 10_000.0)
     way.passed(10_000.0 - SLACK, "c1")
     assert not way.is_over
     way.passed(9_999.0 - SLACK, "c2")
     assert (way.is_over, way.is_cut_off, way.pages) == (True, False, 2)
-    again = Way(way.place, most, 10_000.0)
+    again = PageWalk(way.place, most, 10_000.0)
     assert again.is_front
     again.passed(9_000.0 - SLACK, "c1")
     assert (again.is_over, again.is_cut_off, again.place) == (True, False, NOWHERE)
 
 
 def test_runs_take_turns_the_oldest_first_and_each_look_begins_one() -> None:
-    way = Way(NOWHERE, 4)
+    way = PageWalk(NOWHERE, 4)
     for following in ("c1", "c2", "c3", "c4"):
         way.passed(None, following)
-    assert way.place == Place(runs=("c4", "c1")), "from the end of the first, and its second page again"
-    way = Way(way.place, 6)
+    assert way.place == Position(runs=("c4", "c1")), "from the end of the first, and its second page again"
+    way = PageWalk(way.place, 6)
     asked = []
     while not way.is_over:
         asked.append(way.cursor)
         way.passed(None, f"{way.cursor or 'new'}'")
     assert asked == [None, "c4", "c1", "new'", "c4'", "c1'"]
-    assert way.place == Place(runs=("c4''", "c1''", "new''"))
-    assert Way(way.place, 3).place == Place(runs=("c4''", "c1''")), "no more than have a page each"
-    way = Way(way.place, 4)
+    assert way.place == Position(runs=("c4''", "c1''", "new''"))
+    assert PageWalk(way.place, 3).place == Position(runs=("c4''", "c1''")), "no more than have a page each"
+    way = PageWalk(way.place, 4)
     way.passed(None, "newer")
     assert [run.cursor for run in way._runs] == ["c4''", "c1''", "new''"], "no fourth one is begun"
     way.forgotten()
@@ -136,13 +144,13 @@ def test_runs_take_turns_the_oldest_first_and_each_look_begins_one() -> None:
 
 def test_a_record_whose_place_is_known_takes_one_page_and_else_all_begins_anew() -> None:
     records = [f"r{number}" for number in range(30)]
-    assert look(records, "r16", Place(found="r15"), 5) == (True, NOWHERE, 1)
-    assert look(records, "r2", Place(found="r15"), 2) == (False, NOWHERE, 2)
+    assert look(records, "r16", Position(found="r15"), 5) == (True, NOWHERE, 1)
+    assert look(records, "r2", Position(found="r15"), 2) == (False, NOWHERE, 2)
 
 
-@pytest.mark.parametrize("place", [Place(found="gone"), Place(runs=("gone", "gone, too"))])
-def test_a_place_that_the_service_has_forgotten_is_looked_for_from_the_newest(place: Place) -> None:
-    way = Way(place, 3)
+@pytest.mark.parametrize("place", [Position(found="gone"), Position(runs=("gone", "gone, too"))])
+def test_a_place_that_the_service_has_forgotten_is_looked_for_from_the_newest(place: Position) -> None:
+    way = PageWalk(place, 3)
     if way.is_front:
         way.passed(None, "r3")
     assert (way.cursor, way.is_from_before) == ("gone", True)
@@ -156,18 +164,18 @@ def test_a_place_that_the_service_has_forgotten_is_looked_for_from_the_newest(pl
 
 
 def test_behind_a_front_that_has_become_the_whole_list_is_nothing() -> None:
-    way = Way(Place(runs=("gone",)), 3)
+    way = PageWalk(Position(runs=("gone",)), 3)
     way.passed(None, None)
     assert way.is_over
     assert way.place == NOWHERE
 
 
 def test_the_places_that_are_known_are_bounded() -> None:
-    places = Places(2)
+    places = Positions(2)
     for number in range(3):
-        places.note(f"t{number}", Place(found=f"c{number}"))
+        places.note(f"t{number}", Position(found=f"c{number}"))
     places.note("t1", NOWHERE)
-    assert [places.of(f"t{number}") for number in range(3)] == [NOWHERE, NOWHERE, Place(found="c2")]
+    assert [places.of(f"t{number}") for number in range(3)] == [NOWHERE, NOWHERE, Position(found="c2")]
 
 
 @attrs.define
@@ -211,7 +219,7 @@ class Crowd:
         runtime: Any = self.time
         self.lookup = Lookup(client, runtime, payouts=False, max_pages=5)
 
-    async def read(self, token: str) -> Reading:
+    async def read(self, token: str) -> LookupResult:
         """One look."""
         return await self.lookup.read(want_of(token))
 
@@ -220,16 +228,16 @@ class Crowd:
         return self.lookup.wait(want_of(token))
 
 
-def want_of(token: str) -> Want:
+def want_of(token: str) -> WantedRecord:
     """Whoever waits for this record."""
-    return Want(Claims("payment", f"of {token}", 1_700_000_000, 0, b""), token, None)
+    return WantedRecord(TokenClaims("payment", f"of {token}", 1_700_000_000, 0, b""), token, None)
 
 
 async def test_looks_in_many_places_are_read_a_few_pages_at_once_and_then_rested_for() -> None:
     crowd = Crowd(300)
     tokens = [f"r{SIZE * number}" for number in range(40)]
     for token in tokens:
-        crowd.lookup._places.note(token, Place(found=token))
+        crowd.lookup._places.note(token, Position(found=token))
     found = await asyncio.gather(*map(crowd.read, tokens))
     assert all(each.record is not None and each.requests == 1 for each in found)
     moments = [moment for moment, _ in crowd.list.reads]
@@ -241,7 +249,7 @@ async def test_how_long_a_look_has_to_wait_is_known_before() -> None:
     crowd = Crowd(300)
     old = [f"r{SIZE * number}" for number in range(1, 30)]
     for token in [*old, "r150"]:
-        crowd.lookup._places.note(token, Place(found=token))
+        crowd.lookup._places.note(token, Position(found=token))
     assert crowd.wait("r150") == 0.0
     looks = [asyncio.create_task(crowd.read(token)) for token in old[:4]]
     await asyncio.sleep(0)
@@ -260,7 +268,7 @@ async def test_how_long_a_look_has_to_wait_is_known_before() -> None:
 async def test_a_record_read_before_its_delivery_came_is_read_again() -> None:
     """What a page shows that was asked for earlier may be older than what the delivery tells of."""
     crowd = Crowd(3)
-    arrived: list[asyncio.Task[Reading]] = []
+    arrived: list[asyncio.Task[LookupResult]] = []
     pages = crowd.list.list
 
     async def slow(**given: Any) -> Page[PaymentIntent]:
@@ -279,7 +287,7 @@ async def test_a_record_read_before_its_delivery_came_is_read_again() -> None:
 async def test_who_gave_up_is_not_read_for() -> None:
     crowd = Crowd(300)
     for token in ("r30", "r60"):
-        crowd.lookup._places.note(token, Place(found=token))
+        crowd.lookup._places.note(token, Position(found=token))
     hasty, patient, same = (asyncio.create_task(crowd.read(token)) for token in ("r30", "r60", "r60"))
     await asyncio.sleep(0)
     hasty.cancel()
@@ -291,9 +299,9 @@ async def test_who_gave_up_is_not_read_for() -> None:
 async def test_a_refused_cursor_of_an_earlier_look_throws_nobody_else_back() -> None:
     """One has come to the page by itself, the other goes on there from an earlier look."""
     crowd = Crowd(30)
-    crowd.lookup._places.note("r11", Place(runs=("r6",)))
+    crowd.lookup._places.note("r11", Position(runs=("r6",)))
     pages = crowd.list.list
-    others: list[asyncio.Task[Reading]] = []
+    others: list[asyncio.Task[LookupResult]] = []
     invalid = UnprocessableError("no", status=422, service_message=None, errors={}, headers={}, body=b"")
 
     async def forgetful(*, cursor: str | None, **given: Any) -> Page[PaymentIntent]:
@@ -345,7 +353,7 @@ async def test_a_new_record_is_found_while_a_crowd_waits_for_old_ones() -> None:
     crowd = Crowd(300)
     old = [f"r{SIZE * number}" for number in range(10, 90)]
     for token in old:
-        crowd.lookup._places.note(token, Place(found=token))
+        crowd.lookup._places.note(token, Position(found=token))
     looks = [asyncio.create_task(crowd.read(token)) for token in old]
     await asyncio.sleep(0)
     assert (await crowd.read("r1")).record is not None
@@ -357,7 +365,7 @@ async def test_those_who_always_come_anew_do_not_keep_the_others_waiting() -> No
     """One page at a time: the newest and the others take turns."""
     crowd = Crowd(300)
     crowd.lookup._max_pages = 1
-    crowd.lookup._places.note("r150", Place(found="r150"))
+    crowd.lookup._places.note("r150", Position(found="r150"))
     deep = asyncio.create_task(crowd.read("r150"))
     for _ in range(4):
         await crowd.read("r0")
@@ -381,12 +389,12 @@ async def test_who_gave_up_while_a_page_was_read_is_not_told_of_its_error() -> N
 
 
 def test_a_page_that_says_nothing_of_what_follows_is_no_end() -> None:
-    way = Way(Place(runs=("c1",)), 5)
+    way = PageWalk(Position(runs=("c1",)), 5)
     way.passed(None, None, is_last=False)
     assert (way.cursor, way.is_unproven) == ("c1", True), "the earlier run goes on"
     way.passed(None, None)
     assert (way.is_over, way.is_unproven) == (True, True)
-    whole, dated = Way(NOWHERE, 5), Way(NOWHERE, 5, 10_000.0)
+    whole, dated = PageWalk(NOWHERE, 5), PageWalk(NOWHERE, 5, 10_000.0)
     whole.passed(None, None)
     dated.passed(9_999.0 - SLACK, None, is_last=False)
     assert (whole.is_unproven, dated.is_unproven) == (False, False)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from payments_async.webhooks import WebhookResponse
-from payments_async.webhooks._coalescing import Offer, Waiter
+from payments_async.webhooks._coalescing import HandOver, WaitingDelivery
 from payments_async.webhooks._payload import LARGEST
 from tests.support.hooks import Hook, listed, until
 from tests.support.receivers import HOOKS, Handler, make_receiver
@@ -219,14 +219,14 @@ class TestAwaited:
     async def test_an_offer_to_one_who_just_hung_up_is_taken_back(
         self, connect: Connect, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        tell = Waiter.tell
+        tell = WaitingDelivery.tell
 
-        def tell_and_hang_up(waiter: Waiter, met: Any) -> None:
+        def tell_and_hang_up(waiter: WaitingDelivery, met: Any) -> None:
             tell(waiter, met)
-            if isinstance(met, Offer) and not task.done():
+            if isinstance(met, HandOver) and not task.done():
                 task.cancel()
 
-        monkeypatch.setattr(Waiter, "tell", tell_and_hang_up)
+        monkeypatch.setattr(WaitingDelivery, "tell", tell_and_hang_up)
         paid = Handler()
         hook = Hook(connect, paid, listed())
         task = asyncio.create_task(hook.arrive())

@@ -9,29 +9,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async import ConfigurationError
-from payments_async.webhooks._tokens import LONGEST_TOKEN, Claims, Sealed, Signer, mint, read
+from payments_async.webhooks._tokens import LONGEST_TOKEN, SealedSecrets, Signer, TokenClaims, mint, read
 
 NEW, OLD, OTHER = "n" * 32, b"o" * 32, "x" * 40
 LAST = 2**32 - 1
 REFERENCES = st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=191)
 CLAIMS = st.builds(
-    Claims,
+    TokenClaims,
     st.sampled_from(["payout", "payment", "checkout"]),
     REFERENCES,
     st.integers(0, LAST),
     st.integers(1, LAST),
     st.binary(min_size=8, max_size=8),
 )
-USUAL = Claims("payout", "invoice-7", 1_000, 2_000, b"12345678")
+USUAL = TokenClaims("payout", "invoice-7", 1_000, 2_000, b"12345678")
 
 
 def signer(*secrets: str | bytes) -> Signer:
-    return Signer(Sealed(list(secrets)))
+    return Signer(SealedSecrets(list(secrets)))
 
 
 @settings(deadline=None)
 @given(CLAIMS)
-def test_what_was_said_comes_back_until_it_expires(claims: Claims) -> None:
+def test_what_was_said_comes_back_until_it_expires(claims: TokenClaims) -> None:
     token = mint(signer(NEW), claims)
     assert read(signer(NEW), token, claims.expires_at - 0.001) == claims
     assert read(signer(NEW), token, claims.expires_at) is None
@@ -40,7 +40,7 @@ def test_what_was_said_comes_back_until_it_expires(claims: Claims) -> None:
 
 @settings(deadline=None)
 @given(CLAIMS, st.data())
-def test_a_change_of_any_bit_is_refused(claims: Claims, data: st.DataObject) -> None:
+def test_a_change_of_any_bit_is_refused(claims: TokenClaims, data: st.DataObject) -> None:
     token = mint(signer(NEW), claims)
     raw = bytearray(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     bit = data.draw(st.integers(0, len(raw) * 8 - 1))
@@ -51,7 +51,7 @@ def test_a_change_of_any_bit_is_refused(claims: Claims, data: st.DataObject) -> 
 
 @settings(deadline=None)
 @given(CLAIMS, st.data())
-def test_a_change_of_any_character_is_refused(claims: Claims, data: st.DataObject) -> None:
+def test_a_change_of_any_character_is_refused(claims: TokenClaims, data: st.DataObject) -> None:
     token = mint(signer(NEW), claims)
     place = data.draw(st.integers(0, len(token) - 1))
     other = data.draw(st.characters().filter(lambda character: character != token[place]))
@@ -60,7 +60,7 @@ def test_a_change_of_any_character_is_refused(claims: Claims, data: st.DataObjec
 
 @settings(deadline=None)
 @given(CLAIMS, st.data())
-def test_a_part_or_a_longer_one_is_refused(claims: Claims, data: st.DataObject) -> None:
+def test_a_part_or_a_longer_one_is_refused(claims: TokenClaims, data: st.DataObject) -> None:
     token = mint(signer(NEW), claims)
     cut = data.draw(st.integers(0, len(token) - 1))
     added = data.draw(st.text(min_size=1, max_size=5))
@@ -125,7 +125,7 @@ def test_a_signed_text_without_a_reference_is_refused() -> None:
 )
 def test_secrets_that_are_of_no_use_are_refused(secrets: object, told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
-        Signer(Sealed(secrets))
+        Signer(SealedSecrets(secrets))
 
 
 def test_every_secret_is_tried_so_that_time_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 
 from ..._runtime import Runtime
 from ..protocol.decisions import post_again_after
-from .doubts import Doubt, Doubts
+from .doubts import UnresolvedQueue, UnresolvedRow
 
 
 class BackOff:
     """Keeps the waiting rows. What was posted often enough goes to `look`, which asks the list."""
 
-    def __init__(self, runtime: Runtime, look: Callable[[Doubt], object]) -> None:
+    def __init__(self, runtime: Runtime, look: Callable[[UnresolvedRow], object]) -> None:
         self._runtime, self._look = runtime, look
-        self._waiting = Doubts()
+        self._waiting = UnresolvedQueue()
         self._times: dict[int, int] = {}
         """Of the rows that are posted again now: how often they were."""
 
@@ -31,9 +31,9 @@ class BackOff:
         times = self._times.pop(number, 0)
         seconds = post_again_after(times)
         if seconds is None:
-            self._look(Doubt(number))
+            self._look(UnresolvedRow(number))
         else:
-            self._waiting.add(Doubt(number, times=times + 1), self._runtime.monotonic() + seconds)
+            self._waiting.add(UnresolvedRow(number, times=times + 1), self._runtime.monotonic() + seconds)
 
     def take(self, size: int) -> Iterator[list[int]]:
         """The numbers of the rows that are due, so many at a time."""
@@ -49,4 +49,4 @@ class BackOff:
         """Leave the rows that wait to the list: there is no time for another post."""
         for doubts in self._waiting.take().groups(500):
             for doubt in doubts:
-                self._look(Doubt(doubt.number))
+                self._look(UnresolvedRow(doubt.number))

@@ -11,10 +11,10 @@ from ..protocol.clocks import age
 from ..protocol.decisions import Action, at_start
 from ..protocol.records import Claim, LedgerRow, Resend
 from ..protocol.row_state import RowState
-from ..protocol.stop_rules import Stop, StopRules, Tally, allows_any, stop_reason
+from ..protocol.stop_rules import Stop, StopRules, Totals, allows_any, stop_reason
 from ..protocol.totals import EXACT
 from .backoff import BackOff
-from .doubts import Doubt
+from .doubts import UnresolvedRow
 from .recorder import Recorder
 from .resolver import Resolver
 from .sender import same_bytes
@@ -24,7 +24,7 @@ from .stopping import Stopping
 _WAITING = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
 
 
-class Claims:
+class RowClaims:
     """Rows of one run, a group at a time. None of them says that none is left to be sent now."""
 
     def __init__(
@@ -91,7 +91,7 @@ class Claims:
             if at_start(row.state, made, same_bytes=same_bytes(row)) is Action.SEND_AGAIN:
                 resends.append(Resend(row.number))
             else:
-                self._resolver.add(Doubt(row.number))
+                self._resolver.add(UnresolvedRow(row.number))
         return await self._intend(resends) or Claim((), self._service.moment())
 
     async def _intend(self, resends: Sequence[Resend]) -> Claim | None:
@@ -105,7 +105,7 @@ class Claims:
 
     async def _new(self) -> Claim | None:
         # with no row left, nothing is asked for that needs room or a limit: the run then ends by itself
-        left = 0 if self._stopping.closed else Tally.of(self._ledger.totals).count(RowState.NEW)
+        left = 0 if self._stopping.closed else Totals.of(self._ledger.totals).count(RowState.NEW)
         limit = left and await self._allowed(self._size)
         if not limit:
             return None
@@ -124,7 +124,7 @@ class Claims:
         if rules.max_failure_rate is not None:
             # this rule counts what was learned so far, the others what was taken
             await self._recorder.flush()
-        tally, number = Tally.of(self._ledger.totals), 0
+        tally, number = Totals.of(self._ledger.totals), 0
         if allows_any(rules, tally, limit):
             return limit
         async for row in self._ledger.rows(RowState.NEW):
@@ -137,11 +137,11 @@ class Claims:
         return number
 
 
-def _taken(tally: Tally, row: LedgerRow) -> Tally:
+def _taken(tally: Totals, row: LedgerRow) -> Totals:
     """The tally once a new row is in flight."""
     counts, sums = dict(tally.counts), dict(tally.sums)
     for state, sign in ((RowState.NEW, -1), (RowState.IN_FLIGHT, 1)):
         counts[state] = counts.get(state, 0) + sign
         place = (state, row.currency)
         sums[place] = EXACT.add(sums.get(place, Decimal(0)), row.amount.copy_sign(sign))
-    return Tally(counts, sums)
+    return Totals(counts, sums)

@@ -18,7 +18,7 @@ from ..protocol.records import Claim
 from ..protocol.responses import FATAL, is_shut_out, why
 from ..protocol.stop_rules import Stop, StopRules
 from .backoff import BackOff
-from .claims import Claims
+from .claims import RowClaims
 from .recorder import Recorder
 from .resolver import Resolver
 from .sender import Sender
@@ -59,7 +59,7 @@ class Engine:
         self._resolver = Resolver(ledger, service, self._recorder, stopping)
         self._backoff = BackOff(service.runtime, self._resolver.add)
         self._sender = Sender(ledger, service, self._recorder, stopping, self._resolver, self._backoff)
-        self._claims = Claims(
+        self._claims = RowClaims(
             *(ledger, service, self._recorder, stopping, self._resolver, self._backoff),
             rules=pace.rules,
             size=_AHEAD * pace.concurrency,

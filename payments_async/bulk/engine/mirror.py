@@ -19,7 +19,7 @@ from ..protocol.payout_status import contradiction, facts_of, mirrored, settled
 from ..protocol.records import LedgerRow
 
 
-class Later:
+class LaterGenerations:
     """Collects them, page by page, in words."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -58,7 +58,7 @@ _TOLD: Final = 100
 
 
 @attrs.frozen
-class Shown:
+class ListedRow:
     """A row and the payout that the list shows under its reference."""
 
     before: LedgerRow
@@ -94,13 +94,13 @@ class Mirror:
         """`settles`: end the doubt about rows too. Only while no other task sends them."""
         self._ledger, self._settles = ledger, settles
         self._told = Bits()
-        self._later = Later(ledger)
+        self._later = LaterGenerations(ledger)
         self.contradictions = 0
         """Rows whose payout had ended and is shown otherwise."""
         self.findings: list[str] = []
         """The first of these, in words."""
 
-    async def take(self, page: Sequence[Payout]) -> list[Shown]:
+    async def take(self, page: Sequence[Payout]) -> list[ListedRow]:
         """Record what a page shows of the batch's rows, all in one commit. Raises LedgerError."""
         if self._settles:
             await self._later.take(page)  # the list is newest first: they come before, or on the same page
@@ -116,7 +116,7 @@ class Mirror:
             if outcome is not None:
                 outcomes.append(outcome)
         changed = {row.number: row for row in (await self._ledger.record(outcomes) if outcomes else ())}
-        return [Shown(row, changed.get(row.number, row), payouts[row.reference]) for row in rows]
+        return [ListedRow(row, changed.get(row.number, row), payouts[row.reference]) for row in rows]
 
     def _look(self, row: LedgerRow, payout: Payout) -> None:
         finding = contradiction(row, payout)

@@ -18,7 +18,7 @@ Filters = Mapping[str, str | date]
 """Arguments of `payouts.list`."""
 
 
-class Walk:
+class PayoutList:
     """From the newest payout to the oldest. A page that could not be read can be asked for again."""
 
     def __init__(self, service: Service, filters: Filters | None = None) -> None:
@@ -55,7 +55,7 @@ async def pages(service: Service) -> AsyncIterator[Sequence[Payout]]:
     Raises PaymentsError when it cannot be read to its end, or shows a payout that cannot be read: it could be
     any that the list seems to be without.
     """
-    walk = Walk(service)
+    walk = PayoutList(service)
     while not walk.is_over:
         yield await walk.page()
     if walk.unread:
@@ -70,7 +70,7 @@ async def scan(
 
     Raises one of `FATAL`; any other failure ends the walk before its end.
     """
-    walk = Walk(service, filters)
+    walk = PayoutList(service, filters)
     while not walk.is_over:
         try:
             page = await walk.page()

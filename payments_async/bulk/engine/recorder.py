@@ -13,7 +13,7 @@ from ..._runtime import Runtime, Timer
 from ..errors import BulkError
 from ..ledger.ledger import Ledger
 from ..ledger_errors import LedgerError
-from ..protocol.records import Outcome
+from ..protocol.records import RowOutcome
 
 _DELAY: Final = 0.02
 """Seconds an outcome waits for others."""
@@ -28,11 +28,11 @@ class OutcomesUnrecorded(BulkError):
     Nothing is lost: the next run sends them again under the same references and learns the same.
     """
 
-    def __init__(self, cause: LedgerError, outcomes: Sequence[Outcome]) -> None:
+    def __init__(self, cause: LedgerError, outcomes: Sequence[RowOutcome]) -> None:
         told = f"{cause}; {len(outcomes)} outcomes are not recorded, the next run will learn them again"
         super().__init__(told)
         self.__cause__: BaseException | None = cause
-        self.outcomes: tuple[Outcome, ...] = tuple(outcomes)
+        self.outcomes: tuple[RowOutcome, ...] = tuple(outcomes)
         """What was learned, without account data."""
 
     def to_json(self) -> str:
@@ -45,7 +45,7 @@ class Recorder:
 
     def __init__(self, ledger: Ledger, runtime: Runtime) -> None:
         self._ledger, self._runtime = ledger, runtime
-        self._waiting: list[Outcome] = []
+        self._waiting: list[RowOutcome] = []
         self._timer: Timer | None = None
         self._task: asyncio.Task[None] | None = None
         self._failure: LedgerError | None = None
@@ -54,7 +54,7 @@ class Recorder:
         self.on_failure: Callable[[LedgerError], object] = bool
         """Called once, when the ledger refuses."""
 
-    async def put(self, outcome: Outcome) -> None:
+    async def put(self, outcome: RowOutcome) -> None:
         """Take an outcome; returns at once unless too many are waiting."""
         self._waiting.append(outcome)
         if len(self._waiting) >= _GROUP:

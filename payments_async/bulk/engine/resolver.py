@@ -11,14 +11,14 @@ import attrs
 from ...models import Payout
 from ..ledger.ledger import Ledger
 from ..protocol import row_state
-from ..protocol.clocks import Moment, age, since_last_send, walk_start
-from ..protocol.decisions import Finding, Resolution, Walk, after_walk
+from ..protocol.clocks import Timestamps, age, since_last_send, walk_start
+from ..protocol.decisions import ListScan, NextStep, Resolution, after_walk
 from ..protocol.identifiers import Identity
 from ..protocol.payout_status import settled
-from ..protocol.records import Claim, LedgerRow, Outcome, Resend
+from ..protocol.records import Claim, LedgerRow, Resend, RowOutcome
 from ..protocol.row_state import RowState
-from .doubts import LOOKS, Doubt, Doubts, Taken
-from .mirror import Bits, Later
+from .doubts import LOOKS, UnresolvedBatch, UnresolvedQueue, UnresolvedRow
+from .mirror import Bits, LaterGenerations
 from .payout_list import scan
 from .recorder import Recorder
 from .service import Service, day_of
@@ -43,7 +43,7 @@ class _Scope:
     """Whether it is known of all rows from when on the list can show them."""
     values: dict[str, set[str]] = attrs.field(factory=lambda: {"currency": set(), "method": set()})
 
-    def add(self, row: LedgerRow, doubt: Doubt, moments: Mapping[int, Moment]) -> None:
+    def add(self, row: LedgerRow, doubt: UnresolvedRow, moments: Mapping[int, Timestamps]) -> None:
         """Extend it to one more row."""
         self.rows += 1
         self.wanted.add(row.number)
@@ -72,7 +72,7 @@ class _Scope:
 class _Walked:
     """A walk that was made."""
 
-    at: Moment
+    at: Timestamps
     """When it began."""
     whole: bool
     everywhere: bool
@@ -84,11 +84,11 @@ class Resolver:
 
     def __init__(self, ledger: Ledger, service: Service, recorder: Recorder, stopping: Stopping) -> None:
         self._ledger, self._service, self._recorder = ledger, service, recorder
-        self._stopping, self._doubts = stopping, Doubts()
+        self._stopping, self._doubts = stopping, UnresolvedQueue()
         self._sought = 0
         """Rows that the walk under way looks for."""
 
-    def add(self, doubt: Doubt) -> None:
+    def add(self, doubt: UnresolvedRow) -> None:
         """Take a row."""
         self._doubts.add(doubt)
 
@@ -123,7 +123,7 @@ class Resolver:
             self._sought = 0
         return self._absent(taken, walked)
 
-    async def _scope(self, taken: Taken) -> _Scope:
+    async def _scope(self, taken: UnresolvedBatch) -> _Scope:
         scope = _Scope()
         async for group in self._open(taken):
             moments = await self._ledger.moments(row for row, _ in group)
@@ -131,7 +131,9 @@ class Resolver:
                 scope.add(row, doubt, moments)
         return scope
 
-    async def _open(self, taken: Taken) -> AsyncGenerator[list[tuple[LedgerRow, Doubt]], None]:
+    async def _open(
+        self, taken: UnresolvedBatch
+    ) -> AsyncGenerator[list[tuple[LedgerRow, UnresolvedRow]], None]:
         """The rows that are still in doubt, as the ledger has them."""
         for doubts in taken.groups(_GROUP):
             rows = await self._ledger.numbered(doubt.number for doubt in doubts)
@@ -139,7 +141,7 @@ class Resolver:
 
     async def _walk(self, scope: _Scope) -> _Walked:
         filters, at, found, left = scope.filters(), self._service.moment(), Bits(), scope.rows
-        whole, later = False, Later(self._ledger)
+        whole, later = False, LaterGenerations(self._ledger)
         async for payouts, is_end in scan(self._service, filters):
             whole = is_end
             await later.take(payouts)  # newest first: they come before, or on the same page
@@ -154,10 +156,10 @@ class Resolver:
 
     async def _settle(self, row: LedgerRow, payout: Payout, later: Sequence[str]) -> None:
         """What the list shows under a row's reference decides."""
-        learned = settled(row, payout, later) or Outcome(row.number, row_state.doubt(row.known))
+        learned = settled(row, payout, later) or RowOutcome(row.number, row_state.doubt(row.known))
         await self._recorder.put(learned)
 
-    async def _absent(self, taken: Taken, walked: _Walked) -> AsyncGenerator[Claim, None]:
+    async def _absent(self, taken: UnresolvedBatch, walked: _Walked) -> AsyncGenerator[Claim, None]:
         """What follows for the rows that the walk has not shown."""
         async for group in self._open(taken):
             absent = [(row, doubt) for row, doubt in group if row.number not in walked.found]
@@ -165,7 +167,7 @@ class Resolver:
             resends = []
             for row, doubt in absent:
                 resolution = self._resolution(row, doubt, walked, moments[row.last_intent or 0])
-                if resolution.finding is Finding.NEXT_EPOCH:
+                if resolution.finding is NextStep.NEXT_EPOCH:
                     resends.append(self._next_epoch(row, resolution))
                 else:
                     # its filters may be what the service refuses
@@ -175,10 +177,12 @@ class Resolver:
             if resends:
                 yield await self._ledger.resend(resends)
 
-    def _resolution(self, row: LedgerRow, doubt: Doubt, walked: _Walked, last: Moment) -> Resolution:
+    def _resolution(
+        self, row: LedgerRow, doubt: UnresolvedRow, walked: _Walked, last: Timestamps
+    ) -> Resolution:
         began, now = self._since_send(last, walked.at), self._since_send(last, self._service.moment())
         return after_walk(
-            Walk(None, walked.whole, walked.everywhere, began),
+            ListScan(None, walked.whole, walked.everywhere, began),
             since_send=now,
             epoch=row.known.epoch,
             exists=doubt.exists,
@@ -186,25 +190,25 @@ class Resolver:
             looks_left=doubt.looks,
         )
 
-    def _since_send(self, last: Moment, at: Moment) -> float:
+    def _since_send(self, last: Timestamps, at: Timestamps) -> float:
         """Seconds that had surely passed at that moment since a row's last request."""
         return since_last_send(age(last, at, self._service.started))
 
-    async def _act(self, row: LedgerRow, doubt: Doubt, resolution: Resolution) -> None:
+    async def _act(self, row: LedgerRow, doubt: UnresolvedRow, resolution: Resolution) -> None:
         now = self._service.runtime.monotonic()
         match resolution.finding:
-            case Finding.LOOK_AGAIN:
+            case NextStep.LOOK_AGAIN:
                 looks = doubt.looks - 1
                 self._doubts.add(doubt._replace(looks=looks), now + _LOOK_AGAIN * (LOOKS - looks))
-            case Finding.LOOK_EVERYWHERE:
+            case NextStep.LOOK_EVERYWHERE:
                 self._doubts.add(doubt._replace(everywhere=True))
-            case Finding.WAIT:
+            case NextStep.WAIT:
                 self._doubts.add(doubt, now + resolution.wait)
             case _:
                 await self._record(row, row_state.doubt(row.known))
 
-    async def _record(self, row: LedgerRow, known: row_state.Known, code: str | None = None) -> None:
-        await self._recorder.put(Outcome(row.number, known, failure_code=code))
+    async def _record(self, row: LedgerRow, known: row_state.RowKnowledge, code: str | None = None) -> None:
+        await self._recorder.put(RowOutcome(row.number, known, failure_code=code))
 
     def _next_epoch(self, row: LedgerRow, resolution: Resolution) -> Resend:
         binding, known = self._ledger.header.binding, row.known

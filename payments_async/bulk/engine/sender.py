@@ -6,22 +6,22 @@ from typing import Final
 
 import attrs
 
-from ..._request.retry import Budget
+from ..._request.retry import RetryBudget
 from ...errors import ConfigurationError
 from ...models import Verdict
 from ..ledger.ledger import Ledger
 from ..ledger_errors import LedgerFull, LedgerGone
 from ..protocol import row_state
 from ..protocol.attempts import RULINGS, Kind, Step, after_attempt, attempt_verdict, kind_of, row_verdict
-from ..protocol.clocks import INTENT_LIFETIME, Age, Moment, age
-from ..protocol.decisions import Action, Hindrance, at_start, hindrance
+from ..protocol.clocks import INTENT_LIFETIME, ElapsedRange, Timestamps, age
+from ..protocol.decisions import Action, SendBlock, at_start, hindrance
 from ..protocol.identifiers import body_hash
-from ..protocol.records import LedgerRow, Outcome, Resend
+from ..protocol.records import LedgerRow, Resend, RowOutcome
 from ..protocol.responses import Posted, why_of
-from ..protocol.row_state import Known
+from ..protocol.row_state import RowKnowledge
 from ..protocol.stop_rules import Stop
 from .backoff import BackOff
-from .doubts import Doubt
+from .doubts import UnresolvedRow
 from .recorder import Recorder
 from .resolver import Resolver
 from .service import Service
@@ -57,23 +57,23 @@ class Sender:
         self._ledger, self._service = ledger, service
         self._recorder, self._stopping = recorder, stopping
         self._resolver, self._backoff = resolver, backoff
-        self._budget = Budget()
+        self._budget = RetryBudget()
 
-    async def send(self, row: LedgerRow, at: Moment) -> None:
+    async def send(self, row: LedgerRow, at: Timestamps) -> None:
         """Post the row, intended `at` that moment, until something is known or the run is halted."""
         try:
             await self._send(row, at)
         finally:
             self._backoff.settled(row.number)
 
-    async def _send(self, row: LedgerRow, at: Moment) -> None:
+    async def _send(self, row: LedgerRow, at: Timestamps) -> None:
         tries, verdicts = TRIES, list[Verdict]()
         while not self._stopping.halted:
             held = _hasty(self._age(at))
             match hindrance(durable=True, under_way=0, same_bytes=same_bytes(row), age_of_intent=held):
                 case None:
                     pass
-                case Hindrance.STALE:
+                case SendBlock.STALE:
                     renewed = await self._renew(row, doubt=_is_doubtful(row.known, verdicts))
                     if renewed is None:
                         return
@@ -98,7 +98,7 @@ class Sender:
                 await self._conclude(row, posted, step)
                 return
 
-    def _age(self, then: Moment) -> Age:
+    def _age(self, then: Timestamps) -> ElapsedRange:
         return age(then, self._service.moment(), self._service.started)
 
     async def _post(self, row: LedgerRow, seconds: float) -> Posted | None:
@@ -108,11 +108,11 @@ class Sender:
             self._stopping.halt(str(error))
             return None
 
-    async def _renew(self, row: LedgerRow, *, doubt: bool) -> tuple[LedgerRow, Moment] | None:
+    async def _renew(self, row: LedgerRow, *, doubt: bool) -> tuple[LedgerRow, Timestamps] | None:
         """A new intent in place of one that is too old; None when there can be none now."""
         made = (await self._ledger.moments([row]))[row.key_intent or 0]
         if at_start(row.state, self._age(made)) is Action.RESOLVE:
-            await self._give_up(row, Doubt(row.number))
+            await self._give_up(row, UnresolvedRow(row.number))
             return None
         try:
             claim = await self._ledger.resend([Resend(row.number, absent=not doubt)])
@@ -141,10 +141,10 @@ class Sender:
         reply, known = posted.reply, row.known
         if step is Step.CONFIRM:
             made = row_state.confirm(known, reply.payout_id)
-            learned = Outcome(row.number, made, posted.status, posted.final, failure_code=posted.failure)
+            learned = RowOutcome(row.number, made, posted.status, posted.final, failure_code=posted.failure)
             await self._recorder.put(learned)
         elif step is Step.REJECT:
-            refused = Outcome(row.number, row_state.refuse(known))
+            refused = RowOutcome(row.number, row_state.refuse(known))
             await self._recorder.put(
                 attrs.evolve(refused, failure_code=posted.code, failure_message=posted.message)
             )
@@ -154,29 +154,29 @@ class Sender:
         elif step is Step.RESOLVE:
             refused_now = kind_of(reply) is Kind.REFUSED
             await self._give_up(
-                row, Doubt(row.number, exists=reply.status == 409, refused=refused_now), posted
+                row, UnresolvedRow(row.number, exists=reply.status == 409, refused=refused_now), posted
             )
         elif step is Step.HOLD:
             self._stopping.drain(f"the service cannot be reached ({posted.code})")
         else:
             self._stopping.halt(why_of(posted.code), Stop.NO_ENTRY)
 
-    async def _give_up(self, row: LedgerRow, doubt: Doubt, posted: Posted | None = None) -> None:
+    async def _give_up(self, row: LedgerRow, doubt: UnresolvedRow, posted: Posted | None = None) -> None:
         """Leave the row to the list."""
         await self._in_doubt(row, posted)
         self._resolver.add(doubt)
 
     async def _in_doubt(self, row: LedgerRow, posted: Posted | None) -> None:
-        outcome = Outcome(row.number, row_state.doubt(row.known))
+        outcome = RowOutcome(row.number, row_state.doubt(row.known))
         if posted is not None:
             outcome = attrs.evolve(outcome, failure_code=posted.code, failure_message=posted.message)
         await self._recorder.put(outcome)
 
 
-def _hasty(held: Age) -> Age:
+def _hasty(held: ElapsedRange) -> ElapsedRange:
     """The age of an intent, made older by the time that a post may take."""
-    return Age(held.at_least, held.at_most + _MARGIN)
+    return ElapsedRange(held.at_least, held.at_most + _MARGIN)
 
 
-def _is_doubtful(known: Known, verdicts: list[Verdict]) -> bool:
+def _is_doubtful(known: RowKnowledge, verdicts: list[Verdict]) -> bool:
     return known.was_doubtful or row_verdict(verdicts) in ("in_doubt", "executed")

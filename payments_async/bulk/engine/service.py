@@ -15,10 +15,10 @@ from ...client import AsyncPayments
 from ...errors import ConfigurationError, PaymentsError, UnprocessableError
 from ...models import Page, Payout
 from ...params import Instrument, PreparedRequest
-from ..protocol.clocks import Moment
+from ..protocol.clocks import Timestamps
 from ..protocol.records import LedgerRow
 from ..protocol.responses import Posted, failed, headers_of, succeeded
-from ..protocol.stop_rules import Place
+from ..protocol.stop_rules import Account
 
 _PATTERN: Final[PayoutPreparation] = {
     "amount": 1,
@@ -49,16 +49,16 @@ class Service:
         """When this session began: whatever an earlier one recorded was past by then."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Account:
         """Where this client pays."""
         key = self._settings.key()
-        return Place(key.environment, self._settings.base_url, key.fingerprint)
+        return Account(key.environment, self._settings.base_url, key.fingerprint)
 
-    def moment(self) -> Moment:
+    def moment(self) -> Timestamps:
         """Now, on every clock there is; the service's is its last `Date`, carried on with our own."""
         elapsed = self.runtime.monotonic() - self._began
         server = None if self._heard is None else self._heard[0] + elapsed - self._heard[1]
-        return Moment(self.runtime.now().timestamp(), elapsed, self._session, server)
+        return Timestamps(self.runtime.now().timestamp(), elapsed, self._session, server)
 
     async def post(self, row: LedgerRow, seconds: float) -> Posted:
         """Send a row's bytes once; nothing leaves after so many seconds. Raises ConfigurationError."""

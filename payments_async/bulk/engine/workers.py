@@ -6,16 +6,16 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from ..protocol.clocks import Moment
+from ..protocol.clocks import Timestamps
 from ..protocol.records import Claim, LedgerRow
 
-Intended = tuple[LedgerRow, Moment]
+Intended = tuple[LedgerRow, Timestamps]
 """A row whose intent is on the disk, and when it was recorded."""
 Claiming = Callable[[], Awaitable[Claim | None]]
 """Records the next intents and gives their rows; None when there are no more."""
 
 
-class Supply:
+class TaskFeed:
     """Rows one by one out of claims of many; the next claim is made while the last is worked off."""
 
     def __init__(self, claim: Claiming, low: int) -> None:
@@ -57,13 +57,13 @@ class Supply:
 
 
 async def work_off(
-    claim: Claiming, work: Callable[[LedgerRow, Moment], Awaitable[None]], concurrency: int
+    claim: Claiming, work: Callable[[LedgerRow, Timestamps], Awaitable[None]], concurrency: int
 ) -> None:
     """Do `work` on every row that `claim` gives, on so many at a time; cancelled, it stops all of them.
 
     Raises what a piece of work or a claim raised first.
     """
-    supply = Supply(claim, concurrency)
+    supply = TaskFeed(claim, concurrency)
 
     async def lane() -> None:
         while (taken := await supply.take()) is not None:

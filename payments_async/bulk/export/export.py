@@ -22,7 +22,7 @@ from ..protocol.row_state import RowState
 from ..protocol.totals import Sums, brief, by_currency
 from ..sources import open_source
 from . import rows as _export_rows
-from .formats import NESTED, Form, form_of
+from .formats import NESTED, ExportFormat, form_of
 
 _PAGE: Final = 4000
 _MOST_NAMES: Final = 200
@@ -67,7 +67,7 @@ async def export(
     return ExportReport(str(target), rows, by_currency(sums.totals))
 
 
-async def _written(ledger: Ledger, form: Form, wanted: Wanted, *, accounts: bool) -> Sums:
+async def _written(ledger: Ledger, form: ExportFormat, wanted: Wanted, *, accounts: bool) -> Sums:
     sums = Sums()
     async with aclosing(_pages(ledger, wanted)) as pages:
         async for page in pages:

@@ -16,7 +16,7 @@ from ..sources.rejects import escaped
 from .rows import WHOLE, Record, flat, json_text
 
 
-class Form(ABC):
+class ExportFormat(ABC):
     """Writes records to a binary file."""
 
     def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
@@ -35,7 +35,7 @@ class Form(ABC):
         return
 
 
-class CsvForm(Form):
+class CsvFormat(ExportFormat):
     """A header and a line each, for people: control characters and line ends in a cell are escapes.
 
     Cells that a spreadsheet would take for formulas have an apostrophe first.
@@ -61,7 +61,7 @@ def _cell(value: Any) -> str:
     return "" if value is None else escaped(clean(str(value)))
 
 
-class JsonLinesForm(Form):
+class JsonLinesFormat(ExportFormat):
     """One object a line."""
 
     def write(self, records: Sequence[Record]) -> None:
@@ -69,7 +69,7 @@ class JsonLinesForm(Form):
         self._file.write("".join(f"{json_text(said)}\n" for said in records).encode())
 
 
-class JsonForm(Form):
+class JsonFormat(ExportFormat):
     """One array of objects, each on a line of its own."""
 
     _before = "[\n"
@@ -85,7 +85,7 @@ class JsonForm(Form):
         self._file.write(b"[]\n" if self._before == "[\n" else b"\n]\n")
 
 
-class ParquetForm(Form):
+class ParquetFormat(ExportFormat):
     """Typed columns, amounts as exact text. Raises ImportError when the extra is not installed."""
 
     def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
@@ -119,18 +119,18 @@ def _type(pyarrow: Any, name: str) -> Any:
     return pyarrow.int64() if name in WHOLE else pyarrow.string()
 
 
-_FORMS: Final[dict[str, type[Form]]] = {
-    ".csv": CsvForm,
-    ".json": JsonForm,
-    ".jsonl": JsonLinesForm,
-    ".ndjson": JsonLinesForm,
-    ".parquet": ParquetForm,
+_FORMS: Final[dict[str, type[ExportFormat]]] = {
+    ".csv": CsvFormat,
+    ".json": JsonFormat,
+    ".jsonl": JsonLinesFormat,
+    ".ndjson": JsonLinesFormat,
+    ".parquet": ParquetFormat,
 }
-NESTED: Final = (JsonForm, JsonLinesForm)
+NESTED: Final = (JsonFormat, JsonLinesFormat)
 """Forms in which the parts of a record are objects: they need no columns."""
 
 
-def form_of(path: Path) -> type[Form]:
+def form_of(path: Path) -> type[ExportFormat]:
     """The form that a path's ending asks for. Raises BulkError for any other."""
     form = _FORMS.get(path.suffix.lower())
     if form is None:

@@ -16,10 +16,10 @@ from ..protocol.row_state import rank
 from ..protocol.totals import Sums
 from . import hash_chain, journal, sqlite
 from . import rows as _store
-from .hash_chain import Entry
-from .journal import Standing
+from .hash_chain import ChainEntry
+from .journal import LedgerState
 from .lock import HighWater
-from .rows import Stored, Unreadable
+from .rows import StoredRow, UnreadableRow
 from .schema import ENTRIES, ROWS
 
 _SEGMENT: Final = 16
@@ -27,7 +27,7 @@ _PAGE: Final = 500
 _TOLD: Final = 100
 
 
-async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[Standing, list[str]] | None:
+async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[LedgerState, list[str]] | None:
     """The ledger as its last commit left it, and what is wrong with that; None before the import.
 
     Reads the same little whatever the ledger's size. Raises Unreadable.
@@ -45,7 +45,7 @@ async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[Standing, li
         found.append("the totals do not count as many rows as were imported")
     found += await _header_findings(db, header, told_in)
     found += await _mark_findings(db, header, last.number, mark)
-    return Standing(header, last, totals), found or await _outline_findings(db, last)
+    return LedgerState(header, last, totals), found or await _outline_findings(db, last)
 
 
 def emptied(mark: HighWater) -> str:
@@ -55,11 +55,11 @@ def emptied(mark: HighWater) -> str:
     )
 
 
-async def _last_entry(db: AsyncConnection) -> Entry:
+async def _last_entry(db: AsyncConnection) -> ChainEntry:
     last = select(func.max(ENTRIES.c.number)).scalar_subquery()
     found = await journal.entries(db, ENTRIES.c.number == last, limit=1)
     if not found:
-        raise Unreadable("the chain is empty")
+        raise UnreadableRow("the chain is empty")
     return found[0]
 
 
@@ -79,7 +79,7 @@ async def _header_findings(db: AsyncConnection, header: Header, told_in: int) ->
     return [] if same else ["the header is not as it was written"]
 
 
-async def _outline_findings(db: AsyncConnection, entry: Entry) -> list[str]:
+async def _outline_findings(db: AsyncConnection, entry: ChainEntry) -> list[str]:
     """Whether the rows that the last commit changed are as it left them."""
     if entry.kind in ("import", "header"):
         return []
@@ -92,7 +92,7 @@ async def _outline_findings(db: AsyncConnection, entry: Entry) -> list[str]:
     ]
 
 
-def _differs(stored: Stored) -> bool:
+def _differs(stored: StoredRow) -> bool:
     return hash_chain.row_digest(stored.row) != stored.digest or rank(stored.row.known) != stored.rank
 
 
@@ -118,14 +118,14 @@ class _Findings(list[str]):
         self.extend(found[: _TOLD - len(self)])
 
 
-async def everything(db: AsyncConnection, expected: Standing) -> CheckReport:
+async def everything(db: AsyncConnection, expected: LedgerState) -> CheckReport:
     """Read all of the ledger: the file's own structure, the chain, every row and every sum.
 
     Takes memory for one page of rows. Raises Unreadable when not even its end can be read.
     """
     standing, wrong = await end(db, None) or (None, [])
     if standing != expected:
-        raise Unreadable("the end of the ledger is not what this run committed last")
+        raise UnreadableRow("the end of the ledger is not what this run committed last")
     header, last = expected.header, expected.head
     found = _Findings(wrong)
     found.add(*await sqlite.faults(db))
@@ -140,7 +140,7 @@ async def everything(db: AsyncConnection, expected: Standing) -> CheckReport:
 
 
 async def _whole_chain(db: AsyncConnection, batch_id: str, found: _Findings) -> int:
-    previous: Entry | None = None
+    previous: ChainEntry | None = None
     count = 0
     while page := await journal.entries(
         db, ENTRIES.c.number > (previous.number if previous else 0), limit=64
@@ -168,19 +168,19 @@ async def _page(db: AsyncConnection, after: int) -> list[Any]:
         return list(await db.execute(statement))
 
 
-def _readable_rows(page: Iterable[Any], found: _Findings) -> Iterator[Stored]:
+def _readable_rows(page: Iterable[Any], found: _Findings) -> Iterator[StoredRow]:
     for values in page:
         try:
             with _store.readable(f"row {values[0]}"):
                 stored = _store.stored(values)
                 found.add(*_row_findings(stored))
-        except Unreadable as error:
+        except UnreadableRow as error:
             found.add(str(error))
         else:
             yield stored
 
 
-def _row_findings(stored: Stored) -> list[str]:
+def _row_findings(stored: StoredRow) -> list[str]:
     row = stored.row
     if _differs(stored):
         return [f"row {row.number} is not as it was written"]

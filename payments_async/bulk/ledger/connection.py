@@ -29,13 +29,13 @@ from ..ledger_errors import (
 )
 from . import sqlite
 from .check import emptied
-from .file import Ballast, FileWatch, needs_check, prepare, refuse_remote, remove
+from .file import DiskReserve, FileWatch, needs_check, prepare, refuse_remote, remove
 from .lock import LedgerLock
-from .rows import Unreadable
+from .rows import UnreadableRow
 
 
 @attrs.frozen
-class Failure:
+class TransactionFailure:
     """Why a transaction did not succeed."""
 
     kind: str
@@ -44,7 +44,7 @@ class Failure:
     """What is wrong, where the ledger is damaged."""
 
 
-def error_of(path: str, failure: Failure) -> LedgerError:
+def error_of(path: str, failure: TransactionFailure) -> LedgerError:
     """The error to raise."""
     if failure.kind == sqlite.DAMAGED:
         return LedgerDamaged(path, [failure.finding])
@@ -84,7 +84,7 @@ class Purpose(Enum):
 
 
 @attrs.define(eq=False)
-class Handle:
+class LedgerConnection:
     """An open ledger file. Unusable once a failure has left its state unknown."""
 
     path: str
@@ -97,11 +97,11 @@ class Handle:
     """Set within a transaction: what to do once it is committed, even when its caller was cancelled."""
     _engine: AsyncEngine = attrs.field(kw_only=True)
     _connection: AsyncConnection = attrs.field(kw_only=True)
-    _ballast: Ballast = attrs.field(kw_only=True)
+    _ballast: DiskReserve = attrs.field(kw_only=True)
     _watch: FileWatch = attrs.field(kw_only=True)
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     _running: set[asyncio.Future[Any]] = attrs.field(factory=set)
-    _failure: Failure | None = None
+    _failure: TransactionFailure | None = None
     _closed: bool = False
     _forsaken: bool = False
 
@@ -127,7 +127,7 @@ class Handle:
         """Go over to the log that commits are fast with. Raises LedgerError."""
         async with self._turn:
             done = await self._guarded(sqlite.use_write_ahead_log(self._connection))
-            if isinstance(done, Failure):
+            if isinstance(done, TransactionFailure):
                 self._give_up(done)
 
     def forsake(self) -> None:
@@ -158,9 +158,9 @@ class Handle:
         async with self._turn:
             self._refuse_unusable(purpose)
             done = await self._attempt(work)
-            if isinstance(done, Failure) and self._makes_room(done, purpose):
+            if isinstance(done, TransactionFailure) and self._makes_room(done, purpose):
                 done = await self._attempt(work)
-            if isinstance(done, Failure):
+            if isinstance(done, TransactionFailure):
                 self._give_up(done)
             return done
 
@@ -177,15 +177,15 @@ class Handle:
             if not self._ballast.ready():
                 raise LedgerFull(self.path, "no room is left on the disk for the outcomes of what is sent")
 
-    def _makes_room(self, failure: Failure, purpose: Purpose) -> bool:
+    def _makes_room(self, failure: TransactionFailure, purpose: Purpose) -> bool:
         return failure.kind == sqlite.FULL and purpose is Purpose.OUTCOME and self._ballast.drop()
 
-    async def _attempt(self, work: Work[T]) -> T | Failure:
+    async def _attempt(self, work: Work[T]) -> T | TransactionFailure:
         self.after = None
         done = await self._guarded(self._transaction(work))
-        if isinstance(done, Failure):
+        if isinstance(done, TransactionFailure):
             undone = await self._guarded(sqlite.roll_back(self._connection))
-            return Failure(sqlite.BROKEN) if isinstance(undone, Failure) else done
+            return TransactionFailure(sqlite.BROKEN) if isinstance(undone, TransactionFailure) else done
         if self.after is not None:
             self.after()
         return done
@@ -194,24 +194,28 @@ class Handle:
         async with self._connection.begin():
             return await work(self._connection)
 
-    async def _guarded(self, action: Awaitable[T]) -> T | Failure:
+    async def _guarded(self, action: Awaitable[T]) -> T | TransactionFailure:
         try:
             return await action
         except sqlite.FAILURES as error:
-            return Failure(*sqlite.diagnosed(error))
-        except Unreadable as error:
-            return Failure(sqlite.DAMAGED, str(error))
+            return TransactionFailure(*sqlite.diagnosed(error))
+        except UnreadableRow as error:
+            return TransactionFailure(sqlite.DAMAGED, str(error))
         except asyncio.CancelledError:
-            self._failure = Failure(sqlite.BROKEN)  # the loop ends: whether it was committed is not known
+            self._failure = TransactionFailure(
+                sqlite.BROKEN
+            )  # the loop ends: whether it was committed is not known
             raise
 
-    def _give_up(self, failure: Failure) -> NoReturn:
+    def _give_up(self, failure: TransactionFailure) -> NoReturn:
         if failure.kind in (sqlite.DAMAGED, sqlite.BROKEN):
             self._failure = failure
         raise error_of(self.path, failure)
 
 
-async def open_handle(path: str, *, create: bool, pid: int, since: float, looks: bool = False) -> Handle:
+async def open_handle(
+    path: str, *, create: bool, pid: int, since: float, looks: bool = False
+) -> LedgerConnection:
     """Lock the ledger at `path` and open it; `create` makes the file when there is none.
 
     `looks` is told to whoever finds it locked meanwhile.
@@ -250,18 +254,18 @@ def _prepared(path: str, lock: LedgerLock) -> bool:
     return made
 
 
-async def _connected(path: str, lock: LedgerLock, *, made: bool, check: bool) -> Handle:
+async def _connected(path: str, lock: LedgerLock, *, made: bool, check: bool) -> LedgerConnection:
     engine = sqlite.engine_for(path)
     connection = engine.connect()
     try:
         await connection.start()
         await sqlite.settle(connection)
     except sqlite.FAILURES as error:
-        failure = Failure(*sqlite.diagnosed(error))
+        failure = TransactionFailure(*sqlite.diagnosed(error))
     else:
-        ballast, watch = Ballast(f"{path}.ballast", BALLAST), FileWatch((path, f"{path}-wal"))
+        ballast, watch = DiskReserve(f"{path}.ballast", BALLAST), FileWatch((path, f"{path}-wal"))
         watch.gone()  # a first look: the file that was opened is the one to watch
-        return Handle(
+        return LedgerConnection(
             path, lock, made, check, engine=engine, connection=connection, ballast=ballast, watch=watch
         )
     await connection.close()

@@ -175,7 +175,7 @@ class FileWatch:
 
 
 @attrs.frozen
-class Ballast:
+class DiskReserve:
     """Room kept on the disk, so that outcomes of sent payouts can be recorded when it is full."""
 
     path: str

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import attrs
 
-from ..protocol.clocks import Moment
+from ..protocol.clocks import Timestamps
 from ..protocol.records import LedgerRow
 from ..protocol.totals import as_text
 
@@ -28,12 +28,12 @@ _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 @attrs.frozen
-class Entry:
+class ChainEntry:
     """One link of the chain: what one commit did."""
 
     number: int
     """From 1, without gaps."""
-    at: Moment
+    at: Timestamps
     kind: str
     """`import`, `header`; or of rows: `claim`, `resend`, `record`, `correct`, `retry`, `cancel`."""
     changes: str
@@ -79,17 +79,17 @@ def told(rows: Iterable[LedgerRow]) -> str:
 
 
 def linked(
-    previous: Entry | None, batch_id: str, at: Moment, kind: str, changes: str, rows_digest: bytes
-) -> Entry:
+    previous: ChainEntry | None, batch_id: str, at: Timestamps, kind: str, changes: str, rows_digest: bytes
+) -> ChainEntry:
     """The entry that follows `previous`; None: the first."""
     before, number = (previous.hash, previous.number + 1) if previous else (GENESIS, 1)
     server = None if at.server is None else float(at.server)
     moment = (float(at.wall), float(at.monotonic), at.session, server)
     said = _encode((before.hex(), batch_id, number, moment, kind, changes, rows_digest.hex()))
-    return Entry(number, at, kind, changes, rows_digest, hashlib.sha256(said.encode()).digest())
+    return ChainEntry(number, at, kind, changes, rows_digest, hashlib.sha256(said.encode()).digest())
 
 
-def breaks(previous: Entry | None, entries: Sequence[Entry], batch_id: str) -> list[str]:
+def breaks(previous: ChainEntry | None, entries: Sequence[ChainEntry], batch_id: str) -> list[str]:
     """Where a run of entries does not follow from `previous` (None: it is the beginning), in words."""
     found = []
     for entry in entries:

@@ -12,13 +12,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateIndex
 
 from ..protocol import transitions
-from ..protocol.clocks import Moment
+from ..protocol.clocks import Timestamps
 from ..protocol.records import Binding, Duplicate, Header, LedgerRow, NewRow
 from ..protocol.totals import Sums, by_currency
 from . import journal, sqlite
 from . import rows as _store
 from .hash_chain import linked, moved, row_digest
-from .journal import Standing
+from .journal import LedgerState
 from .schema import ROWS, SCHEMA, UNIQUE, WORK
 
 _SLICE: Final = 500
@@ -66,9 +66,9 @@ async def load(
     binding: Binding,
     rows: Iterable[NewRow] | AsyncIterable[NewRow],
     *,
-    at: Moment,
+    at: Timestamps,
     client_version: str,
-) -> Standing:
+) -> LedgerState:
     """Insert all rows, index them and begin the chain. Raises Duplicates; whatever `rows` raises passes."""
     loaded = _Loaded()
     async with aclosing(slices(rows, _SLICE)) as groups:
@@ -82,7 +82,7 @@ async def load(
     await journal.set_header(db, header, entry, fresh=True)
     await journal.set_totals(db, loaded.sums.totals, {})
     await journal.append(db, entry)
-    return Standing(header, entry, loaded.sums.totals)
+    return LedgerState(header, entry, loaded.sums.totals)
 
 
 async def slices(

@@ -15,41 +15,41 @@ from sqlalchemy import ColumnElement, Row, bindparam, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ..protocol import totals as _totals
-from ..protocol.clocks import Moment
-from ..protocol.records import Binding, Header, LedgerRow, Totals
+from ..protocol.clocks import Timestamps
+from ..protocol.records import Binding, Header, LedgerRow, StateTotals
 from ..protocol.row_state import RowState
 from ..protocol.totals import as_text
 from . import hash_chain
 from . import rows as _store
-from .hash_chain import Entry
-from .rows import Stored, Unreadable, blob, readable
+from .hash_chain import ChainEntry
+from .rows import StoredRow, UnreadableRow, blob, readable
 from .schema import ENTRIES, HEADER, TOTALS
-from .sqlite import Many, execute_many
+from .sqlite import ManyStatements, execute_many
 
 _BINDING: Final = tuple(field.name for field in attrs.fields(Binding))
 _TOTAL: Final[dict[str, Any]] = {"rows": bindparam("of_rows"), "amount": bindparam("of_amount")}
 _AT: Final[dict[str, Any]] = {"state": bindparam("of_state"), "currency": bindparam("of_currency")}
-_SET_TOTAL: Final = Many(
+_SET_TOTAL: Final = ManyStatements(
     update(TOTALS).where(*(TOTALS.c[name] == at for name, at in _AT.items())).values(_TOTAL),
     ("of_rows", "of_amount", "of_state", "of_currency"),
 )
-_ADD_TOTAL: Final = Many(
+_ADD_TOTAL: Final = ManyStatements(
     insert(TOTALS).values({**_TOTAL, **_AT}), ("of_state", "of_currency", "of_rows", "of_amount")
 )
-_APPEND: Final = Many(insert(ENTRIES), tuple(ENTRIES.c.keys()))
-_SET_HEAD: Final = Many(
+_APPEND: Final = ManyStatements(insert(ENTRIES), tuple(ENTRIES.c.keys()))
+_SET_HEAD: Final = ManyStatements(
     update(HEADER).values(head=bindparam("of_head"), head_hash=bindparam("of_hash")), ("of_head", "of_hash")
 )
 
 
-async def totals(db: AsyncConnection) -> Totals:
+async def totals(db: AsyncConnection) -> StateTotals:
     """The kept totals. Raises Unreadable."""
     with readable("a total"):
         found = await db.execute(select(TOTALS))
         return {(RowState(state), code): (rows, Decimal(amount)) for state, code, rows, amount in found}
 
 
-async def set_totals(db: AsyncConnection, changed: Totals, kept: Totals) -> None:
+async def set_totals(db: AsyncConnection, changed: StateTotals, kept: StateTotals) -> None:
     """Keep the `changed` totals in place of those in `kept`, or beside them."""
     added = [(*place, rows, as_text(sum_)) for place, (rows, sum_) in changed.items() if place not in kept]
     moved = [(rows, as_text(sum_), *place) for place, (rows, sum_) in changed.items() if place in kept]
@@ -68,7 +68,7 @@ def _amounts(totals: Mapping[str, Decimal]) -> dict[str, str]:
     return {currency: as_text(amount) for currency, amount in sorted(totals.items())}
 
 
-async def set_header(db: AsyncConnection, header: Header, told: Entry, *, fresh: bool) -> None:
+async def set_header(db: AsyncConnection, header: Header, told: ChainEntry, *, fresh: bool) -> None:
     """Write the header down, with the entry that carries its facts."""
     values = {
         **attrs.asdict(header.binding),
@@ -103,20 +103,20 @@ async def schema(db: AsyncConnection) -> int | None:
     return (await db.execute(select(HEADER.c.schema))).scalar_one_or_none()
 
 
-async def entries(db: AsyncConnection, *conditions: ColumnElement[bool], limit: int) -> list[Entry]:
+async def entries(db: AsyncConnection, *conditions: ColumnElement[bool], limit: int) -> list[ChainEntry]:
     """Entries of the chain, the first ones that meet the conditions."""
     statement = select(ENTRIES).where(*conditions).order_by(ENTRIES.c.number).limit(limit)
     with readable("the chain"):
         return [_entry_of(values) for values in await db.execute(statement)]
 
 
-def _entry_of(values: Sequence[Any]) -> Entry:
+def _entry_of(values: Sequence[Any]) -> ChainEntry:
     number, wall, monotonic, session, server, kind, rows_digest, digest, changes = values
-    at = Moment(float(wall), float(monotonic), session, None if server is None else float(server))
-    return Entry(int(number), at, kind, changes, blob(rows_digest), blob(digest))
+    at = Timestamps(float(wall), float(monotonic), session, None if server is None else float(server))
+    return ChainEntry(int(number), at, kind, changes, blob(rows_digest), blob(digest))
 
 
-async def append(db: AsyncConnection, entry: Entry) -> None:
+async def append(db: AsyncConnection, entry: ChainEntry) -> None:
     """Add an entry to the chain, and note in the header that it is the last."""
     at, ended = entry.at, (entry.number, entry.hash)
     moment = (at.wall, at.monotonic, at.session, at.server)
@@ -126,30 +126,30 @@ async def append(db: AsyncConnection, entry: Entry) -> None:
 
 
 @attrs.frozen
-class Standing:
+class LedgerState:
     """A ledger as its last commit left it. Kept in memory: there is no other writer."""
 
     header: Header
-    head: Entry
-    totals: Totals
+    head: ChainEntry
+    totals: StateTotals
 
 
-Change = tuple[Stored, LedgerRow]
+Change = tuple[StoredRow, LedgerRow]
 """A row as it is, and as it will be."""
 Plan = Callable[[AsyncConnection, int], Awaitable[Sequence[Change]]]
 """Reads rows and says what becomes of each, given the number of the entry to come."""
 
 
 async def commit(
-    db: AsyncConnection, before: Standing, kind: str, at: Moment, plan: Plan
-) -> tuple[Standing, tuple[LedgerRow, ...]]:
+    db: AsyncConnection, before: LedgerState, kind: str, at: Timestamps, plan: Plan
+) -> tuple[LedgerState, tuple[LedgerRow, ...]]:
     """Carry out a plan; without changes nothing is written. Raises Unreadable when rows changed under it."""
     head, planned = before.head, await plan(db, before.head.number + 1)
     if not planned:
         return before, ()
     added = await _store.replace(db, planned)
     if added is None:
-        raise Unreadable("rows are changed by something else than this run")
+        raise UnreadableRow("rows are changed by something else than this run")
     changes = [(stored.row, after) for stored, after in planned]
     rows = tuple(after for _, after in planned)
     moved = _totals.moved(before.totals, changes)
@@ -157,10 +157,10 @@ async def commit(
     digest = hash_chain.moved(head.rows_digest, (stored.digest for stored, _ in planned), added)
     entry = hash_chain.linked(head, before.header.binding.batch_id, at, kind, hash_chain.told(rows), digest)
     await append(db, entry)
-    return Standing(before.header, entry, {**before.totals, **moved}), rows
+    return LedgerState(before.header, entry, {**before.totals, **moved}), rows
 
 
-async def rebind(db: AsyncConnection, before: Standing, binding: Binding, at: Moment) -> Standing:
+async def rebind(db: AsyncConnection, before: LedgerState, binding: Binding, at: Timestamps) -> LedgerState:
     """Write down another binding, with an entry that says so, and the sums that corrections have changed."""
     totals = _totals.by_currency(before.totals)
     header = attrs.evolve(before.header, binding=binding, totals=totals)
@@ -168,4 +168,4 @@ async def rebind(db: AsyncConnection, before: Standing, binding: Binding, at: Mo
     entry = hash_chain.linked(before.head, binding.batch_id, at, "header", described, digest)
     await append(db, entry)
     await set_header(db, header, entry, fresh=False)
-    return Standing(header, entry, before.totals)
+    return LedgerState(header, entry, before.totals)

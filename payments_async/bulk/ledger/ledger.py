@@ -25,21 +25,21 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from ... import __version__
 from ..ledger_errors import LedgerDuplicates, LedgerRefused
 from ..protocol import transitions
-from ..protocol.clocks import Moment
-from ..protocol.records import Binding, Claim, Header, LedgerRow, NewRow, Outcome, Resend
+from ..protocol.clocks import Timestamps
+from ..protocol.records import Binding, Claim, Header, LedgerRow, NewRow, Resend, RowOutcome
 from ..protocol.row_state import IllegalTransition, RowState
 from . import journal
 from . import rows as _store
 from .connection import Purpose
 from .importing import Duplicates, load
-from .journal import Change, Plan, Standing
+from .journal import Change, LedgerState, Plan
 from .lock import HighWater
 from .reader import LedgerReader
-from .rows import Stored
+from .rows import StoredRow
 from .schema import RETRIED, ROWS
 
 P = ParamSpec("P")
-Edit = Callable[[AsyncConnection, Standing, Moment], Awaitable[Standing]]
+Edit = Callable[[AsyncConnection, LedgerState, Timestamps], Awaitable[LedgerState]]
 """Commits on top of a standing, all at one moment, and what stands after the last of them."""
 
 
@@ -130,7 +130,7 @@ class Ledger(LedgerReader):
         at = self._clock()
         return Claim(await self._commit(kind, plan, Purpose.INTENT, at), at)
 
-    async def record(self, outcomes: Iterable[Outcome]) -> tuple[LedgerRow, ...]:
+    async def record(self, outcomes: Iterable[RowOutcome]) -> tuple[LedgerRow, ...]:
         """Add what was learned, all in one commit. Gives the rows that changed, as they are now.
 
         An outcome that knows less than the ledger changes nothing. A full disk gives up the ballast first;
@@ -177,7 +177,7 @@ class Ledger(LedgerReader):
 
         return await self._commit(kind, plan, Purpose.OUTCOME)
 
-    async def _stored(self, db: AsyncConnection, numbers: Collection[int]) -> list[Stored]:
+    async def _stored(self, db: AsyncConnection, numbers: Collection[int]) -> list[StoredRow]:
         found = await _store.numbered(db, numbers)
         for number in numbers:
             if number not in found:
@@ -193,12 +193,12 @@ class Ledger(LedgerReader):
     ) -> LedgerRow:
         try:
             return move(row, *args, **kw)
-        except (IllegalTransition, transitions.Refused) as error:
+        except (IllegalTransition, transitions.TransitionRefused) as error:
             reason = str(error)
         raise LedgerRefused(self.path, row.number, reason)
 
     async def _commit(
-        self, kind: str, plan: Plan, purpose: Purpose, at: Moment | None = None
+        self, kind: str, plan: Plan, purpose: Purpose, at: Timestamps | None = None
     ) -> tuple[LedgerRow, ...]:
         moment = at or self._clock()
 
@@ -209,9 +209,9 @@ class Ledger(LedgerReader):
 
         return await self._handle.transact(work, purpose)
 
-    def _will_stand(self, standing: Standing) -> None:
+    def _will_stand(self, standing: LedgerState) -> None:
         self._handle.after = partial(self._stand, standing)
 
-    def _stand(self, standing: Standing) -> None:
+    def _stand(self, standing: LedgerState) -> None:
         self._standing, head = standing, standing.head
         self._handle.lock.note(HighWater(standing.header.binding.batch_id, head.number, head.hash.hex()))

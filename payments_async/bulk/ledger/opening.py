@@ -23,14 +23,14 @@ from ..ledger_errors import (
 from ..protocol.records import Binding
 from . import check as _check
 from . import journal, sqlite
-from .journal import Standing
+from .journal import LedgerState
 from .lock import HighWater
 from .schema import HEADER, SCHEMA, TABLES
 
 
 async def opened(
     db: AsyncConnection, path: str, mark: HighWater | None, *, check: bool = True
-) -> Standing | None:
+) -> LedgerState | None:
     """The ledger as its last commit left it; None for a ledger without a batch, whose tables are made.
 
     `check`: have SQLite check the file's structure first. Raises LedgerNewer or LedgerDamaged.

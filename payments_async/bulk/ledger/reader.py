@@ -9,15 +9,15 @@ from typing import Any, Self
 from sqlalchemy import ColumnElement, Executable, Select, func, select
 
 from ..ledger_errors import LedgerDamaged, LedgerGone, LedgerMissing
-from ..protocol.clocks import Moment
-from ..protocol.records import Awaited, Binding, CheckReport, Ends, Header, LedgerRow, Totals
+from ..protocol.clocks import Timestamps
+from ..protocol.records import Awaited, Binding, CheckReport, Ends, Header, LedgerRow, StateTotals
 from ..protocol.row_state import RowState
 from . import check as _check
 from . import opening
 from . import rows as _store
-from .connection import Handle, open_handle
-from .journal import Standing
-from .rows import Stored
+from .connection import LedgerConnection, open_handle
+from .journal import LedgerState
+from .rows import StoredRow
 from .schema import ENDED, ENTRIES, FOLLOWED, RETRIED, ROWS
 
 _PAGE = 500
@@ -27,18 +27,18 @@ _ORDER = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
 class LedgerReader:
     """Opening, closing and reading."""
 
-    def __init__(self, handle: Handle, clock: Callable[[], Moment]) -> None:
+    def __init__(self, handle: LedgerConnection, clock: Callable[[], Timestamps]) -> None:
         """Use `open`."""
         self._handle = handle
         self._clock = clock
-        self._standing: Standing | None = None
+        self._standing: LedgerState | None = None
 
     @classmethod
     async def open(
         cls,
         path: str | os.PathLike[str],
         *,
-        clock: Callable[[], Moment],
+        clock: Callable[[], Timestamps],
         create: bool = False,
         looks: bool = False,
     ) -> Self:
@@ -111,12 +111,12 @@ class LedgerReader:
         return head.number, head.hash.hex()
 
     @property
-    def totals(self) -> Totals:
+    def totals(self) -> StateTotals:
         """Rows and sums by state and currency, as of the last commit. Raises LedgerMissing too."""
         return self._standing_now.totals
 
     @property
-    def _standing_now(self) -> Standing:
+    def _standing_now(self) -> LedgerState:
         if self._standing is None:
             raise LedgerMissing(self.path, "holds no batch yet: `load` comes first")
         return self._standing
@@ -160,10 +160,10 @@ class LedgerReader:
         found = await self._found(_store.reading(condition))
         return found[0].row if found else None
 
-    async def _found(self, statement: Select[Any]) -> list[Stored]:
+    async def _found(self, statement: Select[Any]) -> list[StoredRow]:
         return await self._handle.transact(lambda db: _store.rows(db, statement))
 
-    async def moments(self, rows: Iterable[LedgerRow]) -> Mapping[int, Moment]:
+    async def moments(self, rows: Iterable[LedgerRow]) -> Mapping[int, Timestamps]:
         """{entry: when it was made} for the intents of these rows: first_intent, key_intent, last_intent."""
         intents = (each for row in rows for each in (row.first_intent, row.key_intent, row.last_intent))
         entries = {each for each in intents if each is not None}

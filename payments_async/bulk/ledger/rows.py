@@ -10,14 +10,14 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, Executable, Select, and_, bindparam, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from ..protocol.clocks import Moment
+from ..protocol.clocks import Timestamps
 from ..protocol.payout_status import UNFAILED, UNSUCCESSFUL
 from ..protocol.records import LedgerRow
-from ..protocol.row_state import Known, RowState, rank
+from ..protocol.row_state import RowKnowledge, RowState, rank
 from ..protocol.totals import as_text
 from .hash_chain import row_digest
 from .schema import ENDED, ENTRIES, ROWS
-from .sqlite import Many, execute_many
+from .sqlite import ManyStatements, execute_many
 
 _READ: Final = select(ROWS)
 _STATUS: Final = ROWS.c.service_status
@@ -29,7 +29,7 @@ FAILED: Final = and_(
 """CREATED rows whose payouts are over and did not arrive: `_learning.has_failed` of a table row."""
 
 
-class Stored(NamedTuple):
+class StoredRow(NamedTuple):
     """A row, with the rank and the digest that the ledger has of it."""
 
     row: LedgerRow
@@ -37,7 +37,7 @@ class Stored(NamedTuple):
     digest: bytes
 
 
-class Unreadable(Exception):
+class UnreadableRow(Exception):
     """A row, or the header, holds values that this package never writes."""
 
 
@@ -50,20 +50,20 @@ def readable(what: str) -> Iterator[None]:
         found = f"{what} cannot be read"
     else:
         return
-    raise Unreadable(found)
+    raise UnreadableRow(found)
 
 
 _STATES: Final = {state.value: state for state in RowState}
 
 
-def stored(values: Sequence[Any]) -> Stored:
+def stored(values: Sequence[Any]) -> StoredRow:
     """A row as the table has it."""
-    return Stored(_row_of(values), values[26], values[27])
+    return StoredRow(_row_of(values), values[26], values[27])
 
 
 def _row_of(values: Sequence[Any]) -> LedgerRow:
     generation, revision, epoch, intents, cleared = map(int, values[12:17])
-    known = Known(_STATES[values[11]], generation, revision, epoch, intents, cleared, values[17])
+    known = RowKnowledge(_STATES[values[11]], generation, revision, epoch, intents, cleared, values[17])
     before_body, after_body = (*values[:4], Decimal(values[4]), *values[5:7]), values[8:11]
     return LedgerRow(*(*before_body, blob(values[7]), *after_body, known, *values[18:26]))
 
@@ -98,13 +98,13 @@ _CONTENT, _STANDING = _COLUMNS[3:11], _COLUMNS[11:]
 _SAME: Final = ("row_number", "rank_before")
 
 
-def _update(columns: Sequence[str]) -> Many:
+def _update(columns: Sequence[str]) -> ManyStatements:
     same = (ROWS.c.number == bindparam("row_number")) & (ROWS.c.rank == bindparam("rank_before"))
     values: dict[str, Any] = {name: bindparam(name) for name in columns}
-    return Many(update(ROWS).where(same).values(values), (*columns, *_SAME))
+    return ManyStatements(update(ROWS).where(same).values(values), (*columns, *_SAME))
 
 
-_ADD: Final = Many(insert(ROWS), _COLUMNS)
+_ADD: Final = ManyStatements(insert(ROWS), _COLUMNS)
 _MOVE: Final = _update(("idempotency_key", *_STANDING))
 _REPLACE: Final = _update((*_CONTENT, *_STANDING))
 
@@ -116,7 +116,7 @@ def reading(*conditions: ColumnElement[bool], limit: int | None = None) -> Selec
 
 async def rows(
     db: AsyncConnection, statement: Select[Any], parameters: Mapping[str, Any] | None = None
-) -> list[Stored]:
+) -> list[StoredRow]:
     """What a statement of `reading` finds."""
     with readable("some row"):
         return [stored(values) for values in await db.execute(statement, parameters)]
@@ -134,14 +134,14 @@ async def found(db: AsyncConnection, statement: Executable) -> list[Sequence[Any
     return list(await db.execute(statement))
 
 
-async def unclaimed(db: AsyncConnection, limit: int) -> list[Stored]:
+async def unclaimed(db: AsyncConnection, limit: int) -> list[StoredRow]:
     """The next NEW rows, without those that another claim is about to take."""
     return await rows(db, _UNCLAIMED, {"most": limit})
 
 
-async def numbered(db: AsyncConnection, numbers: Iterable[int]) -> dict[int, Stored]:
+async def numbered(db: AsyncConnection, numbers: Iterable[int]) -> dict[int, StoredRow]:
     """The rows with these numbers, locked until the transaction ends where others could change them."""
-    found: dict[int, Stored] = {}
+    found: dict[int, StoredRow] = {}
     for group in _groups(sorted(set(numbers))):
         found.update({each.row.number: each for each in await rows(db, _NUMBERED, {"numbers": group})})
     return found
@@ -159,7 +159,7 @@ async def add(db: AsyncConnection, new: Sequence[tuple[LedgerRow, bytes]]) -> No
     await execute_many(db, _ADD, values)
 
 
-async def replace(db: AsyncConnection, changes: Sequence[tuple[Stored, LedgerRow]]) -> list[bytes] | None:
+async def replace(db: AsyncConnection, changes: Sequence[tuple[StoredRow, LedgerRow]]) -> list[bytes] | None:
     """Put the second row of each pair in place of the first. Gives the new digests.
 
     Compare and set on the rank: None when a row is no longer what the first of its pair says.
@@ -177,11 +177,11 @@ async def replace(db: AsyncConnection, changes: Sequence[tuple[Stored, LedgerRow
     return digests if found == len(changes) else None
 
 
-async def moments(db: AsyncConnection, numbers: Iterable[int]) -> dict[int, Moment]:
+async def moments(db: AsyncConnection, numbers: Iterable[int]) -> dict[int, Timestamps]:
     """{entry: when it was made}."""
     columns = (ENTRIES.c.number, ENTRIES.c.wall, ENTRIES.c.monotonic, ENTRIES.c.session, ENTRIES.c.server)
-    found: dict[int, Moment] = {}
+    found: dict[int, Timestamps] = {}
     for group in _groups(sorted(set(numbers))):
         for number, *at in await db.execute(select(*columns).where(ENTRIES.c.number.in_(group))):
-            found[number] = Moment(*at)
+            found[number] = Timestamps(*at)
     return found

@@ -115,7 +115,7 @@ async def sorting(connection: AsyncConnection) -> AsyncIterator[None]:
     await _pragma(connection, f"PRAGMA cache_size=-{_CACHE}")
 
 
-class Many(NamedTuple):
+class ManyStatements(NamedTuple):
     """A statement to be run once for each row of values."""
 
     statement: Insert | Update
@@ -123,7 +123,9 @@ class Many(NamedTuple):
     """Which parameter each value of a row is for, in the order of the statement's parameters."""
 
 
-async def execute_many(connection: AsyncConnection, many: Many, rows: Sequence[Sequence[Any]]) -> int:
+async def execute_many(
+    connection: AsyncConnection, many: ManyStatements, rows: Sequence[Sequence[Any]]
+) -> int:
     """Run a statement once for each row of values. Gives how many table rows it found in all.
 
     Compiled by SQLAlchemy, once, and run past it: its cursors cost three changes of thread for each statement
@@ -134,7 +136,7 @@ async def execute_many(connection: AsyncConnection, many: Many, rows: Sequence[S
 
 
 @cache
-def _compiled(many: Many) -> str:
+def _compiled(many: ManyStatements) -> str:
     compiled = many.statement.compile(dialect=dialect())
     assert tuple(compiled.positiontup or ()) == many.names, compiled.positiontup
     return str(compiled)

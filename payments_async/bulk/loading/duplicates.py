@@ -24,7 +24,7 @@ _PAGE: Final = 1 << 9
 _WIDTH: Final = 8
 
 
-class Repeats:
+class RepeatFinder:
     """Takes numbers from 0 to 2**64 - 1; `with` removes the file, which has no name."""
 
     def __init__(self, run: int = RUN) -> None:
@@ -101,11 +101,11 @@ class Suspects:
         return bool(self.same or self.folded)
 
 
-class Names:
+class UniqueNames:
     """What must be unique in a batch, as it goes by: 16 bytes of each name, which are soon on the disk."""
 
     def __init__(self) -> None:
-        self._same, self._folded = Repeats(), Repeats()
+        self._same, self._folded = RepeatFinder(), RepeatFinder()
         self._last: int | None = None
 
     def __enter__(self) -> Self:

@@ -19,26 +19,26 @@ from ..._codec import decode
 from ..errors import SourceUnreadable
 from ..ledger import journal
 from ..ledger import rows as _store
-from ..ledger.journal import Standing
+from ..ledger.journal import LedgerState
 from ..ledger.ledger import Ledger
-from ..ledger.rows import Stored
+from ..ledger.rows import StoredRow
 from ..ledger.schema import ROWS
 from ..ledger_errors import LedgerOfAnotherInput
 from ..protocol import transitions
-from ..protocol.clocks import Moment
+from ..protocol.clocks import Timestamps
 from ..protocol.identifiers import PROOF_KEY
 from ..protocol.records import Binding, LedgerRow, NewRow
 from ..protocol.row_state import RowState
-from ..sources import Row
+from ..sources import SourceRow
 from . import differences
 from .differences import InputDifference
-from .reader import CHANGED, Reading
-from .rows import Naming
+from .reader import CHANGED, SourceReader
+from .rows import RowIdentifiers
 
 _GROUP: Final = 500
 _TOLD: Final = 20
 _Move = Callable[[LedgerRow, int], LedgerRow]
-_Moves = list[tuple[Stored, _Move]]
+_Moves = list[tuple[StoredRow, _Move]]
 
 
 @attrs.define
@@ -77,19 +77,19 @@ class Comparison:
         return number < len(self._seen) and self._seen[number] == 1
 
 
-async def naming_of(ledger: Ledger, prefix: str) -> Naming:
+async def naming_of(ledger: Ledger, prefix: str) -> RowIdentifiers:
     """How the rows of a ledger were named; the ledger itself tells whether they carry proofs."""
     binding = ledger.header.binding
     body: dict[str, Any] = decode.parse((await ledger.first()).body)
     proofs = PROOF_KEY in (body.get("metadata") or {})
-    return Naming(binding.environment, binding.batch_id, prefix, proofs)
+    return RowIdentifiers(binding.environment, binding.batch_id, prefix, proofs)
 
 
-async def compared(ledger: Ledger, reading: Reading, naming: Naming) -> Comparison:
+async def compared(ledger: Ledger, reading: SourceReader, naming: RowIdentifiers) -> Comparison:
     """What an input says otherwise than its ledger. Changes nothing."""
     comparison = Comparison(accept=False)
 
-    async def work(db: AsyncConnection, standing: Standing, at: Moment) -> Standing:
+    async def work(db: AsyncConnection, standing: LedgerState, at: Timestamps) -> LedgerState:
         return await _compare(comparison, reading, naming, db, standing, at)
 
     await ledger.edit(work, dry=True)
@@ -97,7 +97,7 @@ async def compared(ledger: Ledger, reading: Reading, naming: Naming) -> Comparis
 
 
 async def taken_over(
-    ledger: Ledger, reading: Reading, naming: Naming, binding: Binding, *, accept: bool
+    ledger: Ledger, reading: SourceReader, naming: RowIdentifiers, binding: Binding, *, accept: bool
 ) -> Comparison:
     """Have the ledger go with an edited input, whose rows must be the same unless edits are accepted.
 
@@ -106,7 +106,7 @@ async def taken_over(
     """
     comparison = Comparison(accept)
 
-    async def work(db: AsyncConnection, standing: Standing, at: Moment) -> Standing:
+    async def work(db: AsyncConnection, standing: LedgerState, at: Timestamps) -> LedgerState:
         standing = await _compare(comparison, reading, naming, db, standing, at)
         if reading.fingerprint != binding.input_hash:
             raise SourceUnreadable(reading.source.name, CHANGED)
@@ -125,8 +125,13 @@ async def taken_over(
 
 
 async def _compare(
-    comparison: Comparison, reading: Reading, naming: Naming, db: AsyncConnection, last: Standing, at: Moment
-) -> Standing:
+    comparison: Comparison,
+    reading: SourceReader,
+    naming: RowIdentifiers,
+    db: AsyncConnection,
+    last: LedgerState,
+    at: Timestamps,
+) -> LedgerState:
     async with aclosing(_groups(reading)) as groups:
         async for group in groups:
             corrections = await _corrections(comparison, reading, naming, db, group)
@@ -143,8 +148,8 @@ async def _compare(
     return last
 
 
-async def _groups(reading: Reading) -> AsyncGenerator[list[Row], None]:
-    group: list[Row] = []
+async def _groups(reading: SourceReader) -> AsyncGenerator[list[SourceRow], None]:
+    group: list[SourceRow] = []
     async with aclosing(reading.rows()) as rows:
         async for row in rows:
             group.append(row)
@@ -156,7 +161,11 @@ async def _groups(reading: Reading) -> AsyncGenerator[list[Row], None]:
 
 
 async def _corrections(
-    comparison: Comparison, reading: Reading, naming: Naming, db: AsyncConnection, group: list[Row]
+    comparison: Comparison,
+    reading: SourceReader,
+    naming: RowIdentifiers,
+    db: AsyncConnection,
+    group: list[SourceRow],
 ) -> _Moves:
     found = await _keyed(db, group)
     moves: _Moves = []
@@ -171,14 +180,16 @@ async def _corrections(
     return moves
 
 
-async def _keyed(db: AsyncConnection, group: list[Row]) -> dict[str, Stored]:
+async def _keyed(db: AsyncConnection, group: list[SourceRow]) -> dict[str, StoredRow]:
     """{a row's key: the ledger's row}. Ledgers of earlier releases have keys as the file had them."""
     keys = [form for row in group for form in {row.row_key, normalize("NFD", row.row_key)}]
     stored = await _store.rows(db, _store.reading(ROWS.c.row_key.in_(keys)))
     return {normalize("NFC", each.row.row_key): each for each in stored}
 
 
-def _correction(comparison: Comparison, naming: Naming, row: Row, stored: LedgerRow) -> _Move | None:
+def _correction(
+    comparison: Comparison, naming: RowIdentifiers, row: SourceRow, stored: LedgerRow
+) -> _Move | None:
     """How a row is changed; None when it is not."""
     new = naming.correction(row, stored)
     fields = differences.differing_fields(stored, new)
@@ -200,8 +211,8 @@ def _is_called_off(comparison: Comparison, row: LedgerRow) -> bool:
 
 
 async def _carried_out(
-    db: AsyncConnection, standing: Standing, kind: str, at: Moment, moves: _Moves
-) -> Standing:
+    db: AsyncConnection, standing: LedgerState, kind: str, at: Timestamps, moves: _Moves
+) -> LedgerState:
     async def plan(_: AsyncConnection, entry: int) -> list[journal.Change]:
         return [(stored, move(stored.row, entry)) for stored, move in moves]
 

@@ -22,13 +22,13 @@ from ..errors import SourceUnreadable
 from ..ledger.ledger import Ledger
 from ..ledger_errors import InputPaidElsewhere
 from ..protocol.records import Binding, NewRow
-from ..protocol.stop_rules import Place
+from ..protocol.stop_rules import Account
 from ..protocol.totals import payable
 from ..sources import Item, IterableSource, Source, open_source
 from . import edits
 from .own_files import refuse_rejects
-from .reader import CHANGED, Reading
-from .rows import Naming
+from .reader import CHANGED, SourceReader
+from .rows import RowIdentifiers
 from .survey import Survey, accepted, survey
 
 
@@ -72,7 +72,7 @@ def _usable_batch_id(_: object, __: object, batch_id: str | None) -> None:
 
 
 @attrs.frozen(kw_only=True)
-class Wishes:
+class LoadSettings:
     """How an input is to be read, and what may be done with it."""
 
     batch_id: str | None = attrs.field(default=None, validator=_usable_batch_id)
@@ -93,15 +93,15 @@ class Wishes:
         return recorded if self.named(recorded) == normalize("NFC", recorded) else self.named(recorded)
 
 
-def wishes_of(options: Mapping[str, Any]) -> Wishes:
+def wishes_of(options: Mapping[str, Any]) -> LoadSettings:
     """The wishes that options say. Raises TypeError naming one that there is not, and BulkError."""
-    known = attrs.fields_dict(Wishes)
+    known = attrs.fields_dict(LoadSettings)
     for name in options:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
             raise TypeError(f"there is no option {name!r} for reading an input; {hint}")
-    return Wishes(**options)
+    return LoadSettings(**options)
 
 
 def source_of(given: Input, *, strict_amounts: bool) -> Source:
@@ -124,7 +124,7 @@ def same_file(recorded: Binding, stat: str) -> bool:
     return stat not in (_NO_FILE, "") and stat == recorded.input_stat
 
 
-async def load(ledger: Ledger, place: Place, source: Source, wishes: Wishes) -> ImportReport:
+async def load(ledger: Ledger, place: Account, source: Source, wishes: LoadSettings) -> ImportReport:
     """Import a source, or see that it is what the ledger was begun with.
 
     Raises SourceErrors, SourceUnreadable, BatchIdRequired, LedgerMismatch, LedgerDuplicates or another
@@ -143,7 +143,7 @@ async def load(ledger: Ledger, place: Place, source: Source, wishes: Wishes) -> 
     return ImportReport(naming.batch_id, header.rows, totals, True, skipped, tuple(warnings))
 
 
-async def first_survey(source: Source, place: Place, wishes: Wishes) -> tuple[Survey, Naming]:
+async def first_survey(source: Source, place: Account, wishes: LoadSettings) -> tuple[Survey, RowIdentifiers]:
     """An input that no ledger has, read once, and how its rows are named.
 
     Raises SourceUnreadable, and BatchIdRequired for a live key.
@@ -151,15 +151,15 @@ async def first_survey(source: Source, place: Place, wishes: Wishes) -> tuple[Su
     prefix, proofs = wishes.reference_prefix, wishes.proofs
     name_wanted = must_name(place, wishes.batch_id)
     found = await survey(source, prefix=prefix, proofs=proofs, must_name=name_wanted)
-    return found, Naming(place.environment, wishes.named(found.fingerprint), prefix, proofs)
+    return found, RowIdentifiers(place.environment, wishes.named(found.fingerprint), prefix, proofs)
 
 
-def must_name(place: Place, batch_id: str | None) -> bool:
+def must_name(place: Account, batch_id: str | None) -> bool:
     """Whether the rows of a new batch need references of their own: nothing else outlives a lost ledger."""
     return place.environment == "live" and batch_id is None
 
 
-async def importable(found: Survey, naming: Naming, wishes: Wishes) -> Reading:
+async def importable(found: Survey, naming: RowIdentifiers, wishes: LoadSettings) -> SourceReader:
     """The reading of an input that can be imported. Raises SourceErrors or SourceUnreadable."""
     reading = await accepted(found, naming, skip=wishes.skip_invalid, rejects=wishes.rejects)
     if not reading.good:
@@ -167,7 +167,7 @@ async def importable(found: Survey, naming: Naming, wishes: Wishes) -> Reading:
     return reading
 
 
-def _paid_again(ledger: Ledger, binding: Binding, wishes: Wishes) -> list[str]:
+def _paid_again(ledger: Ledger, binding: Binding, wishes: LoadSettings) -> list[str]:
     """The warning that an input is another batch too. Raises InputPaidElsewhere unless that is wished."""
     elsewhere = paid_elsewhere(ledger.path, binding)
     if elsewhere is None:
@@ -177,7 +177,7 @@ def _paid_again(ledger: Ledger, binding: Binding, wishes: Wishes) -> list[str]:
     return [f"{elsewhere.problem}: it is paid again on purpose"]
 
 
-def require_place(ledger: Ledger, place: Place, wishes: Wishes) -> Binding:
+def require_place(ledger: Ledger, place: Account, wishes: LoadSettings) -> Binding:
     """See that a ledger is of the batch that is meant, and belongs here. Raises LedgerMismatch."""
     recorded = ledger.header.binding
     given = attrs.evolve(
@@ -190,7 +190,9 @@ def require_place(ledger: Ledger, place: Place, wishes: Wishes) -> Binding:
     return given
 
 
-async def _known(ledger: Ledger, place: Place, source: Source, wishes: Wishes, stat: str) -> ImportReport:
+async def _known(
+    ledger: Ledger, place: Account, source: Source, wishes: LoadSettings, stat: str
+) -> ImportReport:
     given = require_place(ledger, place, wishes)
     if not same_file(given, stat):
         naming = await edits.naming_of(ledger, wishes.reference_prefix)
@@ -205,10 +207,10 @@ async def _known(ledger: Ledger, place: Place, source: Source, wishes: Wishes, s
 
 
 async def _edited(
-    ledger: Ledger, source: Source, wishes: Wishes, naming: Naming, binding: Binding
+    ledger: Ledger, source: Source, wishes: LoadSettings, naming: RowIdentifiers, binding: Binding
 ) -> ImportReport:
     again = _paid_again(ledger, binding, wishes) if wishes.accept_edits else []
-    reading = Reading(source, prefix=naming.prefix, proofs=naming.proofs)
+    reading = SourceReader(source, prefix=naming.prefix, proofs=naming.proofs)
     made = await edits.taken_over(ledger, reading, naming, binding, accept=wishes.accept_edits)
     header, changed = ledger.header, made.corrected + made.cancelled
     same = [] if changed else ["the input was written anew; its rows are the same as before"]
@@ -225,9 +227,9 @@ async def _edited(
     )
 
 
-async def _rows(source: Source, naming: Naming, fingerprint: str) -> AsyncIterator[NewRow]:
+async def _rows(source: Source, naming: RowIdentifiers, fingerprint: str) -> AsyncIterator[NewRow]:
     """The rows without a fault, of the very input that was read before. Raises SourceUnreadable."""
-    reading = Reading(source, prefix=naming.prefix, proofs=naming.proofs)
+    reading = SourceReader(source, prefix=naming.prefix, proofs=naming.proofs)
     async with aclosing(reading.rows()) as rows:
         async for row in rows:
             yield naming.new_row(row)

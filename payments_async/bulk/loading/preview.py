@@ -9,20 +9,20 @@ import attrs
 from .._report import ImportReport
 from ..ledger.ledger import Ledger
 from ..protocol.records import Binding
-from ..protocol.stop_rules import Place
+from ..protocol.stop_rules import Account
 from ..protocol.totals import payable
 from ..sources import Source
 from . import edits
-from .load import Wishes, first_survey, importable, paid_elsewhere, require_place, same_file, stat_of
+from .load import LoadSettings, first_survey, importable, paid_elsewhere, require_place, same_file, stat_of
 from .own_files import refuse_rejects
-from .reader import Reading
+from .reader import SourceReader
 from .survey import accepted, survey
 
 _LIVE: Final = "a live key needs a batch id here, as not every row has a reference of its own"
 
 
 async def preview(
-    path: str, ledger: Ledger | None, place: Place | None, source: Source, wishes: Wishes
+    path: str, ledger: Ledger | None, place: Account | None, source: Source, wishes: LoadSettings
 ) -> ImportReport:
     """The report that `load` would give for the ledger at `path`; `ledger` is it, when it holds a batch.
 
@@ -32,9 +32,9 @@ async def preview(
     stat = stat_of(source)
     if ledger is not None:
         recorded = ledger.header.binding
-        here = place or Place(recorded.environment, recorded.base_url, recorded.key_fingerprint)
+        here = place or Account(recorded.environment, recorded.base_url, recorded.key_fingerprint)
         return await _beside(ledger, require_place(ledger, here, wishes), source, wishes, stat)
-    here = place or Place("", "", "")
+    here = place or Account("", "", "")
     found, naming = await first_survey(source, here, wishes)
     binding = Binding(naming.batch_id, here.environment, here.base_url, here.key, found.fingerprint, stat)
     reading = await importable(found, naming, wishes)
@@ -46,7 +46,7 @@ async def preview(
 
 
 async def _beside(
-    ledger: Ledger, binding: Binding, source: Source, wishes: Wishes, stat: str
+    ledger: Ledger, binding: Binding, source: Source, wishes: LoadSettings, stat: str
 ) -> ImportReport:
     header = ledger.header
     worth = payable(ledger.totals)
@@ -58,7 +58,7 @@ async def _beside(
     if found.fingerprint == binding.input_hash:
         return known
     reading = await accepted(found, naming, skip=wishes.skip_invalid, rejects=wishes.rejects)
-    again = Reading(source, prefix=naming.prefix, proofs=naming.proofs)
+    again = SourceReader(source, prefix=naming.prefix, proofs=naming.proofs)
     compared = await edits.compared(ledger, again, naming)
     return attrs.evolve(
         known,

@@ -10,7 +10,7 @@ import attrs
 from ..._codec import decode
 from ..protocol.identifiers import PROOF_KEY, Identity, body_hash, reference_problem
 from ..protocol.records import LedgerRow, NewRow
-from ..sources import Row, RowFault, Source, SourceItem
+from ..sources import RowFault, Source, SourceItem, SourceRow
 from ..sources._names import compared
 
 _PAIRS: Final = 9
@@ -18,7 +18,7 @@ _PAIRS: Final = 9
 
 
 @attrs.frozen
-class Naming:
+class RowIdentifiers:
     """What the identifiers of a batch's rows are made of."""
 
     environment: str
@@ -27,7 +27,7 @@ class Naming:
     proofs: bool = True
     """Whether each payout carries the metadata pair that shows whose it is."""
 
-    def new_row(self, row: Row) -> NewRow:
+    def new_row(self, row: SourceRow) -> NewRow:
         """Everything that is sent for a row."""
         identity = Identity(
             self.environment, self.batch_id, row.row_key, given=row.reference, prefix=self.prefix
@@ -44,7 +44,7 @@ class Naming:
         except ValueError:  # the prefix is too long, which is told
             return None
 
-    def correction(self, row: Row, stored: LedgerRow) -> NewRow:
+    def correction(self, row: SourceRow, stored: LedgerRow) -> NewRow:
         """Everything that is sent for a row of the ledger once it says what `row` does: same reference."""
         known = stored.known
         place = (self.environment, self.batch_id, stored.row_key, known.generation, known.epoch)
@@ -52,7 +52,7 @@ class Naming:
         made = self._made(row, identity, stored.reference)
         return attrs.evolve(made, number=stored.number, line=stored.line, row_key=stored.row_key)
 
-    def keeps_reference(self, row: Row, stored: LedgerRow) -> bool:
+    def keeps_reference(self, row: SourceRow, stored: LedgerRow) -> bool:
         """Whether a row asks for the reference that it has in the ledger, made with whatever prefix.
 
         A ledger of an earlier release may have a key in another Unicode form than the row's, and made its
@@ -67,7 +67,7 @@ class Naming:
             return False
         return stored.reference == wanted or (row.reference is None and stored.reference.endswith(wanted))
 
-    def _made(self, row: Row, identity: Identity, reference: str) -> NewRow:
+    def _made(self, row: SourceRow, identity: Identity, reference: str) -> NewRow:
         request, pairs = attrs.evolve(row.request, reference=reference), row.request.metadata
         body = decode.encode(request)
         if self.proofs:
@@ -92,14 +92,14 @@ class Naming:
 async def checked(source: Source, *, prefix: str, proofs: bool) -> AsyncIterator[SourceItem]:
     """A source's items, and the faults of rows that no batch can take as they are."""
     async for item in source.rows():
-        faults = _faults(item, prefix, proofs) if isinstance(item, Row) else []
+        faults = _faults(item, prefix, proofs) if isinstance(item, SourceRow) else []
         for fault in faults:
             yield fault
         if not faults:
             yield item
 
 
-def _faults(row: Row, prefix: str, proofs: bool) -> list[RowFault]:
+def _faults(row: SourceRow, prefix: str, proofs: bool) -> list[RowFault]:
     found = {}
     reference = row.reference if row.reference is not None else f"{prefix}{'-' * 52}"
     if problem := reference_problem(reference):

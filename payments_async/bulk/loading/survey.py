@@ -14,9 +14,9 @@ import attrs
 
 from ..errors import BatchIdRequired, SourceUnreadable
 from ..sources import RejectsFile, Source
-from .duplicates import Names, Suspects, Twins
-from .reader import CHANGED, Reading
-from .rows import Naming
+from .duplicates import Suspects, Twins, UniqueNames
+from .reader import CHANGED, SourceReader
+from .rows import RowIdentifiers
 
 _WITHOUT: Final = (
     "the rejects have no references, which depend on the key's environment: before you pay the other rows, "
@@ -28,7 +28,7 @@ _WITHOUT: Final = (
 class Survey:
     """What one reading of an input has shown."""
 
-    reading: Reading
+    reading: SourceReader
     suspects: Suspects
 
     @property
@@ -42,8 +42,8 @@ async def survey(source: Source, *, prefix: str, proofs: bool, must_name: bool =
 
     `must_name`: raises BatchIdRequired at the first row whose reference would be made of the input's hash.
     """
-    with Names() as names:
-        reading = Reading(source, prefix=prefix, proofs=proofs, watcher=names.add)
+    with UniqueNames() as names:
+        reading = SourceReader(source, prefix=prefix, proofs=proofs, watcher=names.add)
         async with aclosing(reading.rows()) as rows:
             async for row in rows:
                 if must_name and row.reference is None:
@@ -52,8 +52,8 @@ async def survey(source: Source, *, prefix: str, proofs: bool, must_name: bool =
 
 
 async def accepted(
-    found: Survey, naming: Naming, *, skip: bool, rejects: str | os.PathLike[str] | None
-) -> Reading:
+    found: Survey, naming: RowIdentifiers, *, skip: bool, rejects: str | os.PathLike[str] | None
+) -> SourceReader:
     """The reading with every fault in it, once its rejects are written.
 
     Raises SourceErrors with all faults together unless `skip`; rows that share a name are never skipped, as
@@ -67,11 +67,13 @@ async def accepted(
     return reading
 
 
-async def _read_again(found: Survey, naming: Naming, path: str | os.PathLike[str] | None) -> Reading:
+async def _read_again(
+    found: Survey, naming: RowIdentifiers, path: str | os.PathLike[str] | None
+) -> SourceReader:
     source, twins = found.reading.source, Twins(found.suspects)
     references = naming.reference_of if naming.environment else None
     rejects = None if path is None else RejectsFile(path, source, references)
-    reading = Reading(
+    reading = SourceReader(
         source, prefix=naming.prefix, proofs=naming.proofs, watcher=twins.faults_of, rejects=rejects
     )
     await reading.through()

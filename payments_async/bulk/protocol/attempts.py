@@ -13,14 +13,14 @@ from typing import Final, Literal
 import attrs
 
 from ...models import Verdict
-from .safeguards import ALL, Safeguards
+from .safeguards import ALL, ProtocolRules
 
 Record = Literal["matching", "other", "unreadable"]
 """What a 2xx carried: the payout asked for, another one, or nothing with a `data.id`."""
 
 
 @attrs.frozen
-class Reply:
+class AttemptReply:
     """One attempt, as its sender saw it end."""
 
     status: int | None = None
@@ -125,7 +125,7 @@ _WITHOUT: Final[Mapping[str, Mapping[Kind, _Ruling]]] = {
 """What the table would say without a safeguard; for the simulation."""
 
 
-def kind_of(reply: Reply) -> Kind:
+def kind_of(reply: AttemptReply) -> Kind:
     """Which kind of end this is."""
     if reply.untrusted:
         return Kind.UNTRUSTED
@@ -140,13 +140,13 @@ def kind_of(reply: Reply) -> Kind:
     return Kind.STUCK if reply.replayed and kind is not Kind.REFUSED else kind
 
 
-def rulings(safeguards: Safeguards = ALL) -> Mapping[Kind, _Ruling]:
+def rulings(safeguards: ProtocolRules = ALL) -> Mapping[Kind, _Ruling]:
     """`RULINGS`, less what a safeguard that is off would have said."""
     return RULINGS if safeguards is ALL else _loosened(safeguards)
 
 
 @cache
-def _loosened(safeguards: Safeguards) -> Mapping[Kind, _Ruling]:
+def _loosened(safeguards: ProtocolRules) -> Mapping[Kind, _Ruling]:
     table = dict(RULINGS)
     for name, loose in _WITHOUT.items():
         if not getattr(safeguards, name):
@@ -154,7 +154,7 @@ def _loosened(safeguards: Safeguards) -> Mapping[Kind, _Ruling]:
     return table
 
 
-def attempt_verdict(reply: Reply, safeguards: Safeguards = ALL) -> Verdict:
+def attempt_verdict(reply: AttemptReply, safeguards: ProtocolRules = ALL) -> Verdict:
     """What this one attempt proves about itself."""
     return rulings(safeguards)[kind_of(reply)][0]
 
@@ -167,7 +167,9 @@ def row_verdict(verdicts: Iterable[Verdict]) -> Verdict:
     return max(verdicts, key=_VERDICTS.index, default="not_sent")
 
 
-def after_attempt(reply: Reply, *, doubt: bool, tries_left: int, safeguards: Safeguards = ALL) -> Step:
+def after_attempt(
+    reply: AttemptReply, *, doubt: bool, tries_left: int, safeguards: ProtocolRules = ALL
+) -> Step:
     """What to do next. `doubt`: an earlier request for this reference may have made a payout."""
     kind = kind_of(reply)
     step = rulings(safeguards)[kind][1]
@@ -178,6 +180,6 @@ def after_attempt(reply: Reply, *, doubt: bool, tries_left: int, safeguards: Saf
     return step
 
 
-def _after_tries(reply: Reply) -> Step:
+def _after_tries(reply: AttemptReply) -> Step:
     """An answer that is replayed stays what it is for 24 hours; anything else may be another later."""
     return Step.RESOLVE if reply.replayed else Step.LATER

@@ -7,37 +7,39 @@ from typing import Final
 
 from ..._assumptions import KEY_TRUSTED_FOR
 from ..._request.clocks import CLOCK_TOLERANCE as CLOCK_TOLERANCE
-from ..._request.clocks import Age as Age
-from ..._request.clocks import Moment as Moment
+from ..._request.clocks import ElapsedRange as ElapsedRange
+from ..._request.clocks import Timestamps as Timestamps
 from ..._request.clocks import at_least, passed, went_back
-from .safeguards import ALL, Safeguards
+from .safeguards import ALL, ProtocolRules
 
 INTENT_LIFETIME: Final = 300.0
 """Seconds after its intent in which a row's requests leave; later ones need a new intent."""
 _DAY: Final = 86_400.0
 
 
-def age(then: Moment, now: Moment, seen: Moment | None = None, safeguards: Safeguards = ALL) -> Age:
+def age(
+    then: Timestamps, now: Timestamps, seen: Timestamps | None = None, safeguards: ProtocolRules = ALL
+) -> ElapsedRange:
     """How long ago `then` was. `seen`: a moment of this session at which `then` was already past."""
     seconds = passed(then, now)
     at_most = max(seconds) if safeguards.oldest_clock_counts else seconds[0]
     if went_back(seconds) and safeguards.clock_back_expires_key:
         at_most = math.inf
     surely = at_least(then, now, seen) if safeguards.waits_on_steady_clocks else seconds[0]
-    return Age(max(0.0, surely), max(0.0, at_most))
+    return ElapsedRange(max(0.0, surely), max(0.0, at_most))
 
 
-def key_is_trusted(age_of_key: Age, safeguards: Safeguards = ALL) -> bool:
+def key_is_trusted(age_of_key: ElapsedRange, safeguards: ProtocolRules = ALL) -> bool:
     """Whether the service surely still remembers the key: 23 of its 24 hours."""
     return age_of_key.at_most < KEY_TRUSTED_FOR or not safeguards.key_expires
 
 
-def since_last_send(age_of_intent: Age) -> float:
+def since_last_send(age_of_intent: ElapsedRange) -> float:
     """Seconds that have surely passed since a request of that intent, or of an earlier one, left."""
     return max(0.0, age_of_intent.at_least - INTENT_LIFETIME)
 
 
-def walk_start(first_intent: Moment, safeguards: Safeguards = ALL) -> float | None:
+def walk_start(first_intent: Timestamps, safeguards: ProtocolRules = ALL) -> float | None:
     """From which creation time on a list must be read to hold all payouts of a row: seconds since 1970.
 
     A day before the first intent, by the service's clock, as the list compares with that one; None, from

@@ -14,10 +14,10 @@ from typing import Final
 import attrs
 
 from ..._assumptions import ABANDONED_AFTER, LIST_SETTLES
-from .clocks import INTENT_LIFETIME, Age, key_is_trusted
-from .matching import Witness
+from .clocks import INTENT_LIFETIME, ElapsedRange, key_is_trusted
+from .matching import Match
 from .row_state import RowState
-from .safeguards import ALL, Safeguards
+from .safeguards import ALL, ProtocolRules
 
 
 class Action(StrEnum):
@@ -32,7 +32,7 @@ class Action(StrEnum):
 
 
 def at_start(
-    state: RowState, age_of_key: Age, *, same_bytes: bool = True, safeguards: Safeguards = ALL
+    state: RowState, age_of_key: ElapsedRange, *, same_bytes: bool = True, safeguards: ProtocolRules = ALL
 ) -> Action:
     """What the row needs now. `same_bytes`: the body made now has the hash that is stored."""
     if state is RowState.NEW:
@@ -56,7 +56,7 @@ def post_again_after(times: int) -> float | None:
     return seconds if seconds < ABANDONED_AFTER else None
 
 
-class Hindrance(StrEnum):
+class SendBlock(StrEnum):
     """Why a request must not leave now."""
 
     NOT_DURABLE = "its intent is not on disk"
@@ -66,20 +66,25 @@ class Hindrance(StrEnum):
 
 
 def hindrance(
-    *, durable: bool, under_way: int, same_bytes: bool, age_of_intent: Age, safeguards: Safeguards = ALL
-) -> Hindrance | None:
+    *,
+    durable: bool,
+    under_way: int,
+    same_bytes: bool,
+    age_of_intent: ElapsedRange,
+    safeguards: ProtocolRules = ALL,
+) -> SendBlock | None:
     """Why a request for a row must not leave now, or None. Asked before every single one."""
     if not durable and safeguards.intent_before_send:
-        return Hindrance.NOT_DURABLE
+        return SendBlock.NOT_DURABLE
     if under_way and safeguards.one_request_per_row:
-        return Hindrance.BUSY
+        return SendBlock.BUSY
     if not same_bytes and safeguards.same_bytes:
-        return Hindrance.OTHER_BYTES
+        return SendBlock.OTHER_BYTES
     stale = age_of_intent.at_most >= INTENT_LIFETIME and safeguards.fresh_intent
-    return Hindrance.STALE if stale else None
+    return SendBlock.STALE if stale else None
 
 
-class Finding(StrEnum):
+class NextStep(StrEnum):
     """What to do after a walk of the list."""
 
     CONFIRM = "confirm"
@@ -97,10 +102,10 @@ class Finding(StrEnum):
 
 
 @attrs.frozen
-class Walk:
+class ListScan:
     """One walk of the list, as far as it concerns a row."""
 
-    witness: Witness | None
+    witness: Match | None
     """What was found under the row's reference."""
     whole: bool
     """Whether the walk reached its end."""
@@ -114,7 +119,7 @@ class Walk:
 class Resolution:
     """What to do, how long to wait before it, and whether absence is proven."""
 
-    finding: Finding
+    finding: NextStep
     wait: float = 0.0
     """Seconds."""
     absent: bool = False
@@ -122,24 +127,24 @@ class Resolution:
 
 
 WITNESSED: Final = {
-    Witness.EQUAL: Resolution(Finding.CONFIRM),
-    Witness.FOREIGN: Resolution(Finding.CONTRADICT),
-    Witness.OTHER_BODY: Resolution(Finding.CONTRADICT),
-    Witness.UNCLEAR: Resolution(Finding.SURFACE),
+    Match.EQUAL: Resolution(NextStep.CONFIRM),
+    Match.FOREIGN: Resolution(NextStep.CONTRADICT),
+    Match.OTHER_BODY: Resolution(NextStep.CONTRADICT),
+    Match.UNCLEAR: Resolution(NextStep.SURFACE),
 }
 """What follows when the list shows a payout under the row's reference, whatever else is the case."""
-_SURFACE: Final = Resolution(Finding.SURFACE)
+_SURFACE: Final = Resolution(NextStep.SURFACE)
 
 
 def after_walk(
-    walk: Walk,
+    walk: ListScan,
     *,
     since_send: float,
     epoch: int,
     exists: bool,
     refused: bool,
     looks_left: int,
-    safeguards: Safeguards = ALL,
+    safeguards: ProtocolRules = ALL,
 ) -> Resolution:
     """What follows from a walk, `since_send` seconds (at least) after the row's last request.
 
@@ -151,24 +156,24 @@ def after_walk(
     if not walk.whole and safeguards.absence_needs_whole_walk:
         return _look_again(looks_left)
     if exists and not walk.everywhere and safeguards.second_walk_is_unbounded:
-        return Resolution(Finding.LOOK_EVERYWHERE)
+        return Resolution(NextStep.LOOK_EVERYWHERE)
     return _after_absence(walk, since_send, epoch * exists, refused, looks_left, safeguards)
 
 
 def _after_absence(
-    walk: Walk, since_send: float, taken: int, refused: bool, looks_left: int, safeguards: Safeguards
+    walk: ListScan, since_send: float, taken: int, refused: bool, looks_left: int, safeguards: ProtocolRules
 ) -> Resolution:
     """The list does not show it. `taken`: not 0 when even a key of a later epoch was answered 409."""
     if safeguards.epoch_waits_for_abandoned and since_send < ABANDONED_AFTER:
-        return Resolution(Finding.WAIT, ABANDONED_AFTER - since_send)
+        return Resolution(NextStep.WAIT, ABANDONED_AFTER - since_send)
     if taken:
         return _look_again(looks_left)
     settles = LIST_SETTLES if safeguards.absence_needs_settled_list else 0.0
     missing = ABANDONED_AFTER + settles - walk.began
     if refused and missing > 0:
-        return Resolution(Finding.WAIT, missing)
-    return Resolution(Finding.NEXT_EPOCH, absent=missing <= 0)
+        return Resolution(NextStep.WAIT, missing)
+    return Resolution(NextStep.NEXT_EPOCH, absent=missing <= 0)
 
 
 def _look_again(looks_left: int) -> Resolution:
-    return Resolution(Finding.LOOK_AGAIN) if looks_left > 0 else _SURFACE
+    return Resolution(NextStep.LOOK_AGAIN) if looks_left > 0 else _SURFACE

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 import attrs
 
 from ..._validation.rules import name_problem
-from .safeguards import ALL, Safeguards
+from .safeguards import ALL, ProtocolRules
 
 REFERENCE_LIMIT = 191
 """Characters (Endpoints, POST /payouts)."""
@@ -98,7 +98,7 @@ class Identity:
     prefix: str = ""
     """In front of a reference that is made here."""
 
-    def reference(self, safeguards: Safeguards = ALL) -> str:
+    def reference(self, safeguards: ProtocolRules = ALL) -> str:
         """The payout's reference, for all bodies and epochs. Raises ValueError over 191 characters."""
         stem = self.given
         if stem is None:
@@ -109,7 +109,7 @@ class Identity:
             raise ValueError(f"the reference has {len(stem)} characters, {REFERENCE_LIMIT} are allowed")
         return stem
 
-    def idempotency_key(self, body: str, safeguards: Safeguards = ALL) -> str:
+    def idempotency_key(self, body: str, safeguards: ProtocolRules = ALL) -> str:
         """56 characters naming one request; `body` is the hash of its bytes (Limits, Idempotency)."""
         generation = self.generation if safeguards.key_names_generation else 0
         epoch = self.epoch if safeguards.key_names_epoch else 0

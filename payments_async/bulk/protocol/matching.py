@@ -16,14 +16,14 @@ from ..._codec import decode
 from ...models import Payout
 from .identifiers import PROOF_KEY, Proof
 from .records import LedgerRow
-from .safeguards import ALL, Safeguards
+from .safeguards import ALL, ProtocolRules
 
 Detail = Decimal | str | None
 MONEY: Final = ("amount", "currency")
 """What is compared of every payout."""
 
 
-class Witness(StrEnum):
+class Match(StrEnum):
     """Whose payout it is."""
 
     EQUAL = "equal"
@@ -54,7 +54,7 @@ class Found:
     metadata: Mapping[str, Any] | None
 
 
-def judge(expected: Expected, found: Found, safeguards: Safeguards = ALL) -> Witness:
+def judge(expected: Expected, found: Found, safeguards: ProtocolRules = ALL) -> Match:
     """Whose payout this is; both have the same reference.
 
     The proof decides where there is one, as metadata comes back unchanged: a payout without it was made by
@@ -64,15 +64,15 @@ def judge(expected: Expected, found: Found, safeguards: Safeguards = ALL) -> Wit
         return _by_details(expected.details, found.details, safeguards)
     shown = (found.metadata or {}).get(PROOF_KEY)
     if shown is None:
-        return Witness.FOREIGN
+        return Match.FOREIGN
     proof = Proof.read(shown)
     if proof is None:
-        return Witness.UNCLEAR
+        return Match.UNCLEAR
     if not proof.is_of_same_payout(expected.proof):
-        return Witness.FOREIGN
+        return Match.FOREIGN
     money = {name: expected.details.get(name) for name in MONEY}
     same = proof.body == expected.proof.body and not _differences(money, found.details)
-    return Witness.EQUAL if same or not safeguards.body_is_compared else Witness.OTHER_BODY
+    return Match.EQUAL if same or not safeguards.body_is_compared else Match.OTHER_BODY
 
 
 def compared(expected: Expected, found: Found) -> dict[str, bool]:
@@ -86,14 +86,14 @@ def compared(expected: Expected, found: Found) -> dict[str, bool]:
 
 
 def _by_details(
-    expected: Mapping[str, Detail], found: Mapping[str, Detail], safeguards: Safeguards
-) -> Witness:
+    expected: Mapping[str, Detail], found: Mapping[str, Detail], safeguards: ProtocolRules
+) -> Match:
     """Equal when money and at least one detail of the destination are shown, and nothing differs."""
     if _differences(expected, found) and safeguards.body_is_compared:
-        return Witness.OTHER_BODY
+        return Match.OTHER_BODY
     shown = {name for name, value in found.items() if value is not None and expected.get(name) is not None}
     enough = shown.issuperset(MONEY) and any(name.startswith("instrument.") for name in shown)
-    return Witness.EQUAL if enough else Witness.UNCLEAR
+    return Match.EQUAL if enough else Match.UNCLEAR
 
 
 def _differences(expected: Mapping[str, Detail], found: Mapping[str, Detail]) -> set[str]:
@@ -112,7 +112,7 @@ def _same(asked: Detail, shown: Detail) -> bool:
 _TEXTS: Final = ("type", "phone_number", "account_number", "bank_code", "address", "network", "memo_tag")
 
 
-def testify(row: LedgerRow, payout: Payout) -> Witness:
+def testify(row: LedgerRow, payout: Payout) -> Match:
     """Whether a payout that has the row's reference is the row's."""
     return judge(expected(row), shown(payout))
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from ...models import Payout, PayoutStatus
 from . import row_state
-from .matching import Witness, testify
-from .records import LedgerRow, Outcome
+from .matching import Match, testify
+from .records import LedgerRow, RowOutcome
 from .row_state import RowState
 from .totals import as_text
 
@@ -29,7 +29,7 @@ OTHER_PAYOUT: Final = "reference of another payout"
 _CODE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 
 
-class Ending(StrEnum):
+class PayoutEnd(StrEnum):
     """How a payout has ended, as far as everything that is shown of it agrees."""
 
     OPEN = "open"
@@ -39,43 +39,43 @@ class Ending(StrEnum):
     """Its status and its timestamps say more than one of these: nothing is made of them."""
 
 
-def ending_of(payout: Payout) -> Ending:
+def ending_of(payout: Payout) -> PayoutEnd:
     """What the status, where it is a known one, and the timestamps say together (gaps H, I)."""
-    said = {_STATUS_SAYS.get(payout.status or ""), Ending.FAILED if payout.failed_at else None}
+    said = {_STATUS_SAYS.get(payout.status or ""), PayoutEnd.FAILED if payout.failed_at else None}
     # what went back had arrived before, so that its time of arrival says nothing
     if payout.completed_at is not None and payout.status != PayoutStatus.REVERSED:
-        said.add(Ending.ARRIVED)
+        said.add(PayoutEnd.ARRIVED)
     endings = [ending for ending in said if ending is not None]
     if len(endings) > 1:
-        return Ending.UNCLEAR
-    return endings[0] if endings else Ending.OPEN
+        return PayoutEnd.UNCLEAR
+    return endings[0] if endings else PayoutEnd.OPEN
 
 
 _STATUS_SAYS: Final = {
-    PayoutStatus.PENDING: Ending.OPEN,
-    PayoutStatus.PROCESSING: Ending.OPEN,
-    PayoutStatus.COMPLETED: Ending.ARRIVED,
-    **dict.fromkeys(UNSUCCESSFUL, Ending.FAILED),
+    PayoutStatus.PENDING: PayoutEnd.OPEN,
+    PayoutStatus.PROCESSING: PayoutEnd.OPEN,
+    PayoutStatus.COMPLETED: PayoutEnd.ARRIVED,
+    **dict.fromkeys(UNSUCCESSFUL, PayoutEnd.FAILED),
 }
 
 
 def is_over(payout: Payout) -> bool:
     """Whether a payout has ended, one way or the other, and all that is shown of it agrees."""
-    return ending_of(payout) in (Ending.ARRIVED, Ending.FAILED)
+    return ending_of(payout) in (PayoutEnd.ARRIVED, PayoutEnd.FAILED)
 
 
 def status_of(payout: Payout) -> str | None:
     """The payout's status; where none is shown, what its timestamps say."""
     if payout.status is not None:
         return payout.status
-    by_time = {Ending.ARRIVED: PayoutStatus.COMPLETED, Ending.FAILED: PayoutStatus.FAILED}
+    by_time = {PayoutEnd.ARRIVED: PayoutStatus.COMPLETED, PayoutEnd.FAILED: PayoutStatus.FAILED}
     return by_time.get(ending_of(payout))
 
 
 def told_of(payout: Payout) -> str:
     """Where a payout stands, in words."""
     status = status_of(payout)
-    if ending_of(payout) is not Ending.UNCLEAR:
+    if ending_of(payout) is not PayoutEnd.UNCLEAR:
         return str(status)
     names = ("completed_at", "failed_at")
     times = " and ".join(name for name in names if getattr(payout, name) is not None)
@@ -84,7 +84,7 @@ def told_of(payout: Payout) -> str:
 
 def failure_of(payout: Payout) -> str | None:
     """Why a payout has finally failed, in a word without account data; None when it has not."""
-    if ending_of(payout) is not Ending.FAILED:
+    if ending_of(payout) is not PayoutEnd.FAILED:
         return None
     code = payout.failure.code.value if payout.failure and payout.failure.code else None
     return _plain(code) or status_of(payout)
@@ -97,7 +97,7 @@ def has_failed(row: LedgerRow) -> bool:
     return row.failure_code is not None or row.service_status in UNSUCCESSFUL
 
 
-def mirrored(row: LedgerRow, payout: Payout) -> Outcome | None:
+def mirrored(row: LedgerRow, payout: Payout) -> RowOutcome | None:
     """What is new of a created row; None when nothing is, or it is another payout than the row's.
 
     A status that is final stays: `contradiction` tells of another one.
@@ -108,7 +108,7 @@ def mirrored(row: LedgerRow, payout: Payout) -> Outcome | None:
     known = row.service_status, row.final, row.failure_code if failure else None
     if status is None or known == (status, is_over(payout), failure):
         return None
-    return Outcome(row.number, row.known, status, is_over(payout), failure_code=failure)
+    return RowOutcome(row.number, row.known, status, is_over(payout), failure_code=failure)
 
 
 def contradiction(row: LedgerRow, payout: Payout) -> str | None:
@@ -118,10 +118,10 @@ def contradiction(row: LedgerRow, payout: Payout) -> str | None:
     told = told_of(payout)
     if row.final and (not is_over(payout) or status_of(payout) != row.service_status):
         return f"row {row.number}: {payout.id} had ended as {row.service_status}, and the list shows {told}"
-    return f"row {row.number}: {payout.id} is {told}" if ending_of(payout) is Ending.UNCLEAR else None
+    return f"row {row.number}: {payout.id} is {told}" if ending_of(payout) is PayoutEnd.UNCLEAR else None
 
 
-def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> Outcome | None:
+def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> RowOutcome | None:
     """The end of the doubt about a row whose reference the list shows; None when it stays.
 
     `later`: what the list shows of its later payouts (`_later`), to be told where the row seems unpaid.
@@ -129,16 +129,16 @@ def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> Outcom
     if row.state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT) or payout.id is None:
         return None
     witness = testify(row, payout)
-    if witness is Witness.EQUAL:
+    if witness is Match.EQUAL:
         made = row_state.confirm(row.known, payout.id)
         failure = failure_of(payout)
         told = _found(later) if failure and later else None
-        return Outcome(row.number, made, status_of(payout), is_over(payout), failure, told)
-    if witness is Witness.UNCLEAR:
+        return RowOutcome(row.number, made, status_of(payout), is_over(payout), failure, told)
+    if witness is Match.UNCLEAR:
         return None
     contradicted = row_state.contradict(row.known)
-    code = OTHER_CONTENT if witness is Witness.OTHER_BODY else OTHER_PAYOUT
-    return Outcome(
+    code = OTHER_CONTENT if witness is Match.OTHER_BODY else OTHER_PAYOUT
+    return RowOutcome(
         row.number, contradicted, failure_code=code, failure_message=_found([facts_of(payout), *later])
     )
 
@@ -168,11 +168,11 @@ def hindrance_to_retry(row: LedgerRow, payout: Payout) -> str | None:
     """Why a row must not be paid anew, given its payout as the list shows it now; None when it may be."""
     if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
         return f"the list shows {payout.id} under its reference, which is not the row's payout"
-    if ending_of(payout) is not Ending.FAILED:
+    if ending_of(payout) is not PayoutEnd.FAILED:
         return f"its payout is {told_of(payout)}"
     if row.final and row.service_status == PayoutStatus.COMPLETED and payout.status != PayoutStatus.REVERSED:
         return contradiction(row, payout)
-    return None if testify(row, payout) is Witness.EQUAL else "the list shows its payout differently"
+    return None if testify(row, payout) is Match.EQUAL else "the list shows its payout differently"
 
 
 class RowFate(StrEnum):

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import attrs
 
-from .clocks import Moment
-from .row_state import Known, RowState
+from .clocks import Timestamps
+from .row_state import RowKnowledge, RowState
 
 
 @attrs.frozen
@@ -84,7 +84,7 @@ class LedgerRow:
     body_hash: str
     idempotency_key: str
     metadata: str | None = attrs.field(repr=False)
-    known: Known
+    known: RowKnowledge
     """What is known of it (`_states`)."""
     service_status: str | None = None
     """The payout's status as the service told it last."""
@@ -109,11 +109,11 @@ class LedgerRow:
 
 
 @attrs.frozen
-class Outcome:
+class RowOutcome:
     """What was learned of a row. Facts that are None take nothing away from what is known."""
 
     number: int
-    known: Known
+    known: RowKnowledge
     """The row's, moved on by what was learned (`_states`)."""
     service_status: str | None = None
     final: bool = False
@@ -138,11 +138,11 @@ class Claim:
     """Rows whose intent is on the disk: they may be sent."""
 
     rows: tuple[LedgerRow, ...]
-    at: Moment
+    at: Timestamps
     """When the intent was recorded."""
 
 
-Totals = Mapping[tuple[RowState, str], tuple[int, Decimal]]
+StateTotals = Mapping[tuple[RowState, str], tuple[int, Decimal]]
 """{(state, currency): (its rows, the sum of their amounts in major units)}."""
 
 

@@ -25,7 +25,7 @@ from ...errors import (
 )
 from ...models import Payout
 from ...models._response import is_replayed
-from .attempts import Record, Reply
+from .attempts import AttemptReply, Record
 from .payout_status import failure_of, is_over, status_of
 
 _LONGEST: Final = 500
@@ -35,7 +35,7 @@ _LONGEST: Final = 500
 class Posted:
     """How one post of a row ended."""
 
-    reply: Reply
+    reply: AttemptReply
     status: str | None = None
     """The payout's status, when one was made."""
     final: bool = False
@@ -56,21 +56,21 @@ def succeeded(payout: Payout) -> Posted:
     answer = payout.response
     replayed = answer is not None and answer.replayed
     status = 200 if answer is None else answer.status
-    reply = Reply(status, replayed=replayed, record="matching", payout_id=payout.id or "")
+    reply = AttemptReply(status, replayed=replayed, record="matching", payout_id=payout.id or "")
     return Posted(reply, status_of(payout), is_over(payout), failure=failure_of(payout))
 
 
 def failed(error: PaymentsError, reference: str) -> Posted:
     """Anything else; the verdict is that of the one attempt, or of another caller's that was joined."""
     if _is_anothers_doubt(error):
-        return Posted(Reply(), code=type(error).__name__)
+        return Posted(AttemptReply(), code=type(error).__name__)
     if not error.attempts:
         late = isinstance(error, DeadlineExceeded)  # at the gate, where our own pacing kept it
-        return Posted(Reply(sent=False), code=type(error).__name__, counts=not late)
+        return Posted(AttemptReply(sent=False), code=type(error).__name__, counts=not late)
     attempt = error.attempts[-1]
     cause = error.__cause__ if isinstance(error, OutcomeUnknown) else error
     record, payout_id = _record(cause, reference)
-    reply = Reply(
+    reply = AttemptReply(
         attempt.status,
         sent=attempt.verdict != "not_sent",
         replayed=is_replayed(headers_of(error)),

@@ -21,7 +21,7 @@ from typing import Final
 
 import attrs
 
-from .safeguards import ALL, Safeguards
+from .safeguards import ALL, ProtocolRules
 
 
 class RowState(StrEnum):
@@ -36,7 +36,7 @@ class RowState(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-class Change(StrEnum):
+class RowChange(StrEnum):
     """What can happen to a row."""
 
     INTEND = "intend"
@@ -49,8 +49,8 @@ class Change(StrEnum):
     RETRY = "retry"
 
 
-_S, _C = RowState, Change
-TRANSITIONS: Final[Mapping[tuple[RowState, Change], RowState]] = {
+_S, _C = RowState, RowChange
+TRANSITIONS: Final[Mapping[tuple[RowState, RowChange], RowState]] = {
     (_S.NEW, _C.INTEND): _S.IN_FLIGHT,
     (_S.NEW, _C.CANCEL): _S.CANCELLED,
     (_S.NEW, _C.CORRECT): _S.NEW,
@@ -83,17 +83,17 @@ _FEWEST_BITS: Final = min(_BITS.values())
 class IllegalTransition(ValueError):
     """A change that the table does not have; nothing was changed."""
 
-    def __init__(self, state: RowState, change: Change) -> None:
+    def __init__(self, state: RowState, change: RowChange) -> None:
         super().__init__(f"a row that is {state} cannot {change}")
         self.state = state
         self.change = change
 
-    def __reduce__(self) -> tuple[type[IllegalTransition], tuple[RowState, Change]]:
+    def __reduce__(self) -> tuple[type[IllegalTransition], tuple[RowState, RowChange]]:
         return type(self), (self.state, self.change)
 
 
 @attrs.frozen
-class Known:
+class RowKnowledge:
     """One account of a row. Counters only grow within a generation."""
 
     state: RowState = RowState.NEW
@@ -120,7 +120,7 @@ class Known:
         return self.cleared < self.intents - 1
 
 
-def _changed(known: Known, change: Change) -> RowState:
+def _changed(known: RowKnowledge, change: RowChange) -> RowState:
     state = TRANSITIONS.get((known.state, change))
     if state is None:
         raise IllegalTransition(known.state, change)
@@ -128,71 +128,71 @@ def _changed(known: Known, change: Change) -> RowState:
 
 
 def intend(
-    known: Known, *, next_epoch: bool = False, absent: bool = False, safeguards: Safeguards = ALL
-) -> Known:
+    known: RowKnowledge, *, next_epoch: bool = False, absent: bool = False, safeguards: ProtocolRules = ALL
+) -> RowKnowledge:
     """A worker takes the row; the new account is set only if the ledger still holds exactly `known`.
 
     `absent`: it is proven that no request of any intent that `known` counts made a payout, be it by the list
     or because the worker made the latest intent itself and saw each of its requests refused.
     Raises IllegalTransition when the row is decided.
     """
-    state = _changed(known, Change.INTEND)
+    state = _changed(known, RowChange.INTEND)
     proven = absent or not safeguards.doubt_outlives_crash
     cleared = known.intents if proven else known.cleared
     epoch, intents = known.epoch + next_epoch, known.intents + 1
-    return Known(state, known.generation, known.revision, epoch, intents, cleared)
+    return RowKnowledge(state, known.generation, known.revision, epoch, intents, cleared)
 
 
-def confirm(known: Known, payout_id: str) -> Known:
+def confirm(known: RowKnowledge, payout_id: str) -> RowKnowledge:
     """A payout of this row exists. Raises IllegalTransition."""
-    state, counts = _changed(known, Change.CONFIRM), (known.epoch, known.intents, known.cleared)
-    return Known(state, known.generation, known.revision, *counts, payout_id)
+    state, counts = _changed(known, RowChange.CONFIRM), (known.epoch, known.intents, known.cleared)
+    return RowKnowledge(state, known.generation, known.revision, *counts, payout_id)
 
 
-def refuse(known: Known) -> Known:
+def refuse(known: RowKnowledge) -> RowKnowledge:
     """The service refused the row, and nothing was in doubt. Raises IllegalTransition."""
-    return attrs.evolve(known, state=_changed(known, Change.REFUSE), cleared=known.intents)
+    return attrs.evolve(known, state=_changed(known, RowChange.REFUSE), cleared=known.intents)
 
 
-def contradict(known: Known) -> Known:
+def contradict(known: RowKnowledge) -> RowKnowledge:
     """The reference belongs to somebody else's payout, or to another body. Raises IllegalTransition."""
-    return attrs.evolve(known, state=_changed(known, Change.CONTRADICT))
+    return attrs.evolve(known, state=_changed(known, RowChange.CONTRADICT))
 
 
-def doubt(known: Known) -> Known:
+def doubt(known: RowKnowledge) -> RowKnowledge:
     """Nobody can tell now. Raises IllegalTransition."""
-    return attrs.evolve(known, state=_changed(known, Change.DOUBT))
+    return attrs.evolve(known, state=_changed(known, RowChange.DOUBT))
 
 
-def cancel(known: Known, safeguards: Safeguards = ALL) -> Known:
+def cancel(known: RowKnowledge, safeguards: ProtocolRules = ALL) -> RowKnowledge:
     """The operator calls a row off that was never sent. Raises IllegalTransition for any other."""
     loose = not safeguards.cancel_only_unsent and known.state not in _SETTLED
-    state = RowState.CANCELLED if loose else _changed(known, Change.CANCEL)
+    state = RowState.CANCELLED if loose else _changed(known, RowChange.CANCEL)
     return attrs.evolve(known, state=state)
 
 
-def correct(known: Known, safeguards: Safeguards = ALL) -> Known:
+def correct(known: RowKnowledge, safeguards: ProtocolRules = ALL) -> RowKnowledge:
     """The operator gives the row another body: same reference, new key. Raises IllegalTransition.
 
     A row in flight or in doubt keeps its body until it is known what became of it.
     """
     loose = not safeguards.corrections_wait_for_verdict and known.state not in _SETTLED
-    state = RowState.NEW if loose else _changed(known, Change.CORRECT)
+    state = RowState.NEW if loose else _changed(known, RowChange.CORRECT)
     return attrs.evolve(known, state=state, revision=known.revision + 1)
 
 
-def retry(known: Known, *, finally_failed: bool, safeguards: Safeguards = ALL) -> Known:
+def retry(known: RowKnowledge, *, finally_failed: bool, safeguards: ProtocolRules = ALL) -> RowKnowledge:
     """The operator asks for a new payout in place of one that failed. Raises IllegalTransition.
 
     `finally_failed`: the service was just asked, and the payout has failed for good.
     """
-    state = _changed(known, Change.RETRY)
+    state = _changed(known, RowChange.RETRY)
     if not finally_failed and safeguards.retry_only_after_final_failure:
-        raise IllegalTransition(known.state, Change.RETRY)
-    return Known(state, generation=known.generation + 1)
+        raise IllegalTransition(known.state, RowChange.RETRY)
+    return RowKnowledge(state, generation=known.generation + 1)
 
 
-def rank(known: Known) -> int:
+def rank(known: RowKnowledge) -> int:
     """How much an account knows, as one integer under 2**63: what an update compares and sets.
 
     The generation counts first, then whether the row is settled, then intents, revision and state. Raises
@@ -205,14 +205,14 @@ def rank(known: Known) -> int:
     return (((generation << 2 | settled) << 24 | intents) << 16 | revision) << 3 | state
 
 
-def _refuse_overflow(known: Known) -> None:
+def _refuse_overflow(known: RowKnowledge) -> None:
     for name, bits in _BITS.items():
         count = getattr(known, name)
         if not 0 <= count < 1 << bits:
             raise OverflowError(f"{name} is {count}, outside what a ledger can hold")
 
 
-def merge(known: Known, other: Known, safeguards: Safeguards = ALL) -> Known:
+def merge(known: RowKnowledge, other: RowKnowledge, safeguards: ProtocolRules = ALL) -> RowKnowledge:
     """What both accounts of a row know together: the one that knows more, the doubtful one where equal.
 
     Commutative, associative and idempotent; the result's rank is never below either's.
@@ -225,7 +225,7 @@ def merge(known: Known, other: Known, safeguards: Safeguards = ALL) -> Known:
     return more
 
 
-def _weight(known: Known) -> tuple[int, int, int, int, int, int, int, str]:
+def _weight(known: RowKnowledge) -> tuple[int, int, int, int, int, int, int, str]:
     level = _SETTLED.get(known.state, 0)
     return (
         known.generation,

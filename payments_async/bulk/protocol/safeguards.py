@@ -1,6 +1,6 @@
 """The protocol's rules by name, each with a switch that only tests reach.
 
-Production code never makes a `Safeguards`: every function of the protocol defaults to `ALL`. The simulation
+Production code never makes a `ProtocolRules`: every function of the protocol defaults to `ALL`. The simulation
 turns one off at a time and must then find a schedule that goes wrong; a rule that can go without harm, or
 whose absence is not noticed, would not be tested.
 """
@@ -11,7 +11,7 @@ import attrs
 
 
 @attrs.frozen(kw_only=True)
-class Safeguards:
+class ProtocolRules:
     """Which rules hold. All of them, except in the simulation."""
 
     # Identifiers
@@ -78,4 +78,4 @@ class Safeguards:
     open_rows_are_not_complete: bool = True
 
 
-ALL = Safeguards()
+ALL = ProtocolRules()

@@ -12,7 +12,7 @@ import attrs
 
 from ..._http.addresses import same_service
 from .row_state import RowState
-from .safeguards import ALL, Safeguards
+from .safeguards import ALL, ProtocolRules
 from .totals import EXACT
 
 _S = RowState
@@ -35,14 +35,14 @@ class Stop(StrEnum):
 
 
 @attrs.frozen
-class Tally:
+class Totals:
     """How many rows are in each state, and their amounts per currency, exact."""
 
     counts: Mapping[RowState, int]
     sums: Mapping[tuple[RowState, str], Decimal]
 
     @classmethod
-    def of(cls, rows: Mapping[tuple[RowState, str], tuple[int, Decimal]]) -> Tally:
+    def of(cls, rows: Mapping[tuple[RowState, str], tuple[int, Decimal]]) -> Totals:
         """From what a ledger groups: {(state, currency): (rows, sum)}."""
         counts: dict[RowState, int] = {}
         for (state, _), (number, _sum) in rows.items():
@@ -67,7 +67,7 @@ class Tally:
         return found
 
 
-def balances(tally: Tally, rows: int, totals: Mapping[str, Decimal]) -> bool:
+def balances(tally: Totals, rows: int, totals: Mapping[str, Decimal]) -> bool:
     """Whether every imported row is in one class, and every amount:
 
     N = created + rejected + conflict + cancelled + in doubt + not started.
@@ -76,13 +76,13 @@ def balances(tally: Tally, rows: int, totals: Mapping[str, Decimal]) -> bool:
     return rows == decided + tally.in_doubt + tally.count(_S.NEW) and tally.totals == dict(totals)
 
 
-def is_complete(tally: Tally, safeguards: Safeguards = ALL) -> bool:
+def is_complete(tally: Totals, safeguards: ProtocolRules = ALL) -> bool:
     """Whether nothing is left to do: no row new, in flight or in doubt."""
     states = OPEN if safeguards.open_rows_are_not_complete else {_S.NEW}
     return tally.count(*states) == 0
 
 
-def exit_code(tally: Tally, safeguards: Safeguards = ALL, *, stop: Stop | None = None) -> int:
+def exit_code(tally: Totals, safeguards: ProtocolRules = ALL, *, stop: Stop | None = None) -> int:
     """How a run ends: 0 every row created, 1 complete otherwise, 3 rows in doubt, 75 stopped, resumable.
 
     2 when it was stopped by what a run cannot mend (`Stop.NO_ENTRY`).
@@ -103,7 +103,7 @@ def resumable(stop: Stop | None) -> str:
 
 
 @attrs.frozen
-class Place:
+class Account:
     """Where a batch is paid."""
 
     environment: str
@@ -113,7 +113,7 @@ class Place:
     """A fingerprint of the API key, never the key."""
 
 
-class Displacement(StrEnum):
+class AccountMismatch(StrEnum):
     """Why a ledger must not go on here."""
 
     ENVIRONMENT = "the ledger belongs to the other environment"
@@ -122,19 +122,19 @@ class Displacement(StrEnum):
 
 
 def displacement(
-    ledger: Place, here: Place, *, untouched: bool, visible: bool, safeguards: Safeguards = ALL
-) -> Displacement | None:
+    ledger: Account, here: Account, *, untouched: bool, visible: bool, safeguards: ProtocolRules = ALL
+) -> AccountMismatch | None:
     """Why the ledger's batch must not go on here, or None.
 
     With another key than before, the project is proven by one of the ledger's payouts (`visible`), unless
     nothing was ever sent (`untouched`).
     """
     if safeguards.same_place and ledger.environment != here.environment:
-        return Displacement.ENVIRONMENT
+        return AccountMismatch.ENVIRONMENT
     if safeguards.same_place and not same_service(ledger.base_url, here.base_url):
-        return Displacement.BASE_URL
+        return AccountMismatch.BASE_URL
     proven = ledger.key == here.key or visible or untouched or not safeguards.rotated_key_is_proven
-    return None if proven else Displacement.PROJECT
+    return None if proven else AccountMismatch.PROJECT
 
 
 @attrs.frozen
@@ -151,7 +151,7 @@ class StopRules:
 _ENOUGH: Final = 20
 
 
-def stop_reason(rules: StopRules, tally: Tally, *, amount: Decimal, currency: str) -> str | None:
+def stop_reason(rules: StopRules, tally: Totals, *, amount: Decimal, currency: str) -> str | None:
     """Why the next row, of this amount, must not be taken; None to go on. Rows taken count in full."""
     taken = sum(tally.counts.values()) - tally.count(_S.NEW, _S.CANCELLED)
     if rules.max_rows is not None and taken >= rules.max_rows:
@@ -167,7 +167,7 @@ def stop_reason(rules: StopRules, tally: Tally, *, amount: Decimal, currency: st
     return None
 
 
-def allows_any(rules: StopRules, tally: Tally, rows: int) -> bool:
+def allows_any(rules: StopRules, tally: Totals, rows: int) -> bool:
     """Whether the next rows may be taken whichever they are, so that nobody need look at them first."""
     taken = sum(tally.counts.values()) - tally.count(_S.NEW, _S.CANCELLED)
     most = rules.max_rows is None or taken + rows <= rules.max_rows

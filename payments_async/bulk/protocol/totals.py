@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Final
 
-from .records import LedgerRow, Totals
+from .records import LedgerRow, StateTotals
 from .row_state import RowState
 
 EXACT: Final = Context(prec=200, traps=[Inexact, InvalidOperation])
@@ -33,7 +33,7 @@ class Sums:
 
     __slots__ = ("totals",)
 
-    def __init__(self, begun: Totals | None = None) -> None:
+    def __init__(self, begun: StateTotals | None = None) -> None:
         self.totals: dict[tuple[RowState, str], tuple[int, Decimal]] = dict(begun or {})
         """What has been counted so far."""
 
@@ -48,7 +48,7 @@ class Sums:
         self.totals[state, currency] = (rows - 1, EXACT.subtract(total, amount))
 
 
-def moved(totals: Totals, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> Totals:
+def moved(totals: StateTotals, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> StateTotals:
     """The totals that differ once the first row of each pair has become the second."""
     sums = Sums(totals)
     for before, after in changes:
@@ -57,7 +57,7 @@ def moved(totals: Totals, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> Tot
     return {place: total for place, total in sums.totals.items() if total != totals.get(place)}
 
 
-def by_currency(totals: Totals) -> dict[str, Decimal]:
+def by_currency(totals: StateTotals) -> dict[str, Decimal]:
     """{currency: the sum over all states}, without currencies that no row has any more."""
     sums: dict[str, Decimal] = {}
     for (_, currency), (rows, amount) in totals.items():
@@ -66,14 +66,14 @@ def by_currency(totals: Totals) -> dict[str, Decimal]:
     return sums
 
 
-def payable(totals: Totals) -> dict[str, Decimal]:
+def payable(totals: StateTotals) -> dict[str, Decimal]:
     """{currency: what is paid when every row is}: the sum of all rows that were not called off."""
     return by_currency(
         {place: total for place, total in totals.items() if place[0] is not RowState.CANCELLED}
     )
 
 
-def disagreements(kept: Totals, counted: Totals) -> list[str]:
+def disagreements(kept: StateTotals, counted: StateTotals) -> list[str]:
     """Each place where the kept totals and the counted ones differ, in words."""
     found = []
     for place in sorted({*kept, *counted}):

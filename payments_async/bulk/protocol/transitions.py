@@ -11,17 +11,17 @@ from typing import Final
 import attrs
 
 from . import row_state
-from .records import LedgerRow, NewRow, Outcome, Resend
-from .row_state import Known
+from .records import LedgerRow, NewRow, Resend, RowOutcome
+from .row_state import RowKnowledge
 
 
-class Refused(Exception):
+class TransitionRefused(Exception):
     """The change does not fit the row."""
 
 
 def fresh(new: NewRow, entry: int) -> LedgerRow:
     """A row as it is imported."""
-    return LedgerRow(**attrs.asdict(new), known=Known(), changed_in=entry)
+    return LedgerRow(**attrs.asdict(new), known=RowKnowledge(), changed_in=entry)
 
 
 def claimed(row: LedgerRow, entry: int) -> LedgerRow:
@@ -37,13 +37,13 @@ def resent(row: LedgerRow, resend: Resend, entry: int) -> LedgerRow:
     return _intended(row, known, entry)
 
 
-def _intended(row: LedgerRow, known: Known, entry: int) -> LedgerRow:
+def _intended(row: LedgerRow, known: RowKnowledge, entry: int) -> LedgerRow:
     first = entry if row.first_intent is None else row.first_intent
     key = entry if row.key_intent is None else row.key_intent
     return _standing(row, known, _facts_of(row), (first, key, entry), entry)
 
 
-def recorded(row: LedgerRow, outcome: Outcome, entry: int) -> LedgerRow | None:
+def recorded(row: LedgerRow, outcome: RowOutcome, entry: int) -> LedgerRow | None:
     """What was learned of a row, added to what was known; None when that adds nothing.
 
     The facts go with the account that is believed: an outcome that is overruled leaves none.
@@ -55,7 +55,7 @@ def recorded(row: LedgerRow, outcome: Outcome, entry: int) -> LedgerRow | None:
     return _standing(row, known, facts, (row.first_intent, row.key_intent, row.last_intent), entry)
 
 
-def _is_account(known: Known, merged: Known) -> bool:
+def _is_account(known: RowKnowledge, merged: RowKnowledge) -> bool:
     """Whether this is the account that was believed; the other may have counted later intents."""
     return known is merged or attrs.evolve(known, intents=merged.intents) == merged
 
@@ -69,7 +69,7 @@ def _facts_of(row: LedgerRow) -> _Facts:
     return row.service_status, row.final, row.failure_code, row.failure_message
 
 
-def _facts(row: LedgerRow, outcome: Outcome) -> _Facts:
+def _facts(row: LedgerRow, outcome: RowOutcome) -> _Facts:
     moved = row.state is not outcome.known.state
     # an old doubt's reason says nothing of the payout that was made
     status, final, code, message = _NONE if moved else _facts_of(row)
@@ -82,7 +82,7 @@ def _facts(row: LedgerRow, outcome: Outcome) -> _Facts:
 
 def _standing(
     row: LedgerRow,
-    known: Known,
+    known: RowKnowledge,
     facts: _Facts,
     intents: tuple[int | None, int | None, int | None],
     entry: int,
@@ -102,7 +102,7 @@ def corrected(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
     """Another body for a row that was refused, under the same reference and a new key. Raises Refused."""
     after = attrs.evolve(_replaced(row, new), known=row_state.correct(row.known), changed_in=entry)
     if new.reference != row.reference:
-        raise Refused("a corrected row keeps its reference")
+        raise TransitionRefused("a corrected row keeps its reference")
     return after
 
 
@@ -113,16 +113,16 @@ def retried(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
     """
     known = row_state.retry(row.known, finally_failed=row.final)
     if new.reference == row.reference:
-        raise Refused("a new payout needs a reference of its own")
+        raise TransitionRefused("a new payout needs a reference of its own")
     after = attrs.evolve(_replaced(row, new), known=known, changed_in=entry)
     return attrs.evolve(after, first_intent=None, last_intent=None)
 
 
 def _replaced(row: LedgerRow, new: NewRow) -> LedgerRow:
     if new.row_key != row.row_key:
-        raise Refused("the row that should replace it has another key")
+        raise TransitionRefused("the row that should replace it has another key")
     if new.idempotency_key == row.idempotency_key:
-        raise Refused("its idempotency key is used up: another body has another")
+        raise TransitionRefused("its idempotency key is used up: another body has another")
     content = {name: getattr(new, name) for name in _CONTENT}
     status, final, code, message = _NONE
     return attrs.evolve(

@@ -14,11 +14,11 @@ import attrs
 from ..._masking import clean
 from ...models import Payout
 from .._report import BatchReport, report_of
-from ..engine.mirror import Bits, Later
+from ..engine.mirror import Bits, LaterGenerations
 from ..engine.payout_list import pages
 from ..engine.service import Service
 from ..ledger.ledger import Ledger
-from ..protocol.matching import MONEY, Witness, compared, expected, judge, shown
+from ..protocol.matching import MONEY, Match, compared, expected, judge, shown
 from ..protocol.records import CheckReport, LedgerRow
 from ..protocol.row_state import RowState
 from ..protocol.stop_rules import OPEN
@@ -80,7 +80,7 @@ class Auditor:
 
         Raises PaymentsError when the list cannot be read to its end, or not whole.
         """
-        later = Later(self._ledger)
+        later = LaterGenerations(self._ledger)
         async for page in pages(self._service):
             for row, words in await later.take(page):
                 self._note("differing", f"row {row.number}: {_LATER.format(words)}")
@@ -117,7 +117,7 @@ class Auditor:
         fields = compared(asked, found)
         for name, is_shown in fields.items():
             self._fields[name] = self._fields.get(name, FieldCount()).with_row(is_shown=is_shown)
-        witness = judge(asked, found) if payout.id == row.known.payout_id else Witness.FOREIGN
+        witness = judge(asked, found) if payout.id == row.known.payout_id else Match.FOREIGN
         kind = _kind(witness, shows_money=all(fields[name] for name in MONEY))
         if kind == "differing":
             told = f"row {row.number}: {row.known.payout_id}, and the list shows {payout.id} differently"
@@ -133,17 +133,17 @@ class Auditor:
             self._findings.append(finding)
 
 
-def _kind(witness: Witness, *, shows_money: bool) -> str:
+def _kind(witness: Match, *, shows_money: bool) -> str:
     """Which count of an `Audit` a created row belongs to that the list shows."""
     if _is_other(witness):
         return "differing"
     if not shows_money:
         return "uncompared"
-    return "seen" if witness is Witness.EQUAL else "differing"
+    return "seen" if witness is Match.EQUAL else "differing"
 
 
-def _is_other(witness: Witness) -> bool:
-    return witness in (Witness.FOREIGN, Witness.OTHER_BODY)
+def _is_other(witness: Match) -> bool:
+    return witness in (Match.FOREIGN, Match.OTHER_BODY)
 
 
 def _told(uncompared: int, first: Sequence[int]) -> tuple[str, ...]:

@@ -11,11 +11,11 @@ from ..._polling.list_poller import PASSING
 from ..._runtime import Runtime
 from ...errors import PaymentsError
 from ..engine.mirror import Bits, Mirror
-from ..engine.payout_list import Walk
+from ..engine.payout_list import PayoutList
 from ..engine.service import Service, day_of
 from ..engine.stopping import Stopping
 from ..ledger.ledger import Ledger
-from ..protocol.clocks import Moment, walk_start
+from ..protocol.clocks import Timestamps, walk_start
 from ..protocol.records import Awaited, LedgerRow
 from ..protocol.responses import FATAL, why
 from ..protocol.row_state import RowState
@@ -25,7 +25,7 @@ _TRIES: Final = 5
 """Failures in a row of one page, after which the walk is begun anew."""
 
 
-class Rhythm:
+class PollSchedule:
     """When the list is walked next: as for a single payout, never more often than every five seconds.
 
     The interval grows while nothing changes and with the pages that a walk takes, and is jittered
@@ -67,7 +67,7 @@ class Follower:
         ledger: Ledger,
         service: Service,
         stopping: Stopping,
-        rhythm: Rhythm,
+        rhythm: PollSchedule,
         on_commit: Callable[[], object],
         on_walk: Callable[[], Awaitable[object]],
     ) -> None:
@@ -95,7 +95,7 @@ class Follower:
 
     async def _walk(self, awaited: Awaited, until: float) -> None:
         """Read the list until each awaited payout was seen, or its end; a failed page is read again."""
-        walk, seen, news, failures = Walk(self._service, self._filters(awaited)), Bits(), False, 0
+        walk, seen, news, failures = PayoutList(self._service, self._filters(awaited)), Bits(), False, 0
         left = awaited.rows
         while left > 0 and not walk.is_over and failures < _TRIES and not self._stopping.draining:
             if (seconds := until - self._service.runtime.monotonic()) <= 0:
@@ -127,7 +127,7 @@ class Follower:
         """The part of the list that surely holds the awaited payouts."""
         if awaited.since is None or self._everywhere:
             return {}
-        start = walk_start(Moment(0.0, 0.0, "", awaited.since))
+        start = walk_start(Timestamps(0.0, 0.0, "", awaited.since))
         return {} if start is None else {"created_on_or_after": day_of(start)}
 
 

@@ -12,8 +12,8 @@ from typing import Final
 import attrs
 
 from ...models import Payout
-from ..engine.mirror import Bits, Mirror, Shown
-from ..engine.payout_list import Walk
+from ..engine.mirror import Bits, ListedRow, Mirror
+from ..engine.payout_list import PayoutList
 from ..engine.service import Service
 from ..errors import BulkError
 from ..ledger.ledger import Ledger
@@ -96,7 +96,7 @@ class Retrier:
         await require(
             self._ledger, self._wanted, RowState.CREATED, "only a created row's payout can have failed"
         )
-        walk = Walk(self._service)
+        walk = PayoutList(self._service)
         while not walk.is_over:
             await self._take(await walk.page())
             on_commit()
@@ -124,12 +124,12 @@ class Retrier:
             add_to(self._totals, row)
             note_reason(self._reasons, row)
 
-    def _is_candidate(self, shown: Shown) -> bool:
+    def _is_candidate(self, shown: ListedRow) -> bool:
         if self._wanted is not None:
             return shown.row.number in self._wanted
         return has_failed(shown.before) or has_failed(shown.row)
 
-    def _judged_row(self, shown: Shown) -> NewRow | None:
+    def _judged_row(self, shown: ListedRow) -> NewRow | None:
         """What replaces a row, given what the service says of its payout now; None when it is left."""
         reason = hindrance_to_retry(shown.row, shown.payout)
         if reason is None:

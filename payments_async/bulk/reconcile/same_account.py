@@ -8,9 +8,9 @@ import attrs
 
 from ..engine.payout_list import pages, search
 from ..engine.service import Service
-from ..protocol.matching import Witness, testify
+from ..protocol.matching import Match, testify
 from ..protocol.row_state import RowState
-from ..protocol.stop_rules import Displacement, Place, Tally, displacement
+from ..protocol.stop_rules import Account, AccountMismatch, Totals, displacement
 
 if TYPE_CHECKING:
     from ..ledger.ledger import Ledger
@@ -32,10 +32,10 @@ async def require_place(ledger: Ledger, service: Service) -> None:
     ledger.require(given, other_key=True)
     if recorded.key_fingerprint == here.key:
         return
-    there = Place(recorded.environment, recorded.base_url, recorded.key_fingerprint)
-    untouched = not Tally.of(ledger.totals).count(*_SENT)
+    there = Account(recorded.environment, recorded.base_url, recorded.key_fingerprint)
+    untouched = not Totals.of(ledger.totals).count(*_SENT)
     visible = not untouched and await _sees_own(ledger, service)
-    if displacement(there, here, untouched=untouched, visible=visible) is Displacement.PROJECT:
+    if displacement(there, here, untouched=untouched, visible=visible) is AccountMismatch.PROJECT:
         ledger.require(given)
     await ledger.rebind(given)
 
@@ -54,6 +54,6 @@ async def _sees_unrecorded(ledger: Ledger, service: Service) -> bool:
     async for page in pages(service):
         shown = {payout.reference: payout for payout in page if payout.reference is not None}
         rows = [row for row in await ledger.by_references(shown) if row.state in _OPEN]
-        if any(testify(row, shown[row.reference]) is Witness.EQUAL for row in rows):
+        if any(testify(row, shown[row.reference]) is Match.EQUAL for row in rows):
             return True
     return False

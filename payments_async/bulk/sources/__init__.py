@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..errors import SourceUnreadable
 from ._base import FaultCollector, FileSource, FileStat, Source, read_all_faults
-from ._rows import Row, RowFault, SourceItem
+from ._rows import RowFault, SourceItem, SourceRow
 from .csv import CsvSource
 from .iterables import Item, IterableSource
 from .jsonl import JsonLinesSource
@@ -30,7 +30,7 @@ __all__ = [
     "IterableSource",
     "JsonLinesSource",
     "RejectsFile",
-    "Row",
+    "SourceRow",
     "RowFault",
     "Source",
     "SourceItem",

@@ -149,7 +149,7 @@ def open_text(path: Path, name: str) -> TextIO:
     return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
-class Lines:
+class SourceLines:
     """The lines of a file. Raises SourceUnreadable for a row of more than `MAX_ROW` characters."""
 
     __slots__ = ("_name", "_next", "_row", "_size", "number")

@@ -11,7 +11,7 @@ from ...params import PayoutRequest
 
 
 @attrs.frozen
-class Row:
+class SourceRow:
     """One payout of the input, within the interface's limits (Endpoints, POST /payouts)."""
 
     number: int
@@ -55,4 +55,4 @@ class RowFault:
         return clean(f"{where}, {self.column}: {self.reason}" if self.column else f"{where}: {self.reason}")
 
 
-SourceItem = Row | RowFault
+SourceItem = SourceRow | RowFault

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..errors import SourceErrors, SourceUnreadable
-from ._base import FileSource, Lines, open_text
+from ._base import FileSource, SourceLines, open_text
 from ._columns import AMOUNT, header_faults
 from ._requests import RowMaker
 from ._rows import RowFault, SourceItem
@@ -32,7 +32,7 @@ class CsvSource(FileSource):
 
     def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
         with open_text(self.path, self.name) as file:
-            records = self._records(Lines(file, self.name))
+            records = self._records(SourceLines(file, self.name))
             line, header = next(records, (1, []))
             rejects = tuple(header[: len(FAULT_COLUMNS)]) == FAULT_COLUMNS
             self.columns: tuple[str, ...] = tuple(header[len(FAULT_COLUMNS) :] if rejects else header)
@@ -40,7 +40,7 @@ class CsvSource(FileSource):
             for line, cells in records:
                 yield from self._row(maker, line, _restored(cells) if rejects else cells)
 
-    def _records(self, lines: Lines) -> Iterator[tuple[int, list[str]]]:
+    def _records(self, lines: SourceLines) -> Iterator[tuple[int, list[str]]]:
         """The file's records that are not empty, each with the line where it begins."""
         reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
         begin, follow = lines.begin_row, reader.__next__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ._base import FileSource, Lines, open_text
+from ._base import FileSource, SourceLines, open_text
 from ._cells import NotJson, flatten, parse
 from ._requests import RowMaker
 from ._rows import SourceItem
@@ -17,7 +17,7 @@ class JsonLinesSource(FileSource):
 
     def _items(self, maker: RowMaker) -> Iterator[SourceItem]:
         with open_text(self.path, self.name) as file:
-            lines = Lines(file, self.name)
+            lines = SourceLines(file, self.name)
             while True:
                 number = lines.begin_row()
                 text = next(lines, None)

@@ -15,7 +15,7 @@ from typing import Annotated, Final, ParamSpec
 from cyclopts import App, Parameter
 
 from ..._version import with_extra
-from .._exit_codes import Ended, Exit
+from .._exit_codes import CommandEnded, Exit
 from .._output import Json
 from .options import (
     Amount,
@@ -49,7 +49,7 @@ def command(function: Callable[P, int]) -> Callable[P, int]:
     def with_the_extra(*arguments: P.args, **options: P.kwargs) -> int:
         for library in ("sqlalchemy", "aiosqlite"):
             if find_spec(library) is None:
-                raise Ended(f"payouts need {library}: {with_extra('bulk')}", Exit.USAGE)
+                raise CommandEnded(f"payouts need {library}: {with_extra('bulk')}", Exit.USAGE)
         return function(*arguments, **options)
 
     payouts.command(with_the_extra)
@@ -291,12 +291,12 @@ def run(
         JSON lines instead of text; also without a terminal.
     """
     from .run import (
-        Order,
+        RunOptions,
         pay,  # brings the client and SQLAlchemy along
     )
     from .session import perform
 
-    order = Order(
+    order = RunOptions(
         file=file,
         ledger=ledger or f"{file}.ledger",
         base_url=base_url,

@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from .._exit_codes import Ended, Exit
+from .._exit_codes import CommandEnded, Exit
 from . import files
 from .amounts import Confirmation, Money, difference, flags, parsed, plain
 from .messages import counted
@@ -25,7 +25,7 @@ _FORMS: Final = "1200.50 or 1,200.50, with the currency in front or without"
 
 
 @attrs.frozen
-class Asking:
+class ConfirmOptions:
     """Who may be asked, and what was said on the command line."""
 
     given: Sequence[str]
@@ -54,7 +54,7 @@ def _asked(text: str) -> str:
     return sys.stdin.readline()
 
 
-def confirm(wanted: Confirmation, rows: int, ledger: str, asking: Asking) -> str | None:
+def confirm(wanted: Confirmation, rows: int, ledger: str, asking: ConfirmOptions) -> str | None:
     """See that somebody agreed to this total: how it was said, None where nobody has to.
 
     A batch that was confirmed once is not asked about again, unless its rows, its total or the key changed.
@@ -71,7 +71,7 @@ def confirm(wanted: Confirmation, rows: int, ledger: str, asking: Asking) -> str
     return how
 
 
-def confirm_once(totals: Money, rows: int, asking: Asking) -> str | None:
+def confirm_once(totals: Money, rows: int, asking: ConfirmOptions) -> str | None:
     """The same, of something that is asked about each time. Raises Ended."""
     if asking.given:
         _require_equal(asking.given, totals)
@@ -86,16 +86,16 @@ def _require_equal(given: Sequence[str], wanted: Money) -> None:
     try:
         problem = difference(parsed(given), wanted)
     except ValueError as error:
-        raise Ended(f"--confirm-total: {error}; nothing was sent", Exit.USAGE) from None
+        raise CommandEnded(f"--confirm-total: {error}; nothing was sent", Exit.USAGE) from None
     if problem:
         told = f"{problem}; nothing was sent. To pay it as it is: {flags(wanted)}"
-        raise Ended(told, Exit.USAGE)
+        raise CommandEnded(told, Exit.USAGE)
 
 
-def _ask_each(wanted: Money, rows: int, asking: Asking) -> None:
+def _ask_each(wanted: Money, rows: int, asking: ConfirmOptions) -> None:
     totals = sorted(wanted.items())
     if asking.ask is None:
-        raise Ended(
+        raise CommandEnded(
             "a live key pays real money, and there is no terminal to confirm the total on; "
             f"nothing was sent. To pay it: {flags(wanted)}",
             Exit.USAGE,
@@ -108,7 +108,7 @@ def _ask_each(wanted: Money, rows: int, asking: Asking) -> None:
                 _require_typed(asking.ask, heading, currency, amount)
                 heading = ""
     except KeyboardInterrupt:
-        raise Ended("not confirmed; nothing was sent", Exit.INTERRUPTED) from None
+        raise CommandEnded("not confirmed; nothing was sent", Exit.INTERRUPTED) from None
 
 
 def _require_typed(ask: Ask, heading: str, currency: str, amount: Decimal) -> None:
@@ -119,7 +119,7 @@ def _require_typed(ask: Ask, heading: str, currency: str, amount: Decimal) -> No
         if not text:  # the input is over
             break
         heading = f"That is not the {currency} total. As shown above, to the last digit: {_FORMS}.\n"
-    raise Ended(f"that is not the {currency} total; nothing was sent", Exit.USAGE)
+    raise CommandEnded(f"that is not the {currency} total; nothing was sent", Exit.USAGE)
 
 
 def _is_typed(text: str, currency: str, amount: Decimal) -> bool:

@@ -13,17 +13,17 @@ from ..._masking import clean
 from ..._runtime import SYSTEM
 from ...bulk import PayoutBatch, RowFate, RowState
 from ...bulk.ledger_errors import LedgerDamaged, LedgerLocked
-from .._exit_codes import Ended, Exit
+from .._exit_codes import CommandEnded, Exit
 from . import files, messages
 from .amounts import grouped, plain
 from .reconcile import waiting
-from .session import Stage, figures_of, result, title_of
-from .summary import Figures, standing, told_activity, told_duration
+from .session import CommandContext, figures_of, result, title_of
+from .summary import BatchFigures, standing, told_activity, told_duration
 
 _SHOWN = 20
 
 
-async def status(ledger: str, stage: Stage) -> Exit:
+async def status(ledger: str, stage: CommandContext) -> Exit:
     """Where the batch stands: from the ledger, or from what a run that holds it says every second."""
     try:
         async with PayoutBatch.open(ledger) as batch:
@@ -50,14 +50,14 @@ async def status(ledger: str, stage: Stage) -> Exit:
     return Exit.DONE
 
 
-def _running(ledger: str, locked: LedgerLocked, stage: Stage) -> Exit:
+def _running(ledger: str, locked: LedgerLocked, stage: CommandContext) -> Exit:
     said = files.status_said(ledger)
     holder = "another process" if locked.pid is None else f"process {locked.pid}"
     if not said:
-        raise Ended(
+        raise CommandEnded(
             f"{ledger} is in use by {holder}, which has told no figures yet; ask again", Exit.RESUMABLE
         )
-    figures, age = Figures.of(said["rows"], said["amounts"], activity=said.get("activity")), _age(said)
+    figures, age = BatchFigures.of(said["rows"], said["amounts"], activity=said.get("activity")), _age(said)
     stage.show.heading(ledger, title_of(str(said["batch_id"])))
     told = f"{holder} works on it; figures of {told_duration(age)} ago"
     if is_old := locked.since is not None and said["at"] < locked.since.timestamp():
@@ -79,14 +79,14 @@ def _age(said: dict[str, Any]) -> float:
     return max((SYSTEM.now() - datetime.fromtimestamp(said["at"], UTC)).total_seconds(), 0.0)
 
 
-async def check(ledger: str, stage: Stage) -> Exit:
+async def check(ledger: str, stage: CommandContext) -> Exit:
     """Read all of the ledger, and see whether it is as it was written."""
     try:
         async with PayoutBatch.open(ledger) as batch:
             with waiting("Reading the whole ledger", stage):
                 report = await batch.check()
     except LedgerDamaged as damaged:
-        raise Ended(str(damaged), Exit.REFUSED) from None
+        raise CommandEnded(str(damaged), Exit.REFUSED) from None
     stage.show.heading(ledger)
     told = f"{messages.counted(report.rows, 'row')}, {report.entries:,} entries"
     facts: dict[str, Any] = {"rows": report.rows, "entries": report.entries, "head": report.head}
@@ -99,7 +99,7 @@ async def check(ledger: str, stage: Stage) -> Exit:
     )
     for finding in () if stage.as_json else report.findings[:_SHOWN]:
         stage.show.step("Finding", finding, good=False)
-    raise Ended(f"{ledger}: not as it was written; {LedgerDamaged.way_out}", Exit.REFUSED)
+    raise CommandEnded(f"{ledger}: not as it was written; {LedgerDamaged.way_out}", Exit.REFUSED)
 
 
 def _stored(name: str) -> RowState | RowFate:
@@ -108,7 +108,13 @@ def _stored(name: str) -> RowState | RowFate:
 
 
 async def export(
-    ledger: str, path: str, states: Sequence[str] | None, stage: Stage, *, accounts: bool, overwrite: bool
+    ledger: str,
+    path: str,
+    states: Sequence[str] | None,
+    stage: CommandContext,
+    *,
+    accounts: bool,
+    overwrite: bool,
 ) -> Exit:
     """Write the rows and what became of each. Raises Ended or BulkError; then no file appears."""
     wanted = None if states is None else {_stored(state) for state in states}
@@ -118,7 +124,7 @@ async def export(
                 report = await batch.export(path, states=wanted, accounts=accounts, overwrite=overwrite)
         except OSError as error:
             told = f"{path} cannot be written ({error.strerror}); make room or name another place"
-            raise Ended(told, Exit.USAGE) from None
+            raise CommandEnded(told, Exit.USAGE) from None
     stage.show.heading(ledger)
     money = "".join(f", {currency} {grouped(total)}" for currency, total in sorted(report.totals.items()))
     totals = {currency: plain(total) for currency, total in sorted(report.totals.items())}

@@ -23,7 +23,7 @@ from ...bulk.ledger_errors import (
 from ...bulk.protocol.responses import is_shut_out
 from ...errors import APIConnectionError, APIStatusError, DeadlineExceeded, PaymentsError
 from .._exit_codes import Exit, exit_of
-from .summary import Figures
+from .summary import BatchFigures
 
 _GOES_ON = "The same `run` command goes on where it stopped; nothing is paid twice."
 _LIMITED = "With that limit raised, the same command goes on where it stopped; nothing is paid twice."
@@ -40,7 +40,7 @@ _LOOK = (
 
 
 def after_run(
-    figures: Figures,
+    figures: BatchFigures,
     code: int,
     stopped: str | None,
     ledger: str,
@@ -114,7 +114,7 @@ def _failed(rows: int, ledger: str) -> str:
     return f"{told}: {which}, `{again}` makes their rows new, and the next run pays them."
 
 
-def _open(figures: Figures, ledger: str) -> str:
+def _open(figures: BatchFigures, ledger: str) -> str:
     """Created is not arrived: whoever stops here may believe it is."""
     awaited = figures.ended.awaited if figures.ended else 0
     if not awaited:

@@ -24,7 +24,7 @@ from ...bulk.sources._base import FileStat
 from .._output import INDENT, Show
 from .amounts import grouped
 from .messages import counted
-from .summary import Figures, Speed, told_activity, told_duration, told_rate
+from .summary import BatchFigures, Speed, told_activity, told_duration, told_rate
 
 _EVERY: Final = 1.0
 _LEFT: Final = INDENT + 4
@@ -32,13 +32,13 @@ _NAMES: Final = {"waiting": "Waiting", "following": "Following", "certifying": "
 """What is being done, where it has a name of its own."""
 
 
-class Board(Protocol):
+class ProgressView(Protocol):
     """Where the progress of a run is shown."""
 
     def read(self, rows: int, number: int = 1) -> None:
         """So many rows of the input were read, in this pass: it is checked, then recorded."""
 
-    def show(self, figures: Figures, at: float) -> None:
+    def show(self, figures: BatchFigures, at: float) -> None:
         """So far it had come at this time, in seconds."""
 
     def note(self, text: str) -> None:
@@ -46,7 +46,7 @@ class Board(Protocol):
 
 
 @attrs.define
-class Lines:
+class JsonLinesView:
     """JSON lines: at most one a second, and whatever is said last."""
 
     _show: Show
@@ -61,7 +61,7 @@ class Lines:
             facts: dict[str, Any] = {"rows": rows, "pass": number}
             self._show.step("Reading", "", **facts)
 
-    def show(self, figures: Figures, at: float) -> None:
+    def show(self, figures: BatchFigures, at: float) -> None:
         """The same."""
         self._speed.saw(at, figures.done)
         self.close()
@@ -76,7 +76,7 @@ class Lines:
             self._later.cancel()
             self._later = None
 
-    def _tell(self, figures: Figures) -> None:
+    def _tell(self, figures: BatchFigures) -> None:
         left = self._speed.seconds_left(figures.rows - figures.done)
         self._show.step(
             "Progress",
@@ -98,11 +98,11 @@ class Lines:
 
 
 @attrs.define
-class Bar:
+class BarView:
     """A bar and up to a few lines of figures, drawn over and over in place."""
 
     _name: str
-    _figures: Figures | None = None
+    _figures: BatchFigures | None = None
     _speed: Speed = attrs.field(factory=Speed)
     _read: int = 0
     _turn: int = 1
@@ -112,7 +112,7 @@ class Bar:
         """Keep it for the next drawing."""
         self._read, self._turn = rows, number
 
-    def show(self, figures: Figures, at: float) -> None:
+    def show(self, figures: BatchFigures, at: float) -> None:
         """Keep it for the next drawing."""
         self._speed.saw(at, figures.done)
         self._figures = figures
@@ -136,7 +136,7 @@ class Bar:
         if self._note:
             yield Text(pad + clean(self._note), "bold yellow")
 
-    def _bar(self, figures: Figures, width: int) -> Table:
+    def _bar(self, figures: BatchFigures, width: int) -> Table:
         done, rows = _come(figures)
         told = f"{done:,} of {rows:,}"
         share = f"{done * 100 // max(rows, 1)} %"
@@ -148,7 +148,7 @@ class Bar:
         grid.add_row(f"  · {name:<{INDENT - 1}}", bar, told, f"[dim]{share}[/]")
         return grid
 
-    def _rows(self, figures: Figures) -> str:
+    def _rows(self, figures: BatchFigures) -> str:
         told = [f"{figures.counts['created']:,} created", f"{figures.counts['in_doubt']:,} in doubt"]
         if (ended := figures.ended) is not None and _is_followed(figures):
             told = [f"{ended.arrived:,} arrived", f"{ended.failed:,} failed"]
@@ -156,7 +156,7 @@ class Bar:
         told += [f"{figures.counts[s]:,} {s}" for s in ("rejected", "conflict") if figures.counts[s]]
         return " · ".join(told)
 
-    def _pace(self, figures: Figures) -> str:
+    def _pace(self, figures: BatchFigures) -> str:
         speed = self._speed.per_second
         if not speed or _is_followed(figures) or (figures.activity or {}).get("waiting"):
             return ""
@@ -166,19 +166,19 @@ class Bar:
         return " · ".join([*told, *([f"{told_duration(left)} left"] if left else [])])
 
 
-def _is_followed(figures: Figures) -> bool:
+def _is_followed(figures: BatchFigures) -> bool:
     """Whether every row is decided, and it is the payouts that are waited for."""
     return figures.ended is not None and figures.done == figures.rows
 
 
-def _come(figures: Figures) -> tuple[int, int]:
+def _come(figures: BatchFigures) -> tuple[int, int]:
     """How far it is, of how much: rows decided, and then payouts ended."""
     if figures.ended is not None and _is_followed(figures):
         return figures.ended.over, figures.counts["created"]
     return figures.done, figures.rows
 
 
-def _money(figures: Figures) -> Iterator[str]:
+def _money(figures: BatchFigures) -> Iterator[str]:
     totals = figures.payable()
     moved = {currency: grouped(figures.sum_of(currency, "created")) for currency in totals}
     wide = max((len(amount) for amount in moved.values()), default=0)
@@ -188,13 +188,13 @@ def _money(figures: Figures) -> Iterator[str]:
 
 
 @contextmanager
-def board_on(console: Console, show: Show, name: str, *, as_json: bool) -> Iterator[Board]:
+def board_on(console: Console, show: Show, name: str, *, as_json: bool) -> Iterator[ProgressView]:
     """A bar on a terminal, which goes away at the end; else lines."""
     if as_json or not console.is_terminal:
-        with closing(Lines(show)) as lines:
+        with closing(JsonLinesView(show)) as lines:
             yield lines
         return
-    bar = Bar(name)
+    bar = BarView(name)
     with Live(bar, console=console, refresh_per_second=8, transient=True):
         yield bar
 

@@ -15,13 +15,13 @@ import attrs
 from ...bulk import BatchReport, Certificate, PayoutBatch, RetryReport
 from ...bulk.errors import BulkError
 from ...errors import PaymentsError
-from .._exit_codes import Ended, Exit
+from .._exit_codes import CommandEnded, Exit
 from . import files, messages
 from .amounts import grouped, plain
-from .confirm import Asking, confirm_once, is_live, terminal
+from .confirm import ConfirmOptions, confirm_once, is_live, terminal
 from .messages import code_of, command, counted
 from .progress import board_on
-from .session import Stage, figures_of, paying, recorded, result, tell_next, title_of, watching
+from .session import CommandContext, figures_of, paying, recorded, result, tell_next, title_of, watching
 from .summary import standing
 
 _MOST_FINDINGS = 5
@@ -47,7 +47,7 @@ class Certified:
         return attrs.evolve(report, exit_code=int(self.code), resumable=resumable, stopped=stopped)
 
 
-async def certify(batch: PayoutBatch, ledger: str, stage: Stage) -> Certified:
+async def certify(batch: PayoutBatch, ledger: str, stage: CommandContext) -> Certified:
     """Compare a complete batch with the service's list and write down what was found.
 
     Raises Ended or BulkError where the ledger fails.
@@ -66,12 +66,12 @@ async def certify(batch: PayoutBatch, ledger: str, stage: Stage) -> Certified:
     return Certified(path, Exit.DONE if certificate.is_clean else Exit.REFUSED)
 
 
-def keep(certificate: Certificate, path: str, stage: Stage) -> str:
+def keep(certificate: Certificate, path: str, stage: CommandContext) -> str:
     """Write it there, and tell what it says. Raises Ended when it cannot be written."""
     try:
         files.write(path, certificate.to_json() + "\n")
     except OSError as error:
-        raise Ended(
+        raise CommandEnded(
             f"the certificate cannot be written to {path} ({error.strerror}); nothing else is wrong, "
             "make room or name another place and run the same command again",
             Exit.REFUSED,
@@ -89,7 +89,7 @@ def keep(certificate: Certificate, path: str, stage: Stage) -> str:
     return path
 
 
-def waiting(text: str, stage: Stage) -> AbstractContextManager[object]:
+def waiting(text: str, stage: CommandContext) -> AbstractContextManager[object]:
     """Something that takes a while and cannot say how long."""
     if stage.as_json or not stage.console.is_terminal:
         return nullcontext()
@@ -112,7 +112,7 @@ class Retry:
     confirm_total: Sequence[str]
 
 
-async def reconcile(ledger: str, path: str | None, base_url: str | None, stage: Stage) -> Exit:
+async def reconcile(ledger: str, path: str | None, base_url: str | None, stage: CommandContext) -> Exit:
     """Settle what the list shows, write the certificate. Raises Ended or PaymentsError."""
     async with paying(base_url) as client, PayoutBatch.open(ledger, client, create=False) as batch:
         stage.show.heading(ledger, title_of(batch.status().batch_id))
@@ -132,7 +132,7 @@ async def reconcile(ledger: str, path: str | None, base_url: str | None, stage: 
     return code
 
 
-async def retry_failed(wanted: Retry, stage: Stage) -> Exit:
+async def retry_failed(wanted: Retry, stage: CommandContext) -> Exit:
     """Find the failed payouts, or the rejected rows, have their total confirmed, begin them anew."""
     async with (
         paying(wanted.base_url) as client,
@@ -145,7 +145,7 @@ async def retry_failed(wanted: Retry, stage: Stage) -> Exit:
         if not found.rows or wanted.dry_run:
             return _tell(found, wanted, stage)
         live = is_live(os.environ.get("PAYMENTS_API_KEY", ""))
-        asking = Asking(wanted.confirm_total, live, stage.interrupts.asking, terminal())
+        asking = ConfirmOptions(wanted.confirm_total, live, stage.interrupts.asking, terminal())
         confirm_once(found.totals, len(found.rows), asking)
         with waiting("Beginning their rows anew", stage):
             anew = batch.retry_failed(rows=found.rows, rejected=wanted.rejected)
@@ -154,7 +154,7 @@ async def retry_failed(wanted: Retry, stage: Stage) -> Exit:
     return _tell(attrs.evolve(done, left=tuple(left)), wanted, stage)
 
 
-def _tell(report: RetryReport, wanted: Retry, stage: Stage) -> Exit:
+def _tell(report: RetryReport, wanted: Retry, stage: CommandContext) -> Exit:
     money = ", ".join(f"{currency} {grouped(total)}" for currency, total in sorted(report.totals.items()))
     rows = messages.counted(len(report.rows), "row")
     if not report.rows and report.left:

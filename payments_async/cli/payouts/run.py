@@ -17,21 +17,21 @@ from ..._request.auth import read_key
 from ..._runtime import SYSTEM
 from ...bulk import BatchReport, ImportReport, LoadOptions, PayoutBatch, Progress
 from ...bulk.sources import Source
-from .._exit_codes import Ended, Exit
+from .._exit_codes import CommandEnded, Exit
 from . import files, messages
 from .amounts import Confirmation, Money, flags, grouped, plain
-from .confirm import Asking, confirm, is_live, terminal
+from .confirm import ConfirmOptions, confirm, is_live, terminal
 from .messages import after_edits, counted
-from .progress import Board, Watched, board_on, readable
+from .progress import ProgressView, Watched, board_on, readable
 from .reconcile import Certified, certify
-from .session import Stage, figures_of, paying, recorded, result, tell_next
-from .summary import Figures, standing, told_duration, told_rate
+from .session import CommandContext, figures_of, paying, recorded, result, tell_next
+from .summary import BatchFigures, standing, told_duration, told_rate
 
 _SHOWN = 20
 
 
 @attrs.frozen(kw_only=True)
-class Order:
+class RunOptions:
     """What `payments payouts run` was asked for."""
 
     file: str
@@ -52,14 +52,16 @@ class Order:
         """See that the file can be read, before anything else is opened. Raises SourceUnreadable or Ended."""
         self.source()
         if os.path.realpath(self.ledger) == os.path.realpath(self.file):
-            raise Ended(f"{self.ledger}: the ledger is the file itself; choose another path", Exit.USAGE)
+            raise CommandEnded(
+                f"{self.ledger}: the ledger is the file itself; choose another path", Exit.USAGE
+            )
 
     def source(self) -> Source:
         """The file, to be read. Raises SourceUnreadable when it cannot be."""
         return readable(self.file, strict_amounts=self.strict_amounts, delimiter=self.delimiter)
 
 
-async def load(batch: PayoutBatch, order: Order, stage: Stage) -> ImportReport:
+async def load(batch: PayoutBatch, order: RunOptions, stage: CommandContext) -> ImportReport:
     """Import the file, or see that the ledger has it. Raises BulkError."""
     options: LoadOptions = {"accept_edits": order.accept_edits, "pay_again": order.pay_again}
     with board_on(stage.console, stage.show, "Reading", as_json=stage.as_json) as board:
@@ -70,7 +72,7 @@ async def load(batch: PayoutBatch, order: Order, stage: Stage) -> ImportReport:
     return report
 
 
-async def preview(order: Order, stage: Stage) -> Exit:
+async def preview(order: RunOptions, stage: CommandContext) -> Exit:
     """Check every row, change nothing, send nothing. A key is used when there is one."""
     async with AsyncExitStack() as stack:
         has_key = bool(os.environ.get("PAYMENTS_API_KEY"))
@@ -101,7 +103,7 @@ def _rejects_told(path: str | None) -> Iterator[None]:
         if path is None:
             raise
         told = f"the rejects cannot be written to {path} ({error.strerror}); nothing was sent"
-        raise Ended(told, Exit.USAGE) from None
+        raise CommandEnded(told, Exit.USAGE) from None
 
 
 def _came_to(report: ImportReport) -> str:
@@ -122,7 +124,7 @@ def _money(totals: Money) -> str:
     )
 
 
-def _tell(name: str, text: str, report: ImportReport, order: Order, stage: Stage) -> None:
+def _tell(name: str, text: str, report: ImportReport, order: RunOptions, stage: CommandContext) -> None:
     stage.show.step(
         name,
         text,
@@ -144,7 +146,7 @@ def _tell(name: str, text: str, report: ImportReport, order: Order, stage: Stage
         stage.show.step("Warning", warning, good=False)
 
 
-async def pay(order: Order, stage: Stage) -> Exit:
+async def pay(order: RunOptions, stage: CommandContext) -> Exit:
     """Load, confirm, pay, certify. Raises Ended or PaymentsError before anything is sent."""
     order.check()
     if order.dry_run:
@@ -158,7 +160,7 @@ async def pay(order: Order, stage: Stage) -> Exit:
         loaded = await load(batch, order, stage)
         try:
             _confirm(batch, order, stage)
-        except Ended:
+        except CommandEnded:
             if (
                 loaded.is_new
             ):  # nothing was ever sent under it: it would only stand in the way of the next try
@@ -167,21 +169,21 @@ async def pay(order: Order, stage: Stage) -> Exit:
         return await _pay(batch, order, stage)
 
 
-def _confirm(batch: PayoutBatch, order: Order, stage: Stage) -> None:
+def _confirm(batch: PayoutBatch, order: RunOptions, stage: CommandContext) -> None:
     figures = figures_of(batch.status())
     said = files.status_said(order.ledger).get("input_hash")
     key = os.environ["PAYMENTS_API_KEY"]
     place = f"{order.base_url or os.environ['PAYMENTS_BASE_URL']} {read_key(key).fingerprint}"
     wanted = Confirmation(batch.status().batch_id, str(said or ""), place, figures.payable())
     live = is_live(key)
-    asking = Asking(order.confirm_total, live, stage.interrupts.asking, terminal())
+    asking = ConfirmOptions(order.confirm_total, live, stage.interrupts.asking, terminal())
     how = confirm(wanted, figures.rows - figures.counts["cancelled"], order.ledger, asking)
     if how:
         money = ", ".join(f"{currency} {grouped(total)}" for currency, total in sorted(wanted.totals.items()))
         stage.show.step("Confirmed", f"{money}, {how}", how=how)
 
 
-async def _pay(batch: PayoutBatch, order: Order, stage: Stage) -> Exit:
+async def _pay(batch: PayoutBatch, order: RunOptions, stage: CommandContext) -> Exit:
     began, before = SYSTEM.monotonic(), figures_of(batch.status())
     end = End(order.pace["wait_final"])
     try:
@@ -197,7 +199,7 @@ async def _pay(batch: PayoutBatch, order: Order, stage: Stage) -> Exit:
     return _tell_end(report, certified, Exit(report.exit_code), order, stage)
 
 
-async def _run(batch: PayoutBatch, order: Order, stage: Stage, end: End) -> BatchReport:
+async def _run(batch: PayoutBatch, order: RunOptions, stage: CommandContext, end: End) -> BatchReport:
     with board_on(stage.console, stage.show, "Paying", as_json=stage.as_json) as board:
         board.show(figures_of(batch.status()), SYSTEM.monotonic())
 
@@ -218,7 +220,7 @@ class End:
     decided: float | None = None
     """When every row was decided, by the monotonic clock; None before that."""
 
-    def saw(self, progress: Progress, board: Board, batch: PayoutBatch) -> None:
+    def saw(self, progress: Progress, board: ProgressView, batch: PayoutBatch) -> None:
         """A commit."""
         figures, at = figures_of(progress), SYSTEM.monotonic()
         if figures.done < figures.rows:
@@ -232,7 +234,7 @@ class End:
             board.note(f"all sent; followed until final, {told_duration(self.wait_final)} at most")
 
 
-def _tell_paid(before: Figures, after: Figures, seconds: float, stage: Stage) -> None:
+def _tell_paid(before: BatchFigures, after: BatchFigures, seconds: float, stage: CommandContext) -> None:
     rows = after.done - before.done
     if rows and not stage.as_json:
         told = f"{messages.counted(rows, 'row')} in {told_duration(seconds)}"
@@ -240,7 +242,7 @@ def _tell_paid(before: Figures, after: Figures, seconds: float, stage: Stage) ->
 
 
 def _tell_end(
-    report: BatchReport, certified: Certified | None, code: Exit, order: Order, stage: Stage
+    report: BatchReport, certified: Certified | None, code: Exit, order: RunOptions, stage: CommandContext
 ) -> Exit:
     figures = figures_of(report)
     is_refused = bool(messages.refused(figures.counts, order.ledger))
@@ -255,7 +257,7 @@ def _tell_end(
     return code
 
 
-def _tell_finals(report: BatchReport, stage: Stage) -> None:
+def _tell_finals(report: BatchReport, stage: CommandContext) -> None:
     """How the created payouts ended, when that was asked about."""
     if report.finals and not stage.as_json:
         told = [f"{number:,} {status}" for status, number in sorted(report.finals.items())]

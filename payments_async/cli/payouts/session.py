@@ -28,14 +28,14 @@ from ...bulk.protocol.responses import is_shut_out, why
 from ...client import AsyncPayments
 from ...errors import APIConnectionError, APIStatusError, PaymentsError
 from ...events import logger
-from .._exit_codes import Ended, Exit, exit_of
-from .._output import JsonLines, Paper, Show, Terminal, write_nowhere
+from .._exit_codes import CommandEnded, Exit, exit_of
+from .._output import JsonLines, OutputConsole, Show, Terminal, write_nowhere
 from . import files
 from .amounts import plain
 from .messages import code_of, facts, told
-from .progress import Board
-from .summary import Ended as EndedPayouts
-from .summary import Figures
+from .progress import ProgressView
+from .summary import ArrivedCounts as EndedPayouts
+from .summary import BatchFigures
 
 _NAMES: Final = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
@@ -122,7 +122,7 @@ _FAILED: Final = (LedgerBroken, LedgerDamaged, LedgerGone, LedgerReadOnly)
 
 
 @attrs.frozen
-class Stage:
+class CommandContext:
     """Where a command speaks, and what can stop it."""
 
     console: Console
@@ -132,7 +132,7 @@ class Stage:
 
 
 def perform(
-    work: Callable[[Stage], Coroutine[Any, Any, Exit]], *, as_json: bool, lines: bool = False
+    work: Callable[[CommandContext], Coroutine[Any, Any, Exit]], *, as_json: bool, lines: bool = False
 ) -> Exit:
     """Do the work on an event loop of its own, uvloop's when it is installed.
 
@@ -141,7 +141,7 @@ def perform(
 
     Raises Ended, and PaymentsError for what ends it with a message of its own.
     """
-    console = Paper(highlight=False)
+    console = OutputConsole(highlight=False)
     as_json = as_json or (lines and not console.is_terminal)
     show: Show = JsonLines() if as_json else Terminal(console)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -149,18 +149,23 @@ def perform(
 
 
 async def _stopped_in_order(
-    work: Callable[[Stage], Awaitable[Exit]], console: Console, show: Show, *, as_json: bool, lines: bool
+    work: Callable[[CommandContext], Awaitable[Exit]],
+    console: Console,
+    show: Show,
+    *,
+    as_json: bool,
+    lines: bool,
 ) -> Exit:
     with listening() as interrupts:
         show = _watched(interrupts) if as_json and lines else show
         try:
-            return await work(Stage(console, show, as_json, interrupts))
+            return await work(CommandContext(console, show, as_json, interrupts))
         except asyncio.CancelledError:
             if not interrupts.caught():
                 raise
             text = f"stopped by {interrupts.reason}; the same command goes on where it stopped"
-            raise _refused(Ended(text, Exit.RESUMABLE), show, as_json=as_json) from None
-        except (Ended, PaymentsError) as error:
+            raise _refused(CommandEnded(text, Exit.RESUMABLE), show, as_json=as_json) from None
+        except (CommandEnded, PaymentsError) as error:
             raise _refused(error, show, as_json=as_json) from error
 
 
@@ -175,19 +180,21 @@ def _watched(interrupts: Interrupts) -> JsonLines:
     return JsonLines(left)
 
 
-def _refused(error: Ended | PaymentsError, show: Show, *, as_json: bool) -> Ended | PaymentsError:
+def _refused(
+    error: CommandEnded | PaymentsError, show: Show, *, as_json: bool
+) -> CommandEnded | PaymentsError:
     """What ends the command, told to programs too; an operator's words for what the library says."""
     if isinstance(error, BulkError):
-        ends: Ended | PaymentsError = Ended(told(error), Exit.USAGE)
+        ends: CommandEnded | PaymentsError = CommandEnded(told(error), Exit.USAGE)
     elif isinstance(error, APIStatusError | APIConnectionError) and is_shut_out(error):
-        ends = Ended(f"{why(error)}; then run the same command again", Exit.USAGE)
+        ends = CommandEnded(f"{why(error)}; then run the same command again", Exit.USAGE)
     elif isinstance(error, PaymentsError) and code_of(error) is Exit.RESUMABLE:
-        ends = Ended(f"{error}; the same command goes on where it stopped", Exit.RESUMABLE)
+        ends = CommandEnded(f"{error}; the same command goes on where it stopped", Exit.RESUMABLE)
     else:
         ends = error
-    text, code = (ends.text, ends.code) if isinstance(ends, Ended) else (str(ends), exit_of(ends))
+    text, code = (ends.text, ends.code) if isinstance(ends, CommandEnded) else (str(ends), exit_of(ends))
     if as_json:
-        cause = error.__cause__ or error if isinstance(error, Ended) else error
+        cause = error.__cause__ or error if isinstance(error, CommandEnded) else error
         show.step("Refused", "", good=False, message=text, exit_code=int(code), **facts(cause))
     return ends
 
@@ -209,10 +216,10 @@ async def paying(base_url: str | None, *, concurrency: int = 0) -> AsyncIterator
     """
     if not os.environ.get("PAYMENTS_API_KEY"):
         missing = "no API key: set PAYMENTS_API_KEY to the project's secret key (sk_live_… or sk_sandbox_…)"
-        raise Ended(missing, Exit.USAGE)
+        raise CommandEnded(missing, Exit.USAGE)
     if not (base_url or os.environ.get("PAYMENTS_BASE_URL")):
         missing = "no base URL: pass --base-url or set PAYMENTS_BASE_URL to the address that ends in /v1"
-        raise Ended(missing, Exit.USAGE)
+        raise CommandEnded(missing, Exit.USAGE)
     connections = concurrency + _BESIDE
     logger.addFilter(_is_news)
     try:
@@ -235,11 +242,11 @@ async def recorded(ledger: str, running: Awaitable[R]) -> R:
     try:
         return await running
     except OutcomesUnrecorded as error:
-        raise Ended(f"{error}. {_kept(ledger, error)}", _code_unrecorded(error)) from error
+        raise CommandEnded(f"{error}. {_kept(ledger, error)}", _code_unrecorded(error)) from error
     except LedgerFull as error:  # what was sent is recorded; an intent that is not was not sent
-        raise Ended(told(error), Exit.RESUMABLE) from error
+        raise CommandEnded(told(error), Exit.RESUMABLE) from error
     except _FAILED as error:
-        raise Ended(told(error), Exit.OUTCOME_UNKNOWN) from error
+        raise CommandEnded(told(error), Exit.OUTCOME_UNKNOWN) from error
 
 
 def _code_unrecorded(error: OutcomesUnrecorded) -> Exit:
@@ -257,16 +264,16 @@ def _kept(ledger: str, error: OutcomesUnrecorded) -> str:
     return f"They are in {path}, as JSON"
 
 
-def figures_of(progress: Progress) -> Figures:
+def figures_of(progress: Progress) -> BatchFigures:
     """The figures of a batch's progress or report; a report knows how payouts have ended, too."""
     ended = None
     if isinstance(progress, BatchReport):
         ended = EndedPayouts(progress.finals.get("completed", 0), progress.failed, progress.awaited)
     activity = None if progress.activity is None else attrs.asdict(progress.activity)
-    return Figures.of(progress.counts, progress.sums, ended, activity)
+    return BatchFigures.of(progress.counts, progress.sums, ended, activity)
 
 
-def watching(board: Board) -> Callable[[Progress], None]:
+def watching(board: ProgressView) -> Callable[[Progress], None]:
     """An `on_progress` that shows it."""
     return lambda progress: board.show(figures_of(progress), SYSTEM.monotonic())
 

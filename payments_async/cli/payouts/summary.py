@@ -27,7 +27,7 @@ _MINUTE: Final = 60.0
 
 
 @attrs.frozen
-class Ended:
+class ArrivedCounts:
     """What became of the created payouts, as far as the ledger knows: their rows."""
 
     arrived: int
@@ -42,7 +42,7 @@ class Ended:
 
 
 @attrs.frozen
-class Figures:
+class BatchFigures:
     """Counts and exact sums by state."""
 
     rows: int
@@ -50,7 +50,7 @@ class Figures:
     """{state: its rows}, every state of `STATES`."""
     sums: Mapping[str, Mapping[str, Decimal]]
     """{currency: {state: the sum of its rows, major units}}."""
-    ended: Ended | None = None
+    ended: ArrivedCounts | None = None
     """None where nobody has counted it."""
     activity: Mapping[str, Any] | None = None
     """What is being done, by the names of `bulk.Activity`; None when nothing is."""
@@ -60,9 +60,9 @@ class Figures:
         cls,
         counts: Mapping[Any, int],
         sums: Mapping[str, Mapping[Any, Any]],
-        ended: Ended | None = None,
+        ended: ArrivedCounts | None = None,
         activity: Mapping[str, Any] | None = None,
-    ) -> Figures:
+    ) -> BatchFigures:
         """From what a batch's progress or its status file says."""
         told = {str(state).lower(): number for state, number in counts.items()}
         every = {state: told.get(state, 0) for state in STATES}
@@ -180,7 +180,7 @@ _MOST: Final = 3
 """Currencies that fit side by side into 80 columns."""
 
 
-def standing(figures: Figures) -> Padding:
+def standing(figures: BatchFigures) -> Padding:
     """The table; states that no row is in are left out, but for those everybody looks for."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("")
@@ -207,7 +207,7 @@ def standing(figures: Figures) -> Padding:
     return Padding(table if beside else _with_list(table, figures), (1, 0, 1, 4), expand=False)
 
 
-def _ended(figures: Figures) -> list[tuple[str, int, str]]:
+def _ended(figures: BatchFigures) -> list[tuple[str, int, str]]:
     """What became of the created payouts: name, rows, style."""
     ended = figures.ended
     if ended is None or not figures.counts["created"]:
@@ -220,7 +220,7 @@ def _ended(figures: Figures) -> list[tuple[str, int, str]]:
     return [each for each in told if each[1]]
 
 
-def _with_list(table: Table, figures: Figures) -> Table:
+def _with_list(table: Table, figures: BatchFigures) -> Table:
     """So many currencies stand below each other, with what was created of each."""
     both = Table.grid()
     both.add_row(table)
@@ -235,7 +235,7 @@ def _with_list(table: Table, figures: Figures) -> Table:
     return both
 
 
-def _style(state: str, figures: Figures) -> str:
+def _style(state: str, figures: BatchFigures) -> str:
     if not figures.counts[state]:
         return "dim"
     return {"created": "green", "rejected": "red", "conflict": "red", "in_doubt": "bold yellow"}.get(

@@ -64,11 +64,11 @@ def serve(
         One JSON object instead of text.
     """
     from .serve import (
-        Wishes,  # brings the sandbox along
+        ServeOptions,  # brings the sandbox along
         serve,
     )
 
-    return serve(Wishes(port, profile, scenario, speed, state, allow_webhooks_to, seed), as_json=json)
+    return serve(ServeOptions(port, profile, scenario, speed, state, allow_webhooks_to, seed), as_json=json)
 
 
 @sandbox.command(name="exec")
@@ -112,8 +112,8 @@ def execute(
         What its key and identifiers are drawn from; chance unless given.
     """
     from .exec_command import execute
-    from .serve import Wishes
+    from .serve import ServeOptions
 
     return execute(
-        [command, *arguments], Wishes(port, profile, scenario, speed, state, allow_webhooks_to, seed)
+        [command, *arguments], ServeOptions(port, profile, scenario, speed, state, allow_webhooks_to, seed)
     )

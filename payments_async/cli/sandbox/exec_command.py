@@ -12,14 +12,14 @@ from types import FrameType
 from typing import Final
 
 from ..._masking import clean
-from .serve import Wishes, environment, inspector_of, open_sandbox
+from .serve import ServeOptions, environment, inspector_of, open_sandbox
 
 NOT_RUNNABLE: Final = 126
 NOT_FOUND: Final = 127
 """What shells answer when a command cannot be run, and when there is none of that name."""
 
 
-def execute(command: Sequence[str], wishes: Wishes) -> int:
+def execute(command: Sequence[str], wishes: ServeOptions) -> int:
     """Run `command` and give its exit code, 128 and the signal's number when a signal ended it.
 
     Raises ConfigurationError for wishes that cannot be fulfilled.

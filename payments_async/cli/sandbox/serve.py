@@ -29,7 +29,7 @@ _SEED_BYTES: Final = 32
 
 
 @attrs.frozen
-class Wishes:
+class ServeOptions:
     """The options that the commands share."""
 
     port: int | None = None
@@ -43,7 +43,7 @@ class Wishes:
 
 
 @contextmanager
-def open_sandbox(wishes: Wishes, *, usual: int | None = None) -> Iterator[Sandbox]:
+def open_sandbox(wishes: ServeOptions, *, usual: int | None = None) -> Iterator[Sandbox]:
     """A serving sandbox on the wished port; without one on the `usual`, or a free one when that is taken.
 
     Raises ConfigurationError when the port or the state cannot be had, or the scenario or a host is none.
@@ -70,7 +70,7 @@ def inspector_of(sandbox: Sandbox) -> str:
     return sandbox.origin + INSPECTOR
 
 
-def _started(wishes: Wishes, usual: int | None) -> Sandbox:
+def _started(wishes: ServeOptions, usual: int | None) -> Sandbox:
     sandbox = _made(wishes, usual if wishes.port is None else wishes.port)
     try:
         sandbox.start()
@@ -85,7 +85,7 @@ def _started(wishes: Wishes, usual: int | None) -> Sandbox:
     return sandbox
 
 
-def _made(wishes: Wishes, port: int | None) -> Sandbox:
+def _made(wishes: ServeOptions, port: int | None) -> Sandbox:
     try:
         read_allowed(wishes.allow_webhooks_to)
     except ValueError as no_host:
@@ -101,7 +101,7 @@ def _made(wishes: Wishes, port: int | None) -> Sandbox:
     )
 
 
-def serve(wishes: Wishes, *, as_json: bool) -> Exit:
+def serve(wishes: ServeOptions, *, as_json: bool) -> Exit:
     """Serve until Ctrl-C or SIGTERM; ConfigurationError for wishes that cannot be fulfilled."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
@@ -113,7 +113,7 @@ def serve(wishes: Wishes, *, as_json: bool) -> Exit:
     return Exit.DONE
 
 
-def tell(variables: Mapping[str, str], inspector: str, wishes: Wishes, *, as_json: bool) -> None:
+def tell(variables: Mapping[str, str], inspector: str, wishes: ServeOptions, *, as_json: bool) -> None:
     """Print where the service is, at once, for whoever waits for it on a pipe."""
     base_url, api_key = variables["PAYMENTS_BASE_URL"], variables["PAYMENTS_API_KEY"]
     if as_json:

@@ -17,7 +17,7 @@ import attrs
 
 from ..._masking import clean
 from ...errors import ConfigurationError
-from .._exit_codes import Ended, Exit
+from .._exit_codes import CommandEnded, Exit
 from .._output import show_for
 
 TIMEOUT: Final = 10.0
@@ -27,7 +27,7 @@ _LARGEST: Final = 1024 * 1024
 
 
 @attrs.frozen
-class Place:
+class ForwardAddress:
     """An address that has been checked."""
 
     scheme: str
@@ -36,7 +36,7 @@ class Place:
     path: str = attrs.field(repr=False)
 
 
-def read_place(url: str, what: str, example: str = "http://127.0.0.1:8000/webhooks") -> Place:
+def read_place(url: str, what: str, example: str = "http://127.0.0.1:8000/webhooks") -> ForwardAddress:
     """The parts of an address; ConfigurationError, with an example, when it is not http://host/path."""
     wrong = f"{what} must be an address such as {example}"
     if not url.isascii() or not url.isprintable() or " " in url:
@@ -49,10 +49,10 @@ def read_place(url: str, what: str, example: str = "http://127.0.0.1:8000/webhoo
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
         raise ConfigurationError(wrong)
     path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-    return Place(parts.scheme, parts.hostname, port, quote(path, safe="%!$&'()*+,/:;=?@[]~"))
+    return ForwardAddress(parts.scheme, parts.hostname, port, quote(path, safe="%!$&'()*+,/:;=?@[]~"))
 
 
-def post(place: Place, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+def post(place: ForwardAddress, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
     """Status and body of the answer; OSError when there is none."""
     kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
     connection = kind(place.host, place.port, timeout=TIMEOUT)
@@ -83,11 +83,11 @@ def resend(webhook_id: str, sandbox: str | None, *, as_json: bool) -> Exit:
         status, body = post(place, b"{}", {"Content-Type": "application/json"})
     except OSError as failure:
         told = f"no sandbox answers at {parts.netloc}: {failure.strerror or failure}"
-        raise Ended(told, Exit.REFUSED) from failure
+        raise CommandEnded(told, Exit.REFUSED) from failure
     answer = _read(body)
     if not 200 <= status < 300:
         told = clean(str(answer.get("message", f"HTTP {status}")))
-        raise Ended(f"the sandbox refused: {told}", Exit.REFUSED)
+        raise CommandEnded(f"the sandbox refused: {told}", Exit.REFUSED)
     again = str(answer.get("id", ""))
     show_for(as_json=as_json).step("Resent", f"{webhook_id} again, as {again}", id=again, repeats=webhook_id)
     return Exit.DONE

@@ -17,8 +17,8 @@ from typing import Final
 from ...errors import ConfigurationError
 from .._exit_codes import Exit
 from .._output import Show, show_for
-from .forward import Place, post, read_place
-from .payload import Letter, quoted, read_letter
+from .forward import ForwardAddress, post, read_place
+from .payload import ShownDelivery, quoted, read_letter
 
 HOST: Final = "127.0.0.1"
 LARGEST: Final = 1024 * 1024
@@ -114,7 +114,7 @@ _PASSED_ON: Final = ("content-type", "user-agent", "x-payment-event", "x-payment
 def listen(port: int | None, forward: str | None, *, as_json: bool) -> Exit:
     """Receive until Ctrl-C or SIGTERM; ConfigurationError for an unusable `port` or `forward`."""
     place = None if forward is None else read_place(forward, "--forward")
-    desk = Desk(show_for(as_json=as_json), place)
+    desk = DeliveryPrinter(show_for(as_json=as_json), place)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
         with suppress(KeyboardInterrupt), _opened(port, desk.take, only_listens=place is None) as receiver:
@@ -141,10 +141,10 @@ def _opened(port: int | None, take: Take, *, only_listens: bool) -> Receiver:
     return Receiver(0, take, only_listens=only_listens)
 
 
-class Desk:
+class DeliveryPrinter:
     """Tells each delivery, passes it on, tells the answer; one at a time, so that lines stay together."""
 
-    def __init__(self, show: Show, place: Place | None) -> None:
+    def __init__(self, show: Show, place: ForwardAddress | None) -> None:
         self._show = show
         self._place = place
         self._lock = threading.Lock()
@@ -169,7 +169,7 @@ class Desk:
                 self._show.step("Forwarded", text, good=good, record=letter.record, status=status)
         return status
 
-    def _tell(self, letter: Letter, delivery: str) -> None:
+    def _tell(self, letter: ShownDelivery, delivery: str) -> None:
         words = [quoted(word) for word in (letter.event, letter.record, letter.status)]
         words.append(letter.amount[:_SHORT])
         words += [f"reference {quoted(letter.reference)}"] if letter.reference else []
@@ -188,7 +188,7 @@ class Desk:
             body=letter.body,
         )
 
-    def _pass_on(self, place: Place, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
+    def _pass_on(self, place: ForwardAddress, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
         passed = {name: headers[name] for name in _PASSED_ON if name in headers}
         try:
             return post(place, body, passed)[0], ""

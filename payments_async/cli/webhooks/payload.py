@@ -59,7 +59,7 @@ class Figure(str):
 
 
 @attrs.frozen
-class Letter:
+class ShownDelivery:
     """One delivery, as far as it can be told. Texts are as they came, cut to a line."""
 
     event: str
@@ -72,20 +72,20 @@ class Letter:
     """Masked; None when it is not JSON."""
 
 
-def read_letter(body: bytes) -> Letter:
+def read_letter(body: bytes) -> ShownDelivery:
     """What a body claims; blanks where it does not say."""
     try:
         tree: Any = json.loads(body, parse_float=Figure)
     except (ValueError, RecursionError):
         tree = None
     if not isinstance(tree, dict):
-        return Letter("", "", "", "", "", None)
+        return ShownDelivery("", "", "", "", "", None)
     records = (tree.get(name) for name in ("payout", "payment"))
     record: Any = next((each for each in records if isinstance(each, dict)), {})
     amount = record.get("amount")
     is_form = isinstance(amount, dict)
     shown = amount.get("formatted") or amount.get("value") if is_form else masked(amount, "amount")
-    return Letter(
+    return ShownDelivery(
         event=_line(tree.get("event")),
         record=_line(record.get("id")),
         status=_line(record.get("status")),

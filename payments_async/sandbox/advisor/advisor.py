@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from .._journal import Entry
+from .._journal import JournalEntry
 from . import polling, retries, webhooks
-from .evidence import Finding, Scene, scene_of
+from .evidence import AdvisorEvidence, Finding, scene_of
 
 __all__ = ["HEADINGS", "Finding", "advise", "judge"]
 
@@ -30,7 +30,7 @@ HEADINGS: Mapping[str, str] = {
 """What a rule's findings have in common."""
 
 
-Rule = Callable[[Scene], Iterable[Finding]]
+Rule = Callable[[AdvisorEvidence], Iterable[Finding]]
 
 RULES: tuple[Rule, ...] = (
     retries.repeated_without_key,
@@ -46,7 +46,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def advise(entries: Sequence[Entry], now: float = 0.0) -> list[Finding]:
+def advise(entries: Sequence[JournalEntry], now: float = 0.0) -> list[Finding]:
     """Every finding of every rule, those that endanger money first.
 
     `now` is the sandbox's time in seconds since 1970 (`sandbox.clock.now()`): an accepted webhook whose
@@ -55,7 +55,7 @@ def advise(entries: Sequence[Entry], now: float = 0.0) -> list[Finding]:
     return judge(scene_of(entries, now))
 
 
-def judge(scene: Scene) -> list[Finding]:
+def judge(scene: AdvisorEvidence) -> list[Finding]:
     """The same of a scene."""
     found = [finding for rule in RULES for finding in rule(scene)]
     return sorted(found, key=lambda finding: (finding.severity != "money", finding.requests))

@@ -8,11 +8,11 @@ from typing import Literal, TypeVar
 
 import attrs
 
-from .._journal import Entry, Exchange, Tried
+from .._journal import JournalEntry, LoggedExchange, WebhookTried
 from ..api.error_responses import KEY_REUSED
 from ..common.json import decode
 from ..common.operations import OPERATIONS, find_operation
-from ..common.values import Change, LoggedRequest, Refused
+from ..common.values import Change, LoggedRequest, RequestRefused
 from ..records.records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES
 
 Severity = Literal["money", "limits", "secret"]
@@ -49,7 +49,7 @@ class Finding:
 
 
 @attrs.frozen(eq=False)
-class Seen:
+class ObservedRequest:
     """One request as the Advisor sees it."""
 
     log: LoggedRequest
@@ -107,7 +107,7 @@ class Seen:
             return None
         try:
             body = decode(self.body)
-        except Refused:
+        except RequestRefused:
             return None
         name = body.get("reference") or body.get("entity_id") if isinstance(body, dict) else None
         return name if isinstance(name, str) else None
@@ -124,50 +124,50 @@ class Seen:
 
 
 @attrs.frozen(eq=False)
-class Scene:
+class AdvisorEvidence:
     """The journal, sorted for questions."""
 
-    requests: tuple[Seen, ...]
+    requests: tuple[ObservedRequest, ...]
     finals: Mapping[str, float]
     """When each record became final, in sandbox time."""
-    accepted: Mapping[tuple[str, str], Tried]
+    accepted: Mapping[tuple[str, str], WebhookTried]
     """By record and event: the first try that was answered with success, by whom it may have moved."""
     until: float
     """The sandbox time up to which it is known, of the last entry at least."""
 
 
-def scene_of(entries: Sequence[Entry], now: float = 0.0) -> Scene:
+def scene_of(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorEvidence:
     """The scene in a journal up to `now`.
 
     Requests that the inspector replayed are left out, and whatever came before the last one whose bytes the
     journal let go: what such a request showed cannot be known any more.
     """
-    requests: list[Seen] = []
+    requests: list[ObservedRequest] = []
     finals: dict[str, float] = {}
-    accepted: dict[tuple[str, str], Tried] = {}
+    accepted: dict[tuple[str, str], WebhookTried] = {}
     until = now
     whole_from = _whole_from(entries)
     for place, entry in enumerate(entries):
         item = entry.item
         if place < whole_from and not isinstance(item, Change):
             continue
-        if isinstance(item, Exchange):
+        if isinstance(item, LoggedExchange):
             until = max(until, item.log.at)
             if REPLAYED_BY_HAND not in item.log.headers:
                 requests.append(seen_of(item))
         elif isinstance(item, Change):
             until = max(until, item.at)
             _note_final(item, finals)
-        elif isinstance(item, Tried) and item.accepted and not (item.forged or item.only_listened):
+        elif isinstance(item, WebhookTried) and item.accepted and not (item.forged or item.only_listened):
             accepted.setdefault((item.record_id, item.event), item)
-    return Scene(tuple(requests), finals, accepted, until)
+    return AdvisorEvidence(tuple(requests), finals, accepted, until)
 
 
-def _whole_from(entries: Sequence[Entry]) -> int:
+def _whole_from(entries: Sequence[JournalEntry]) -> int:
     """The place after the last request whose bytes were let go."""
     for place in range(len(entries) - 1, -1, -1):
         item = entries[place].item
-        if isinstance(item, Exchange) and not item.is_whole:
+        if isinstance(item, LoggedExchange) and not item.is_whole:
             return place + 1
     return 0
 
@@ -179,11 +179,11 @@ def _note_final(change: Change, finals: dict[str, float]) -> None:
         finals.setdefault(change.id, change.at)
 
 
-def seen_of(exchange: Exchange) -> Seen:
+def seen_of(exchange: LoggedExchange) -> ObservedRequest:
     """A request as the Advisor sees it."""
     log = exchange.log
     found = find_operation(log.method, log.path.partition("?")[0]) if log.operation else None
-    return Seen(
+    return ObservedRequest(
         log,
         exchange.real,
         exchange.body or b"",
@@ -193,28 +193,32 @@ def seen_of(exchange: Exchange) -> Seen:
     )
 
 
-def grouped(requests: Iterable[Seen], by: Callable[[Seen], G | None]) -> dict[G, list[Seen]]:
+def grouped(
+    requests: Iterable[ObservedRequest], by: Callable[[ObservedRequest], G | None]
+) -> dict[G, list[ObservedRequest]]:
     """Requests by what `by` says of them, in order; those of which it says None are left out."""
-    groups: dict[G, list[Seen]] = {}
+    groups: dict[G, list[ObservedRequest]] = {}
     for request in requests:
         if (name := by(request)) is not None:
             groups.setdefault(name, []).append(request)
     return groups
 
 
-def apart(earlier: Seen, later: Seen) -> float:
+def apart(earlier: ObservedRequest, later: ObservedRequest) -> float:
     """Seconds between two requests, on whichever clock is kinder."""
     return max(later.log.at - earlier.log.at, later.real - earlier.real)
 
 
-def runs(requests: Sequence[Seen], within: float) -> Iterator[list[Seen]]:
+def runs(requests: Sequence[ObservedRequest], within: float) -> Iterator[list[ObservedRequest]]:
     """The longest stretches of at least two requests of which each came sooner than `within` seconds."""
     return stretches(requests, lambda earlier, later: apart(earlier, later) < within)
 
 
-def stretches(requests: Sequence[Seen], joined: Callable[[Seen, Seen], bool]) -> Iterator[list[Seen]]:
+def stretches(
+    requests: Sequence[ObservedRequest], joined: Callable[[ObservedRequest, ObservedRequest], bool]
+) -> Iterator[list[ObservedRequest]]:
     """The longest stretches of at least two requests of which each is joined to the one before it."""
-    run: list[Seen] = []
+    run: list[ObservedRequest] = []
     for request in requests:
         if run and not joined(run[-1], request):
             if len(run) > 1:
@@ -230,6 +234,6 @@ def ids_of(finding: Finding) -> tuple[str, ...]:
     return (*finding.requests, *finding.webhooks)
 
 
-def ids(requests: Iterable[Seen]) -> tuple[str, ...]:
+def ids(requests: Iterable[ObservedRequest]) -> tuple[str, ...]:
     """Their ids, as a finding shows them."""
     return tuple(request.log.request_id for request in requests)

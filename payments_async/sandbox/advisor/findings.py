@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .._journal import Entry, Exchange, Tried
+from .._journal import JournalEntry, LoggedExchange, WebhookTried
 from .advisor import judge
 from .evidence import Finding, ids_of, scene_of
 from .webhooks import watched
@@ -90,8 +90,10 @@ class Findings:
                 key=lambda kept: (kept.finding.severity != "money", kept.first_at, kept.finding.requests),
             )
 
-    def _add(self, entries: Sequence[Entry], now: float) -> None:
-        self.requests += sum(isinstance(entry.item, Exchange) for entry in entries if entry.seq > self._seen)
+    def _add(self, entries: Sequence[JournalEntry], now: float) -> None:
+        self.requests += sum(
+            isinstance(entry.item, LoggedExchange) for entry in entries if entry.seq > self._seen
+        )
         self._seen = max(self._seen, entries[-1].seq if entries else 0)
         scene = scene_of(entries, now)
         self.watched = watched(scene)
@@ -129,12 +131,12 @@ def _bounded(names: Sequence[str]) -> tuple[str, ...]:
     return (*names[:_HEAD], *names[_HEAD - EVIDENCE :])
 
 
-def _places(entries: Iterable[Entry]) -> Iterable[tuple[str, tuple[int, float]]]:
+def _places(entries: Iterable[JournalEntry]) -> Iterable[tuple[str, tuple[int, float]]]:
     """Each request and tried delivery with its number in the journal, and when it was."""
     for entry in entries:
-        if isinstance(entry.item, Exchange):
+        if isinstance(entry.item, LoggedExchange):
             yield entry.item.log.request_id, (entry.seq, entry.item.log.at)
-        elif isinstance(entry.item, Tried):
+        elif isinstance(entry.item, WebhookTried):
             yield entry.item.webhook_id, (entry.seq, entry.item.at)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .evidence import Finding, Scene, Seen, grouped, ids, runs
+from .evidence import AdvisorEvidence, Finding, ObservedRequest, grouped, ids, runs
 
 _PACE = 4.9
 """Seconds between two readings: the guidance's five, less what clocks and lines may differ."""
@@ -19,7 +19,7 @@ _LIST_READS = 5
 _LIVE_READS = 3
 
 
-def too_fast(scene: Scene) -> Iterator[Finding]:
+def too_fast(scene: AdvisorEvidence) -> Iterator[Finding]:
     """A transaction that is not final, read more often than every five seconds."""
     for run in _readings(scene, _PACE):
         if not _ended(scene, run[0]):
@@ -36,7 +36,7 @@ def too_fast(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def after_the_end(scene: Scene) -> Iterator[Finding]:
+def after_the_end(scene: AdvisorEvidence) -> Iterator[Finding]:
     """A record that is still being read although an answer has shown that it is final."""
     for run in _readings(scene, _MINUTE):
         later = [seen for seen in run if _ended(scene, seen)]
@@ -55,7 +55,7 @@ def after_the_end(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def live_as_normal(scene: Scene) -> Iterator[Finding]:
+def live_as_normal(scene: AdvisorEvidence) -> Iterator[Finding]:
     """Live operations on a record that nobody reads the normal way."""
     live = (seen for seen in scene.requests if seen.is_live)
     for (key, record), used in grouped(live, lambda seen: (seen.log.key, _subject(seen))).items():
@@ -78,7 +78,7 @@ def live_as_normal(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _readings(scene: Scene, within: float) -> Iterator[list[Seen]]:
+def _readings(scene: AdvisorEvidence, within: float) -> Iterator[list[ObservedRequest]]:
     """Runs of readings of one record, or of one list that showed the same each time."""
     reads = (seen for seen in scene.requests if _is_read(seen))
     for same in grouped(reads, _read_of).values():
@@ -86,24 +86,24 @@ def _readings(scene: Scene, within: float) -> Iterator[list[Seen]]:
         yield from (run for run in runs(same, within) if len(run) >= least)
 
 
-def _is_read(seen: Seen) -> bool:
+def _is_read(seen: ObservedRequest) -> bool:
     log = seen.log
     about_one = log.operation in ("checkouts.retrieve", "payment_intents.retrieve_attempt")
     return (about_one or seen.is_list) and log.status == 200 and log.fault is None
 
 
-def _read_of(seen: Seen) -> tuple[str | None, str, bytes]:
+def _read_of(seen: ObservedRequest) -> tuple[str | None, str, bytes]:
     return seen.log.key, seen.log.path, seen.answer if seen.is_list else b""
 
 
-def _ended(scene: Scene, seen: Seen) -> bool:
+def _ended(scene: AdvisorEvidence, seen: ObservedRequest) -> bool:
     """Whether all that a reading is about was final when it was read. An empty list is nothing to poll."""
     about = _followed(seen)
     finals = [scene.finals.get(record) for record in about]
     return all(final is not None and final <= seen.log.at for final in finals)
 
 
-def _followed(seen: Seen) -> list[str]:
+def _followed(seen: ObservedRequest) -> list[str]:
     """The payouts, payments and attempts that a reading is about."""
     if seen.is_list:
         return [record for record in seen.shown if record.startswith(("po_", "pi_"))]
@@ -112,16 +112,16 @@ def _followed(seen: Seen) -> list[str]:
     return [seen.record] if seen.record else []
 
 
-def _ended_list(run: Sequence[Seen]) -> bool:
+def _ended_list(run: Sequence[ObservedRequest]) -> bool:
     """Whether it is a list: one whose records are all final is read for the next ones."""
     return run[0].is_list
 
 
-def _subject(seen: Seen) -> str:
+def _subject(seen: ObservedRequest) -> str:
     return seen.record or ""
 
 
-def _reads(seen: Seen, record: str) -> bool:
+def _reads(seen: ObservedRequest, record: str) -> bool:
     if seen.is_live or seen.log.method != "GET":
         return False
     return seen.record == record or record in seen.path_ids or record in seen.shown

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from itertools import pairwise
 
 from ..records.idempotency import LIFETIME
-from .evidence import Finding, Scene, Seen, apart, grouped, ids, stretches
+from .evidence import AdvisorEvidence, Finding, ObservedRequest, apart, grouped, ids, stretches
 
 _EARLY = 0.05
 """Seconds a retry may be early: clocks and lines are not exact."""
@@ -30,7 +30,7 @@ _REFERENCE_HELPED = (
 )
 
 
-def repeated_without_key(scene: Scene) -> Iterator[Finding]:
+def repeated_without_key(scene: AdvisorEvidence) -> Iterator[Finding]:
     """The same creating POST more than once, without an idempotency key."""
     bare = (
         seen for seen in scene.requests if seen.creates and seen.log.idempotency_key is None and seen.body
@@ -52,18 +52,18 @@ def repeated_without_key(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _in_runs(tries: Sequence[Seen]) -> str:
+def _in_runs(tries: Sequence[ObservedRequest]) -> str:
     """How many runs of tries these are, where it is more than one: a program that was started again."""
     count = 1 + sum(apart(earlier, later) >= _AGAIN for earlier, later in pairwise(tries))
     return f" in {count} runs" if 1 < count < len(tries) else ""
 
 
-def _is_retry(earlier: Seen, later: Seen) -> bool:
+def _is_retry(earlier: ObservedRequest, later: ObservedRequest) -> bool:
     """Whether the same body is the same wish: it is named, or the first was in doubt, or it came soon."""
     return later.thing is not None or earlier.in_doubt or apart(earlier, later) < _AGAIN
 
 
-def one_thing_under_two_keys(scene: Scene) -> Iterator[Finding]:
+def one_thing_under_two_keys(scene: AdvisorEvidence) -> Iterator[Finding]:
     """One body under several idempotency keys: a retry that the service takes for a second request."""
     taken = {seen for _, others in _reused(scene) for seen in others}
     # what was definitely refused moved nothing; a taken reference does not say what became of the first try
@@ -87,7 +87,7 @@ def one_thing_under_two_keys(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def one_key_for_two_things(scene: Scene) -> Iterator[Finding]:
+def one_key_for_two_things(scene: AdvisorEvidence) -> Iterator[Finding]:
     """One idempotency key with several bodies: the later ones are no requests of their own."""
     for first, others in _reused(scene):
         told = [seen for seen in others if seen.was_others_key or not first.moved_nothing]
@@ -105,11 +105,11 @@ def one_key_for_two_things(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _keyed(scene: Scene) -> Iterator[Seen]:
+def _keyed(scene: AdvisorEvidence) -> Iterator[ObservedRequest]:
     return (seen for seen in scene.requests if seen.creates and seen.log.idempotency_key and seen.body)
 
 
-def _reused(scene: Scene) -> Iterator[tuple[Seen, list[Seen]]]:
+def _reused(scene: AdvisorEvidence) -> Iterator[tuple[ObservedRequest, list[ObservedRequest]]]:
     """The first request of each idempotency key, with those after it that ask for something else."""
     for alike in grouped(_keyed(scene), lambda seen: (seen.log.key, seen.log.idempotency_key)).values():
         for first, *later in _kept(alike):
@@ -119,9 +119,9 @@ def _reused(scene: Scene) -> Iterator[tuple[Seen, list[Seen]]]:
                 yield first, others
 
 
-def _kept(alike: Sequence[Seen]) -> Iterator[list[Seen]]:
+def _kept(alike: Sequence[ObservedRequest]) -> Iterator[list[ObservedRequest]]:
     """The requests under one key, apart where the service has forgotten it: then it stands for a new one."""
-    together: list[Seen] = []
+    together: list[ObservedRequest] = []
     for seen in alike:
         if together and seen.log.at - together[0].log.at >= LIFETIME:
             yield together
@@ -130,7 +130,7 @@ def _kept(alike: Sequence[Seen]) -> Iterator[list[Seen]]:
     yield together
 
 
-def before_retry_after(scene: Scene) -> Iterator[Finding]:
+def before_retry_after(scene: AdvisorEvidence) -> Iterator[Finding]:
     """A request that came again before the time its 429 asked for."""
     for same in grouped(scene.requests, _identity).values():
         for refused, retry in pairwise(same):
@@ -150,7 +150,7 @@ def before_retry_after(scene: Scene) -> Iterator[Finding]:
                 break
 
 
-def parallel_loops(scene: Scene) -> Iterator[Finding]:
+def parallel_loops(scene: AdvisorEvidence) -> Iterator[Finding]:
     """Several tries of one transaction at the same moments."""
     creating = (seen for seen in scene.requests if seen.creates)
     for name, same in grouped(creating, _transaction).items():
@@ -169,11 +169,11 @@ def parallel_loops(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _name(seen: Seen) -> str:
+def _name(seen: ObservedRequest) -> str:
     return seen.log.operation or f"{seen.log.method} {seen.log.path}"
 
 
-def _identity(seen: Seen) -> tuple[str | None, str, str | bytes] | None:
+def _identity(seen: ObservedRequest) -> tuple[str | None, str, str | bytes] | None:
     """The same for a request and its retries."""
     log = seen.log
     if log.operation is None:
@@ -181,12 +181,12 @@ def _identity(seen: Seen) -> tuple[str | None, str, str | bytes] | None:
     return log.key, f"{log.method} {log.path}", log.idempotency_key or seen.body
 
 
-def _transaction(seen: Seen) -> tuple[str | None, str] | None:
+def _transaction(seen: ObservedRequest) -> tuple[str | None, str] | None:
     name = seen.thing or seen.log.idempotency_key
     return None if name is None else (seen.log.key, name)
 
 
-def _asked_wait(seen: Seen) -> float | None:
+def _asked_wait(seen: ObservedRequest) -> float | None:
     """The seconds a 429 asked for, whichever form its header had."""
     text = seen.retry_after
     if text is None:

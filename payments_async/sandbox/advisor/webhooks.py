@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from .._journal import Tried
-from .evidence import Finding, Scene, Seen, grouped, ids
+from .._journal import WebhookTried
+from .evidence import AdvisorEvidence, Finding, ObservedRequest, grouped, ids
 
 READ_BACK_WITHIN = 60.0
 """Seconds of sandbox time in which a delivery that was accepted should have been read back."""
@@ -15,7 +15,7 @@ _BROWSER = ("origin", "sec-fetch-site")
 """Headers that browsers add and no server's HTTP library does."""
 
 
-def webhook_not_read_back(scene: Scene) -> Iterator[Finding]:
+def webhook_not_read_back(scene: AdvisorEvidence) -> Iterator[Finding]:
     """A delivery that was accepted while nobody read the record afterwards."""
     due = [one for one in _accepted(scene) if scene.until >= one.at + READ_BACK_WITHIN]
     for record, unread in _by_record(_unread(scene, due)).items():
@@ -32,18 +32,18 @@ def webhook_not_read_back(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def watched(scene: Scene) -> int:
+def watched(scene: AdvisorEvidence) -> int:
     """How many deliveries were accepted and not read back, while there is still time to."""
     young = [one for one in _accepted(scene) if scene.until < one.at + READ_BACK_WITHIN]
     return len(_unread(scene, young))
 
 
-def _accepted(scene: Scene) -> list[Tried]:
+def _accepted(scene: AdvisorEvidence) -> list[WebhookTried]:
     """The deliveries that tell an end."""
     return [one for one in scene.accepted.values() if one.event.rpartition(".")[2] in _FINAL_EVENTS]
 
 
-def _unread(scene: Scene, tries: Sequence[Tried]) -> list[Tried]:
+def _unread(scene: AdvisorEvidence, tries: Sequence[WebhookTried]) -> list[WebhookTried]:
     """Those after whose end nobody has read the record."""
     if not tries:
         return []
@@ -53,9 +53,9 @@ def _unread(scene: Scene, tries: Sequence[Tried]) -> list[Tried]:
     ]
 
 
-def _by_record(tries: Iterable[Tried]) -> dict[str, list[Tried]]:
+def _by_record(tries: Iterable[WebhookTried]) -> dict[str, list[WebhookTried]]:
     """Tries by the record that they tell of, in order."""
-    groups: dict[str, list[Tried]] = {}
+    groups: dict[str, list[WebhookTried]] = {}
     for one in tries:
         groups.setdefault(one.record_id, []).append(one)
     return groups
@@ -66,7 +66,7 @@ def _listed(events: Iterable[str]) -> str:
     return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'}"
 
 
-def key_in_a_browser(scene: Scene) -> Iterator[Finding]:
+def key_in_a_browser(scene: AdvisorEvidence) -> Iterator[Finding]:
     """Requests to the API that a browser sent."""
     sent = (seen for seen in scene.requests if _from_browser(seen))
     for where, seen in grouped(sent, lambda one: one.log.headers.get("origin", "a page")).items():
@@ -82,7 +82,7 @@ def key_in_a_browser(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def _from_browser(seen: Seen) -> bool:
+def _from_browser(seen: ObservedRequest) -> bool:
     headers = seen.log.headers
     # somebody who opens an address of the API to look at it sends no key
     if not any(name in headers for name in _BROWSER) or headers.get("sec-fetch-mode") == "navigate":
@@ -93,7 +93,7 @@ def _from_browser(seen: Seen) -> bool:
     return True
 
 
-def _reads(scene: Scene) -> Callable[[str, float], bool]:
+def _reads(scene: AdvisorEvidence) -> Callable[[str, float], bool]:
     """Whether a record was read at a time or after it."""
     latest: dict[str, float] = {}
     for seen in scene.requests:

@@ -12,7 +12,7 @@ from ..records.tenants import Tenant
 
 
 @attrs.define(eq=False)
-class Call:
+class ServiceCall:
     """An authenticated request to a known operation, read as far as its JSON."""
 
     request: Request

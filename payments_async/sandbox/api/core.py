@@ -15,17 +15,17 @@ from ..common.operations import Operation, find_operation
 from ..common.profiles import Profile
 from ..common.rate_limits import SandboxLimits
 from ..common.scenario_words import Fault
-from ..common.values import Answer, Effect, LoggedRequest, Refused, Request
+from ..common.values import Answer, Effect, LoggedRequest, Request, RequestRefused
 from ..records.idempotency import idempotency_key
 from ..records.tenants import Tenant, authenticate
 from ..records.world import World
-from .call import Call
+from .call import ServiceCall
 from .error_responses import json_answer, limited, refusal, reused_key
 from .faults import after, before
-from .handlers import HANDLERS, Reply
+from .handlers import HANDLERS, HandlerReply
 from .hostile_json import distort
 from .paging import read_parameters
-from .rule import Rule, Source
+from .rule import Rule, ScenarioSource
 from .scenario_lookup import find_sources, pick_fault
 
 
@@ -64,7 +64,7 @@ class Core:
         note = _Note()
         try:
             answer = self._serve(request, note)
-        except Refused as refused:
+        except RequestRefused as refused:
             answer = refusal(refused, self.world.profile)
         self.served += 1
         request_id = f"req_{self.served:08d}"
@@ -88,24 +88,24 @@ class Core:
             raise self._limited(0, fault.seconds)
         return before(fault) or after(fault, self._delayed(fault, call, sources, note))
 
-    def _route(self, request: Request, note: _Note) -> Call:
+    def _route(self, request: Request, note: _Note) -> ServiceCall:
         found = find_operation(request.method, request.path)
         if found is None or note.tenant is None:
-            raise Refused(404, f"There is nothing at {request.method} of this address.")
+            raise RequestRefused(404, f"There is nothing at {request.method} of this address.")
         note.operation, path_values = found
-        return Call(request, self.world.now, note.tenant, note.operation, path_values)
+        return ServiceCall(request, self.world.now, note.tenant, note.operation, path_values)
 
-    def _admit(self, call: Call) -> None:
+    def _admit(self, call: ServiceCall) -> None:
         operation = call.operation
         record_id = call.path_values[operation.record] if operation.record else None
         excess = call.tenant.meter.admit(operation.limit, record_id, self.world.now)
         if excess is not None:
             raise self._limited(excess.limit, excess.wait)
 
-    def _limited(self, limit: int, wait: float) -> Refused:
+    def _limited(self, limit: int, wait: float) -> RequestRefused:
         return limited(self.world.profile, self.world.now, limit, wait)
 
-    def _read(self, call: Call) -> None:
+    def _read(self, call: ServiceCall) -> None:
         request = call.request
         if request.query:
             call.parameters = read_parameters(request.query)
@@ -116,7 +116,7 @@ class Core:
             if request.body or call.operation.creates:
                 call.body = decode_object(request.body)
 
-    def _once(self, call: Call, sources: list[Source], note: _Note) -> Answer:
+    def _once(self, call: ServiceCall, sources: list[ScenarioSource], note: _Note) -> Answer:
         """Carry the operation out, unless its idempotency key has an answer already."""
         key, now = call.idempotency_key, self.world.now
         if key is None:
@@ -126,7 +126,7 @@ class Core:
             if stored.request != call.fingerprint and (refused := reused_key(self.world.profile)):
                 raise refused
             if now < stored.ready_at and self.world.profile.in_flight == "conflict":
-                raise Refused(409, "The request with this idempotency key is still being worked on.")
+                raise RequestRefused(409, "The request with this idempotency key is still being worked on.")
             note.replayed = True
             headers = {**stored.answer.headers, "X-Idempotent-Replayed": "true"}
             return attrs.evolve(stored.answer, headers=headers)
@@ -136,21 +136,21 @@ class Core:
             call.tenant.replies.keep(key, call.fingerprint, answer, now)
         return answer
 
-    def _delayed(self, fault: Fault, call: Call, sources: list[Source], note: _Note) -> Answer:
+    def _delayed(self, fault: Fault, call: ServiceCall, sources: list[ScenarioSource], note: _Note) -> Answer:
         """The same under a fault; one that makes the answer late keeps its key in flight meanwhile."""
         made = self._once(call, sources, note)
         if fault.kind == "slow" and call.idempotency_key and not note.replayed:
             call.tenant.replies.hold(call.idempotency_key, self.world.now + fault.seconds)
         return made
 
-    def _run(self, call: Call, sources: list[Source]) -> Answer:
+    def _run(self, call: ServiceCall, sources: list[ScenarioSource]) -> Answer:
         try:
             reply = HANDLERS[call.operation.name](self.world, call, sources)
-        except Refused as refused:
+        except RequestRefused as refused:
             return refusal(refused, self.world.profile)
         return self._success(reply)
 
-    def _success(self, reply: Reply) -> Answer:
+    def _success(self, reply: HandlerReply) -> Answer:
         profile = self.world.profile
         body = distort(reply.body, profile) if profile.distorts else reply.body
         return json_answer(profile.create_status if reply.created else 200, body)

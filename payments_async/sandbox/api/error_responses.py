@@ -8,7 +8,7 @@ from email.utils import formatdate
 
 from ..common.json import JsonObject, encode
 from ..common.profiles import Profile
-from ..common.values import Answer, Refused
+from ..common.values import Answer, RequestRefused
 from .request_schemas import INVALID
 
 Errors = Mapping[str, list[str]]
@@ -21,7 +21,7 @@ def json_answer(status: int, body: JsonObject, headers: Mapping[str, str] | None
     return Answer(status, {"Content-Type": "application/json", **(headers or {})}, encode(body))
 
 
-def refusal(refused: Refused, profile: Profile) -> Answer:
+def refusal(refused: RequestRefused, profile: Profile) -> Answer:
     """The answer to a request that is refused."""
     body: JsonObject = {"message": refused.message}
     if refused.errors is not None:
@@ -29,7 +29,7 @@ def refusal(refused: Refused, profile: Profile) -> Answer:
     return json_answer(refused.status, body, refused.headers)
 
 
-def limited(profile: Profile, now: float, limit: int, wait: float) -> Refused:
+def limited(profile: Profile, now: float, limit: int, wait: float) -> RequestRefused:
     """429 with the headers the profile has; a simulated one says a limit of 0."""
     seconds = max(0, math.ceil(wait))
     headers: dict[str, str] = {}
@@ -40,15 +40,15 @@ def limited(profile: Profile, now: float, limit: int, wait: float) -> Refused:
         headers["Retry-After"] = formatdate(now + seconds, usegmt=True)
     if profile.rate_headers:
         headers |= {"X-RateLimit-Limit": str(limit), "X-RateLimit-Remaining": "0"}
-    return Refused(429, "Too many requests.", headers=headers)
+    return RequestRefused(429, "Too many requests.", headers=headers)
 
 
-def reused_key(profile: Profile) -> Refused | None:
+def reused_key(profile: Profile) -> RequestRefused | None:
     """Gap R, one idempotency key under two bodies; None when the first answer comes again."""
     if profile.reused_key == "conflict":
-        return Refused(409, KEY_REUSED)
+        return RequestRefused(409, KEY_REUSED)
     if profile.reused_key == "invalid":
-        return Refused(422, INVALID, {"X-Idempotency-Key": [KEY_REUSED]})
+        return RequestRefused(422, INVALID, {"X-Idempotency-Key": [KEY_REUSED]})
     return None
 
 

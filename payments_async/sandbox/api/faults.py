@@ -9,7 +9,7 @@ import attrs
 
 from ..common.json import decode, encode
 from ..common.scenario_words import Fault
-from ..common.values import Answer, Cut, Drop, Hang, LineFault, Refused, Reset, Slow
+from ..common.values import Answer, Cut, Drop, Hang, LineFault, RequestRefused, Reset, Slow
 from .request_schemas import INVALID
 
 _BEFORE: Mapping[str, LineFault] = {"hang": Hang(), "reset": Reset(), "lost_request": Drop()}
@@ -19,13 +19,15 @@ _BEFORE: Mapping[str, LineFault] = {"hang": Hang(), "reset": Reset(), "lost_requ
 def before(fault: Fault) -> Answer | None:
     """The answer in place of carrying the request out, or None when it is carried out all the same.
 
-    `Refused` for `http:<status>`; `429` is the core's, which knows the headers.
+    `RequestRefused` for `http:<status>`; `429` is the core's, which knows the headers.
     """
     if fault.kind == "http":
         errors = (
             {"sandbox": ["The sandbox was asked to refuse this request."]} if fault.status == 422 else None
         )
-        raise Refused(fault.status, INVALID if errors else f"Sandbox fault: HTTP {fault.status}.", errors)
+        raise RequestRefused(
+            fault.status, INVALID if errors else f"Sandbox fault: HTTP {fault.status}.", errors
+        )
     line = _BEFORE.get(fault.kind)
     return None if line is None else Answer(0, {}, b"", line)
 

@@ -31,14 +31,14 @@ Check = Callable[[object, str, Breaches], None]
 
 
 @attrs.frozen
-class Field:
+class RequestField:
     """A named member of an object. A null counts as left out."""
 
     check: Check
     required: bool = False
 
 
-def check_members(value: object, fields: Mapping[str, Field], path: str, breaches: Breaches) -> None:
+def check_members(value: object, fields: Mapping[str, RequestField], path: str, breaches: Breaches) -> None:
     """Check the members of an object; members that no field names are let through."""
     if not isinstance(value, dict):
         breaches.add(path, "must be an object")
@@ -51,7 +51,7 @@ def check_members(value: object, fields: Mapping[str, Field], path: str, breache
             breaches.add(f"{path}.{name}" if path else name, "is required")
 
 
-def members(fields: Mapping[str, Field]) -> Check:
+def members(fields: Mapping[str, RequestField]) -> Check:
     """An object with these members."""
 
     def check(value: object, path: str, breaches: Breaches) -> None:

@@ -9,7 +9,7 @@ import attrs
 from ..common.iso_codes import is_country
 from ..common.json import JsonObject
 from ..common.timestamps import stamp
-from ..common.values import Refused
+from ..common.values import RequestRefused
 from ..records.payment_json import (
     attempt_form,
     checkout_form,
@@ -28,50 +28,50 @@ from ..records.payments import (
 )
 from ..records.payout_json import payout_form
 from ..records.payouts import create_payout, object_or_null, read_payout, text_or_null
-from ..records.records import Attempt, Gateway, Payment, Payout
+from ..records.records import AttemptRecord, GatewayRecord, PaymentRecord, PayoutRecord
 from ..records.world import World
-from .call import Call
-from .field_checks import Field
+from .call import ServiceCall
+from .field_checks import RequestField
 from .paging import find_page, pagination_form, read_page_query
 from .request_schemas import CHECKOUT, INTENT, PAYOUT, validate
-from .rule import Source
+from .rule import ScenarioSource
 from .scenario_lookup import USUAL_PLAN, pick_hooks, pick_plan
 
 STATUS_TTL_SECONDS = 60
 
 
 @attrs.frozen
-class Reply:
+class HandlerReply:
     """A successful answer before it is written down."""
 
     body: JsonObject
     created: bool = False
 
 
-Handler = Callable[[World, Call, Sequence[Source]], Reply]
+Handler = Callable[[World, ServiceCall, Sequence[ScenarioSource]], HandlerReply]
 
 
-def _validate(world: World, call: Call, fields: Mapping[str, Field]) -> None:
+def _validate(world: World, call: ServiceCall, fields: Mapping[str, RequestField]) -> None:
     validate(call.body, fields, world.now, world.profile, call.operation.name)
 
 
-def _create_checkout(world: World, call: Call, sources: Sequence[Source]) -> Reply:
+def _create_checkout(world: World, call: ServiceCall, sources: Sequence[ScenarioSource]) -> HandlerReply:
     _validate(world, call, CHECKOUT)
     plan, hooks = pick_plan(sources, call.operation), pick_hooks(sources)
     payment = create_payment(world, call.tenant, call.body, "checkout", plan, call.idempotency_key, hooks)
     session = create_session(world, call.tenant, payment)
-    return Reply(
+    return HandlerReply(
         {"message": "Checkout session created.", "data": checkout_form(session, world.origin)}, created=True
     )
 
 
-def _retrieve_checkout(world: World, call: Call, _: Sequence[Source]) -> Reply:
+def _retrieve_checkout(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
     session = call.tenant.session(call.path_values["checkout_id"])
     read_payment(world, call.tenant, session.payment)
-    return Reply({"data": checkout_form(session, world.origin)})
+    return HandlerReply({"data": checkout_form(session, world.origin)})
 
 
-def _create_intent(world: World, call: Call, sources: Sequence[Source]) -> Reply:
+def _create_intent(world: World, call: ServiceCall, sources: Sequence[ScenarioSource]) -> HandlerReply:
     _validate(world, call, INTENT)
     plan, hooks = pick_plan(sources, call.operation), pick_hooks(sources)
     payment = create_payment(world, call.tenant, call.body, "api", plan, call.idempotency_key, hooks)
@@ -88,22 +88,22 @@ def _create_intent(world: World, call: Call, sources: Sequence[Source]) -> Reply
             phone=text_or_null(phone, "number"),
             currency=text_or_null(wanted, "currency"),
         )
-    return Reply({"message": "Payment intent created.", "data": payment_form(payment)}, created=True)
+    return HandlerReply({"message": "Payment intent created.", "data": payment_form(payment)}, created=True)
 
 
-def _list_intents(world: World, call: Call, _: Sequence[Source]) -> Reply:
+def _list_intents(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
     names = ("status", "channel", "customer_id")
     query = read_page_query(call.parameters, names, world.profile)
     wanted = [call.parameters.get(name) for name in names]
 
-    def keep(payment: Payment) -> bool:
+    def keep(payment: PaymentRecord) -> bool:
         shown = (payment.status, payment.channel, (payment.customer or {}).get("id"))
         return all(want in (None, has) for want, has in zip(wanted, shown, strict=True))
 
     page = find_page(call.tenant.payments, keep, query)
     for payment in page.items:
         read_payment(world, call.tenant, payment)
-    return Reply(
+    return HandlerReply(
         {
             "data": [payment_list_form(payment) for payment in page.items],
             "pagination": pagination_form(page, query, world.origin + call.request.path, call.parameters),
@@ -111,33 +111,33 @@ def _list_intents(world: World, call: Call, _: Sequence[Source]) -> Reply:
     )
 
 
-def _retrieve_attempt(world: World, call: Call, _: Sequence[Source]) -> Reply:
+def _retrieve_attempt(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
     attempt = _attempt(call)
     read_attempt(world, call.tenant, attempt)
-    return Reply({"data": attempt_form(attempt)})
+    return HandlerReply({"data": attempt_form(attempt)})
 
 
-def _attempt(call: Call) -> Attempt:
+def _attempt(call: ServiceCall) -> AttemptRecord:
     return call.tenant.attempt(call.path_values["payment_intent_id"], call.path_values["attempt_id"])
 
 
-def _refund_availability(_: World, call: Call, __: Sequence[Source]) -> Reply:
+def _refund_availability(_: World, call: ServiceCall, __: Sequence[ScenarioSource]) -> HandlerReply:
     payment = call.tenant.payment(call.path_values["payment_intent_id"])
-    return Reply({"data": refund_availability_form(payment)})
+    return HandlerReply({"data": refund_availability_form(payment)})
 
 
-def _statuses(payment: Payment) -> JsonObject:
+def _statuses(payment: PaymentRecord) -> JsonObject:
     active = payment.active_attempt
     return {"intent_status": payment.status, "attempt_status": active.status if active else None}
 
 
-def _requery(world: World, call: Call, _: Sequence[Source]) -> Reply:
+def _requery(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
     """Gap T."""
     payment = call.tenant.payment(call.path_values["payment_intent_id"])
     active, before = payment.active_attempt, _statuses(payment)
     requeried = 1 if active is not None and not active.is_final else 0
     read_payment(world, call.tenant, payment)
-    return Reply(
+    return HandlerReply(
         {
             "data": {
                 "id": world.chance.id("rq"),
@@ -154,9 +154,9 @@ def _requery(world: World, call: Call, _: Sequence[Source]) -> Reply:
     )
 
 
-def _inspection(world: World, gateway: Gateway, status: str) -> Reply:
+def _inspection(world: World, gateway: GatewayRecord, status: str) -> HandlerReply:
     """Gap U."""
-    return Reply(
+    return HandlerReply(
         {
             "data": {
                 "gateway": "sandbox",
@@ -168,31 +168,31 @@ def _inspection(world: World, gateway: Gateway, status: str) -> Reply:
     )
 
 
-def _inspect_attempt(world: World, call: Call, _: Sequence[Source]) -> Reply:
+def _inspect_attempt(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
     attempt = _attempt(call)
     return _inspection(world, attempt.gateway, attempt.status)
 
 
-def _create_payout(world: World, call: Call, sources: Sequence[Source]) -> Reply:
+def _create_payout(world: World, call: ServiceCall, sources: Sequence[ScenarioSource]) -> HandlerReply:
     _validate(world, call, PAYOUT)
     plan, hooks = pick_plan(sources, call.operation) or USUAL_PLAN, pick_hooks(sources)
     payout = create_payout(world, call.tenant, call.body, plan, call.idempotency_key, hooks)
-    return Reply({"message": "Payout created.", "data": payout_form(payout)}, created=True)
+    return HandlerReply({"message": "Payout created.", "data": payout_form(payout)}, created=True)
 
 
-def _list_payouts(world: World, call: Call, _: Sequence[Source]) -> Reply:
+def _list_payouts(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
     names = ("status", "method", "currency", "customer_id")
     query = read_page_query(call.parameters, names, world.profile)
     wanted = [call.parameters.get(name) for name in names]
 
-    def keep(payout: Payout) -> bool:
+    def keep(payout: PayoutRecord) -> bool:
         shown = (payout.status, payout.method, payout.currency, (payout.customer or {}).get("id"))
         return all(want in (None, has) for want, has in zip(wanted, shown, strict=True))
 
     page = find_page(call.tenant.payouts, keep, query)
     for payout in page.items:
         read_payout(world, payout)
-    return Reply(
+    return HandlerReply(
         {
             "data": [payout_form(payout) for payout in page.items],
             "pagination": pagination_form(page, query, world.origin + call.request.path, call.parameters),
@@ -200,24 +200,24 @@ def _list_payouts(world: World, call: Call, _: Sequence[Source]) -> Reply:
     )
 
 
-def _sync_payout(world: World, call: Call, _: Sequence[Source]) -> Reply:
+def _sync_payout(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
     """Gap V."""
     payout = call.tenant.payout(call.path_values["payout_id"])
     read_payout(world, payout)
-    return Reply({"data": payout_form(payout)})
+    return HandlerReply({"data": payout_form(payout)})
 
 
-def _inspect_payout(world: World, call: Call, _: Sequence[Source]) -> Reply:
+def _inspect_payout(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
     payout = call.tenant.payout(call.path_values["payout_id"])
     return _inspection(world, payout.gateway, payout.status)
 
 
-def _method_status(world: World, call: Call, _: Sequence[Source]) -> Reply:
+def _method_status(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
     method, country = call.path_values["method_code"], call.path_values["country_code"]
     if not is_country(country):
-        raise Refused(404, "There is no such country.")
+        raise RequestRefused(404, "There is no such country.")
     status = method_health(call.tenant, world.now, method, country)
-    return Reply(
+    return HandlerReply(
         {
             "data": {"method": method, "country": country, "status": status},
             "meta": {

@@ -18,7 +18,7 @@ import attrs
 from ..common.json import JsonObject
 from ..common.profiles import Profile
 from ..common.timestamps import read_bound
-from ..common.values import Refused
+from ..common.values import RequestRefused
 from .request_schemas import INVALID
 
 _CURSOR = re.compile(r"(older|newer)\.(\d{1,15})", re.ASCII)
@@ -67,7 +67,7 @@ class PageQuery:
 
 
 @attrs.frozen
-class Page(Generic[R]):
+class RecordPage(Generic[R]):
     """One page. The cursors are None where the list ends."""
 
     items: Sequence[R]
@@ -76,21 +76,21 @@ class Page(Generic[R]):
 
 
 def read_parameters(query: str) -> dict[str, str]:
-    """The query parameters that say something; `Refused` with 400 when they are not UTF-8.
+    """The query parameters that say something; `RequestRefused` with 400 when they are not UTF-8.
 
     A blank filter or cursor says nothing; a blank date or page size is kept, to be refused.
     """
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict")
     except ValueError as unreadable:
-        raise Refused(400, "The query string is not readable.") from unreadable
+        raise RequestRefused(400, "The query string is not readable.") from unreadable
     return {name: value for name, value in pairs if value or name in _NEVER_BLANK}
 
 
 def read_page_query(parameters: Mapping[str, str], filters: Sequence[str], profile: Profile) -> PageQuery:
     """The paging part of a query; `filters` are the names of its other part.
 
-    `Refused` with 422 and every breach, by parameter; of an unknown name only if the profile says so.
+    `RequestRefused` with 422 and every breach, by parameter; of an unknown name only if the profile says so.
     """
     errors: dict[str, list[str]] = {}
     if profile.unknown_query == "refuse":
@@ -105,7 +105,7 @@ def read_page_query(parameters: Mapping[str, str], filters: Sequence[str], profi
         profile.last_cursor,
     )
     if errors:
-        raise Refused(422, INVALID, errors)
+        raise RequestRefused(422, INVALID, errors)
     return query
 
 
@@ -142,7 +142,7 @@ def _cursor(text: str | None, errors: dict[str, list[str]]) -> Cursor | None:
     return Cursor(found[1], int(found[2]))
 
 
-def find_page(records: Sequence[R], keep: Callable[[R], bool], query: PageQuery) -> Page[R]:
+def find_page(records: Sequence[R], keep: Callable[[R], bool], query: PageQuery) -> RecordPage[R]:
     """The page of the `records` (oldest first) that `keep` lets through."""
     first = 0 if query.since is None else bisect_left(records, query.since, key=lambda item: item.created_at)
     end = len(records)
@@ -155,13 +155,13 @@ def find_page(records: Sequence[R], keep: Callable[[R], bool], query: PageQuery)
 
 def _older(
     records: Sequence[R], keep: Callable[[R], bool], query: PageQuery, first: int, end: int
-) -> Page[R]:
+) -> RecordPage[R]:
     if query.cursor is not None:
         end = min(end, query.cursor.position)
     found = _take(records, keep, range(end - 1, first - 1, -1), query.per_page + 1)
     items = found[: query.per_page]
     has_more = len(found) > query.per_page
-    return Page(
+    return RecordPage(
         items,
         Cursor("older", items[-1].position) if has_more else None,
         Cursor("newer", items[0].position) if items and query.cursor is not None else None,
@@ -170,13 +170,13 @@ def _older(
 
 def _newer(
     records: Sequence[R], keep: Callable[[R], bool], query: PageQuery, first: int, end: int
-) -> Page[R]:
+) -> RecordPage[R]:
     assert query.cursor is not None
     start = max(first, query.cursor.position + 1)
     found = _take(records, keep, range(start, end), query.per_page + 1)
     items = found[: query.per_page][::-1]
     has_newer = len(found) > query.per_page
-    return Page(
+    return RecordPage(
         items,
         Cursor("older", items[-1].position) if items else None,
         Cursor("newer", items[0].position) if has_newer else None,
@@ -193,7 +193,9 @@ def _take(records: Sequence[R], keep: Callable[[R], bool], places: Iterable[int]
     return found
 
 
-def pagination_form(page: Page[R], query: PageQuery, path: str, parameters: Mapping[str, str]) -> JsonObject:
+def pagination_form(
+    page: RecordPage[R], query: PageQuery, path: str, parameters: Mapping[str, str]
+) -> JsonObject:
     """Pagination object (`docs/interface.md`, Resources and their fields); `path` is absolute."""
     kept = {name: value for name, value in parameters.items() if name != "cursor"}
 
@@ -213,7 +215,7 @@ def pagination_form(page: Page[R], query: PageQuery, path: str, parameters: Mapp
     }
 
 
-def _last_cursor(page: Page[R], query: PageQuery) -> str | None:
+def _last_cursor(page: RecordPage[R], query: PageQuery) -> str | None:
     """Gap C: what stands where no page follows."""
     if query.last_cursor == "kept" and page.items:
         return Cursor("older", page.items[-1].position).encode()

@@ -14,10 +14,10 @@ from ..common.iso_codes import currency, is_currency
 from ..common.json import JsonObject
 from ..common.money import is_expressible
 from ..common.profiles import Profile
-from ..common.values import Refused
+from ..common.values import RequestRefused
 from .field_checks import (
     Breaches,
-    Field,
+    RequestField,
     amount,
     both,
     check_members,
@@ -65,20 +65,20 @@ INVALID = "The given data was invalid."
 SHORTEST_SESSION, LONGEST_SESSION = 30, 1440
 
 _COUNTRY = text(pattern="[A-Za-z]{2}", rule="must be a two-letter country code")
-_TEXT = Field(text())
-_LABEL = Field(text(pattern=r"(?s)(?=.*\S).*", rule="must not be empty"), required=True)
+_TEXT = RequestField(text())
+_LABEL = RequestField(text(pattern=r"(?s)(?=.*\S).*", rule="must not be empty"), required=True)
 
 _CUSTOMER = members(
     {
         **dict.fromkeys(("email", "first_name", "last_name", "address", "city", "state", "zip"), _TEXT),
-        "country": Field(_COUNTRY),
+        "country": RequestField(_COUNTRY),
     }
 )
-_PHONE = members({"number": _LABEL, "country": Field(_COUNTRY)})
+_PHONE = members({"number": _LABEL, "country": RequestField(_COUNTRY)})
 
-GATEWAYS: Mapping[str, Mapping[str, Field]] = {
-    "sandbox_card": {"three_d_secure": Field(flag), "capture_note": Field(text(50))},
-    "sandbox_mobile": {"ussd_menu": Field(whole(1, 9))},
+GATEWAYS: Mapping[str, Mapping[str, RequestField]] = {
+    "sandbox_card": {"three_d_secure": RequestField(flag), "capture_note": RequestField(text(50))},
+    "sandbox_mobile": {"ussd_menu": RequestField(whole(1, 9))},
 }
 """The simulated gateways that declare options, and those options."""
 
@@ -102,55 +102,55 @@ def _currency_is_listed(code: str) -> str | None:
     return None if is_currency(code) else "must be an ISO 4217 code"
 
 
-_SHARED: Mapping[str, Field] = {
-    "amount": Field(amount, required=True),
-    "currency": Field(
+_SHARED: Mapping[str, RequestField] = {
+    "amount": RequestField(amount, required=True),
+    "currency": RequestField(
         both(
             text(pattern="[A-Z]{3}", rule="must be 3 uppercase letters"),
             _currency_is_listed,
         ),
         required=True,
     ),
-    "description": Field(text(500)),
-    "customer": Field(_CUSTOMER),
-    "return_url": Field(text(2048)),
-    "webhook_url": Field(text(2048)),
-    "statement_descriptor": Field(
+    "description": RequestField(text(500)),
+    "customer": RequestField(_CUSTOMER),
+    "return_url": RequestField(text(2048)),
+    "webhook_url": RequestField(text(2048)),
+    "statement_descriptor": RequestField(
         text(
             22,
             pattern=r"(?:[^\W_]|[\s.,-])*",
             rule="may hold letters, digits, whitespace, periods, commas and hyphens only",
         )
     ),
-    "receipt_email": Field(text(255)),
-    "entity_id": Field(text(191)),
-    "entity_created_at": Field(past_timestamp),
-    "gateway_options": Field(_gateway_options),
-    "metadata": Field(pairs(10)),
+    "receipt_email": RequestField(text(255)),
+    "entity_id": RequestField(text(191)),
+    "entity_created_at": RequestField(past_timestamp),
+    "gateway_options": RequestField(_gateway_options),
+    "metadata": RequestField(pairs(10)),
 }
 
 
 def _restriction(value: object, path: str, breaches: Breaches) -> None:
-    fields = {"country_code": Field(_COUNTRY), "phone": Field(_PHONE)}
+    fields = {"country_code": RequestField(_COUNTRY), "phone": RequestField(_PHONE)}
     check_members(value, fields, path, breaches)
     if isinstance(value, dict) and all(value.get(name) is not None for name in fields):
         breaches.add(path, "may name a country or a phone number, not both")
 
 
-CHECKOUT: Mapping[str, Field] = {
+CHECKOUT: Mapping[str, RequestField] = {
     **_SHARED,
-    "expires_in_minutes": Field(whole(SHORTEST_SESSION, LONGEST_SESSION)),
-    "restriction": Field(_restriction),
-    "appearance": Field(
+    "expires_in_minutes": RequestField(whole(SHORTEST_SESSION, LONGEST_SESSION)),
+    "restriction": RequestField(_restriction),
+    "appearance": RequestField(
         members(
             {
-                "color": Field(
+                "color": RequestField(
                     text(
                         pattern="#?(?:[0-9A-Fa-f]{3}|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})",
                         rule="must be a hex colour",
                     )
                 ),
-                "display_platform_badge": Field(flag),
+                "display_platform_badge": RequestField(flag),
                 "brand": _TEXT,
                 "icon_url": _TEXT,
             }
@@ -158,15 +158,15 @@ CHECKOUT: Mapping[str, Field] = {
     ),
 }
 
-INTENT: Mapping[str, Field] = {
+INTENT: Mapping[str, RequestField] = {
     **_SHARED,
-    "attempt": Field(
+    "attempt": RequestField(
         members(
             {
                 "method_code": _LABEL,
-                "country": Field(_COUNTRY),
-                "phone": Field(_PHONE),
-                "currency": Field(text(pattern="(?s).{3}", rule="must be 3 characters")),
+                "country": RequestField(_COUNTRY),
+                "phone": RequestField(_PHONE),
+                "currency": RequestField(text(pattern="(?s).{3}", rule="must be 3 characters")),
             }
         )
     ),
@@ -190,10 +190,10 @@ INSTRUMENT_TEXTS = (
     "network",
     "memo_tag",
 )
-_INSTRUMENT_FIELDS: Mapping[str, Field] = {
+_INSTRUMENT_FIELDS: Mapping[str, RequestField] = {
     "type": _TEXT,
     **dict.fromkeys(INSTRUMENT_TEXTS, _TEXT),
-    "country": Field(_COUNTRY),
+    "country": RequestField(_COUNTRY),
 }
 
 
@@ -220,22 +220,24 @@ def _instrument(value: object, path: str, breaches: Breaches) -> None:
                 breaches.add(f"{path}.{name}", f"is required for the type {kind}")
 
 
-PAYOUT: Mapping[str, Field] = {
-    "amount": Field(amount, required=True),
-    "currency": Field(text(pattern="(?s).{3}", rule="must be 3 characters"), required=True),
+PAYOUT: Mapping[str, RequestField] = {
+    "amount": RequestField(amount, required=True),
+    "currency": RequestField(text(pattern="(?s).{3}", rule="must be 3 characters"), required=True),
     "method": _LABEL,
-    "description": Field(text(500)),
-    "instrument": Field(_instrument, required=True),
-    "customer": Field(_CUSTOMER),
-    "reference": Field(text(191)),
-    "webhook_url": Field(text(2048)),
-    "metadata": Field(pairs(10)),
-    "gateway_options": Field(_gateway_options),
+    "description": RequestField(text(500)),
+    "instrument": RequestField(_instrument, required=True),
+    "customer": RequestField(_CUSTOMER),
+    "reference": RequestField(text(191)),
+    "webhook_url": RequestField(text(2048)),
+    "metadata": RequestField(pairs(10)),
+    "gateway_options": RequestField(_gateway_options),
 }
 
 
-def validate(body: JsonObject, fields: Mapping[str, Field], now: float, profile: Profile, name: str) -> None:
-    """`Refused` with 422 and every breach, by dotted field name, when `body` breaks its table.
+def validate(
+    body: JsonObject, fields: Mapping[str, RequestField], now: float, profile: Profile, name: str
+) -> None:
+    """`RequestRefused` with 422 and every breach, by dotted field name, when `body` breaks its table.
 
     What the profile requires of the operation `name` besides: a dotted field where its parent is given.
     """
@@ -248,4 +250,4 @@ def validate(body: JsonObject, fields: Mapping[str, Field], now: float, profile:
             breaches.add(path, "is required")
     narrow(body, profile, breaches)
     if breaches.errors:
-        raise Refused(422, INVALID, breaches.errors)
+        raise RequestRefused(422, INVALID, breaches.errors)

@@ -13,11 +13,11 @@ from typing import Protocol
 import attrs
 
 from ..common.operations import NAMES, OPERATIONS
-from ..common.scenario_words import NOTHING, Outcome, Scenario, UnknownWord, near, parse
-from .call import Call
+from ..common.scenario_words import NOTHING, Scenario, ScenarioOutcome, UnknownWord, near, parse
+from .call import ServiceCall
 
 
-class Source(Protocol):
+class ScenarioSource(Protocol):
     """A scenario with its count of the requests it has met."""
 
     scenario: Scenario
@@ -130,7 +130,7 @@ class Rule:
         left = [end - self._turns for end in ends if end is not None]
         return max([self._outcomes_left or 0, self._hooks_left or 0, *left])
 
-    def applies(self, call: Call) -> bool:
+    def applies(self, call: ServiceCall) -> bool:
         """Whether a request matches."""
         if self.tenant is not None and self.tenant != call.tenant.fingerprint:
             return False
@@ -162,7 +162,7 @@ class Rule:
         self.used += 1
         return True
 
-    def _possible(self, outcome: Outcome) -> bool:
+    def _possible(self, outcome: ScenarioOutcome) -> bool:
         return any(
             outcome.kind in operation.outcomes
             for operation in OPERATIONS

@@ -7,12 +7,21 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from ..common.operations import Operation
-from ..common.scenario_words import Fault, HookWords, Outcome, Scenario, Sense, Timing, UnknownWord, parse
-from ..common.values import Refused
+from ..common.scenario_words import (
+    Fault,
+    HookWords,
+    Scenario,
+    ScenarioOutcome,
+    Sense,
+    Timing,
+    UnknownWord,
+    parse,
+)
+from ..common.values import RequestRefused
 from ..records.records import Plan
-from .call import Call
+from .call import ServiceCall
 from .magic_numbers import magic_scenario
-from .rule import Rule, Source
+from .rule import Rule, ScenarioSource
 
 HEADER = "x-sandbox-scenario"
 METADATA = "sandbox_scenario"
@@ -30,7 +39,7 @@ _UNTIMED = frozenset({"hang", "action", "expire"})
 class _Text:
     """A scenario that came with the request. Its turns are counted by request, so that retries move on."""
 
-    call: Call
+    call: ServiceCall
     words: str
     scenario: Scenario
 
@@ -47,9 +56,9 @@ class _Text:
         return True
 
 
-def find_sources(call: Call, rules: Sequence[Rule], *, magic: bool) -> list[Source]:
-    """The scenarios of a request, the one that counts most first; `Refused` with 400 for an unknown word."""
-    sources: list[Source] = [rule for rule in rules if rule.applies(call)]
+def find_sources(call: ServiceCall, rules: Sequence[Rule], *, magic: bool) -> list[ScenarioSource]:
+    """The scenarios of a request, the one that counts most first; `RequestRefused` with 400 for an unknown word."""
+    sources: list[ScenarioSource] = [rule for rule in rules if rule.applies(call)]
     header = call.request.headers.get(HEADER)
     if header is not None:
         sources.append(_read(call, header, "fault"))
@@ -58,11 +67,11 @@ def find_sources(call: Call, rules: Sequence[Rule], *, magic: bool) -> list[Sour
     return sources
 
 
-def _from_body(call: Call, *, magic: bool) -> Iterator[Source]:
+def _from_body(call: ServiceCall, *, magic: bool) -> Iterator[ScenarioSource]:
     words = call.value(f"metadata.{METADATA}")
     if words is not None:
         if not isinstance(words, str):
-            raise Refused(400, f"metadata.{METADATA} must be a string.")
+            raise RequestRefused(400, f"metadata.{METADATA} must be a string.")
         yield _read(call, words, "outcome")
     for number in _numbers(call) if magic else ():
         scenario = magic_scenario(number)
@@ -70,7 +79,7 @@ def _from_body(call: Call, *, magic: bool) -> Iterator[Source]:
             yield _Text(call, number, scenario)
 
 
-def _numbers(call: Call) -> Iterator[str]:
+def _numbers(call: ServiceCall) -> Iterator[str]:
     for path in (
         "instrument.phone_number",
         "instrument.account_number",
@@ -82,18 +91,20 @@ def _numbers(call: Call) -> Iterator[str]:
             yield number
 
 
-def _read(call: Call, words: str, sense: Sense) -> Source:
+def _read(call: ServiceCall, words: str, sense: Sense) -> ScenarioSource:
     try:
         scenario = parse(words, sense)
     except UnknownWord as unknown:
-        raise Refused(400, f"Sandbox scenario: {unknown}.") from unknown
+        raise RequestRefused(400, f"Sandbox scenario: {unknown}.") from unknown
     outcome, possible = scenario.outcome, call.operation.outcomes
     if outcome is not None and possible and outcome.kind not in possible:
-        raise Refused(400, f"Sandbox scenario: {call.operation.name} cannot end with {outcome.kind!r}.")
+        raise RequestRefused(
+            400, f"Sandbox scenario: {call.operation.name} cannot end with {outcome.kind!r}."
+        )
     return _Text(call, words, scenario)
 
 
-def pick_fault(sources: Sequence[Source]) -> Fault | None:
+def pick_fault(sources: Sequence[ScenarioSource]) -> Fault | None:
     """The fault for this request: of the first scenario whose script has one for this turn."""
     for source in sources:
         if source.scenario.faults:
@@ -104,11 +115,11 @@ def pick_fault(sources: Sequence[Source]) -> Fault | None:
     return None
 
 
-def pick_plan(sources: Sequence[Source], operation: Operation) -> Plan | None:
+def pick_plan(sources: Sequence[ScenarioSource], operation: Operation) -> Plan | None:
     """How a new record ends: as the first scenario with an outcome or a timing says; None when none has."""
     for source in sources:
         scenario = source.scenario
-        outcome = scenario.outcome or Outcome("complete")
+        outcome = scenario.outcome or ScenarioOutcome("complete")
         if not (scenario.outcome or scenario.timing) or outcome.kind not in operation.outcomes:
             continue
         if source.accept():
@@ -116,7 +127,7 @@ def pick_plan(sources: Sequence[Source], operation: Operation) -> Plan | None:
     return None
 
 
-def pick_hooks(sources: Sequence[Source]) -> HookWords:
+def pick_hooks(sources: Sequence[ScenarioSource]) -> HookWords:
     """What becomes of a new record's deliveries: as the first scenario with webhook words says."""
     for source in sources:
         if source.scenario.hooks and source.accept_hooks():
@@ -124,11 +135,11 @@ def pick_hooks(sources: Sequence[Source]) -> HookWords:
     return ()
 
 
-def plan_for(outcome: Outcome, timing: Timing | None = None) -> Plan:
+def plan_for(outcome: ScenarioOutcome, timing: Timing | None = None) -> Plan:
     """An outcome with its time; without one, five seconds for those that come by themselves."""
     if outcome.kind == "hang" or (timing is None and outcome.kind in _UNTIMED):
         return Plan(outcome, _NEVER)
     return Plan(outcome, timing or _BY_ITSELF)
 
 
-USUAL_PLAN = plan_for(Outcome("complete"))
+USUAL_PLAN = plan_for(ScenarioOutcome("complete"))

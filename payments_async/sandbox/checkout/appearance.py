@@ -18,7 +18,7 @@ _LANGUAGE = re.compile("[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 
 
 @attrs.frozen
-class Look:
+class PageAppearance:
     """How the page looks. `theme` is its one inline style, `lang` the language of the merchant's texts."""
 
     brand: str
@@ -34,7 +34,7 @@ class Look:
         return f"'sha256-{b64encode(sha256(self.theme.encode()).digest()).decode()}'"
 
 
-def look_of(appearance: JsonObject, origin: str) -> Look:
+def look_of(appearance: JsonObject, origin: str) -> PageAppearance:
     """The look of a session; `origin` is this server's own address.
 
     An icon from elsewhere is not shown: fetching it would tell a stranger who pays, and when, and the pages
@@ -43,7 +43,7 @@ def look_of(appearance: JsonObject, origin: str) -> Look:
     brand = str(appearance.get("brand") or "Merchant").strip() or "Merchant"
     icon = appearance.get("icon_url")
     lang = appearance.get("lang")
-    return Look(
+    return PageAppearance(
         brand=brand,
         initial=brand[0].upper(),
         icon=icon if isinstance(icon, str) and icon.startswith(f"{origin}/") else None,

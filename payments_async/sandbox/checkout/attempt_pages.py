@@ -13,14 +13,14 @@ from hmac import compare_digest
 from ..common.values import Answer, Request
 from ..records.payment_json import ACTIONS
 from ..records.payments import settle_attempt
-from ..records.records import Attempt, Session
+from ..records.records import AttemptRecord, CheckoutRecord
 from ..records.tenants import Tenant
 from ..records.world import World
 from .next_action import one_time_code
 from .pages import say
 from .rendering import qr_image, render
 from .responses import asset, image, page, redirect
-from .session_view import PAGES, Visit
+from .session_view import PAGES, SessionView
 
 _AFTER: Mapping[str, tuple[str, str]] = {
     "completed": ("Payment complete", "The payment is done."),
@@ -31,16 +31,16 @@ _AFTER: Mapping[str, tuple[str, str]] = {
 _UNDER_WAY = ("On its way", "The payment is being worked on.")
 
 
-def visit_of(world: World, tenant: Tenant, attempt: Attempt, request: Request) -> Visit:
+def visit_of(world: World, tenant: Tenant, attempt: AttemptRecord, request: Request) -> SessionView:
     """A visit to an attempt's own pages, as if it had a session where it has none."""
     payment = attempt.payment
-    session = payment.session or Session(
+    session = payment.session or CheckoutRecord(
         attempt.id, payment, None, None, {}, sha256(f"{attempt.gateway.id}:{attempt.id}".encode()).hexdigest()
     )
-    return Visit(world, tenant, session, request, ACTIONS + attempt.id)
+    return SessionView(world, tenant, session, request, ACTIONS + attempt.id)
 
 
-def outcome(visit: Visit) -> Answer:
+def outcome(visit: SessionView) -> Answer:
     """What became of it: at the session's checkout, else here, with the way back to the merchant."""
     if visit.payment.session is not None:
         return redirect(f"{PAGES}{visit.session.id}/payment")
@@ -56,7 +56,7 @@ def outcome(visit: Visit) -> Answer:
     return page(render("after.html", context), visit.look)
 
 
-def enter_code(visit: Visit) -> Answer:
+def enter_code(visit: SessionView) -> Answer:
     """The merchant's form sends the one-time code, as `otp`; the right one proves that the payer has it."""
     if visit.state != "action" or visit.attempt.plan.outcome.action != "collect_otp":
         return redirect(visit.address("payment"))
@@ -67,12 +67,12 @@ def enter_code(visit: Visit) -> Answer:
     return redirect(visit.address("payment"))
 
 
-def picture(visit: Visit) -> Answer:
+def picture(visit: SessionView) -> Answer:
     """The QR code of the page where the payer's wallet app would confirm."""
     return image(qr_image(f"{visit.world.origin}{visit.address('phone')}"))
 
 
-def kit(_: Visit) -> Answer:
+def kit(_: SessionView) -> Answer:
     """The provider's kit."""
     found = asset("sdk.js")
     assert found is not None

@@ -13,9 +13,9 @@ import attrs
 from ..common.iso_codes import country_form
 from ..records.payments import method_health
 from ..records.payouts import object_or_null, text_or_null
-from ..records.records import Session
-from .method_catalogue import COUNTRIES, METHODS, PHONE, Field, Method
-from .session_view import Visit
+from ..records.records import CheckoutRecord
+from .method_catalogue import COUNTRIES, METHODS, PHONE, CatalogueMethod, PayerField
+from .session_view import SessionView
 
 _RANKS: Mapping[str, int] = {"operational": 0, "available": 0, "degraded": 1, "unavailable": 2}
 _HEALTH_TEXTS: Mapping[str, str] = {
@@ -31,7 +31,7 @@ class Choice:
     """A country and a method, as far as chosen. `locked` when the session leaves no choice of country."""
 
     country: str | None
-    method: Method | None
+    method: CatalogueMethod | None
     locked: bool
 
     @property
@@ -48,7 +48,7 @@ class Choice:
 
 
 @attrs.frozen
-class Offer:
+class Choosable:
     """One line of a list to choose from."""
 
     value: str
@@ -60,7 +60,7 @@ class Offer:
     health_text: str = ""
 
 
-def locked_country(session: Session) -> str | None:
+def locked_country(session: CheckoutRecord) -> str | None:
     """The country that the session is locked to, by itself or through its phone number."""
     restriction = object_or_null(session.payment.body, "restriction") or {}
     phone = object_or_null(restriction, "phone") or {}
@@ -68,17 +68,17 @@ def locked_country(session: Session) -> str | None:
     return code.upper() if code else None
 
 
-def offered_methods(session: Session) -> tuple[Method, ...]:
+def offered_methods(session: CheckoutRecord) -> tuple[CatalogueMethod, ...]:
     """The methods open to the payer: with a phone number given, those that use one."""
     return tuple(method for method in METHODS if session.phone is None or PHONE in method.fields)
 
 
-def typed_fields(session: Session, method: Method) -> tuple[Field, ...]:
+def typed_fields(session: CheckoutRecord, method: CatalogueMethod) -> tuple[PayerField, ...]:
     """What the payer has to type for a method; not the phone number that the session is locked to."""
     return tuple(field for field in method.fields if session.phone is None or field is not PHONE)
 
 
-def read_choice(session: Session, given: Mapping[str, str]) -> Choice:
+def read_choice(session: CheckoutRecord, given: Mapping[str, str]) -> Choice:
     """The choice in an address or a form; what is not offered counts as not chosen."""
     locked = locked_country(session)
     country = locked or (given["country"] if given.get("country") in COUNTRIES else None)
@@ -87,7 +87,7 @@ def read_choice(session: Session, given: Mapping[str, str]) -> Choice:
     return Choice(country, method, locked is not None)
 
 
-def usual_country(session: Session) -> str | None:
+def usual_country(session: CheckoutRecord) -> str | None:
     """The one ticked beforehand: the customer's own, if the merchant told it."""
     customer = object_or_null(session.payment.body, "customer") or {}
     return (text_or_null(customer, "country") or "").upper() or None
@@ -99,23 +99,25 @@ def country_name(code: str | None) -> str:
     return str(form["name"]) if form else ""
 
 
-def country_offers() -> list[Offer]:
+def country_offers() -> list[Choosable]:
     """The countries by name."""
     forms = [country_form(code) for code in COUNTRIES]
-    offers = [Offer(str(form["code"]), str(form["name"]), mark=str(form["flag"])) for form in forms if form]
+    offers = [
+        Choosable(str(form["code"]), str(form["name"]), mark=str(form["flag"])) for form in forms if form
+    ]
     return sorted(offers, key=lambda offer: offer.label)
 
 
-def health_of(visit: Visit, method: Method, country: str | None) -> tuple[str, str]:
+def health_of(visit: SessionView, method: CatalogueMethod, country: str | None) -> tuple[str, str]:
     """How well a method works, as the API says it and in words."""
     health = method_health(visit.tenant, visit.world.now, method.code, country)
     return health, _HEALTH_TEXTS[health]
 
 
-def method_offers(visit: Visit, country: str | None) -> list[Offer]:
+def method_offers(visit: SessionView, country: str | None) -> list[Choosable]:
     """The methods, those that work before those that do not."""
     offers = []
     for method in offered_methods(visit.session):
         health, text = health_of(visit, method, country)
-        offers.append(Offer(method.code, method.label, method.description, "", health, text))
+        offers.append(Choosable(method.code, method.label, method.description, "", health, text))
     return sorted(offers, key=lambda offer: _RANKS[offer.health])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from .method_catalogue import find_method
-from .session_view import MOVING, Visit
+from .session_view import MOVING, SessionView
 
 _FAILURES: Mapping[str, str] = {
     "CUSTOMER_DECLINED": "It was declined.",
@@ -18,7 +18,7 @@ _FAILURES: Mapping[str, str] = {
 
 
 @attrs.frozen
-class Words:
+class Message:
     """A heading, what it means, and its tone: `good`, `bad`, `calm` or `busy`."""
 
     heading: str
@@ -26,17 +26,17 @@ class Words:
     tone: str
 
 
-def words_for(visit: Visit) -> Words:
+def words_for(visit: SessionView) -> Message:
     """What the payment's own page says."""
     return _WORDS[visit.state](visit)
 
 
-def left_words(_: Visit) -> Words:
+def left_words(_: SessionView) -> Message:
     """The payer turned back before any attempt."""
-    return Words("You have not paid", ("Nothing was taken from your account.",), "calm")
+    return Message("You have not paid", ("Nothing was taken from your account.",), "calm")
 
 
-def under_way_instead(visit: Visit, method: str | None) -> str:
+def under_way_instead(visit: SessionView, method: str | None) -> str:
     """For whoever wanted to pay with `method` while another payment was under way, as from a second tab.
 
     Empty for everybody else.
@@ -49,50 +49,50 @@ def under_way_instead(visit: Visit, method: str | None) -> str:
     return f"{name} is under way, so none with {wanted.label} was begun. You pay only once."
 
 
-def _waiting(_: Visit) -> Words:
-    return Words(
+def _waiting(_: SessionView) -> Message:
+    return Message(
         "Your payment is on its way",
         ("This usually takes a few seconds. You need not do anything.",),
         "busy",
     )
 
 
-def _unknown(visit: Visit) -> Words:
+def _unknown(visit: SessionView) -> Message:
     lines = (
         "The payment takes longer than usual, and it may still go through. Please do not pay again.",
         f"{visit.look.brand} will learn the outcome as soon as it is known.",
     )
-    return Words("We do not know the outcome yet", lines, "calm")
+    return Message("We do not know the outcome yet", lines, "calm")
 
 
-def _failed(visit: Visit) -> Words:
+def _failed(visit: SessionView) -> Message:
     failure = visit.attempt.failure
     assert failure is not None
     why = _FAILURES.get(failure.code, failure.message)
-    return Words("The payment did not go through", (f"{why} Nothing was taken. You can try again.",), "bad")
+    return Message("The payment did not go through", (f"{why} Nothing was taken. You can try again.",), "bad")
 
 
-def _cancelled(_: Visit) -> Words:
-    return Words("You cancelled the payment", ("Nothing was taken. You can still pay.",), "calm")
+def _cancelled(_: SessionView) -> Message:
+    return Message("You cancelled the payment", ("Nothing was taken. You can still pay.",), "calm")
 
 
-def _paid(visit: Visit) -> Words:
-    return Words("Payment complete", (f"You paid {visit.amount} to {visit.look.brand}.",), "good")
+def _paid(visit: SessionView) -> Message:
+    return Message("Payment complete", (f"You paid {visit.amount} to {visit.look.brand}.",), "good")
 
 
-def already_paid(visit: Visit) -> Words:
+def already_paid(visit: SessionView) -> Message:
     """The payer opens, or submits, what has been paid."""
     lines = ("This payment has been made, once. You will not be charged again.",)
-    return Words("Already paid", lines, "good")
+    return Message("Already paid", lines, "good")
 
 
-def _expired(visit: Visit) -> Words:
+def _expired(visit: SessionView) -> Message:
     brand = visit.look.brand
     active = visit.payment.active_attempt
     if active is not None and active.status == "expired":
         doubt = f"If you approved the payment just before the end, ask {brand} before you pay again."
-        return Words("This checkout has expired", (doubt,), "calm")
-    return Words(
+        return Message("This checkout has expired", (doubt,), "calm")
+    return Message(
         "This checkout has expired", (f"Nothing was taken. Go back to {brand} to start again.",), "calm"
     )
 

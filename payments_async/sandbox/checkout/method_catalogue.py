@@ -18,7 +18,7 @@ NO_BREAK = "\u00a0"
 
 
 @attrs.frozen
-class Field:
+class PayerField:
     """Something the payer types for a method. `name` is also the form's."""
 
     name: str
@@ -30,34 +30,38 @@ class Field:
 
 
 @attrs.frozen
-class Method:
+class CatalogueMethod:
     """A way to pay. `action` is the next action it asks for (gap K), `none` for a payment in one step."""
 
     code: str
     label: str
     description: str
     action: str
-    fields: tuple[Field, ...] = ()
+    fields: tuple[PayerField, ...] = ()
 
 
-PHONE = Field("phone", "Phone number", "With or without the country code", "tel", "tel")
-PAYER_NAME = Field("payer_name", "Name on the account", "As your bank knows it", "name", "text")
+PHONE = PayerField("phone", "Phone number", "With or without the country code", "tel", "tel")
+PAYER_NAME = PayerField("payer_name", "Name on the account", "As your bank knows it", "name", "text")
 
 METHODS = (
-    Method("sandbox_mobile", "Mobile money", "Approve on your phone", "approve_on_phone", (PHONE,)),
-    Method("sandbox_mobile_code", "Mobile money, by code", "We text you a code", "collect_otp", (PHONE,)),
-    Method("sandbox_card", "Card", "Enter your card details", "complete_with_sdk"),
-    Method("sandbox_wallet", "Wallet app", "Scan a code with your phone", "scan_qr_code"),
-    Method("sandbox_bank", "Online banking", "Confirm at your bank", "redirect_to_url"),
-    Method("sandbox_bank_window", "Bank window", "Confirm without leaving this page", "embed_iframe"),
-    Method(
+    CatalogueMethod("sandbox_mobile", "Mobile money", "Approve on your phone", "approve_on_phone", (PHONE,)),
+    CatalogueMethod(
+        "sandbox_mobile_code", "Mobile money, by code", "We text you a code", "collect_otp", (PHONE,)
+    ),
+    CatalogueMethod("sandbox_card", "Card", "Enter your card details", "complete_with_sdk"),
+    CatalogueMethod("sandbox_wallet", "Wallet app", "Scan a code with your phone", "scan_qr_code"),
+    CatalogueMethod("sandbox_bank", "Online banking", "Confirm at your bank", "redirect_to_url"),
+    CatalogueMethod(
+        "sandbox_bank_window", "Bank window", "Confirm without leaving this page", "embed_iframe"
+    ),
+    CatalogueMethod(
         "sandbox_bank_transfer",
         "Bank transfer",
         "Send the money yourself",
         "display_payment_instructions",
         (PAYER_NAME,),
     ),
-    Method("sandbox_wallet_balance", "Saved balance", "Pay in one step", "none"),
+    CatalogueMethod("sandbox_wallet_balance", "Saved balance", "Pay in one step", "none"),
 )
 _NUMBERS: Mapping[str, str] = {
     "BJ": "+229 90 00 00 00",
@@ -73,13 +77,13 @@ _NUMBERS: Mapping[str, str] = {
 COUNTRIES = tuple(_NUMBERS)
 
 
-def like_this(field: Field, country: str | None) -> str:
+def like_this(field: PayerField, country: str | None) -> str:
     """An example for the payer's country, to go on a sentence with; empty when there is none."""
     number = _NUMBERS.get(country or "") if field is PHONE else None
     return f", as in {number.replace(' ', NO_BREAK)}" if number else ""
 
 
-def find_method(code: str | None) -> Method | None:
+def find_method(code: str | None) -> CatalogueMethod | None:
     """The method of this code; None when there is none."""
     return next((method for method in METHODS if method.code == code), None)
 
@@ -90,17 +94,19 @@ _LONGEST_NAME = 100
 
 
 @attrs.frozen
-class Problem:
+class FieldProblem:
     """What is wrong with one field; `field` is its id on the page."""
 
     field: str
     text: str
 
 
-def problems_with(fields: Iterable[Field], typed: Mapping[str, str], country: str | None) -> list[Problem]:
+def problems_with(
+    fields: Iterable[PayerField], typed: Mapping[str, str], country: str | None
+) -> list[FieldProblem]:
     """Every problem with what was typed, in the order of the page; examples are the country's."""
     found = ((field.name, _wrong(field, typed.get(field.name, "").strip(), country)) for field in fields)
-    return [Problem(name, text) for name, text in found if text]
+    return [FieldProblem(name, text) for name, text in found if text]
 
 
 def plain_number(text: str) -> str:
@@ -108,7 +114,7 @@ def plain_number(text: str) -> str:
     return text.strip().translate(_SPACERS)
 
 
-def _wrong(field: Field, value: str, country: str | None) -> str:
+def _wrong(field: PayerField, value: str, country: str | None) -> str:
     if not value:
         return f"Enter your {field.label.lower()}" if field is PHONE else f"Enter the {field.label.lower()}"
     if field is PHONE and not _PHONE.fullmatch(plain_number(value)):

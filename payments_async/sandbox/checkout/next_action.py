@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 from ..records.payment_json import next_action
-from ..records.records import Attempt, Session
+from ..records.records import AttemptRecord, CheckoutRecord
 from .rendering import qr_code
-from .session_view import Visit
+from .session_view import SessionView
 
 CODE_DIGITS = 6
 
 
-def one_time_code(session: Session, attempt: Attempt) -> str:
+def one_time_code(session: CheckoutRecord, attempt: AttemptRecord) -> str:
     """The code that the simulated phone shows for an attempt."""
     digest = sha256(f"{session.form_token}:{attempt.id}".encode()).hexdigest()
     return f"{int(digest, 16) % 10**CODE_DIGITS:0{CODE_DIGITS}d}"
 
 
-def action_context(visit: Visit) -> dict[str, object]:
+def action_context(visit: SessionView) -> dict[str, object]:
     """What the page of the action says and needs; `simulated` leads to who the payer deals with."""
     kind = visit.attempt.plan.outcome.action
     return {
@@ -31,24 +31,24 @@ def action_context(visit: Visit) -> dict[str, object]:
     }
 
 
-def _tail(visit: Visit) -> str:
+def _tail(visit: SessionView) -> str:
     """The payer's number, as much of it as he needs to know it again."""
     phone = visit.attempt.phone
     return f"the number ending in {phone[-2:]}" if phone else "your phone"
 
 
-def _redirect(_: Visit) -> dict[str, object]:
+def _redirect(_: SessionView) -> dict[str, object]:
     return {
         "heading": "Continue at your bank",
         "lead": "Your bank asks you to confirm, then sends you back here.",
     }
 
 
-def _frame(_: Visit) -> dict[str, object]:
+def _frame(_: SessionView) -> dict[str, object]:
     return {"heading": "Confirm with your bank", "lead": "Your bank asks you to confirm in the window below."}
 
 
-def _code(visit: Visit) -> dict[str, object]:
+def _code(visit: SessionView) -> dict[str, object]:
     return {
         "heading": "Enter the code we sent",
         "lead": f"We sent a code of {CODE_DIGITS} digits to {_tail(visit)}.",
@@ -57,7 +57,7 @@ def _code(visit: Visit) -> dict[str, object]:
     }
 
 
-def _approve(visit: Visit) -> dict[str, object]:
+def _approve(visit: SessionView) -> dict[str, object]:
     return {
         "heading": "Approve on your phone",
         "lead": f"We sent a request to {_tail(visit)}. Approve it there; this page goes on by itself.",
@@ -66,7 +66,7 @@ def _approve(visit: Visit) -> dict[str, object]:
     }
 
 
-def _scan(visit: Visit) -> dict[str, object]:
+def _scan(visit: SessionView) -> dict[str, object]:
     return {
         "heading": "Scan with your wallet app",
         "lead": "Open the app, scan the code and confirm. This page goes on by itself.",
@@ -76,7 +76,7 @@ def _scan(visit: Visit) -> dict[str, object]:
     }
 
 
-def _instructions(visit: Visit) -> dict[str, object]:
+def _instructions(visit: SessionView) -> dict[str, object]:
     return {
         "heading": "Send the transfer",
         "lead": "Use these details at your bank. This page goes on once the money has arrived.",
@@ -91,14 +91,14 @@ def _instructions(visit: Visit) -> dict[str, object]:
     }
 
 
-def _sdk(_: Visit) -> dict[str, object]:
+def _sdk(_: SessionView) -> dict[str, object]:
     return {
         "heading": "Enter your card",
         "lead": "The card form is the provider’s own. We never see the number.",
     }
 
 
-_ACTIONS: Mapping[str, Callable[[Visit], dict[str, object]]] = {
+_ACTIONS: Mapping[str, Callable[[SessionView], dict[str, object]]] = {
     "redirect_to_url": _redirect,
     "embed_iframe": _frame,
     "collect_otp": _code,

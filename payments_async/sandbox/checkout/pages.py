@@ -18,12 +18,12 @@ from .choices import (
     typed_fields,
     usual_country,
 )
-from .messages import Words, already_paid, left_words, under_way_instead, words_for
-from .method_catalogue import Problem, find_method, like_this
+from .messages import Message, already_paid, left_words, under_way_instead, words_for
+from .method_catalogue import FieldProblem, find_method, like_this
 from .next_action import action_context
 from .rendering import render
 from .responses import page, redirect
-from .session_view import MOVING, OPENINGS, Visit, was_rerouted
+from .session_view import MOVING, OPENINGS, SessionView, was_rerouted
 
 LOOK_AGAIN = 3
 """Seconds after which a page that waits looks again where no script follows what happens."""
@@ -36,26 +36,26 @@ _HEADINGS: Mapping[str, str] = {
 _MISSING: Mapping[str, str] = {"country": "Choose a country", "method": "Choose a way to pay"}
 
 
-def entry(visit: Visit) -> Answer:
+def entry(visit: SessionView) -> Answer:
     """The session's address: choose, or see how the payment stands."""
     state = visit.state
     if state == "open" or (state in OPENINGS and visit.query):
         given = visit.query
         choice = read_choice(visit.session, given)
         missed = given.get("asked") == choice.step
-        problems = [Problem(choice.step, _MISSING[choice.step])] if missed else []
+        problems = [FieldProblem(choice.step, _MISSING[choice.step])] if missed else []
         return choosing(visit, choice, {}, problems)
     if state == "paid":
         return _state_page(visit, already_paid(visit))
     return _standing(visit)
 
 
-def progress(visit: Visit) -> Answer:
+def progress(visit: SessionView) -> Answer:
     """How the payment that was begun stands."""
     return redirect(visit.address()) if visit.state == "open" else _standing(visit)
 
 
-def left(visit: Visit) -> Answer:
+def left(visit: SessionView) -> Answer:
     """The payer turned back before paying; nothing has changed."""
     if visit.state not in OPENINGS:
         return redirect(visit.address("payment"))
@@ -68,7 +68,9 @@ def say(status: int, heading: str, text: str) -> Answer:
     return page(render("message.html", {"look": look, "heading": heading, "text": text}), look, status=status)
 
 
-def choosing(visit: Visit, choice: Choice, typed: Mapping[str, str], problems: Sequence[Problem]) -> Answer:
+def choosing(
+    visit: SessionView, choice: Choice, typed: Mapping[str, str], problems: Sequence[FieldProblem]
+) -> Answer:
     """The next step of choosing, with what was wrong with the last one."""
     step = choice.step
     context = {
@@ -84,15 +86,15 @@ def choosing(visit: Visit, choice: Choice, typed: Mapping[str, str], problems: S
     return _page(visit, f"{step}.html", context)
 
 
-def _countries(visit: Visit, _: Choice) -> dict[str, object]:
+def _countries(visit: SessionView, _: Choice) -> dict[str, object]:
     return {"offers": country_offers(), "ticked": usual_country(visit.session)}
 
 
-def _methods(visit: Visit, choice: Choice) -> dict[str, object]:
+def _methods(visit: SessionView, choice: Choice) -> dict[str, object]:
     return {"offers": method_offers(visit, choice.country), "ticked": None}
 
 
-def _details(visit: Visit, choice: Choice) -> dict[str, object]:
+def _details(visit: SessionView, choice: Choice) -> dict[str, object]:
     assert choice.method is not None
     health, text = health_of(visit, choice.method, choice.country)
     fields = typed_fields(visit.session, choice.method)
@@ -103,13 +105,13 @@ def _details(visit: Visit, choice: Choice) -> dict[str, object]:
 _CHOOSING = {"country": _countries, "method": _methods, "pay": _details}
 
 
-def _standing(visit: Visit) -> Answer:
+def _standing(visit: SessionView) -> Answer:
     if visit.state == "action":
         return action_page(visit, [])
     return _state_page(visit, words_for(visit))
 
 
-def action_page(visit: Visit, problems: Sequence[Problem]) -> Answer:
+def action_page(visit: SessionView, problems: Sequence[FieldProblem]) -> Answer:
     """What the payer has to do next, and what was wrong with his last try."""
     action = action_context(visit)
     context = {
@@ -121,7 +123,7 @@ def action_page(visit: Visit, problems: Sequence[Problem]) -> Answer:
     return _page(visit, "action.html", context)
 
 
-def _state_page(visit: Visit, words: Words, state: str | None = None) -> Answer:
+def _state_page(visit: SessionView, words: Message, state: str | None = None) -> Answer:
     context = {
         **_common(visit, words.heading),
         "words": words,
@@ -134,7 +136,7 @@ def _state_page(visit: Visit, words: Words, state: str | None = None) -> Answer:
     return _page(visit, "state.html", context)
 
 
-def _retry(visit: Visit) -> dict[str, str]:
+def _retry(visit: SessionView) -> dict[str, str]:
     """Where to try again: with the same method, and with another one."""
     active = visit.payment.active_attempt
     country = (active.country if active else None) or ""
@@ -143,7 +145,7 @@ def _retry(visit: Visit) -> dict[str, str]:
     return {"other": other, "same": f"{other}&method={same.code}" if same else other}
 
 
-def _common(visit: Visit, heading: str) -> dict[str, object]:
+def _common(visit: SessionView, heading: str) -> dict[str, object]:
     """What every page of a session shows."""
     payment = visit.payment
     active = payment.active_attempt
@@ -163,5 +165,5 @@ def _common(visit: Visit, heading: str) -> dict[str, object]:
     }
 
 
-def _page(visit: Visit, template: str, context: Mapping[str, object]) -> Answer:
+def _page(visit: SessionView, template: str, context: Mapping[str, object]) -> Answer:
     return page(render(template, context), visit.look)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..common.values import Answer
-from .appearance import Look
+from .appearance import PageAppearance
 from .rendering import ASSETS, read_asset
 
 _GUARDS: Mapping[str, str] = {
@@ -15,7 +15,7 @@ _GUARDS: Mapping[str, str] = {
 }
 
 
-def page(html: str, look: Look, *, frames: str = "'none'", status: int = 200) -> Answer:
+def page(html: str, look: PageAppearance, *, frames: str = "'none'", status: int = 200) -> Answer:
     """An HTML page; `frames` says whose pages may show it within themselves."""
     policy = {
         "default-src": "'none'",

@@ -9,16 +9,16 @@ import attrs
 
 from ..common.values import Answer, Request
 from ..records.payment_json import ACTIONS
-from ..records.records import Session
+from ..records.records import CheckoutRecord
 from ..records.tenants import Tenant
 from ..records.world import World
 from . import attempt_pages, pages, simulated_bank, submit
 from .responses import asset
-from .session_view import PAGES, Visit
+from .session_view import PAGES, SessionView
 
 __all__ = ["ACTIONS", "PAGES", "answer_payer"]
 
-Handler = Callable[[Visit], Answer]
+Handler = Callable[[SessionView], Answer]
 
 
 @attrs.frozen
@@ -61,7 +61,7 @@ def answer_payer(world: World, request: Request) -> Answer:
     found, route = find_session(world, name), _ROUTES.get(part)
     if found is None or route is None:
         return _nothing()
-    return _serve(Visit(world, *found, request), route)
+    return _serve(SessionView(world, *found, request), route)
 
 
 def _answer_attempt(world: World, request: Request) -> Answer:
@@ -79,7 +79,7 @@ def _nothing() -> Answer:
     return pages.say(404, "No such checkout", "Check the address, or go back to where you came from.")
 
 
-def find_session(world: World, session_id: str) -> tuple[Tenant, Session] | None:
+def find_session(world: World, session_id: str) -> tuple[Tenant, CheckoutRecord] | None:
     """The session of this id, and whose it is; None when there is none."""
     return next(
         (
@@ -91,7 +91,7 @@ def find_session(world: World, session_id: str) -> tuple[Tenant, Session] | None
     )
 
 
-def _serve(visit: Visit, route: _Route) -> Answer:
+def _serve(visit: SessionView, route: _Route) -> Answer:
     method = visit.request.method
     if method in ("GET", "HEAD"):
         return route.show(visit)

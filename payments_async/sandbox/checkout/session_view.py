@@ -15,10 +15,10 @@ import attrs
 from ..common.iso_codes import currency
 from ..common.values import Request
 from ..records.payouts import text_or_null
-from ..records.records import Attempt, Payment, Session
+from ..records.records import AttemptRecord, CheckoutRecord, PaymentRecord
 from ..records.tenants import Tenant
 from ..records.world import World
-from .appearance import Look, look_of
+from .appearance import PageAppearance, look_of
 
 PATIENCE = 60.0
 """Seconds of an attempt under way after which the page says that the outcome is not known."""
@@ -36,7 +36,7 @@ _PAID = frozenset({"completed", "refunded", "partially_refunded"})
 _BY_ATTEMPT: Mapping[str, str] = {"processing": "waiting", "action_required": "action", "failed": "failed"}
 
 
-def state_of(payment: Payment, now: float) -> str:
+def state_of(payment: PaymentRecord, now: float) -> str:
     """`open`, `waiting`, `action`, `failed`, `cancelled`, `paid`, `expired` or `unknown`.
 
     An attempt that takes long, or has a status not known here, is `unknown` and never `failed`. One that
@@ -50,7 +50,7 @@ def state_of(payment: Payment, now: float) -> str:
     return _state_of_attempt(active, now) if active else "open"
 
 
-def _state_of_attempt(attempt: Attempt, now: float) -> str:
+def _state_of_attempt(attempt: AttemptRecord, now: float) -> str:
     state = _BY_ATTEMPT.get(attempt.status, "unknown")
     if state == "waiting" and now - attempt.created_at >= PATIENCE:
         return "unknown"
@@ -59,18 +59,18 @@ def _state_of_attempt(attempt: Attempt, now: float) -> str:
     return state
 
 
-def doubt_at(payment: Payment, now: float) -> float | None:
+def doubt_at(payment: PaymentRecord, now: float) -> float | None:
     """When a payment under way becomes one of unknown outcome; None where time alone does not do that."""
     active = payment.active_attempt
     return active.created_at + PATIENCE if active and state_of(payment, now) == "waiting" else None
 
 
-def step_of(payment: Payment, now: float) -> str:
+def step_of(payment: PaymentRecord, now: float) -> str:
     """What a form was made at; one made at another step has no effect, which ends double submissions."""
     return f"{len(payment.attempts)}-{state_of(payment, now)}"
 
 
-def was_rerouted(payment: Payment) -> bool:
+def was_rerouted(payment: PaymentRecord) -> bool:
     """Whether the newest attempt took over from one that failed on the gateway's side."""
     return payment.active_attempt is not None and payment.active_attempt.is_failover
 
@@ -83,23 +83,23 @@ _KEPT = "%!#$&'()*+,/:;=?@[]~"
 
 
 @attrs.frozen(eq=False)
-class Visit:
+class SessionView:
     """A payer at one of the session's pages."""
 
     world: World
     tenant: Tenant
-    session: Session
+    session: CheckoutRecord
     request: Request
     page: str | None = None
     """Where the pages are when they are not the session's but an attempt's own."""
 
     @property
-    def payment(self) -> Payment:
+    def payment(self) -> PaymentRecord:
         """What is to be paid."""
         return self.session.payment
 
     @property
-    def attempt(self) -> Attempt:
+    def attempt(self) -> AttemptRecord:
         """The newest attempt, in the states that have one."""
         assert self.payment.active_attempt is not None
         return self.payment.active_attempt
@@ -125,7 +125,7 @@ class Visit:
         return dict(parse_qsl(self.request.body.decode("latin-1"), keep_blank_values=True))
 
     @property
-    def look(self) -> Look:
+    def look(self) -> PageAppearance:
         """The session's appearance."""
         return look_of(self.session.appearance, self.world.origin)
 

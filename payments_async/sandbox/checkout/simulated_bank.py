@@ -9,21 +9,21 @@ from collections.abc import Mapping
 
 import attrs
 
-from ..common.scenario_words import Outcome
+from ..common.scenario_words import ScenarioOutcome
 from ..common.values import Answer
 from ..records.payments import settle_attempt
 from .next_action import one_time_code
 from .pages import say
 from .rendering import render
 from .responses import page, redirect
-from .session_view import Visit
+from .session_view import SessionView
 from .submit import where_it_stands
 
-_DECLINED = Outcome("fail", code="CUSTOMER_DECLINED")
+_DECLINED = ScenarioOutcome("fail", code="CUSTOMER_DECLINED")
 
 
 @attrs.frozen
-class Place:
+class SimulatedPage:
     """Where the payer answers. `actions` are those it is for; `returns` when the answer leads back to us."""
 
     name: str
@@ -32,18 +32,20 @@ class Place:
     returns: bool = True
 
 
-PLACES: Mapping[str, Place] = {
-    "bank": Place("Simulated bank", ("redirect_to_url", "display_payment_instructions")),
-    "frame": Place("Simulated bank", ("embed_iframe",), framed=True),
-    "phone": Place("Simulated phone", ("approve_on_phone", "collect_otp", "scan_qr_code"), returns=False),
-    "provider": Place("Simulated card provider", ("complete_with_sdk",)),
+PLACES: Mapping[str, SimulatedPage] = {
+    "bank": SimulatedPage("Simulated bank", ("redirect_to_url", "display_payment_instructions")),
+    "frame": SimulatedPage("Simulated bank", ("embed_iframe",), framed=True),
+    "phone": SimulatedPage(
+        "Simulated phone", ("approve_on_phone", "collect_otp", "scan_qr_code"), returns=False
+    ),
+    "provider": SimulatedPage("Simulated card provider", ("complete_with_sdk",)),
 }
 
 _EMBEDDED = frozenset({"frame", "provider"})
 """What a merchant shows within a page of his own, when he shows the next action himself."""
 
 
-def show(visit: Visit) -> Answer:
+def show(visit: SessionView) -> Answer:
     """The place, with what it asks for, if anything."""
     part = _part(visit)
     place = PLACES[part]
@@ -64,7 +66,7 @@ def show(visit: Visit) -> Answer:
     return page(render("simulated.html", context), visit.look, frames=frames)
 
 
-def take(visit: Visit) -> Answer:
+def take(visit: SessionView) -> Answer:
     """The payer approves or refuses there. Without effect unless the place is being waited for."""
     part, answer = _part(visit), visit.form.get("answer", "")
     if answer not in ("approve", "decline"):
@@ -75,11 +77,11 @@ def take(visit: Visit) -> Answer:
     return redirect(visit.address("payment" if PLACES[part].returns else part))
 
 
-def _part(visit: Visit) -> str:
+def _part(visit: SessionView) -> str:
     return visit.request.path.rpartition("/")[2]
 
 
-def _asked(visit: Visit, place: Place) -> str | None:
+def _asked(visit: SessionView, place: SimulatedPage) -> str | None:
     """The action that waits for this place; None when none does."""
     if visit.state != "action":
         return None

@@ -12,22 +12,22 @@ from urllib.parse import urlencode
 
 from ..api.magic_numbers import magic_scenario
 from ..api.scenario_lookup import plan_for
-from ..common.scenario_words import Outcome, Timing
+from ..common.scenario_words import ScenarioOutcome, Timing
 from ..common.values import Answer
 from ..records.payments import settle_attempt, start_attempt
 from ..records.records import Plan
 from .choices import read_choice, typed_fields
 from .messages import under_way_instead
-from .method_catalogue import PHONE, Method, Problem, plain_number, problems_with
+from .method_catalogue import PHONE, CatalogueMethod, FieldProblem, plain_number, problems_with
 from .next_action import one_time_code
 from .pages import action_page, choosing, say
 from .responses import redirect
-from .session_view import CANCELLED_CODE, OPENINGS, Visit
+from .session_view import CANCELLED_CODE, OPENINGS, SessionView
 
-_CANCELLED = Outcome("fail", code=CANCELLED_CODE)
+_CANCELLED = ScenarioOutcome("fail", code=CANCELLED_CODE)
 
 
-def submit(visit: Visit) -> Answer:
+def submit(visit: SessionView) -> Answer:
     """Do what the form asks for, and lead to how the payment then stands."""
     action = _DOES.get(visit.form.get("do", ""))
     if action is None:
@@ -37,7 +37,7 @@ def submit(visit: Visit) -> Answer:
     return action(visit)
 
 
-def where_it_stands(visit: Visit) -> Answer:
+def where_it_stands(visit: SessionView) -> Answer:
     """A form that came too late: what it asked for has been done, or can no longer be."""
     if visit.state == "paid":
         return redirect(visit.address())
@@ -46,13 +46,13 @@ def where_it_stands(visit: Visit) -> Answer:
     return redirect(f"{visit.address('payment')}{told}")
 
 
-def _pay(visit: Visit) -> Answer:
+def _pay(visit: SessionView) -> Answer:
     if visit.state not in OPENINGS:
         return where_it_stands(visit)
     form = visit.form
     choice = read_choice(visit.session, form)
     if choice.method is None:
-        return choosing(visit, choice, {}, [Problem(choice.step, "Choose again: this is not offered")])
+        return choosing(visit, choice, {}, [FieldProblem(choice.step, "Choose again: this is not offered")])
     problems = problems_with(typed_fields(visit.session, choice.method), form, choice.country)
     if problems:
         return choosing(visit, choice, form, problems)
@@ -70,7 +70,7 @@ def _pay(visit: Visit) -> Answer:
     return redirect(visit.address("payment"))
 
 
-def _plan(visit: Visit, method: Method, phone: str | None) -> Plan:
+def _plan(visit: SessionView, method: CatalogueMethod, phone: str | None) -> Plan:
     """What the creation's scenario says, else the number's, else what the method usually asks for."""
     if visit.payment.plan is not None:
         return visit.payment.plan
@@ -78,26 +78,26 @@ def _plan(visit: Visit, method: Method, phone: str | None) -> Plan:
     if magic is not None and magic.outcome is not None:
         return plan_for(magic.outcome, magic.timing)
     if method.action == "none":
-        return plan_for(Outcome("complete"), Timing("after"))
-    return plan_for(Outcome("action", action=method.action))
+        return plan_for(ScenarioOutcome("complete"), Timing("after"))
+    return plan_for(ScenarioOutcome("action", action=method.action))
 
 
-def _enter_code(visit: Visit) -> Answer:
+def _enter_code(visit: SessionView) -> Answer:
     if visit.state != "action" or visit.attempt.plan.outcome.action != "collect_otp":
         return where_it_stands(visit)
     given = "".join(visit.form.get("code", "").split())
     if not compare_digest(given.encode(), one_time_code(visit.session, visit.attempt).encode()):
         text = "This is not the code we sent. Check it and enter it again" if given else "Enter the code"
-        return action_page(visit, [Problem("code", text)])
+        return action_page(visit, [FieldProblem("code", text)])
     settle_attempt(visit.world, visit.tenant, visit.attempt)
     return redirect(visit.address("payment"))
 
 
-def _cancel(visit: Visit) -> Answer:
+def _cancel(visit: SessionView) -> Answer:
     """Only what waits for the payer can be cancelled: what is under way may still succeed."""
     if visit.state == "action":
         settle_attempt(visit.world, visit.tenant, visit.attempt, _CANCELLED)
     return where_it_stands(visit)
 
 
-_DOES: Mapping[str, Callable[[Visit], Answer]] = {"pay": _pay, "code": _enter_code, "cancel": _cancel}
+_DOES: Mapping[str, Callable[[SessionView], Answer]] = {"pay": _pay, "code": _enter_code, "cancel": _cancel}

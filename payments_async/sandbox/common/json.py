@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import msgspec
 
-from .values import Refused
+from .values import RequestRefused
 
 JsonObject = dict[str, object]
 
@@ -15,19 +15,19 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def decode(body: bytes) -> object:
-    """The JSON value in `body`, fractions as `Decimal`; `Refused` with 400 when it cannot be read."""
+    """The JSON value in `body`, fractions as `Decimal`; `RequestRefused` with 400 when it cannot be read."""
     try:
         return _decoder.decode(body)
     except (ValueError, ArithmeticError, RecursionError) as unreadable:
         # msgspec.DecodeError is a ValueError; an absurd exponent is an ArithmeticError of Decimal
-        raise Refused(400, "The request body is not readable JSON.") from unreadable
+        raise RequestRefused(400, "The request body is not readable JSON.") from unreadable
 
 
 def decode_object(body: bytes) -> JsonObject:
-    """The JSON object in `body`; `Refused` with 400 when it is anything else."""
+    """The JSON object in `body`; `RequestRefused` with 400 when it is anything else."""
     value = decode(body)
     if not isinstance(value, dict):
-        raise Refused(400, "The request body must be a JSON object.")
+        raise RequestRefused(400, "The request body must be a JSON object.")
     return value
 
 

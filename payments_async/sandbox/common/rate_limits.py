@@ -150,7 +150,7 @@ class SlidingWindows:
         return times
 
 
-class Meter:
+class KeyLimits:
     """The limits of one API key at work."""
 
     def __init__(self, limits: SandboxLimits) -> None:

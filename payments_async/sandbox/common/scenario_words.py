@@ -57,7 +57,7 @@ class UnknownWord(ValueError):
 
 
 @attrs.frozen
-class Outcome:
+class ScenarioOutcome:
     """How a payout or an attempt ends. `code` goes with `fail`, `count` with `failover`."""
 
     kind: str
@@ -108,7 +108,7 @@ class Scenario:
     """What a text asks for."""
 
     faults: tuple[Fault, ...] = ()
-    outcome: Outcome | None = None
+    outcome: ScenarioOutcome | None = None
     timing: Timing | None = None
     hooks: HookWords = ()
 
@@ -130,16 +130,16 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _fail(argument: str) -> Outcome:
+def _fail(argument: str) -> ScenarioOutcome:
     if _CODE.fullmatch(argument) is None:
         raise UnknownWord("fail needs a code in capitals, as in fail:INSUFFICIENT_FUNDS")
-    return Outcome("fail", code=argument)
+    return ScenarioOutcome("fail", code=argument)
 
 
-def _action(argument: str) -> Outcome:
+def _action(argument: str) -> ScenarioOutcome:
     if argument not in ACTION_TYPES:
         raise UnknownWord(f"unknown action {argument!r} ({near(argument, ACTION_TYPES)})")
-    return Outcome("action", action=argument)
+    return ScenarioOutcome("action", action=argument)
 
 
 def _status(argument: str) -> Fault:
@@ -163,13 +163,13 @@ def _hook(word: str, _: str) -> HookWord:
     return HookWord(word)
 
 
-_OUTCOMES: Mapping[str, Callable[[str], Outcome]] = {
-    "complete": lambda _: Outcome("complete"),
+_OUTCOMES: Mapping[str, Callable[[str], ScenarioOutcome]] = {
+    "complete": lambda _: ScenarioOutcome("complete"),
     "fail": _fail,
-    "hang": lambda _: Outcome("hang"),
-    "expire": lambda _: Outcome("expire"),
+    "hang": lambda _: ScenarioOutcome("hang"),
+    "expire": lambda _: ScenarioOutcome("expire"),
     "action": _action,
-    "failover": lambda argument: Outcome("failover", count=min(_whole(argument), MOST_FAILOVERS)),
+    "failover": lambda argument: ScenarioOutcome("failover", count=min(_whole(argument), MOST_FAILOVERS)),
 }
 _TIMINGS: Mapping[str, Callable[[str], Timing]] = {
     "after": lambda argument: Timing("after", seconds=duration(argument)),

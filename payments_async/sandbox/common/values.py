@@ -145,7 +145,7 @@ class LoggedRequest:
 Effect = Change | Delivery | Notice | LoggedRequest
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request is answered with an error status. Stays inside the core, which turns it into an `Answer`."""
 
     def __init__(

@@ -14,7 +14,7 @@ import attrs
 from ..common.host_check import own_hosts
 from ..common.json import JsonObject, decode_object
 from ..common.scenario_words import near
-from ..common.values import Refused, Request
+from ..common.values import Request, RequestRefused
 
 LARGEST = 65_536
 """Bytes of a request body."""
@@ -52,7 +52,7 @@ def read_body(request: Request) -> JsonObject:
         raise Refusal(415, "Send Content-Type: application/json.")
     try:
         return decode_object(request.body) if request.body.strip() else {}
-    except Refused as unreadable:
+    except RequestRefused as unreadable:
         raise Refusal(400, unreadable.message) from unreadable
 
 

@@ -14,12 +14,12 @@ from urllib.parse import parse_qsl
 
 import attrs
 
-from .._journal import Exchange
+from .._journal import LoggedExchange
 from ..api.rule_fields import BODIES, QUERIES
 from ..common.json import JsonObject, decode, encode
 from ..common.masking import HIDDEN, mask
 from ..common.operations import PREFIX, find_operation
-from ..common.values import Refused
+from ..common.values import RequestRefused
 
 _QUERY = {
     "per_page": "page_size",
@@ -47,7 +47,9 @@ _NOT_STORED = (
 )
 
 
-def written(exchange: Exchange, origin: str, kind: str, *, reveal: bool, is_stored: bool) -> tuple[str, bool]:
+def written(
+    exchange: LoggedExchange, origin: str, kind: str, *, reveal: bool, is_stored: bool
+) -> tuple[str, bool]:
     """The request as code of a kind (`async`, `sync`, `curl`), and whether account data in it is masked.
 
     It is unless revealed. Comments in front say that such code does not run, and what its idempotency
@@ -61,7 +63,7 @@ def written(exchange: Exchange, origin: str, kind: str, *, reveal: bool, is_stor
     return (_MASKED if is_masked else "") + note + code, is_masked
 
 
-def _masked(exchange: Exchange) -> Exchange:
+def _masked(exchange: LoggedExchange) -> LoggedExchange:
     """The same request with account data behind dots; byte for byte when it has none."""
     path = str(mask(exchange.log.path))
     return attrs.evolve(exchange, log=attrs.evolve(exchange.log, path=path), body=_masked_body(exchange.body))
@@ -72,13 +74,13 @@ def _masked_body(body: bytes | None) -> bytes | None:
         return body
     try:
         value = decode(body)
-    except Refused:
+    except RequestRefused:
         return HIDDEN.encode()  # nobody knows what is in it
     masked = mask(value)
     return body if masked == value else encode(masked)
 
 
-def curl_code(exchange: Exchange, origin: str) -> str:
+def curl_code(exchange: LoggedExchange, origin: str) -> str:
     """The request as a curl command; the key is `$PAYMENTS_API_KEY`."""
     log = exchange.log
     parts = [f"curl -sS -X {shlex.quote(log.method)} {shlex.quote(origin + log.path)}"]
@@ -90,7 +92,7 @@ def curl_code(exchange: Exchange, origin: str) -> str:
     return " \\\n  ".join(parts) + "\n"
 
 
-def sdk_code(exchange: Exchange, origin: str, kind: str) -> str:
+def sdk_code(exchange: LoggedExchange, origin: str, kind: str) -> str:
     """The request as a call of the SDK; the key is read from `PAYMENTS_API_KEY`."""
     call = _call(exchange)
     note = "" if _body(exchange) is not None else _OTHER_BODY
@@ -111,7 +113,7 @@ def sdk_code(exchange: Exchange, origin: str, kind: str) -> str:
     )
 
 
-def _call(exchange: Exchange) -> str:
+def _call(exchange: LoggedExchange) -> str:
     """The one expression that sends the request."""
     log = exchange.log
     path, _, query = log.path.partition("?")
@@ -136,7 +138,7 @@ def _page_size(named: Mapping[str, object]) -> JsonObject:
     return {"page_size": int(size)} if size.isascii() and size.isdigit() else {}
 
 
-def _creation(exchange: Exchange) -> JsonObject:
+def _creation(exchange: LoggedExchange) -> JsonObject:
     """Keyword arguments: the body's members, with the idempotency key of the request."""
     arguments = _body(exchange) or {}
     if isinstance(arguments.get("amount"), Decimal):
@@ -144,12 +146,12 @@ def _creation(exchange: Exchange) -> JsonObject:
     return arguments | _key(exchange)
 
 
-def _key(exchange: Exchange) -> JsonObject:
+def _key(exchange: LoggedExchange) -> JsonObject:
     key = exchange.log.idempotency_key
     return {} if key is None else {"idempotency_key": key}
 
 
-def _generic(exchange: Exchange, path: str, filters: Mapping[str, str]) -> str:
+def _generic(exchange: LoggedExchange, path: str, filters: Mapping[str, str]) -> str:
     arguments: JsonObject = {}
     if filters:
         arguments["params"] = dict(filters)
@@ -162,11 +164,11 @@ def _generic(exchange: Exchange, path: str, filters: Mapping[str, str]) -> str:
     return _written(head, arguments, opened=True)
 
 
-def _body(exchange: Exchange) -> JsonObject | None:
+def _body(exchange: LoggedExchange) -> JsonObject | None:
     """The body's members; None when it is no JSON object."""
     try:
         value = decode(exchange.body or b"{}")
-    except Refused:
+    except RequestRefused:
         return None
     return value if isinstance(value, dict) else None
 

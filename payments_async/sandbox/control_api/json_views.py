@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .._journal import Entry, Exchange, Tried
+from .._journal import JournalEntry, LoggedExchange, WebhookTried
 from ..api.rule import Rule
 from ..common.json import JsonObject, decode
 from ..common.masking import address, mask
 from ..common.rate_limits import Gauge
 from ..common.scenario_words import Fault, HookWord, Scenario
 from ..common.timestamps import stamp, stamp_or_null
-from ..common.values import Change, Delivery, LoggedRequest, Refused
+from ..common.values import Change, Delivery, LoggedRequest, RequestRefused
 from ..records.payment_json import attempt_form, payment_list_form
 from ..records.payout_json import payout_form
-from ..records.records import Attempt, Payment, Payout
+from ..records.records import AttemptRecord, PaymentRecord, PayoutRecord
 from ..records.tenants import Tenant
 from ..webhooks import Webhook
 
@@ -25,22 +25,22 @@ REPLAY_HEADER = "x-sandbox-replay-of"
 """Marks a request that the inspector sent again, with the id of the first one."""
 
 
-def entry_view(entry: Entry) -> JsonObject:
+def entry_view(entry: JournalEntry) -> JsonObject:
     """One line of the journal."""
     item = entry.item
-    if isinstance(item, Exchange):
+    if isinstance(item, LoggedExchange):
         return {"seq": entry.seq, "kind": "request", **request_view(item.log)}
     if isinstance(item, Change):
         change = {"record": item.kind, "id": item.id, "before": item.before, "after": item.after}
         return {"seq": entry.seq, "kind": "change", "at": stamp(item.at), **change}
-    if isinstance(item, Tried):
+    if isinstance(item, WebhookTried):
         return {"seq": entry.seq, "kind": "try", **_try_view(item)}
     assert isinstance(item, Delivery)  # nothing else enters the journal
     due = {"event": item.event, "id": item.record_id, "url": address(item.url), "forged": item.forged}
     return {"seq": entry.seq, "kind": "delivery", "at": stamp(item.at), **due}
 
 
-def _try_view(item: Tried) -> JsonObject:
+def _try_view(item: WebhookTried) -> JsonObject:
     how = {"status": item.status, "told": item.told, "accepted": item.accepted, "forged": item.forged}
     return {"at": stamp(item.at), "id": item.webhook_id, "record": item.record_id, "event": item.event, **how}
 
@@ -83,7 +83,7 @@ def request_view(log: LoggedRequest) -> JsonObject:
     }
 
 
-def exchange_view(exchange: Exchange, *, reveal: bool) -> JsonObject:
+def exchange_view(exchange: LoggedExchange, *, reveal: bool) -> JsonObject:
     """A request with its headers (never the authorization) and both bodies, or that they were let go."""
     answer = exchange.answer
     return {
@@ -108,18 +108,18 @@ def body_view(body: bytes | None, *, reveal: bool) -> object:
         return None
     try:
         value = decode(body)
-    except Refused:
+    except RequestRefused:
         return {"unreadable": f"{len(body)} bytes that are not JSON"}
     return value if reveal else mask(value)
 
 
-def payout_view(payout: Payout, *, reveal: bool) -> JsonObject:
+def payout_view(payout: PayoutRecord, *, reveal: bool) -> JsonObject:
     """A payout in the interface's form, with the key it belongs to and what is planned for it."""
     form = payout_form(payout)
     return {**(form if reveal else _masked(form)), "key": payout.key, "plan": plan_words(payout)}
 
 
-def payment_view(payment: Payment, *, reveal: bool) -> JsonObject:
+def payment_view(payment: PaymentRecord, *, reveal: bool) -> JsonObject:
     """A payment in its list form, with its session, every attempt and every refund."""
     form = payment_list_form(payment)
     session = payment.session
@@ -138,13 +138,13 @@ def payment_view(payment: Payment, *, reveal: bool) -> JsonObject:
     }
 
 
-def attempt_view(attempt: Attempt, *, reveal: bool) -> JsonObject:
+def attempt_view(attempt: AttemptRecord, *, reveal: bool) -> JsonObject:
     """An attempt in its list form, with who pays."""
     form = attempt_form(attempt, in_list=True)
     return {**(form if reveal else _masked(form)), "payer": {"country": attempt.country}}
 
 
-def plan_words(record: Payout | Attempt) -> str:
+def plan_words(record: PayoutRecord | AttemptRecord) -> str:
     """How a record will end, in words of the vocabulary."""
     outcome, timing = record.plan.outcome, record.plan.timing
     if outcome.kind == "hang":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .._record_actions import USUAL_METHOD, find_payment
 from ..common.scenario_words import UnknownWord
-from ..records.records import Payment, Payout
+from ..records.records import PaymentRecord, PayoutRecord
 from ..records.world import World
 from ..webhooks.address_guard import NotSent, read_target
 from .arguments import ControlCall, Made, Refusal, invalid
@@ -23,21 +23,21 @@ _SHOWN = 50
 _AGE = attrgetter("created_at")
 
 
-def newest_payouts(world: World, status: str | None = None) -> Iterator[Payout]:
+def newest_payouts(world: World, status: str | None = None) -> Iterator[PayoutRecord]:
     """Every key's payouts, newest first."""
     found = [reversed(tenant.payouts) for tenant in world.tenants.values() if tenant.payouts]
     every = merge(*found, key=_AGE, reverse=True)
     return (payout for payout in every if status in (None, payout.status))
 
 
-def newest_payments(world: World, status: str | None = None) -> Iterator[Payment]:
+def newest_payments(world: World, status: str | None = None) -> Iterator[PaymentRecord]:
     """Every key's payments, newest first."""
     found = [reversed(tenant.payments) for tenant in world.tenants.values() if tenant.payments]
     every = merge(*found, key=_AGE, reverse=True)
     return (payment for payment in every if status in (None, payment.status))
 
 
-def find_payout(world: World, payout_id: str) -> Payout:
+def find_payout(world: World, payout_id: str) -> PayoutRecord:
     """The payout of this id; `LookupError`."""
     for tenant in world.tenants.values():
         if (found := tenant.payouts_by_id.get(payout_id)) is not None:

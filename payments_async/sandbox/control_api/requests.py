@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .._journal import Exchange
+from .._journal import LoggedExchange
 from ..common.values import Request
 from .arguments import ControlCall, Refusal, one_of
 from .copy_as_code import written
@@ -33,7 +33,7 @@ def log(sandbox: Sandbox, call: ControlCall) -> object:
     return {"requests": [request_view(one) for one in found[:limit]]}
 
 
-def find(sandbox: Sandbox, request_id: str) -> Exchange:
+def find(sandbox: Sandbox, request_id: str) -> LoggedExchange:
     """The request of this id; `LookupError` when the journal has it no longer."""
     with sandbox.look():
         found = sandbox.journal.exchange(request_id)
@@ -58,7 +58,7 @@ def code(sandbox: Sandbox, call: ControlCall) -> object:
     return {"code": text, "masked": is_masked}
 
 
-def _has_answer(sandbox: Sandbox, exchange: Exchange) -> bool:
+def _has_answer(sandbox: Sandbox, exchange: LoggedExchange) -> bool:
     """Whether an answer is stored, still, for the request's idempotency key."""
     log, now = exchange.log, sandbox.clock.now()
     with sandbox.look() as world:
@@ -78,7 +78,7 @@ def replay(sandbox: Sandbox, call: ControlCall) -> object:
     return request_view(logged)
 
 
-def _again(exchange: Exchange, body: bytes) -> tuple[Request, str]:
+def _again(exchange: LoggedExchange, body: bytes) -> tuple[Request, str]:
     log = exchange.log
     path, _, query = log.path.partition("?")
     headers = {**log.headers, REPLAY_HEADER: log.request_id}

@@ -18,7 +18,7 @@ from ..common.values import Request, Stream
 from ..records.world import World
 
 if TYPE_CHECKING:
-    from .._service import Insides
+    from .._service import SandboxService
 
 EVENTS = "/events"
 """What the address of a session's stream ends with."""
@@ -48,7 +48,7 @@ class _Look:
     rest: float | None = None
 
 
-def answer_stream(sandbox: Insides, request: Request) -> Stream | None:
+def answer_stream(sandbox: SandboxService, request: Request) -> Stream | None:
     """The stream that a request asks for; None when it asks for anything else."""
     if not (request.path.startswith(PAGES) and request.path.endswith(EVENTS) and request.method == "GET"):
         return None
@@ -66,7 +66,7 @@ def _look(world: World, session_id: str) -> _Look:
     return _Look(step_of(payment, world.now), not payment.is_open, rest)
 
 
-async def _events(sandbox: Insides, session_id: str) -> AsyncIterator[bytes]:
+async def _events(sandbox: SandboxService, session_id: str) -> AsyncIterator[bytes]:
     loop, woken, ticket = asyncio.get_running_loop(), asyncio.Event(), object()
     told, head = None, _AGAIN
     try:
@@ -88,7 +88,7 @@ async def _events(sandbox: Insides, session_id: str) -> AsyncIterator[bytes]:
         sandbox.journal.forget(ticket)
 
 
-async def _wait(sandbox: Insides, woken: asyncio.Event, rest: float | None) -> bool:
+async def _wait(sandbox: SandboxService, woken: asyncio.Event, rest: float | None) -> bool:
     """Until something happened or `rest` is over; False when it was quiet for long."""
     alarm = None if rest is None else asyncio.ensure_future(sandbox.clock.sleep(rest))
     waker = asyncio.ensure_future(woken.wait())

@@ -19,7 +19,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from ..common.values import Answer, Cut, Hang, Request, Reset, Slow, Stream
-from ..webhooks.sender import Door
+from ..webhooks.sender import WebhookSender
 
 HOST = "127.0.0.1"
 
@@ -78,7 +78,7 @@ class Server:
         answer: Callable[[Request], Answer | Stream],
         sleep: Callable[[float], Awaitable[None]],
         port: int | None,
-        door: Door,
+        door: WebhookSender,
     ) -> None:
         self._answer = answer
         self._sleep = sleep

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from .._journal import Entry, Exchange, Item, Tried
+from .._journal import Item, JournalEntry, LoggedExchange, WebhookTried
 from ..common.values import Change, Delivery
 from ..records.records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES
 
@@ -19,29 +19,29 @@ Root = Callable[[str], str]
 
 
 @attrs.define(eq=False)
-class Happening:
+class Activity:
     """One line to be; `seq` is the number of its newest entry."""
 
     seq: int
     at: float
     root: str
     """The record or webhook it is about, or the request."""
-    exchange: Exchange | None = None
+    exchange: LoggedExchange | None = None
     changes: list[Change] = attrs.field(factory=list)
     deliveries: list[Delivery] = attrs.field(factory=list)
-    tries: list[Tried] = attrs.field(factory=list)
+    tries: list[WebhookTried] = attrs.field(factory=list)
 
 
-def happenings(entries: Sequence[Entry], root: Root) -> list[Happening]:
+def happenings(entries: Sequence[JournalEntry], root: Root) -> list[Activity]:
     """What happened, newest first."""
     caused = _caused(entries)
-    found: list[Happening] = []
-    webhooks: dict[str, Happening] = {}
+    found: list[Activity] = []
+    webhooks: dict[str, Activity] = {}
     for entry in entries:
         item = entry.item
-        if isinstance(item, Exchange):
+        if isinstance(item, LoggedExchange):
             found.append(_request(entry.seq, item, caused))
-        elif isinstance(item, Tried):
+        elif isinstance(item, WebhookTried):
             _try(entry.seq, item, webhooks, found)
         elif isinstance(item, (Change, Delivery)) and entry.seq not in caused.taken:
             _add(_open(found, entry.seq, item, root), item)
@@ -56,11 +56,11 @@ class _Caused:
     """Numbers of the entries among them."""
 
 
-def _caused(entries: Sequence[Entry]) -> _Caused:
+def _caused(entries: Sequence[JournalEntry]) -> _Caused:
     """What came with each request, less what had fallen due by itself before it."""
     caused = _Caused({}, set())
     for place, entry in enumerate(entries):
-        if isinstance(entry.item, Exchange) and entry.item.told:
+        if isinstance(entry.item, LoggedExchange) and entry.item.told:
             with_it = [
                 one
                 for one in entries[max(0, place - entry.item.told) : place]
@@ -75,14 +75,14 @@ def _moment(item: Item) -> float | None:
     return item.at if isinstance(item, (Change, Delivery)) else None
 
 
-def _request(seq: int, exchange: Exchange, caused: _Caused) -> Happening:
-    made = Happening(seq, exchange.log.at, exchange.log.request_id, exchange)
+def _request(seq: int, exchange: LoggedExchange, caused: _Caused) -> Activity:
+    made = Activity(seq, exchange.log.at, exchange.log.request_id, exchange)
     for item in caused.by.get(seq, ()):
         _add(made, item)
     return made
 
 
-def _add(happening: Happening, item: Item) -> None:
+def _add(happening: Activity, item: Item) -> None:
     if isinstance(item, Change):
         happening.changes.append(item)
     else:
@@ -90,36 +90,36 @@ def _add(happening: Happening, item: Item) -> None:
         happening.deliveries.append(item)
 
 
-def _open(found: list[Happening], seq: int, item: Change | Delivery, root: Root) -> Happening:
+def _open(found: list[Activity], seq: int, item: Change | Delivery, root: Root) -> Activity:
     """The newest happening if `item` belongs to it, else a new one."""
     about = root(item.id if isinstance(item, Change) else item.record_id)
     newest = found[-1] if found else None
     # a request's and a webhook's happening is closed: only a record's own has changes and no exchange
     joins = newest is not None and newest.changes and not newest.exchange
     if newest is None or not joins or (newest.root, newest.at) != (about, item.at):
-        newest = Happening(seq, item.at, about)
+        newest = Activity(seq, item.at, about)
         found.append(newest)
     newest.seq = seq
     return newest
 
 
-def _try(seq: int, tried: Tried, webhooks: dict[str, Happening], found: list[Happening]) -> None:
+def _try(seq: int, tried: WebhookTried, webhooks: dict[str, Activity], found: list[Activity]) -> None:
     webhook = webhooks.get(tried.webhook_id)
     if webhook is None:
-        webhook = webhooks[tried.webhook_id] = Happening(seq, tried.at, tried.record_id)
+        webhook = webhooks[tried.webhook_id] = Activity(seq, tried.at, tried.record_id)
         found.append(webhook)
     webhook.seq, webhook.at = seq, tried.at
     webhook.tries.append(tried)
 
 
-def newest(entries: Sequence[Entry], wanted: Callable[[Item], bool], most: int) -> list[Entry]:
+def newest(entries: Sequence[JournalEntry], wanted: Callable[[Item], bool], most: int) -> list[JournalEntry]:
     """The newest `most` entries that are wanted, oldest first, each request with what came with it."""
-    found: list[Entry] = []
+    found: list[JournalEntry] = []
     place = len(entries) - 1
     while place >= 0 and len(found) < most:
         item, start = entries[place].item, place
         if wanted(item):
-            start = max(0, place - (item.told if isinstance(item, Exchange) else 0))
+            start = max(0, place - (item.told if isinstance(item, LoggedExchange) else 0))
             found.extend(reversed(entries[start : place + 1]))
         place = start - 1
     found.reverse()
@@ -132,12 +132,12 @@ STATUSES = frozenset({*PAYOUT_STATES, *PAYMENT_STATES, *ATTEMPT_STATES})
 
 def has_status(item: Item, status: str) -> bool:
     """Whether it ended with this status: an HTTP answer's, a record's new one, or the one an event tells."""
-    if isinstance(item, Exchange):
+    if isinstance(item, LoggedExchange):
         return status == str(item.log.status)
     if isinstance(item, Change):
         return status == item.after
     told = getattr(item, "event", "").rpartition(".")[2]
-    return status == told or (isinstance(item, Tried) and status == str(item.status))
+    return status == told or (isinstance(item, WebhookTried) and status == str(item.status))
 
 
 def holds(item: Item, needle: str, names: Callable[[str], str]) -> bool:
@@ -146,14 +146,14 @@ def holds(item: Item, needle: str, names: Callable[[str], str]) -> bool:
 
 
 def _holds(item: Item, low: str, raw: bytes, names: Callable[[str], str]) -> bool:
-    if isinstance(item, Exchange):
+    if isinstance(item, LoggedExchange):
         log = item.log
         said = (item.body or b"") + b"\n" + (item.answer.body if item.answer else b"")
         spoken = f"{log.method} {log.path} {log.request_id} {log.idempotency_key} {log.operation} {log.fault}"
         return low in spoken.lower() or low == str(log.status) or raw in said
     if isinstance(item, Change):
         return low in f"{item.id} {item.after} {names(item.id)}".lower()
-    if isinstance(item, Tried):
+    if isinstance(item, WebhookTried):
         return low in f"{item.webhook_id} {item.record_id} {item.event} {names(item.record_id)}".lower()
     assert isinstance(item, Delivery)  # nothing else enters the journal
     return low in f"{item.record_id} {item.event} {names(item.record_id)}".lower()

@@ -16,7 +16,7 @@ from ..common.values import Request
 from ..control_api.json_views import plan_words, webhook_view
 from ..control_api.records import find_payout, newest_payments, newest_payouts
 from ..records.payment_json import ACTIONS, attempt_form
-from ..records.records import PAYOUT_STATES, Attempt, Payment, Payout
+from ..records.records import PAYOUT_STATES, AttemptRecord, PaymentRecord, PayoutRecord
 from ..records.world import World
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _shown(amount: Decimal, code: str) -> str:
     return f"{amount:.{currency(code).decimals(amount)}f}"
 
 
-def payment_card(payment: Payment, now: float) -> Card:
+def payment_card(payment: PaymentRecord, now: float) -> Card:
     """A payment with its attempts as timelines."""
     session = payment.session
     return {
@@ -70,7 +70,7 @@ def payment_card(payment: Payment, now: float) -> Card:
     }
 
 
-def _attempt_card(attempt: Attempt) -> Card:
+def _attempt_card(attempt: AttemptRecord) -> Card:
     form = attempt_form(attempt, in_list=True)
     action = form["next_action"]
     assert isinstance(action, dict)
@@ -94,7 +94,7 @@ def _attempt_card(attempt: Attempt) -> Card:
     }
 
 
-def _steps(attempt: Attempt) -> list[Card]:
+def _steps(attempt: AttemptRecord) -> list[Card]:
     """When the attempt came to each of its states, also in seconds after it was made."""
     times = [(getattr(attempt, f"{name}_at"), place, name) for place, name in enumerate(_STEPS)]
     return [
@@ -110,7 +110,7 @@ def _steps(attempt: Attempt) -> list[Card]:
 
 def payout_columns(world: World, only: str = "") -> list[Card]:
     """The newest payouts by status, a column for each; or `only` the one of this id, `LookupError`."""
-    columns: dict[str, list[Payout]] = {status: [] for status in PAYOUT_STATES}
+    columns: dict[str, list[PayoutRecord]] = {status: [] for status in PAYOUT_STATES}
     for payout in [find_payout(world, only)] if only else islice(newest_payouts(world), SCANNED):
         columns[payout.status].append(payout)
     return [
@@ -124,7 +124,7 @@ def payout_columns(world: World, only: str = "") -> list[Card]:
     ]
 
 
-def _payout_card(payout: Payout) -> Card:
+def _payout_card(payout: PayoutRecord) -> Card:
     instrument = payout.instrument
     number = instrument.get("phone_number") or instrument.get("account_number") or instrument.get("address")
     return {
@@ -152,11 +152,11 @@ def phone_messages(world: World) -> list[Card]:
     return [_message(world, attempt) for attempt in islice(waiting, _MESSAGES)]
 
 
-def _is_asked(attempt: Attempt) -> bool:
+def _is_asked(attempt: AttemptRecord) -> bool:
     return attempt.status == "action_required" and attempt.plan.outcome.action in _ON_PHONE
 
 
-def _message(world: World, attempt: Attempt) -> Card:
+def _message(world: World, attempt: AttemptRecord) -> Card:
     tenant = next(one for one in world.tenants.values() if attempt.id in one.attempts)
     payment, kind = attempt.payment, attempt.plan.outcome.action
     visit = visit_of(world, tenant, attempt, Request("GET", ACTIONS))

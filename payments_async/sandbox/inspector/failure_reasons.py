@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from .._journal import Exchange
+from .._journal import LoggedExchange
 from ..common.json import JsonObject, decode
 from ..common.masking import mask
 from ..common.operations import find_operation
 from ..common.rate_limits import SandboxLimits
-from ..common.values import Refused
+from ..common.values import RequestRefused
 
 LINES: Mapping[str, str] = {
     "slow": "the answer came late",
@@ -23,7 +23,7 @@ LINES: Mapping[str, str] = {
 _OTHERS = 3
 
 
-def reason(exchange: Exchange, limits: SandboxLimits) -> str | None:
+def reason(exchange: LoggedExchange, limits: SandboxLimits) -> str | None:
     """What was wrong, or None for what went well; account data in it is masked."""
     answer = exchange.answer
     if exchange.log.status == 429:
@@ -43,7 +43,7 @@ def _told(body: bytes) -> str | None:
     """The first invalid field with what is wrong with it, or the message."""
     try:
         value = decode(body)
-    except Refused:
+    except RequestRefused:
         return "the answer is no JSON"
     if not isinstance(value, dict):
         return None
@@ -70,13 +70,13 @@ def _sentence(wrong: list[tuple[str, str]]) -> str:
     return f"{field}: {text} Also wrong: {names}"
 
 
-def _limited(exchange: Exchange, limits: SandboxLimits) -> str:
+def _limited(exchange: LoggedExchange, limits: SandboxLimits) -> str:
     wait = exchange.retry_after
     after = f"; Retry-After {wait}{' s' if wait.isdigit() else ''}" if wait else ""
     return _window(exchange, limits) + after
 
 
-def _window(exchange: Exchange, limits: SandboxLimits) -> str:
+def _window(exchange: LoggedExchange, limits: SandboxLimits) -> str:
     """Which limit was full: its class, or one record's, told apart by the limit in the answer's headers."""
     log, answer = exchange.log, exchange.answer
     if log.fault is not None:

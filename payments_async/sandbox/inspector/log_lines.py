@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from .._journal import Entry, Exchange, Item, Tried
+from .._journal import Item, JournalEntry, LoggedExchange, WebhookTried
 from ..advisor.evidence import seen_of
 from ..common.masking import mask
 from ..common.rate_limits import SandboxLimits
@@ -14,26 +14,26 @@ from ..common.values import Change, Delivery
 from ..control_api.json_views import REPLAY_HEADER
 from ..http.router import PREFIX
 from ..records.world import World
-from .activity import Happening, happenings
+from .activity import Activity, happenings
 from .failure_reasons import reason
 from .rendering import http_tone, tone
 
 Card = dict[str, object]
 
 _SIGNS = (("%5B", "["), ("%5D", "]"), ("%3A", ":"))
-_ALL: tuple[type, ...] = (Exchange, Change, Delivery, Tried)
+_ALL: tuple[type, ...] = (LoggedExchange, Change, Delivery, WebhookTried)
 KINDS: Mapping[str, tuple[type, ...]] = {
     "": _ALL,
     "requests": _ALL,
     "wrong": _ALL,
     "changes": (Change,),
-    "webhooks": (Delivery, Tried),
+    "webhooks": (Delivery, WebhookTried),
 }
 """What each choice of the log looks at."""
 
 
 @attrs.frozen
-class Names:
+class RecordNames:
     """Records by the names that people know them by."""
 
     world: World
@@ -62,19 +62,21 @@ class Names:
 def shows(item: Item, show: str) -> bool:
     """Whether a choice of the log is about it."""
     if show == "requests":
-        return isinstance(item, Exchange)
+        return isinstance(item, LoggedExchange)
     if show == "wrong":
         return _went_wrong(item)
     return isinstance(item, KINDS.get(show, _ALL))
 
 
-def delivered(entries: Iterable[Entry]) -> frozenset[str]:
+def delivered(entries: Iterable[JournalEntry]) -> frozenset[str]:
     """Ids of the webhooks that their receivers took in the end, or at once."""
     items = (entry.item for entry in entries)
-    return frozenset(item.webhook_id for item in items if isinstance(item, Tried) and item.accepted)
+    return frozenset(item.webhook_id for item in items if isinstance(item, WebhookTried) and item.accepted)
 
 
-def lines(entries: Iterable[Entry], names: Names, limits: SandboxLimits, show: str = "") -> list[Card]:
+def lines(
+    entries: Iterable[JournalEntry], names: RecordNames, limits: SandboxLimits, show: str = ""
+) -> list[Card]:
     """The log's lines of a kind, newest first."""
     looked_at = KINDS.get(show, _ALL)
     chosen = [entry for entry in entries if isinstance(entry.item, looked_at)]
@@ -90,18 +92,18 @@ def lines(entries: Iterable[Entry], names: Names, limits: SandboxLimits, show: s
 
 
 def _went_wrong(item: Item) -> bool:
-    if isinstance(item, Exchange):
+    if isinstance(item, LoggedExchange):
         return item.log.status == 0 or item.log.status >= 400 or item.log.fault is not None
     if isinstance(item, Change):
         return item.after == "failed"
-    return isinstance(item, Tried) and not item.accepted
+    return isinstance(item, WebhookTried) and not item.accepted
 
 
 def _name_of(due: Delivery) -> tuple[str, str]:
     return due.record_id, due.event
 
 
-def _line(happening: Happening, names: Names, limits: SandboxLimits) -> Card:
+def _line(happening: Activity, names: RecordNames, limits: SandboxLimits) -> Card:
     if happening.exchange is not None:
         return _request(happening, happening.exchange, names, limits)
     if happening.tries:
@@ -113,7 +115,9 @@ def _line(happening: Happening, names: Names, limits: SandboxLimits) -> Card:
     )
 
 
-def _request(happening: Happening, exchange: Exchange, names: Names, limits: SandboxLimits) -> Card:
+def _request(
+    happening: Activity, exchange: LoggedExchange, names: RecordNames, limits: SandboxLimits
+) -> Card:
     log = exchange.log
     marks = [("bad", log.fault)] if log.fault else []
     marks += [("idle", "replayed")] if log.replayed else []
@@ -141,7 +145,7 @@ def _readable(path: str) -> str:
     return path
 
 
-def _record(happening: Happening, names: Names) -> Card:
+def _record(happening: Activity, names: RecordNames) -> Card:
     """What came about without a request."""
     about = happening.root
     own = [change for change in happening.changes if change.id == about]
@@ -162,7 +166,7 @@ def _record(happening: Happening, names: Names) -> Card:
     }
 
 
-def _untried(due: Delivery, happening: Happening, names: Names) -> Card:
+def _untried(due: Delivery, happening: Activity, names: RecordNames) -> Card:
     """A delivery by itself: nothing moved with it, as with one that is forged."""
     return {
         "kind": "webhook",
@@ -180,7 +184,7 @@ def _untried(due: Delivery, happening: Happening, names: Names) -> Card:
     }
 
 
-def _webhook(happening: Happening, names: Names) -> Card:
+def _webhook(happening: Activity, names: RecordNames) -> Card:
     last = happening.tries[-1]
     often = len(happening.tries)
     return {

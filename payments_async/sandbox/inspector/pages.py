@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .._journal import Entry, Exchange, Item
+from .._journal import Item, JournalEntry, LoggedExchange
 from .._record_actions import find_payment
 from ..advisor.advisor import HEADINGS
 from ..advisor.assumptions import assumptions
@@ -23,7 +23,7 @@ from ..control_api.json_views import body_view, exchange_view, rule_view
 from ..records.webhook_json import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from . import cards
 from .activity import STATUSES, has_status, holds, newest
-from .log_lines import KINDS, Names, delivered, lines, shows
+from .log_lines import KINDS, RecordNames, delivered, lines, shows
 
 if TYPE_CHECKING:
     from .._sandbox import Sandbox
@@ -56,7 +56,7 @@ NAV = (
 
 
 @attrs.frozen
-class Look:
+class PageRequest:
     """One look at the sandbox: what was asked for, and by which name of the host."""
 
     sandbox: Sandbox
@@ -85,7 +85,7 @@ class Look:
 
 
 @attrs.frozen
-class Page:
+class InspectorPage:
     """An address below `/_sandbox/` and what is there."""
 
     name: str
@@ -95,11 +95,11 @@ class Page:
     context: Callable[..., Context]
 
 
-def _overview(look: Look) -> Context:
+def _overview(look: PageRequest) -> Context:
     show, find = look.query.get("show", ""), look.query.get("find", "").strip()[:_LONGEST]
     sandbox = look.sandbox
     with sandbox.look() as world:
-        names = Names(world)
+        names = RecordNames(world)
         entries = sandbox.entries(0, None if show or find else _ENTRIES)
         chosen = newest(entries, _wanted(entries, show, find, names), _ENTRIES)
         rows = lines(chosen, names, world.limits, show)
@@ -121,7 +121,9 @@ def _overview(look: Look) -> Context:
     }
 
 
-def _wanted(entries: Sequence[Entry], show: str, find: str, names: Names) -> Callable[[Item], bool]:
+def _wanted(
+    entries: Sequence[JournalEntry], show: str, find: str, names: RecordNames
+) -> Callable[[Item], bool]:
     """What is shown: of its kind, and with the status looked for; what is no status is looked for as text."""
     past = delivered(entries) if show == "wrong" else frozenset()
 
@@ -136,11 +138,11 @@ def _wanted(entries: Sequence[Entry], show: str, find: str, names: Names) -> Cal
     return lambda item: of_kind(item) and holds(item, find, names.words)
 
 
-def _request(look: Look, request_id: str) -> Context:
+def _request(look: PageRequest, request_id: str) -> Context:
     entries, exchange = _with_it(look.sandbox.entries(), request_id)
     reveal = look.query.get("reveal") == "1"
     with look.sandbox.look() as world:
-        line = lines(entries, Names(world), world.limits, "requests")
+        line = lines(entries, RecordNames(world), world.limits, "requests")
     same = [one for one in look.sandbox.requests if _same_group(one, exchange.log)][-_SAME:]
     bodies = [exchange.body, exchange.answer.body if exchange.answer else None]
     hides = any(body_view(body, reveal=True) != body_view(body, reveal=False) for body in bodies)
@@ -148,11 +150,11 @@ def _request(look: Look, request_id: str) -> Context:
     return {"request": shown, "line": line[0], "same": same, "reveal": reveal, "hides": hides}
 
 
-def _with_it(entries: list[Entry], request_id: str) -> tuple[list[Entry], Exchange]:
+def _with_it(entries: list[JournalEntry], request_id: str) -> tuple[list[JournalEntry], LoggedExchange]:
     """A request after what it caused, and itself as of now: the journal lets bodies go at any time."""
     for place in range(len(entries) - 1, -1, -1):
         item = entries[place].item
-        if isinstance(item, Exchange) and item.log.request_id == request_id:
+        if isinstance(item, LoggedExchange) and item.log.request_id == request_id:
             return entries[max(0, place - item.told) : place + 1], attrs.evolve(item)
     raise LookupError(f"no request {request_id!r} in the journal")
 
@@ -162,7 +164,7 @@ def _same_group(one: LoggedRequest, log: LoggedRequest) -> bool:
     return key is not None and (one.idempotency_key, one.key) == (key, log.key)
 
 
-def _payments(look: Look) -> Context:
+def _payments(look: PageRequest) -> Context:
     with look.sandbox.look() as world:
         only = look.query.get("id", "")
         newest = islice(records.newest_payments(world), _PAYMENTS)
@@ -172,7 +174,7 @@ def _payments(look: Look) -> Context:
     return {"payments": shown, "total": total, "one": only}
 
 
-def _payouts(look: Look) -> Context:
+def _payouts(look: PageRequest) -> Context:
     with look.sandbox.look() as world:
         only = look.query.get("id", "")
         columns = cards.payout_columns(world, only)
@@ -186,22 +188,22 @@ def _payouts(look: Look) -> Context:
     }
 
 
-def _webhooks(look: Look) -> Context:
+def _webhooks(look: PageRequest) -> Context:
     return {"webhooks": cards.webhook_rows(look.sandbox, look.query.get("open", "")), "events": _EVENTS}
 
 
-def _phone(look: Look) -> Context:
+def _phone(look: PageRequest) -> Context:
     with look.sandbox.look() as world:
         return {"messages": cards.phone_messages(world)}
 
 
-def _faults(look: Look) -> Context:
+def _faults(look: PageRequest) -> Context:
     rules = sorted(look.sandbox.rules, key=lambda rule: rule.is_over)[:_RULES]
     more = len(look.sandbox.rules) - len(rules)
     return {"rules": [rule_view(rule) for rule in rules], "more": more, "operations": NAMES, "words": WORDS}
 
 
-def _clock(look: Look) -> Context:
+def _clock(look: PageRequest) -> Context:
     return {"speeds": (("Real time", 1), ("×10", 10), ("×60", 60), ("×3600", 3600))}
 
 
@@ -209,12 +211,12 @@ def _fullness(gauge: Context) -> float:
     return int(str(gauge["used"])) / int(str(gauge["limit"]))
 
 
-def _limits(look: Look) -> Context:
+def _limits(look: PageRequest) -> Context:
     gauges = sorted(clock.gauges(look.sandbox), key=_fullness, reverse=True)
     return {"gauges": gauges[:_GAUGES], "more": max(0, len(gauges) - _GAUGES)}
 
 
-def _advisor(look: Look) -> Context:
+def _advisor(look: PageRequest) -> Context:
     findings = findings_of(look.sandbox)
     found = findings.look(look.sandbox)
     return {
@@ -244,16 +246,18 @@ def _groups(findings: Sequence[KeptFinding]) -> list[Context]:
     ]
 
 
-def _assumptions(look: Look) -> Context:
+def _assumptions(look: PageRequest) -> Context:
     return {"gaps": assumptions(look.sandbox.profile)}
 
 
-def _page(name: str, title: str, context: Callable[..., Context], pattern: str | None = None) -> Page:
+def _page(
+    name: str, title: str, context: Callable[..., Context], pattern: str | None = None
+) -> InspectorPage:
     template = f"{name or 'overview'}.html"
-    return Page(name, title, re.compile(pattern or re.escape(name), re.ASCII), template, context)
+    return InspectorPage(name, title, re.compile(pattern or re.escape(name), re.ASCII), template, context)
 
 
-PAGES: tuple[Page, ...] = (
+PAGES: tuple[InspectorPage, ...] = (
     _page("", "Overview", _overview),
     _page("request", "Request", _request, r"requests/(?P<request_id>[A-Za-z0-9_-]{1,64})"),
     _page("payments", "Payments", _payments),

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from ..common.values import Answer, Request
 from ..http.router import PREFIX
-from .pages import PAGES, Look
+from .pages import PAGES, PageRequest
 from .rendering import render
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def answer_page(sandbox: Sandbox, request: Request) -> Answer:
 
 
 def _page(sandbox: Sandbox, request: Request, path: str) -> Answer:
-    look = Look(sandbox, dict(parse_qsl(request.query)), request.headers.get("host"))
+    look = PageRequest(sandbox, dict(parse_qsl(request.query)), request.headers.get("host"))
     for page in PAGES:
         found = page.pattern.fullmatch(path)
         if found is None:

@@ -9,7 +9,7 @@ from decimal import Decimal
 import attrs
 
 from ..common.money import total
-from .records import Payment, Payout
+from .records import PaymentRecord, PayoutRecord
 from .world import World
 
 
@@ -94,19 +94,19 @@ class Books:
             )
 
 
-def _payouts(world: World, keys: Collection[str] | None) -> Iterator[Payout]:
+def _payouts(world: World, keys: Collection[str] | None) -> Iterator[PayoutRecord]:
     for tenant in world.tenants.values():
         if keys is None or tenant.fingerprint in keys:
             yield from tenant.payouts
 
 
-def _payments(world: World, keys: Collection[str] | None) -> Iterator[Payment]:
+def _payments(world: World, keys: Collection[str] | None) -> Iterator[PaymentRecord]:
     for tenant in world.tenants.values():
         if keys is None or tenant.fingerprint in keys:
             yield from tenant.payments
 
 
-def payout_entry(payout: Payout) -> PayoutEntry:
+def payout_entry(payout: PayoutRecord) -> PayoutEntry:
     """A payout's line in the books."""
     return PayoutEntry(
         payout.id,
@@ -121,7 +121,7 @@ def payout_entry(payout: Payout) -> PayoutEntry:
     )
 
 
-def payment_entry(payment: Payment) -> PaymentEntry:
+def payment_entry(payment: PaymentRecord) -> PaymentEntry:
     """A payment's line in the books."""
     return PaymentEntry(
         payment.id,

@@ -6,7 +6,7 @@ import hashlib
 
 import attrs
 
-from ..common.values import Answer, Refused
+from ..common.values import Answer, RequestRefused
 
 LIFETIME = 86_400.0
 """Seconds a first answer is kept: 24 hours."""
@@ -15,9 +15,9 @@ _SHORTEST, _LONGEST = 8, 128
 
 
 def idempotency_key(header: str | None, refusal: int) -> str | None:
-    """The key a write request carries, or None; `Refused` with `refusal` unless 8 to 128 characters."""
+    """The key a write request carries, or None; `RequestRefused` with `refusal` unless 8 to 128 characters."""
     if header is not None and not (_SHORTEST <= len(header) <= _LONGEST and _is_text(header)):
-        raise Refused(refusal, f"X-Idempotency-Key must be {_SHORTEST} to {_LONGEST} characters long.")
+        raise RequestRefused(refusal, f"X-Idempotency-Key must be {_SHORTEST} to {_LONGEST} characters long.")
     return header
 
 
@@ -32,7 +32,7 @@ def fingerprint(method: str, path: str, body: bytes) -> bytes:
 
 
 @attrs.frozen
-class Stored:
+class StoredAnswer:
     """A first answer and the request it belongs to."""
 
     request: bytes
@@ -46,9 +46,9 @@ class IdempotencyStore:
     """First answers by key, forgotten after 24 hours of sandbox time."""
 
     def __init__(self) -> None:
-        self._stored: dict[str, Stored] = {}
+        self._stored: dict[str, StoredAnswer] = {}
 
-    def find(self, key: str, now: float) -> Stored | None:
+    def find(self, key: str, now: float) -> StoredAnswer | None:
         """What was stored under `key` less than 24 hours ago."""
         stored = self._stored.get(key)
         return stored if stored is not None and now < stored.until else None
@@ -56,7 +56,7 @@ class IdempotencyStore:
     def keep(self, key: str, request: bytes, answer: Answer, now: float) -> None:
         """Store a first answer, and drop what has become too old (entries stand in order of age)."""
         self._stored.pop(key, None)
-        self._stored[key] = Stored(request, answer, now + LIFETIME)
+        self._stored[key] = StoredAnswer(request, answer, now + LIFETIME)
         while self._stored[oldest := next(iter(self._stored))].until <= now:
             del self._stored[oldest]
 

@@ -11,7 +11,7 @@ from ..common.iso_codes import amount_form, country_form, currency
 from ..common.json import JsonObject
 from ..common.timestamps import stamp, stamp_or_null
 from .payout_json import failure_form, gateway_form, method_category, method_form, rate_form
-from .records import Attempt, Payment, Session
+from .records import AttemptRecord, CheckoutRecord, PaymentRecord
 
 BLACK, WHITE = "#000000", "#ffffff"
 _SHADES = 20
@@ -129,7 +129,7 @@ _ACTIONS: Mapping[str, JsonObject] = {
 }
 
 
-def next_action(attempt: Attempt, *, in_list: bool) -> JsonObject:
+def next_action(attempt: AttemptRecord, *, in_list: bool) -> JsonObject:
     """Next action (gap K): what the payer has to do, and the pages of this sandbox where he can."""
     kind = attempt.plan.outcome.action if attempt.status == "action_required" else "none"
     pages = f"{attempt.payment.site.origin}{ACTIONS}{attempt.id}/"
@@ -140,13 +140,13 @@ def next_action(attempt: Attempt, *, in_list: bool) -> JsonObject:
     return form
 
 
-def _failover(attempt: Attempt) -> JsonObject:
+def _failover(attempt: AttemptRecord) -> JsonObject:
     if not attempt.is_failover:
         return {"is_failover": False, "decision": None}
     return {"is_failover": True, "decision": {"reason": "GATEWAY_UNAVAILABLE", "strategy": "next_gateway"}}
 
 
-def attempt_form(attempt: Attempt, *, in_list: bool = False) -> JsonObject:
+def attempt_form(attempt: AttemptRecord, *, in_list: bool = False) -> JsonObject:
     """Payment attempt: the list form with `in_list`, else the one of every other operation."""
     payment = attempt.payment
     form: JsonObject = {
@@ -172,7 +172,7 @@ def attempt_form(attempt: Attempt, *, in_list: bool = False) -> JsonObject:
     return form
 
 
-def _common(payment: Payment, *, in_list: bool) -> JsonObject:
+def _common(payment: PaymentRecord, *, in_list: bool) -> JsonObject:
     active = payment.active_attempt
     given = ("description", "return_url", "webhook_url", "statement_descriptor", "receipt_email", "metadata")
     return {
@@ -186,7 +186,7 @@ def _common(payment: Payment, *, in_list: bool) -> JsonObject:
     }
 
 
-def payment_form(payment: Payment) -> JsonObject:
+def payment_form(payment: PaymentRecord) -> JsonObject:
     """Payment intent, create and checkout forms."""
     return {
         **_common(payment, in_list=False),
@@ -200,7 +200,7 @@ def payment_form(payment: Payment) -> JsonObject:
     }
 
 
-def payment_list_form(payment: Payment) -> JsonObject:
+def payment_list_form(payment: PaymentRecord) -> JsonObject:
     """Payment intent, list form."""
     return {
         **_common(payment, in_list=True),
@@ -240,7 +240,7 @@ def _appearance(given: JsonObject) -> JsonObject:
     }
 
 
-def checkout_form(session: Session, host: str) -> JsonObject:
+def checkout_form(session: CheckoutRecord, host: str) -> JsonObject:
     """`data` of the two checkout operations: the session and its payment."""
     payment = session.payment
     return {
@@ -256,7 +256,7 @@ def checkout_form(session: Session, host: str) -> JsonObject:
     }
 
 
-def refund_availability_form(payment: Payment) -> JsonObject:
+def refund_availability_form(payment: PaymentRecord) -> JsonObject:
     """Refund availability: what is left once refunds in flight are reserved."""
     left = payment.refundable
     method = next((a.method for a in payment.attempts if a.status == "completed"), "")
@@ -274,7 +274,7 @@ def refund_availability_form(payment: Payment) -> JsonObject:
     }
 
 
-def _unrefundable(payment: Payment) -> str:
+def _unrefundable(payment: PaymentRecord) -> str:
     if payment.completed_at is None:
         return "The payment has not been completed."
     return "Nothing is left to refund."

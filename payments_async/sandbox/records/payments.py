@@ -12,12 +12,21 @@ import attrs
 
 from ..common.json import JsonObject
 from ..common.money import plain
-from ..common.scenario_words import HookWords, Outcome
+from ..common.scenario_words import HookWords, ScenarioOutcome
 from ..common.values import Change
 from ..webhooks import forged_letter, is_forged, payment_letter
 from .payout_json import failure_for
 from .payouts import customer_of, object_or_null, text_or_null
-from .records import ATTEMPT_STATES, GATEWAY_ERROR, PAYMENT_STATES, Attempt, Payment, Plan, Refund, Session
+from .records import (
+    ATTEMPT_STATES,
+    GATEWAY_ERROR,
+    PAYMENT_STATES,
+    AttemptRecord,
+    CheckoutRecord,
+    PaymentRecord,
+    Plan,
+    RefundRecord,
+)
 from .tenants import Tenant
 from .world import World
 
@@ -28,7 +37,7 @@ INTENT_MINUTES = 1440
 """How long a payment intent made through the API can be paid."""
 
 FAILOVER_CODE = "GATEWAY_UNAVAILABLE"
-_COMPLETE = Outcome("complete")
+_COMPLETE = ScenarioOutcome("complete")
 _TIMES = {
     "processing": "processing_at",
     "action_required": "action_required_at",
@@ -46,12 +55,12 @@ def create_payment(
     plan: Plan | None,
     idempotency_key: str | None,
     hooks: HookWords = (),
-) -> Payment:
+) -> PaymentRecord:
     """Create the payment a validated body asks for; it expires by itself unless it is paid."""
     usual = SESSION_MINUTES if channel == "checkout" else INTENT_MINUTES
     given = body.get("expires_in_minutes")
     minutes = int(given) if isinstance(given, (int, Decimal)) else usual
-    payment = Payment(
+    payment = PaymentRecord(
         id=world.chance.id("pi"),
         position=len(tenant.payments),
         key=tenant.fingerprint,
@@ -80,11 +89,11 @@ def create_payment(
     return payment
 
 
-def create_session(world: World, tenant: Tenant, payment: Payment) -> Session:
+def create_session(world: World, tenant: Tenant, payment: PaymentRecord) -> CheckoutRecord:
     """The hosted page of a payment made by `POST /payment/checkouts`."""
     restriction = object_or_null(payment.body, "restriction") or {}
     phone = object_or_null(restriction, "phone") or {}
-    session = Session(
+    session = CheckoutRecord(
         id=world.chance.id("cs"),
         payment=payment,
         country=text_or_null(restriction, "country_code"),
@@ -100,17 +109,17 @@ def create_session(world: World, tenant: Tenant, payment: Payment) -> Session:
 def start_attempt(
     world: World,
     tenant: Tenant,
-    payment: Payment,
+    payment: PaymentRecord,
     plan: Plan,
     *,
     method: str,
     country: str | None = None,
     phone: str | None = None,
     currency: str | None = None,
-    after: Attempt | None = None,
-) -> Attempt:
+    after: AttemptRecord | None = None,
+) -> AttemptRecord:
     """Try to collect an open payment; `after` is the attempt that this one fails over from."""
-    attempt = Attempt(
+    attempt = AttemptRecord(
         id=world.chance.id("pa"),
         payment=payment,
         method=method,
@@ -131,7 +140,7 @@ def start_attempt(
     return attempt
 
 
-def _begin(world: World, tenant: Tenant, attempt: Attempt) -> None:
+def _begin(world: World, tenant: Tenant, attempt: AttemptRecord) -> None:
     if attempt.plan.outcome.kind == "action":
         _move_attempt(world, attempt, "action_required")
     timing = attempt.plan.timing
@@ -141,12 +150,12 @@ def _begin(world: World, tenant: Tenant, attempt: Attempt) -> None:
         world.at(world.now + timing.seconds, partial(_end, world, tenant, attempt))
 
 
-def _end(world: World, tenant: Tenant, attempt: Attempt, _at: float) -> None:
+def _end(world: World, tenant: Tenant, attempt: AttemptRecord, _at: float) -> None:
     if not attempt.is_final and attempt.plan.timing.kind == "after":  # it may have been made to hang
         settle_attempt(world, tenant, attempt)
 
 
-def read_attempt(world: World, tenant: Tenant, attempt: Attempt) -> None:
+def read_attempt(world: World, tenant: Tenant, attempt: AttemptRecord) -> None:
     """The caller looks at an attempt: counts towards `reads=<n>`."""
     timing = attempt.plan.timing
     if timing.kind == "reads" and not attempt.is_final:
@@ -155,13 +164,15 @@ def read_attempt(world: World, tenant: Tenant, attempt: Attempt) -> None:
             settle_attempt(world, tenant, attempt)
 
 
-def read_payment(world: World, tenant: Tenant, payment: Payment) -> None:
+def read_payment(world: World, tenant: Tenant, payment: PaymentRecord) -> None:
     """The caller looks at a payment and, through it, at its active attempt."""
     if payment.active_attempt is not None:
         read_attempt(world, tenant, payment.active_attempt)
 
 
-def settle_attempt(world: World, tenant: Tenant, attempt: Attempt, outcome: Outcome | None = None) -> None:
+def settle_attempt(
+    world: World, tenant: Tenant, attempt: AttemptRecord, outcome: ScenarioOutcome | None = None
+) -> None:
     """Bring an attempt to its end now: as planned, or as `outcome` (`complete`, `fail`, `expire`) says."""
     ending = outcome or attempt.plan.outcome
     payment = attempt.payment
@@ -189,17 +200,17 @@ def settle_attempt(world: World, tenant: Tenant, attempt: Attempt, outcome: Outc
         _move_payment(world, payment, "completed")
 
 
-def _fail(world: World, attempt: Attempt, code: str) -> None:
+def _fail(world: World, attempt: AttemptRecord, code: str) -> None:
     attempt.failure = failure_for(code)
     _move_attempt(world, attempt, "failed")
 
 
-def _expire_at(world: World, payment: Payment, _at: float) -> None:
+def _expire_at(world: World, payment: PaymentRecord, _at: float) -> None:
     if payment.is_open:
         expire_payment(world, payment)
 
 
-def expire_payment(world: World, payment: Payment) -> None:
+def expire_payment(world: World, payment: PaymentRecord) -> None:
     """An open payment expires, and with it its session and an attempt under way."""
     active = payment.active_attempt
     if active is not None and not active.is_final:
@@ -207,16 +218,16 @@ def expire_payment(world: World, payment: Payment) -> None:
     _move_payment(world, payment, "expired")
 
 
-def add_refund(world: World, payment: Payment, amount: Decimal, *, pending: bool) -> Refund:
+def add_refund(world: World, payment: PaymentRecord, amount: Decimal, *, pending: bool) -> RefundRecord:
     """Reserve `amount` of a completed payment for a refund, and return it at once unless `pending`."""
-    refund = Refund(world.chance.id("re"), payment, amount, pending=True)
+    refund = RefundRecord(world.chance.id("re"), payment, amount, pending=True)
     payment.refunds = (*payment.refunds, refund)
     if not pending:
         settle_refund(world, refund, completed=True)
     return refund
 
 
-def settle_refund(world: World, refund: Refund, *, completed: bool) -> None:
+def settle_refund(world: World, refund: RefundRecord, *, completed: bool) -> None:
     """A refund in flight reaches the payer, or fails and frees what it reserved."""
     payment = refund.payment
     if not completed:
@@ -228,7 +239,7 @@ def settle_refund(world: World, refund: Refund, *, completed: bool) -> None:
     _move_payment(world, payment, "refunded" if whole else "partially_refunded")
 
 
-def _move_attempt(world: World, attempt: Attempt, status: str) -> None:
+def _move_attempt(world: World, attempt: AttemptRecord, status: str) -> None:
     assert status in ATTEMPT_STATES[attempt.status], (attempt.status, status)
     before, attempt.status = attempt.status, status
     setattr(attempt, _TIMES[status], world.now)
@@ -237,7 +248,7 @@ def _move_attempt(world: World, attempt: Attempt, status: str) -> None:
         _notify(world, attempt.payment, f"payment.attempt.{status}")
 
 
-def _move_payment(world: World, payment: Payment, status: str) -> None:
+def _move_payment(world: World, payment: PaymentRecord, status: str) -> None:
     assert status in PAYMENT_STATES[payment.status], (payment.status, status)
     before, payment.status = payment.status, status
     if status in _TIMES:
@@ -246,7 +257,7 @@ def _move_payment(world: World, payment: Payment, status: str) -> None:
     _notify(world, payment, f"payment.{status}")
 
 
-def _notify(world: World, payment: Payment, event: str) -> None:
+def _notify(world: World, payment: PaymentRecord, event: str) -> None:
     letter = payment_letter(payment, world.now)  # written now: a payment may change once more
     world.notify(payment.webhook_url, event, payment.id, lambda: letter, payment.hooks)
 

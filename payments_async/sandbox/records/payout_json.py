@@ -10,7 +10,7 @@ from ..common.iso_codes import amount_form, country_form, currency
 from ..common.json import JsonObject
 from ..common.money import share
 from ..common.timestamps import stamp, stamp_or_null
-from .records import GATEWAY_ERROR, Failure, Gateway, Payout
+from .records import GATEWAY_ERROR, FailureRecord, GatewayRecord, PayoutRecord
 
 _FEE = Decimal("0.01")
 _CATEGORIES = {"card": "card", "bank": "bank_transfer", "crypto": "crypto", "wallet": "wallet"}
@@ -24,10 +24,10 @@ FAILURE_CATEGORIES: Mapping[str, str] = {
 """Gap AD: the categories of the codes that are not the customer's doing."""
 
 
-def failure_for(code: str) -> Failure:
+def failure_for(code: str) -> FailureRecord:
     """The failure a code of the scenario vocabulary stands for."""
     category = FAILURE_CATEGORIES.get(code, "CUSTOMER_ERROR")
-    return Failure(code, category, f"{code.replace('_', ' ').capitalize()}.")
+    return FailureRecord(code, category, f"{code.replace('_', ' ').capitalize()}.")
 
 
 def method_category(code: str) -> str:
@@ -59,7 +59,7 @@ def rate_form(source: str, target: str) -> JsonObject:
     }
 
 
-def gateway_form(gateway: Gateway, status: str) -> JsonObject:
+def gateway_form(gateway: GatewayRecord, status: str) -> JsonObject:
     """Gateway transaction."""
     return {
         "transaction": {
@@ -93,7 +93,7 @@ def instrument_form(instrument_id: str, body: JsonObject) -> JsonObject:
     }
 
 
-def failure_form(failure: Failure, *, with_category: bool) -> JsonObject:
+def failure_form(failure: FailureRecord, *, with_category: bool) -> JsonObject:
     """Failure; `code.category` belongs to payouts and to the attempts of the payment-intent list."""
     code: JsonObject = {"value": failure.code, "message": failure.message}
     if with_category:
@@ -101,7 +101,7 @@ def failure_form(failure: Failure, *, with_category: bool) -> JsonObject:
     return {"code": code, "message": failure.message}
 
 
-def payout_form(payout: Payout) -> JsonObject:
+def payout_form(payout: PayoutRecord) -> JsonObject:
     """Payout."""
     amount = amount_form(payout.amount, payout.currency)
     fee = share(payout.amount, _FEE, currency(payout.currency).unit)

@@ -6,11 +6,11 @@ from functools import partial
 
 from ..common.json import JsonObject
 from ..common.money import plain
-from ..common.scenario_words import HookWords, Outcome
-from ..common.values import Change, Refused
+from ..common.scenario_words import HookWords, ScenarioOutcome
+from ..common.values import Change, RequestRefused
 from ..webhooks import CREATED, created_letter, forged_letter, is_forged, payout_letter
 from .payout_json import customer_form, failure_for, instrument_form
-from .records import PAYOUT_STATES, Payout, Plan
+from .records import PAYOUT_STATES, PayoutRecord, Plan
 from .tenants import Tenant
 from .world import Letter, World
 
@@ -55,12 +55,12 @@ def create_payout(
     plan: Plan,
     idempotency_key: str | None,
     hooks: HookWords = (),
-) -> Payout:
-    """Create the payout a validated body asks for; `Refused` with 409 when the tenant has its reference."""
+) -> PayoutRecord:
+    """Create the payout a validated body asks for; `RequestRefused` with 409 when the tenant has its reference."""
     reference = text_or_null(body, "reference")
     if reference in tenant.payouts_by_reference:
-        raise Refused(409, "A payout with this reference already exists in the project.")
-    payout = Payout(
+        raise RequestRefused(409, "A payout with this reference already exists in the project.")
+    payout = PayoutRecord(
         id=world.chance.id("po"),
         position=len(tenant.payouts),
         key=tenant.fingerprint,
@@ -88,7 +88,7 @@ def create_payout(
     return payout
 
 
-def _begin(world: World, payout: Payout) -> None:
+def _begin(world: World, payout: PayoutRecord) -> None:
     world.tell(Change(world.now, "payout", payout.id, None, payout.status))
     _notify(world, payout, CREATED, partial(created_letter, payout))
     if is_forged(payout.hooks):
@@ -105,17 +105,17 @@ def _begin(world: World, payout: Payout) -> None:
         world.at(now + PROCESSING_AFTER, partial(_process, world, payout))
 
 
-def _process(world: World, payout: Payout, _at: float) -> None:
+def _process(world: World, payout: PayoutRecord, _at: float) -> None:
     if payout.status == "pending":
         _move(world, payout, "processing")
 
 
-def _end(world: World, payout: Payout, _at: float) -> None:
+def _end(world: World, payout: PayoutRecord, _at: float) -> None:
     if not payout.is_final and payout.plan.timing.kind == "after":  # it may have been made to hang
         settle_payout(world, payout)
 
 
-def read_payout(world: World, payout: Payout) -> None:
+def read_payout(world: World, payout: PayoutRecord) -> None:
     """The caller looks at a payout: counts towards `reads=<n>`."""
     timing = payout.plan.timing
     if timing.kind != "reads" or payout.is_final:
@@ -127,7 +127,7 @@ def read_payout(world: World, payout: Payout) -> None:
         _process(world, payout, world.now)
 
 
-def settle_payout(world: World, payout: Payout, outcome: Outcome | None = None) -> None:
+def settle_payout(world: World, payout: PayoutRecord, outcome: ScenarioOutcome | None = None) -> None:
     """Bring a payout to its end now: as planned, or as `outcome` (`complete` or `fail`) says."""
     if payout.status == "pending":
         _move(world, payout, "processing")
@@ -139,7 +139,7 @@ def settle_payout(world: World, payout: Payout, outcome: Outcome | None = None) 
         _move(world, payout, "completed")
 
 
-def _move(world: World, payout: Payout, status: str) -> None:
+def _move(world: World, payout: PayoutRecord, status: str) -> None:
     assert status in PAYOUT_STATES[payout.status], (payout.status, status)
     before, payout.status = payout.status, status
     setattr(payout, _TIMES[status], world.now)
@@ -149,5 +149,5 @@ def _move(world: World, payout: Payout, status: str) -> None:
         _notify(world, payout, f"payout.{status}", partial(payout_letter, payout))
 
 
-def _notify(world: World, payout: Payout, event: str, letter: Letter) -> None:
+def _notify(world: World, payout: PayoutRecord, event: str, letter: Letter) -> None:
     world.notify(payout.webhook_url, event, payout.id, letter, payout.hooks)

@@ -15,7 +15,7 @@ import attrs
 from ..common.json import JsonObject
 from ..common.masking import shown_address
 from ..common.money import less, total
-from ..common.scenario_words import HookWords, Outcome, Timing
+from ..common.scenario_words import HookWords, ScenarioOutcome, Timing
 from .copy_on_write import before_change
 
 PAYOUT_STATES: Mapping[str, frozenset[str]] = {
@@ -50,7 +50,7 @@ PAYMENT_STATES: Mapping[str, frozenset[str]] = {
 class Plan:
     """How and when a record ends."""
 
-    outcome: Outcome
+    outcome: ScenarioOutcome
     timing: Timing
 
 
@@ -59,7 +59,7 @@ GATEWAY_ERROR = "GATEWAY_ERROR"
 
 
 @attrs.frozen
-class Failure:
+class FailureRecord:
     """Why a payout or an attempt failed (`docs/interface.md`, Failure)."""
 
     code: str
@@ -68,7 +68,7 @@ class Failure:
 
 
 @attrs.frozen
-class Gateway:
+class GatewayRecord:
     """The gateway's side of a transaction."""
 
     id: str
@@ -77,7 +77,7 @@ class Gateway:
 
 
 @attrs.define(eq=False, on_setattr=before_change)
-class Payout:
+class PayoutRecord:
     """Money sent to an instrument. Times are seconds since 1970."""
 
     id: str
@@ -96,13 +96,13 @@ class Payout:
     webhook_url: str | None = attrs.field(repr=shown_address)
     customer: JsonObject | None = attrs.field(repr=False)
     metadata: JsonObject | None = attrs.field(repr=False)
-    gateway: Gateway
+    gateway: GatewayRecord
     plan: Plan
     created_at: float
     hooks: HookWords = ()
     status: str = "pending"
     reads: int = 0
-    failure: Failure | None = None
+    failure: FailureRecord | None = None
     initiated_at: float | None = None
     completed_at: float | None = None
     failed_at: float | None = None
@@ -123,16 +123,16 @@ class Site(Protocol):
 
 
 @attrs.define(eq=False, on_setattr=before_change)
-class Attempt:
+class AttemptRecord:
     """One try at collecting a payment."""
 
     id: str
-    payment: Payment = attrs.field(repr=False)
+    payment: PaymentRecord = attrs.field(repr=False)
     method: str
     country: str | None
     phone: str | None
     currency: str
-    gateway: Gateway
+    gateway: GatewayRecord
     plan: Plan
     created_at: float
     is_failover: bool
@@ -140,7 +140,7 @@ class Attempt:
     """How many more times it fails over to another gateway."""
     status: str = "processing"
     reads: int = 0
-    failure: Failure | None = None
+    failure: FailureRecord | None = None
     processing_at: float | None = None
     action_required_at: float | None = None
     completed_at: float | None = None
@@ -154,11 +154,11 @@ class Attempt:
 
 
 @attrs.define(eq=False, on_setattr=before_change)
-class Session:
+class CheckoutRecord:
     """The hosted page of a payment."""
 
     id: str
-    payment: Payment = attrs.field(repr=False)
+    payment: PaymentRecord = attrs.field(repr=False)
     country: str | None
     """The one country the payer is locked to."""
     phone: str | None
@@ -169,17 +169,17 @@ class Session:
 
 
 @attrs.frozen(eq=False)
-class Refund:
+class RefundRecord:
     """Money on its way back, or returned, to the payer."""
 
     id: str
-    payment: Payment = attrs.field(repr=False)
+    payment: PaymentRecord = attrs.field(repr=False)
     amount: Decimal
     pending: bool
 
 
 @attrs.define(eq=False, on_setattr=before_change)
-class Payment:
+class PaymentRecord:
     """A payment intent. `channel` is `api` or `checkout`."""
 
     id: str
@@ -201,9 +201,9 @@ class Payment:
     """What knows where its pages are."""
     hooks: HookWords = ()
     status: str = "pending"
-    session: Session | None = None
-    attempts: tuple[Attempt, ...] = attrs.field(default=(), repr=False)
-    refunds: tuple[Refund, ...] = attrs.field(default=(), repr=False)
+    session: CheckoutRecord | None = None
+    attempts: tuple[AttemptRecord, ...] = attrs.field(default=(), repr=False)
+    refunds: tuple[RefundRecord, ...] = attrs.field(default=(), repr=False)
     completed_at: float | None = None
     failed_at: float | None = None
     expired_at: float | None = None
@@ -214,7 +214,7 @@ class Payment:
         return self.status == "pending"
 
     @property
-    def active_attempt(self) -> Attempt | None:
+    def active_attempt(self) -> AttemptRecord | None:
         """The newest attempt."""
         return self.attempts[-1] if self.attempts else None
 
@@ -242,4 +242,4 @@ class Payment:
         return less(self.amount, self.refunded, self.reserved)
 
 
-Record = Payout | Attempt | Payment
+Record = PayoutRecord | AttemptRecord | PaymentRecord

@@ -12,10 +12,10 @@ from typing import Literal, TypeVar
 
 import attrs
 
-from ..common.rate_limits import Meter
-from ..common.values import Refused
+from ..common.rate_limits import KeyLimits
+from ..common.values import RequestRefused
 from .idempotency import IdempotencyStore
-from .records import Attempt, Payment, Payout, Session
+from .records import AttemptRecord, CheckoutRecord, PaymentRecord, PayoutRecord
 
 T = TypeVar("T")
 KeyStatus = Literal["active", "inactive", "expired"]
@@ -34,7 +34,7 @@ class Tenant:
     status: KeyStatus
     allowlist: tuple[IPv4Network | IPv6Network, ...] | None
     """Networks that may use the key; None for all."""
-    meter: Meter
+    meter: KeyLimits
     revoked: str | None = None
     """Why it is refused from now on; None for a key that was not revoked."""
     replies: IdempotencyStore = attrs.field(factory=IdempotencyStore)
@@ -42,28 +42,28 @@ class Tenant:
     """How often each scenario of a request has been met, by its words and the request's identity."""
     customers: dict[str, str] = attrs.field(factory=dict)
     """Customer ids by e-mail address."""
-    payouts: list[Payout] = attrs.field(factory=list)
-    payouts_by_id: dict[str, Payout] = attrs.field(factory=dict)
-    payouts_by_reference: dict[str, Payout] = attrs.field(factory=dict)
-    payments: list[Payment] = attrs.field(factory=list)
-    payments_by_id: dict[str, Payment] = attrs.field(factory=dict)
-    sessions: dict[str, Session] = attrs.field(factory=dict)
-    attempts: dict[str, Attempt] = attrs.field(factory=dict)
+    payouts: list[PayoutRecord] = attrs.field(factory=list)
+    payouts_by_id: dict[str, PayoutRecord] = attrs.field(factory=dict)
+    payouts_by_reference: dict[str, PayoutRecord] = attrs.field(factory=dict)
+    payments: list[PaymentRecord] = attrs.field(factory=list)
+    payments_by_id: dict[str, PaymentRecord] = attrs.field(factory=dict)
+    sessions: dict[str, CheckoutRecord] = attrs.field(factory=dict)
+    attempts: dict[str, AttemptRecord] = attrs.field(factory=dict)
 
-    def payout(self, payout_id: str) -> Payout:
-        """The payout of this id; `Refused` with 404."""
+    def payout(self, payout_id: str) -> PayoutRecord:
+        """The payout of this id; `RequestRefused` with 404."""
         return _found(self.payouts_by_id.get(payout_id), "payout")
 
-    def payment(self, payment_id: str) -> Payment:
-        """The payment intent of this id; `Refused` with 404."""
+    def payment(self, payment_id: str) -> PaymentRecord:
+        """The payment intent of this id; `RequestRefused` with 404."""
         return _found(self.payments_by_id.get(payment_id), "payment intent")
 
-    def session(self, checkout_id: str) -> Session:
-        """The checkout session of this id; `Refused` with 404."""
+    def session(self, checkout_id: str) -> CheckoutRecord:
+        """The checkout session of this id; `RequestRefused` with 404."""
         return _found(self.sessions.get(checkout_id), "checkout session")
 
-    def attempt(self, payment_id: str, attempt_id: str) -> Attempt:
-        """The attempt of this id on this payment; `Refused` with 404."""
+    def attempt(self, payment_id: str, attempt_id: str) -> AttemptRecord:
+        """The attempt of this id on this payment; `RequestRefused` with 404."""
         attempt = self.attempts.get(attempt_id)
         belongs = attempt is not None and attempt.payment is self.payment(payment_id)
         return _found(attempt if belongs else None, "payment attempt")
@@ -71,7 +71,7 @@ class Tenant:
 
 def _found(record: T | None, kind: str) -> T:
     if record is None:
-        raise Refused(404, f"There is no such {kind}.")
+        raise RequestRefused(404, f"There is no such {kind}.")
     return record
 
 
@@ -83,29 +83,29 @@ def read_allowlist(entries: Iterable[str] | None) -> tuple[IPv4Network | IPv6Net
 def authenticate(header: str | None, address: str, tenants: dict[str, Tenant]) -> Tenant:
     """The tenant whose key a request carries.
 
-    `Refused` with 401 for a missing, malformed, unknown, inactive, expired or revoked key and for every live
+    `RequestRefused` with 401 for a missing, malformed, unknown, inactive, expired or revoked key and for every live
     key, with 403 for an address off the key's allowlist.
     """
     tenant = tenants.get(_bearer_key(header))
     if tenant is None:
-        raise Refused(401, "The API key is not valid.")
+        raise RequestRefused(401, "The API key is not valid.")
     if tenant.status != "active":
-        raise Refused(401, f"The API key is {tenant.status}.")
+        raise RequestRefused(401, f"The API key is {tenant.status}.")
     if tenant.revoked is not None:
-        raise Refused(401, tenant.revoked)
+        raise RequestRefused(401, tenant.revoked)
     if tenant.allowlist is not None and not _allowed(address, tenant.allowlist):
-        raise Refused(403, "Requests from this address are not allowed for the API key.")
+        raise RequestRefused(403, "Requests from this address are not allowed for the API key.")
     return tenant
 
 
 def _bearer_key(header: str | None) -> str:
     if header is None:
-        raise Refused(401, "No API key was given; send Authorization: Bearer <API_KEY>.")
+        raise RequestRefused(401, "No API key was given; send Authorization: Bearer <API_KEY>.")
     scheme, _, key = header.partition(" ")
     if scheme.lower() != "bearer" or not key.startswith("sk_"):
-        raise Refused(401, "The Authorization header does not hold a secret key as a bearer token.")
+        raise RequestRefused(401, "The Authorization header does not hold a secret key as a bearer token.")
     if key.startswith("sk_live_"):
-        raise Refused(401, "This is a sandbox; it never accepts a live key.")
+        raise RequestRefused(401, "This is a sandbox; it never accepts a live key.")
     return key
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import attrs
 
 from ..common.json import JsonObject
-from ..common.scenario_words import HookWords, Outcome, Timing, UnknownWord, near
+from ..common.scenario_words import HookWords, ScenarioOutcome, Timing, UnknownWord, near
 from ..common.timestamps import stamp
 from .payment_json import attempt_form, payment_list_form
 from .payout_json import failure_for, payout_form
-from .records import Payment, Payout, Plan
+from .records import PaymentRecord, PayoutRecord, Plan
 
 CREATED = "payout.created"
 
@@ -37,7 +37,7 @@ ATTEMPT_EVENTS: Mapping[str, str] = {
 
 _PAYMENT_PREFIX = "payment."
 _FORGED_CODE = "CUSTOMER_DECLINED"
-_ACTION = Outcome("action", action="approve_on_phone")
+_ACTION = ScenarioOutcome("action", action="approve_on_phone")
 
 
 def headers_for(event: str, record_id: str) -> dict[str, str]:
@@ -48,17 +48,17 @@ def headers_for(event: str, record_id: str) -> dict[str, str]:
     return headers
 
 
-def payout_letter(payout: Payout) -> JsonObject:
+def payout_letter(payout: PayoutRecord) -> JsonObject:
     """What a delivery about a payout says besides the event."""
     return {"payout": payout_form(payout)}
 
 
-def created_letter(payout: Payout) -> JsonObject:
+def created_letter(payout: PayoutRecord) -> JsonObject:
     """The same as of its creation, also when it has moved on."""
     return payout_letter(_claiming(payout, "pending", payout.created_at))
 
 
-def payment_letter(payment: Payment, now: float) -> JsonObject:
+def payment_letter(payment: PaymentRecord, now: float) -> JsonObject:
     """What a delivery about a payment says besides the event, at `now`."""
     active = payment.active_attempt
     return {
@@ -74,23 +74,23 @@ def is_forged(hooks: HookWords) -> bool:
     return bool(hooks) and any(word.kind == "forge" for word in hooks)
 
 
-def events_of(record: Payout | Payment) -> tuple[str, ...]:
+def events_of(record: PayoutRecord | PaymentRecord) -> tuple[str, ...]:
     """The events there are for a record."""
-    return tuple(PAYOUT_EVENTS) if isinstance(record, Payout) else (*PAYMENT_EVENTS, *ATTEMPT_EVENTS)
+    return tuple(PAYOUT_EVENTS) if isinstance(record, PayoutRecord) else (*PAYMENT_EVENTS, *ATTEMPT_EVENTS)
 
 
-def forged_letter(record: Payout | Payment, event: str, now: float) -> JsonObject:
+def forged_letter(record: PayoutRecord | PaymentRecord, event: str, now: float) -> JsonObject:
     """What a delivery says that claims `event` whatever the truth is; `ValueError` for no event of it."""
     if event not in events_of(record):
         raise UnknownWord(f"no event {event!r} of this record ({near(event, events_of(record))})")
-    if isinstance(record, Payout):
+    if isinstance(record, PayoutRecord):
         return payout_letter(_claiming(record, PAYOUT_EVENTS[event], now))
     if event in ATTEMPT_EVENTS:
         return payment_letter(_attempted(record, ATTEMPT_EVENTS[event], now), now)
     return payment_letter(_paid(record, PAYMENT_EVENTS[event], now), now)
 
 
-def _claiming(payout: Payout, status: str, now: float) -> Payout:
+def _claiming(payout: PayoutRecord, status: str, now: float) -> PayoutRecord:
     if payout.status == status:
         return payout
     is_over = status != "pending"
@@ -104,7 +104,7 @@ def _claiming(payout: Payout, status: str, now: float) -> Payout:
     )
 
 
-def _paid(payment: Payment, status: str, now: float) -> Payment:
+def _paid(payment: PaymentRecord, status: str, now: float) -> PaymentRecord:
     """A payment that claims `status`, and its active attempt the success or failure that goes with it."""
     ending = status if status in ("failed", "expired") else "completed"
     claimed = attrs.evolve(
@@ -117,7 +117,7 @@ def _paid(payment: Payment, status: str, now: float) -> Payment:
     return _attempted(claimed, ending, now)
 
 
-def _attempted(payment: Payment, status: str, now: float) -> Payment:
+def _attempted(payment: PaymentRecord, status: str, now: float) -> PaymentRecord:
     """A payment whose active attempt, if there is one, claims `status`."""
     active = payment.active_attempt
     if active is None or active.status == status:

@@ -10,10 +10,10 @@ import attrs
 from ..common.clock import Chance
 from ..common.json import JsonObject, encode
 from ..common.profiles import Profile
-from ..common.rate_limits import Meter, SandboxLimits
+from ..common.rate_limits import KeyLimits, SandboxLimits
 from ..common.scenario_words import HookWords
 from ..common.values import Delivery, Effect, Notice
-from .records import Gateway
+from .records import GatewayRecord
 from .tenants import KeyStatus, Tenant, fingerprint_of, read_allowlist
 
 Step = Callable[[float], None]
@@ -41,24 +41,24 @@ class World:
         """A new sandbox key with a tenant of its own; `ValueError` for an unreadable allowlist."""
         key = f"sk_sandbox_{self.chance.token(32)}"
         networks = read_allowlist(allowlist)
-        self.tenants[key] = Tenant(fingerprint_of(key), status, networks, Meter(self.limits))
+        self.tenants[key] = Tenant(fingerprint_of(key), status, networks, KeyLimits(self.limits))
         return key
 
     def reset(self) -> None:
         """Forget every record, answer, timer and count; keys and the time stay."""
         self.tenants = {
             key: Tenant(
-                tenant.fingerprint, tenant.status, tenant.allowlist, Meter(self.limits), tenant.revoked
+                tenant.fingerprint, tenant.status, tenant.allowlist, KeyLimits(self.limits), tenant.revoked
             )
             for key, tenant in self.tenants.items()
         }
         self._timers.clear()
         self._effects.clear()
 
-    def gateway(self) -> Gateway:
+    def gateway(self) -> GatewayRecord:
         """The gateway's side of a new transaction."""
         token = self.chance.token(16)
-        return Gateway(f"gtx_{token}", f"GW-{token[:10].upper()}", f"ext_{token[6:]}")
+        return GatewayRecord(f"gtx_{token}", f"GW-{token[:10].upper()}", f"ext_{token[6:]}")
 
     def at(self, moment: float, step: Step) -> None:
         """Run `step` once the time is `moment`; steps of one moment run in the order they were set."""

@@ -7,13 +7,13 @@ from decimal import Decimal
 from ..api.field_checks import LARGEST
 from ..common.scenario_words import ACTION_TYPES, MOST_COPIES, MOST_FAILOVERS, HookWords
 from ..records.records import Plan
-from .parts import Stored, StoredAttempt, StoredPayment, StoredPayout
+from .parts import StatePart, StoredAttempt, StoredPayment, StoredPayout
 
 _DECIMALS = 1_000_000
 """More than a request body can hold."""
 
 
-def check(stored: Stored) -> None:
+def check(stored: StatePart) -> None:
     """`ValueError` for a record that the service could not have made."""
     if isinstance(stored, StoredPayout):
         _check_amount(stored.amount)

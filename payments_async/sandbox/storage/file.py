@@ -124,7 +124,7 @@ class StateFile:
         self._file.close()
 
 
-class Moment(Protocol):
+class StateSnapshot(Protocol):
     """The state of one moment."""
 
     def parts(self) -> Iterator[bytes]:
@@ -134,7 +134,7 @@ class Moment(Protocol):
         """Nobody asks for it any more."""
 
 
-class Keeper:
+class StateSaver:
     """Writes a state now and then, from a thread of its own.
 
     `freeze` gives it, None when nothing has changed since it gave the last one, unless its argument is true.
@@ -142,7 +142,7 @@ class Keeper:
     """
 
     def __init__(
-        self, file: StateFile, freeze: Callable[[bool], Moment | None], lock: threading.RLock
+        self, file: StateFile, freeze: Callable[[bool], StateSnapshot | None], lock: threading.RLock
     ) -> None:
         self._file = file
         self._freeze = freeze

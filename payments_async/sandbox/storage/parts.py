@@ -13,7 +13,7 @@ import msgspec
 
 from ..common.json import JsonObject
 from ..common.scenario_words import HookWords
-from ..records.records import Failure, Gateway, Plan
+from ..records.records import FailureRecord, GatewayRecord, Plan
 from ..records.tenants import KeyStatus
 from ..webhooks import Webhook
 
@@ -29,14 +29,14 @@ AttemptStatus = Literal["processing", "action_required", "completed", "failed", 
 StepName = Literal["payment.expire", "attempt.end", "payout.process", "payout.end"]
 
 
-class Stored(msgspec.Struct, forbid_unknown_fields=True):
+class StatePart(msgspec.Struct, forbid_unknown_fields=True):
     """One thing in a state file."""
 
     def __repr__(self) -> str:  # most of them hold account data
         return f"<{type(self).__name__}>"
 
 
-class StoredTenant(Stored):
+class StoredTenant(StatePart):
     """An API key."""
 
     key: Key
@@ -46,7 +46,7 @@ class StoredTenant(Stored):
     revoked: str | None
 
 
-class StoredPayout(Stored):
+class StoredPayout(StatePart):
     """The fields of a `Payout`."""
 
     id: str
@@ -62,19 +62,19 @@ class StoredPayout(Stored):
     webhook_url: str | None
     customer: JsonObject | None
     metadata: JsonObject | None
-    gateway: Gateway
+    gateway: GatewayRecord
     plan: Plan
     created_at: float
     hooks: HookWords
     status: PayoutStatus
     reads: int
-    failure: Failure | None
+    failure: FailureRecord | None
     initiated_at: float | None
     completed_at: float | None
     failed_at: float | None
 
 
-class StoredRefund(Stored):
+class StoredRefund(StatePart):
     """The fields of a `Refund` but for its payment, in which it stands."""
 
     id: str
@@ -82,7 +82,7 @@ class StoredRefund(Stored):
     pending: bool
 
 
-class StoredPayment(Stored):
+class StoredPayment(StatePart):
     """The fields of a `Payment` but for its site, which is the process's."""
 
     id: str
@@ -108,7 +108,7 @@ class StoredPayment(Stored):
     expired_at: float | None
 
 
-class StoredAttempt(Stored):
+class StoredAttempt(StatePart):
     """The fields of an `Attempt`."""
 
     id: str
@@ -117,14 +117,14 @@ class StoredAttempt(Stored):
     country: str | None
     phone: str | None
     currency: str
-    gateway: Gateway
+    gateway: GatewayRecord
     plan: Plan
     created_at: float
     is_failover: bool
     failovers_left: int
     status: AttemptStatus
     reads: int
-    failure: Failure | None
+    failure: FailureRecord | None
     processing_at: float | None
     action_required_at: float | None
     completed_at: float | None
@@ -132,7 +132,7 @@ class StoredAttempt(Stored):
     expired_at: float | None
 
 
-class StoredSession(Stored):
+class StoredSession(StatePart):
     """The fields of a `Session`."""
 
     id: str
@@ -143,7 +143,7 @@ class StoredSession(Stored):
     form_token: str
 
 
-class StoredReply(Stored):
+class StoredReply(StatePart):
     """The first answer under an idempotency key."""
 
     key: str
@@ -155,7 +155,7 @@ class StoredReply(Stored):
     ready_at: float
 
 
-class StoredTimer(Stored):
+class StoredTimer(StatePart):
     """What happens to a record at a moment."""
 
     at: float
@@ -164,7 +164,7 @@ class StoredTimer(Stored):
     record: str
 
 
-class Head(Stored, tag="head"):
+class Head(StatePart, tag="head"):
     """The first part: what there is one of."""
 
     api_key: str
@@ -180,74 +180,74 @@ class Head(Stored, tag="head"):
     pushed: int
 
 
-class Payouts(Stored, tag="payouts"):
+class PayoutsPart(StatePart, tag="payouts"):
     """Payouts of the tenant with the fingerprint `owner`."""
 
     owner: str
     records: list[StoredPayout]
 
 
-class Payments(Stored, tag="payments"):
+class PaymentsPart(StatePart, tag="payments"):
     """Its payments."""
 
     owner: str
     records: list[StoredPayment]
 
 
-class Attempts(Stored, tag="attempts"):
+class Attempts(StatePart, tag="attempts"):
     """Its attempts."""
 
     owner: str
     records: list[StoredAttempt]
 
 
-class Sessions(Stored, tag="sessions"):
+class Sessions(StatePart, tag="sessions"):
     """Its checkout sessions."""
 
     owner: str
     records: list[StoredSession]
 
 
-class Replies(Stored, tag="replies"):
+class Replies(StatePart, tag="replies"):
     """Its idempotency store, in order of age."""
 
     owner: str
     replies: list[StoredReply]
 
 
-class Turns(Stored, tag="turns"):
+class Turns(StatePart, tag="turns"):
     """How often its requests have met each scenario: words, the request's identity, and the count."""
 
     owner: str
     turns: list[tuple[str, bytes, int]]
 
 
-class Customers(Stored, tag="customers"):
+class Customers(StatePart, tag="customers"):
     """Its customers' ids by e-mail address."""
 
     owner: str
     ids: dict[str, str]
 
 
-class Timers(Stored, tag="timers"):
+class Timers(StatePart, tag="timers"):
     """What is still to happen, in the heap's order."""
 
     timers: list[StoredTimer]
 
 
-class Webhooks(Stored, tag="webhooks"):
+class Webhooks(StatePart, tag="webhooks"):
     """Deliveries, the oldest first."""
 
     webhooks: list[Webhook]
 
 
-class Ended(Stored, tag="ended"):
+class EndedDeliveries(StatePart, tag="ended"):
     """Ids of the deliveries that are over, in the order they ended."""
 
     ids: list[str]
 
 
-class Queue(Stored, tag="queue"):
+class Queue(StatePart, tag="queue"):
     """When deliveries are tried, in the heap's order."""
 
     entries: list[QueueEntry]
@@ -255,8 +255,8 @@ class Queue(Stored, tag="queue"):
 
 Part = (
     Head
-    | Payouts
-    | Payments
+    | PayoutsPart
+    | PaymentsPart
     | Attempts
     | Sessions
     | Replies
@@ -264,7 +264,7 @@ Part = (
     | Customers
     | Timers
     | Webhooks
-    | Ended
+    | EndedDeliveries
     | Queue
 )
 

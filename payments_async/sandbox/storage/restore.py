@@ -8,26 +8,26 @@ from functools import partial
 from typing import Any
 
 from ..api.core import Core
-from ..common.rate_limits import Meter
+from ..common.rate_limits import KeyLimits
 from ..common.values import Answer
-from ..records.idempotency import Stored as Reply
-from ..records.records import Attempt, Payment, Payout, Refund, Session
+from ..records.idempotency import StoredAnswer as Reply
+from ..records.records import AttemptRecord, CheckoutRecord, PaymentRecord, PayoutRecord, RefundRecord
 from ..records.tenants import Tenant, read_allowlist
 from ..records.world import Step
-from ..webhooks.queue import Courier
+from ..webhooks.queue import WebhookQueue
 from .checks import check
 from .parts import (
     Attempts,
     Customers,
-    Ended,
+    EndedDeliveries,
     Head,
     Part,
-    Payments,
-    Payouts,
+    PaymentsPart,
+    PayoutsPart,
     Queue,
     Replies,
     Sessions,
-    Stored,
+    StatePart,
     StoredPayment,
     StoredPayout,
     StoredTimer,
@@ -43,7 +43,7 @@ class Unreadable(ValueError):
     """Bytes that are no state of this version's making."""
 
 
-def thaw(core: Core, parts: Iterable[bytes]) -> tuple[Courier, str, float]:
+def thaw(core: Core, parts: Iterable[bytes]) -> tuple[WebhookQueue, str, float]:
     """Bring a fresh core to a state; gives the courier, the first API key and the time. `Unreadable`."""
     try:
         return _Thawing(core).read(map(decode_part, parts))
@@ -57,12 +57,12 @@ class _Thawing:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._world = core.world
-        self._courier = Courier()
+        self._courier = WebhookQueue()
         self._records: dict[tuple[type, str], Any] = {}
         self._blank: set[tuple[type, str]] = set()
         self._tenants: dict[str, Tenant] = {}
 
-    def read(self, parts: Iterator[Part]) -> tuple[Courier, str, float]:
+    def read(self, parts: Iterator[Part]) -> tuple[WebhookQueue, str, float]:
         head = next(parts)
         if not isinstance(head, Head):
             raise Unreadable("the first part is no head")
@@ -78,7 +78,7 @@ class _Thawing:
         world, courier = self._world, self._courier
         for each in head.tenants:
             allowlist = read_allowlist(each.allowlist)
-            meter = Meter(world.limits)
+            meter = KeyLimits(world.limits)
             tenant = Tenant(each.fingerprint, each.status, allowlist, meter, each.revoked)
             self._tenants[each.fingerprint] = world.tenants[each.key] = tenant
         if head.api_key not in world.tenants or len(world.tenants) < len(head.tenants):
@@ -110,7 +110,7 @@ class _Thawing:
                 self._world._timers.extend((each.at, each.serial, self._step(each)) for each in part.timers)
             case Webhooks():
                 self._courier._all.update((webhook.id, webhook) for webhook in part.webhooks)
-            case Ended():
+            case EndedDeliveries():
                 self._courier._over.extend(part.ids)
             case Queue():
                 self._courier._queue.extend(part.entries)
@@ -122,19 +122,19 @@ class _Thawing:
     def _add_to(
         self,
         tenant: Tenant,
-        part: Payouts | Payments | Attempts | Sessions | Replies | Turns | Customers,
+        part: PayoutsPart | PaymentsPart | Attempts | Sessions | Replies | Turns | Customers,
     ) -> None:
         match part:
-            case Payouts():
+            case PayoutsPart():
                 self._add_payouts(tenant, part.records)
-            case Payments():
-                payments = [self._filled(Payment, each) for each in part.records]
+            case PaymentsPart():
+                payments = [self._filled(PaymentRecord, each) for each in part.records]
                 tenant.payments.extend(payments)
                 tenant.payments_by_id.update((payment.id, payment) for payment in payments)
             case Attempts():
-                tenant.attempts.update((each.id, self._filled(Attempt, each)) for each in part.records)
+                tenant.attempts.update((each.id, self._filled(AttemptRecord, each)) for each in part.records)
             case Sessions():
-                tenant.sessions.update((each.id, self._filled(Session, each)) for each in part.records)
+                tenant.sessions.update((each.id, self._filled(CheckoutRecord, each)) for each in part.records)
             case Replies():
                 for each in part.replies:
                     answer = Answer(each.status, each.headers, each.body)
@@ -145,7 +145,7 @@ class _Thawing:
                 tenant.customers.update(part.ids)
 
     def _add_payouts(self, tenant: Tenant, stored: Sequence[StoredPayout]) -> None:
-        payouts = [self._filled(Payout, each) for each in stored]
+        payouts = [self._filled(PayoutRecord, each) for each in stored]
         tenant.payouts.extend(payouts)
         tenant.payouts_by_id.update((payout.id, payout) for payout in payouts)
         named = ((payout.reference, payout) for payout in payouts if payout.reference is not None)
@@ -159,18 +159,20 @@ class _Thawing:
             object.__setattr__(record, name, value)
         return record
 
-    def _fields(self, record: Any, stored: Stored) -> dict[str, object]:
+    def _fields(self, record: Any, stored: StatePart) -> dict[str, object]:
         """What a record's fields are, other records in place of their ids."""
         fields = {name: getattr(stored, name) for name in stored.__struct_fields__}
         if isinstance(stored, StoredPayment):
             fields["site"] = self._world
-            fields["session"] = None if stored.session is None else self._record(Session, stored.session)
-            fields["attempts"] = tuple(self._record(Attempt, each) for each in stored.attempts)
+            fields["session"] = (
+                None if stored.session is None else self._record(CheckoutRecord, stored.session)
+            )
+            fields["attempts"] = tuple(self._record(AttemptRecord, each) for each in stored.attempts)
             fields["refunds"] = tuple(
-                Refund(each.id, record, each.amount, each.pending) for each in stored.refunds
+                RefundRecord(each.id, record, each.amount, each.pending) for each in stored.refunds
             )
         elif not isinstance(stored, StoredPayout):
-            fields["payment"] = self._record(Payment, fields["payment"])
+            fields["payment"] = self._record(PaymentRecord, fields["payment"])
         return fields
 
     def _record(self, kind: type, record_id: str) -> Any:
@@ -183,6 +185,6 @@ class _Thawing:
     def _step(self, timer: StoredTimer) -> Step:
         function, kind = STEPS[timer.step]
         record = self._record(kind, timer.record)
-        if kind is Attempt:
+        if kind is AttemptRecord:
             return partial(function, self._world, self._tenants[record.payment.key], record)
         return partial(function, self._world, record)

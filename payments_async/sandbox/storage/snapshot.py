@@ -20,24 +20,24 @@ import attrs
 from ..api.core import Core
 from ..records import payments, payouts
 from ..records.copy_on_write import Images
-from ..records.idempotency import Stored as Reply
-from ..records.records import Attempt, Payment, Payout, Refund, Session
+from ..records.idempotency import StoredAnswer as Reply
+from ..records.records import AttemptRecord, CheckoutRecord, PaymentRecord, PayoutRecord, RefundRecord
 from ..records.tenants import Tenant
 from ..records.world import Step
-from ..webhooks.queue import Courier
+from ..webhooks.queue import WebhookQueue
 from .parts import (
     Attempts,
     Customers,
-    Ended,
+    EndedDeliveries,
     Head,
     Part,
-    Payments,
-    Payouts,
+    PaymentsPart,
+    PayoutsPart,
     Queue,
     Replies,
     Sessions,
+    StatePart,
     StepName,
-    Stored,
     StoredAttempt,
     StoredPayment,
     StoredPayout,
@@ -56,18 +56,18 @@ SIZE: Final = 100
 """Records, answers, timers or webhooks in a part: 1 to 2 ms of work."""
 
 STEPS: Final[Mapping[StepName, tuple[Callable[..., None], type]]] = {
-    "payment.expire": (payments._expire_at, Payment),
-    "attempt.end": (payments._end, Attempt),
-    "payout.process": (payouts._process, Payout),
-    "payout.end": (payouts._end, Payout),
+    "payment.expire": (payments._expire_at, PaymentRecord),
+    "attempt.end": (payments._end, AttemptRecord),
+    "payout.process": (payouts._process, PayoutRecord),
+    "payout.end": (payouts._end, PayoutRecord),
 }
 """What timers do, and to which kind of record."""
 
-_STORED: Final[Mapping[type, type[Stored]]] = {
-    Payout: StoredPayout,
-    Payment: StoredPayment,
-    Attempt: StoredAttempt,
-    Session: StoredSession,
+_STORED: Final[Mapping[type, type[StatePart]]] = {
+    PayoutRecord: StoredPayout,
+    PaymentRecord: StoredPayment,
+    AttemptRecord: StoredAttempt,
+    CheckoutRecord: StoredSession,
 }
 _FIELDS: Final = {kind: tuple(field.name for field in attrs.fields(kind)) for kind in _STORED}
 _STEP_NAMES: Final = {function: name for name, (function, _) in STEPS.items()}
@@ -79,7 +79,7 @@ Make = Callable[[list[Any]], Part]
 class Snapshot:
     """The state of one moment. Made under the sandbox's lock; `close` it in the end."""
 
-    def __init__(self, core: Core, courier: Courier, api_key: str, now: float) -> None:
+    def __init__(self, core: Core, courier: WebhookQueue, api_key: str, now: float) -> None:
         """`now` is the sandbox's time."""
         world = core.world
         self._head = encode_part(_head(core, courier, api_key, now))
@@ -87,7 +87,7 @@ class Snapshot:
             *(copy for tenant in world.tenants.values() for copy in self._of_tenant(tenant)),
             (list(world._timers), lambda some: Timers([_timer(*each) for each in some])),
             (list(courier._all.values()), Webhooks),
-            (list(courier._over), Ended),
+            (list(courier._over), EndedDeliveries),
             (list(courier._queue), Queue),
         ]
         self._images = Images()
@@ -105,8 +105,8 @@ class Snapshot:
 
     def _of_tenant(self, tenant: Tenant) -> Iterator[tuple[list[Any], Make]]:
         owner = tenant.fingerprint
-        yield list(tenant.payouts), lambda some: Payouts(owner, self._stored(some))
-        yield list(tenant.payments), lambda some: Payments(owner, self._stored(some))
+        yield list(tenant.payouts), lambda some: PayoutsPart(owner, self._stored(some))
+        yield list(tenant.payments), lambda some: PaymentsPart(owner, self._stored(some))
         yield list(tenant.attempts.values()), lambda some: Attempts(owner, self._stored(some))
         yield list(tenant.sessions.values()), lambda some: Sessions(owner, self._stored(some))
         yield (
@@ -122,14 +122,14 @@ class Snapshot:
     def _stored(self, records: list[Any]) -> list[Any]:
         return [self._record(record) for record in records]
 
-    def _record(self, record: Any) -> Stored:
+    def _record(self, record: Any) -> StatePart:
         kind = type(record)
         values = dict(zip(_FIELDS[kind], self._images.take(record), strict=True))
         values.pop("site", None)
         return _STORED[kind](**{name: _value(value) for name, value in values.items()})
 
 
-def _head(core: Core, courier: Courier, api_key: str, now: float) -> Head:
+def _head(core: Core, courier: WebhookQueue, api_key: str, now: float) -> Head:
     world = core.world
     return Head(
         api_key=api_key,
@@ -153,9 +153,9 @@ def _tenant(key: str, tenant: Tenant) -> StoredTenant:
 
 def _value(value: object) -> object:
     """A record's field as it is stored."""
-    if isinstance(value, (Payment, Attempt, Session)):
+    if isinstance(value, (PaymentRecord, AttemptRecord, CheckoutRecord)):
         return value.id
-    if isinstance(value, Refund):
+    if isinstance(value, RefundRecord):
         return StoredRefund(value.id, value.amount, value.pending)
     return [_value(each) for each in value] if isinstance(value, tuple) else value
 

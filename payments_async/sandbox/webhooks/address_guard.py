@@ -40,7 +40,7 @@ class NotSent(Exception):
 
 
 @attrs.frozen
-class Target:
+class DeliveryAddress:
     """Where a delivery goes, read from its address."""
 
     scheme: str
@@ -75,7 +75,7 @@ def _bare(name: object) -> str:
     return host
 
 
-def read_target(url: str, allowed: frozenset[str] = frozenset()) -> Target:
+def read_target(url: str, allowed: frozenset[str] = frozenset()) -> DeliveryAddress:
     """The address of a delivery, judged without looking a name up; `NotSent`."""
     target = _parsed(url)
     literal = _literal(target.host)
@@ -106,7 +106,7 @@ def _advice(host: str) -> str:
     return f"allow it with Sandbox(allow_webhooks_to=({host!r},))"
 
 
-def _parsed(url: str) -> Target:
+def _parsed(url: str) -> DeliveryAddress:
     if _SUSPICIOUS.search(url):
         raise NotSent("the address holds spaces, control characters or backslashes")
     try:
@@ -120,7 +120,7 @@ def _parsed(url: str) -> Target:
         raise NotSent("the address holds user information or escapes before its path")
     path = quote(f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/", safe=_KEPT)
     host = parts.hostname.removesuffix(".")
-    return Target(parts.scheme, host, _PORTS[parts.scheme] if port is None else port, path)
+    return DeliveryAddress(parts.scheme, host, _PORTS[parts.scheme] if port is None else port, path)
 
 
 def _literal(host: str) -> IPv4Address | IPv6Address | None:

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 
 from ..common.clock import Clock
 from ..common.values import Delivery
-from ..records.records import Payment, Payout
+from ..records.records import PaymentRecord, PayoutRecord
 from ..records.webhook_json import forged_letter
 from ..records.world import World, written
-from .outbox import Mailroom
+from .outbox import Outbox
 from .webhook import Webhook
 
 
@@ -18,7 +18,7 @@ class WebhookControls:
     """Looks at and meddles with deliveries. Every method may be called from any thread."""
 
     clock: Clock
-    _mail: Mailroom
+    _mail: Outbox
 
     @abstractmethod
     def present(self) -> AbstractContextManager[World]:
@@ -98,13 +98,13 @@ def _forge(world: World, record_id: str, event: str | None, url: str | None) -> 
     target = url or record.webhook_url
     if not target:
         raise ValueError(f"{record.id} has no webhook_url; say where to: forge(..., url=...)")
-    event = event or ("payout" if isinstance(record, Payout) else "payment") + ".completed"
+    event = event or ("payout" if isinstance(record, PayoutRecord) else "payment") + ".completed"
     letter = forged_letter(record, event, world.now)
     world.has_receivers = True
     world.notify(target, event, record.id, lambda: letter, forged=True)
 
 
-def _find(world: World, record_id: str) -> Payout | Payment:
+def _find(world: World, record_id: str) -> PayoutRecord | PaymentRecord:
     for tenant in world.tenants.values():
         session = tenant.sessions.get(record_id)
         found = tenant.payouts_by_id.get(record_id) or tenant.payments_by_id.get(record_id)

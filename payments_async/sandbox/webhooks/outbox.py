@@ -13,7 +13,7 @@ import attrs
 
 from ..common.values import Change, Delivery, Notice
 from .address_guard import NotSent
-from .queue import KEPT, Courier
+from .queue import KEPT, WebhookQueue
 from .webhook import Webhook, WebhookTry
 
 INBOX = 2_000
@@ -21,11 +21,11 @@ INBOX = 2_000
 
 
 @attrs.define(eq=False)
-class Mailroom:
+class Outbox:
     """Sorts what the core tells. `poke` is set while somebody sends."""
 
     lock: threading.RLock
-    courier: Courier = attrs.field(factory=Courier)
+    courier: WebhookQueue = attrs.field(factory=WebhookQueue)
     deliveries: deque[Delivery] = attrs.field(factory=lambda: deque(maxlen=KEPT))
     inbox: deque[Notice] = attrs.field(factory=lambda: deque(maxlen=INBOX))
     poke: Callable[[], None] | None = None

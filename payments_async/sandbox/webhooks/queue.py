@@ -24,7 +24,7 @@ _Entry = tuple[float, int, str]
 
 
 @attrs.define(eq=False)
-class Courier:
+class WebhookQueue:
     """All deliveries of one sandbox, by what has become of them."""
 
     _all: dict[str, Webhook] = attrs.field(factory=dict)

@@ -18,7 +18,7 @@ from yarl import URL
 
 from ..records.webhook_json import headers_for
 from . import Webhook, WebhookTry
-from .address_guard import NotSent, Target, judged, read_target
+from .address_guard import DeliveryAddress, NotSent, judged, read_target
 
 TIMEOUT = 10.0
 """Seconds for one try (gap Y)."""
@@ -44,7 +44,7 @@ Take = Callable[[int], tuple[list[Webhook], float | None]]
 
 
 @attrs.frozen
-class Wires:
+class SenderCallbacks:
     """What the door is connected to. Called from the server's thread only."""
 
     take: Take
@@ -54,10 +54,12 @@ class Wires:
     sleep: Callable[[float], Awaitable[None]]
 
 
-class Door:
+class WebhookSender:
     """Sends what is due while `run` runs. `poke` may be called from any thread, the rest in the loop."""
 
-    def __init__(self, wires: Wires, allowed: frozenset[str], resolve: Resolve | None = None) -> None:
+    def __init__(
+        self, wires: SenderCallbacks, allowed: frozenset[str], resolve: Resolve | None = None
+    ) -> None:
         self._wires = wires
         self._allowed = allowed
         self._resolve = resolve or look_up
@@ -164,7 +166,7 @@ class Door:
                 return await self._post(webhook, target, address)
         return await self._post(webhook, target, addresses[-1])
 
-    async def _post(self, webhook: Webhook, target: Target, address: str) -> tuple[int, bool]:
+    async def _post(self, webhook: Webhook, target: DeliveryAddress, address: str) -> tuple[int, bool]:
         host = f"[{address}]" if ":" in address else address
         async with self._opened().post(
             URL(f"{target.scheme}://{host}:{target.port}{target.path}", encoded=True),

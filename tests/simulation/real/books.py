@@ -12,8 +12,8 @@ from typing import Any
 
 import attrs
 
-from payments_async.bulk.protocol.attempts import Reply
-from payments_async.bulk.protocol.row_state import Known, RowState
+from payments_async.bulk.protocol.attempts import AttemptReply
+from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 
 from ..ledger import Breach, Disk, Entry
 from ..promises import Promises
@@ -56,11 +56,11 @@ class Book(Disk):
         return any(entry.known.intents or entry.known.generation for entry in self.rows.values())
 
 
-def read_rows(raw: sqlite3.Connection) -> dict[str, tuple[Known, wire.Asked, Held]]:
+def read_rows(raw: sqlite3.Connection) -> dict[str, tuple[RowKnowledge, wire.Asked, Held]]:
     """All rows of a ledger, by name."""
-    found: dict[str, tuple[Known, wire.Asked, Held]] = {}
+    found: dict[str, tuple[RowKnowledge, wire.Asked, Held]] = {}
     for state, generation, revision, epoch, intents, cleared, payout, body, reference, key in _select(raw):
-        known = Known(RowState(state), generation, revision, epoch, intents, cleared, payout)
+        known = RowKnowledge(RowState(state), generation, revision, epoch, intents, cleared, payout)
         asked = wire.asked(body)
         found[asked.row] = (known, asked, Held(reference, key))
     return found
@@ -73,7 +73,7 @@ def _select(raw: sqlite3.Connection) -> list[Any]:
         return []
 
 
-def _count(known: Known) -> tuple[int, int]:
+def _count(known: RowKnowledge) -> tuple[int, int]:
     return known.generation, known.intents
 
 
@@ -84,7 +84,7 @@ class Watched:
     note: Callable[[str], None]
     sending: Callable[[Request], None]
     """Before a creation leaves."""
-    heard: Callable[[Request, Reply], None]
+    heard: Callable[[Request, AttemptReply], None]
     ended: Callable[[Request], None]
 
 
@@ -117,7 +117,7 @@ class Books:
             )
             book.rows[row], book.held[row] = Entry(asked, known, intended_at=at), held
 
-    def _check_move(self, book: Book, row: str, before: Entry, known: Known, held: Held) -> None:
+    def _check_move(self, book: Book, row: str, before: Entry, known: RowKnowledge, held: Held) -> None:
         self._note(f"{before.known.state} to {known.state}")
         if known.epoch > before.known.epoch:
             self._note("next epoch")
@@ -139,7 +139,7 @@ class Books:
             raise Breach(f"sent something else than the ledger has of {row}")
         self._promises.sending(request, book, entry, under_way, self._now())
 
-    def heard(self, book: Book, request: Request, reply: Reply) -> None:
+    def heard(self, book: Book, request: Request, reply: AttemptReply) -> None:
         """An answer came to it."""
         entry = book.rows.get(request.body.row)
         if reply.record == "matching":

@@ -10,8 +10,8 @@ from functools import reduce
 from multiprocessing import get_context
 
 from payments_async.bulk.protocol.attempts import Kind
-from payments_async.bulk.protocol.decisions import Finding
-from payments_async.bulk.protocol.matching import Witness
+from payments_async.bulk.protocol.decisions import NextStep
+from payments_async.bulk.protocol.matching import Match
 
 from ..campaign import Campaign
 from .loosened import without
@@ -39,7 +39,7 @@ ABLATED = (
 )
 """Safeguards that the real engine asks for by name, so that they can be turned off in it."""
 
-_OF_ABSENCE = (Finding.LOOK_AGAIN, Finding.LOOK_EVERYWHERE, Finding.WAIT, Finding.NEXT_EPOCH)
+_OF_ABSENCE = (NextStep.LOOK_AGAIN, NextStep.LOOK_EVERYWHERE, NextStep.WAIT, NextStep.NEXT_EPOCH)
 """What follows when a walk of the list does not show a row's payout; one it shows is counted as found."""
 
 EVENTS = (
@@ -106,7 +106,7 @@ EVENTS = (
     "ended: OutcomesUnrecorded",
     # Decisions
     "next epoch",
-    *(f"found: {witness}" for witness in Witness),
+    *(f"found: {witness}" for witness in Match),
     *(f"resolution: {finding}" for finding in _OF_ABSENCE),
     "IN_DOUBT to CREATED",
     "IN_DOUBT to CONFLICT",

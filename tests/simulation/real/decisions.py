@@ -9,16 +9,16 @@ from unittest.mock import patch
 
 from payments_async.bulk.engine import backoff, resolver, sender
 from payments_async.bulk.protocol import payout_status
-from payments_async.bulk.protocol.attempts import Reply, Step, after_attempt, kind_of
+from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt, kind_of
 from payments_async.bulk.protocol.decisions import Resolution, after_walk, post_again_after
-from payments_async.bulk.protocol.matching import Witness, testify
+from payments_async.bulk.protocol.matching import Match, testify
 
 
 @contextlib.contextmanager
 def counted(note: Callable[[str], None]) -> Iterator[None]:
     """Note each answer, each payout found and each resolution while this lasts."""
 
-    def answered(reply: Reply, **facts: Any) -> Step:
+    def answered(reply: AttemptReply, **facts: Any) -> Step:
         note(f"answer: {kind_of(reply)}")
         return after_attempt(reply, **facts)
 
@@ -27,7 +27,7 @@ def counted(note: Callable[[str], None]) -> Iterator[None]:
         note(f"resolution: {resolution.finding}")
         return resolution
 
-    def found(*args: Any) -> Witness:
+    def found(*args: Any) -> Match:
         witness = testify(*args)
         note(f"found: {witness}")
         return witness

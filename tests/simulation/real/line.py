@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from payments_async._http.types import Answer, FailureKind, Flight, TransportFailure
-from payments_async.bulk.protocol.attempts import Reply
+from payments_async._http.types import FailureKind, HTTPRequest, HTTPResponse, TransportError
+from payments_async.bulk.protocol.attempts import AttemptReply
 from payments_async.bulk.protocol.identifiers import PROOF_KEY
 
 from ..loop import SimulatedLoop
@@ -49,7 +49,7 @@ class Line:
     async def aclose(self) -> None:
         """Nothing to close."""
 
-    async def send(self, flight: Flight) -> Answer:
+    async def send(self, flight: HTTPRequest) -> HTTPResponse:
         """The answer; TransportFailure when none comes."""
         await self._leave(flight)
         parts = urlsplit(flight.url)
@@ -66,7 +66,7 @@ class Line:
     def _bad(self, probability: float) -> bool:
         return self._service.chance(probability)
 
-    async def _leave(self, flight: Flight) -> None:
+    async def _leave(self, flight: HTTPRequest) -> None:
         """Until the first byte has left, or does not."""
         for probability, kind, event in (
             (0.02, "connect", "not sent"),
@@ -92,7 +92,7 @@ class Line:
 
     # Creations
 
-    async def _create(self, flight: Flight) -> Answer:
+    async def _create(self, flight: HTTPRequest) -> HTTPResponse:
         assert flight.body is not None
         body = wire.asked(flight.body)
         fields = body.fields
@@ -105,7 +105,7 @@ class Line:
             (self._ledger, body.row, wire.generation_of(reference)),
         )
         self._watched.sending(request)
-        waiter: asyncio.Future[Reply] = self._loop.create_future()
+        waiter: asyncio.Future[AttemptReply] = self._loop.create_future()
         self._put_on_line(request, waiter)
         timers = [self._service.later(flight.timeout, _wake, waiter, "timeout")]
         if self._bad(_RESET):
@@ -121,7 +121,7 @@ class Line:
             _fail(reply)  # type: ignore[arg-type] # one of the two above
         return self._said(request, reply)
 
-    def _put_on_line(self, request: Request, waiter: asyncio.Future[Reply]) -> None:
+    def _put_on_line(self, request: Request, waiter: asyncio.Future[AttemptReply]) -> None:
         service = self._service
         if self._bad(0.04):
             self._note("request lost")
@@ -131,7 +131,7 @@ class Line:
         else:
             service.later(0.005 + 0.05 * self._random(), service.arrive, request, waiter)
 
-    def _said(self, request: Request, reply: Reply) -> Answer:
+    def _said(self, request: Request, reply: AttemptReply) -> HTTPResponse:
         """The answer that the model service means."""
         self._watched.heard(request, reply)
         status = reply.status
@@ -152,7 +152,7 @@ class Line:
             shown["created_at" if self._random() < 0.5 else "amount"] = ["?"]
         return shown
 
-    def _unreadable(self, status: int, headers: Mapping[str, str]) -> Answer:
+    def _unreadable(self, status: int, headers: Mapping[str, str]) -> HTTPResponse:
         draw = int(5 * self._random())
         self._note(("cut body", "html", "no object", "no data", "no id")[draw])
         if draw == 0:
@@ -160,7 +160,7 @@ class Line:
         bodies = (b"", _HTML, b'{"data": {"id": "po', b"{}", b'{"data": {}}')
         return self._bytes(status, bodies[draw], headers)
 
-    def _refusal(self, status: int, headers: dict[str, str]) -> Answer:
+    def _refusal(self, status: int, headers: dict[str, str]) -> HTTPResponse:
         if status == 429 and self._random() < 0.8:
             headers["Retry-After"] = str((1, 30, 400)[int(3 * self._random())])
         if status == 302:
@@ -172,7 +172,7 @@ class Line:
 
     # Readings
 
-    async def _disturbed(self, flight: Flight, read: Callable[[], Answer]) -> Answer:
+    async def _disturbed(self, flight: HTTPRequest, read: Callable[[], HTTPResponse]) -> HTTPResponse:
         """A reading, or what comes instead of it."""
         for probability, event in (
             (0.03, "reset"),
@@ -191,7 +191,7 @@ class Line:
                 return await self._instead(flight, event)
         return read()
 
-    async def _instead(self, flight: Flight, event: str) -> Answer:
+    async def _instead(self, flight: HTTPRequest, event: str) -> HTTPResponse:
         if event == "timeout":
             await self._pause(flight.timeout)
             _fail("timeout")
@@ -201,7 +201,7 @@ class Line:
             return self._bytes(200, _HTML if event == "html" else b'{"data": [', {})
         return self._refusal(int(event), {})
 
-    def _page(self, asked: Mapping[str, str]) -> Answer:
+    def _page(self, asked: Mapping[str, str]) -> HTTPResponse:
         """Newest first, as the list shows it now; a cursor is the place of the last payout shown."""
         service, now = self._service, self._loop.time()
         places = {id(payment): place for place, payment in enumerate(service.payments)}
@@ -219,7 +219,7 @@ class Line:
             200, {"data": data, "pagination": {"next_cursor": following, "has_more_pages": more}}, {}
         )
 
-    def _one(self, payout_id: str) -> Answer:
+    def _one(self, payout_id: str) -> HTTPResponse:
         for payment in self._service.payments:
             if payment.id == payout_id:
                 return self._answer(200, {"data": wire.rendered(payment, self._loop.time())}, {})
@@ -227,18 +227,20 @@ class Line:
 
     # Answers
 
-    def _answer(self, status: int, said: Mapping[str, Any], headers: Mapping[str, str]) -> Answer:
+    def _answer(self, status: int, said: Mapping[str, Any], headers: Mapping[str, str]) -> HTTPResponse:
         return self._bytes(status, wire.encoded(said), headers, kind="application/json")
 
-    def _bytes(self, status: int, body: bytes, headers: Mapping[str, str], kind: str = "text/html") -> Answer:
+    def _bytes(
+        self, status: int, body: bytes, headers: Mapping[str, str], kind: str = "text/html"
+    ) -> HTTPResponse:
         said = {**headers, "Content-Type": kind}
         if self._dates:
             said["Date"] = formatdate(EPOCH + self._loop.time(), usegmt=True)
-        return Answer(status, CIMultiDictProxy(CIMultiDict(said)), body)
+        return HTTPResponse(status, CIMultiDictProxy(CIMultiDict(said)), body)
 
 
 def _fail(kind: FailureKind) -> NoReturn:
-    raise TransportFailure(kind, "simulated")
+    raise TransportError(kind, "simulated")
 
 
 def _wake(future: asyncio.Future[Any], result: object) -> None:

@@ -19,7 +19,7 @@ from payments_async.bulk.protocol import (
     stop_rules,
 )
 from payments_async.bulk.protocol.identifiers import Identity
-from payments_async.bulk.protocol.safeguards import ALL, Safeguards
+from payments_async.bulk.protocol.safeguards import ALL, ProtocolRules
 
 _PLACES: Final = (clocks, attempts, stop_rules, identifiers, Identity, decisions, row_state, matching)
 
@@ -47,7 +47,7 @@ def _defaults(function: FunctionType) -> list[object]:
     return [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
 
 
-def _swap(function: FunctionType, old: Safeguards, new: Safeguards) -> None:
+def _swap(function: FunctionType, old: ProtocolRules, new: ProtocolRules) -> None:
     def swapped(value: object) -> object:
         return new if value is old else value
 

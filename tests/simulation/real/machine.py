@@ -20,7 +20,7 @@ import aiosqlite
 from sqlalchemy import Pool, event
 
 from payments_async.bulk.ledger import connection, sqlite
-from payments_async.bulk.ledger.file import Ballast
+from payments_async.bulk.ledger.file import DiskReserve
 from payments_async.bulk.ledger.lock import LedgerLock
 
 from ..loop import SimulatedLoop, current_host
@@ -56,7 +56,7 @@ class Machine:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Put this machine under the real code."""
-        acquire, release, fill = LedgerLock.acquire.__func__, LedgerLock.release, Ballast._fill  # type: ignore[attr-defined] # a class method's function
+        acquire, release, fill = LedgerLock.acquire.__func__, LedgerLock.release, DiskReserve._fill  # type: ignore[attr-defined] # a class method's function
 
         def acquired(cls: Any, /, ledger: str, **facts: Any) -> LedgerLock:
             lock: LedgerLock = acquire(cls, ledger, **facts)
@@ -68,7 +68,7 @@ class Machine:
                 self._locks = [(host, each) for host, each in self._locks if each is not lock]
                 release(lock)
 
-        def filled(ballast: Ballast) -> None:
+        def filled(ballast: DiskReserve) -> None:
             if current_host() in self._full:
                 raise OSError(errno.ENOSPC, "full")
             fill(ballast)
@@ -79,7 +79,7 @@ class Machine:
             patch.object(sqlite, "engine_for", sharing(sqlite.engine_for)),
             patch.object(LedgerLock, "acquire", classmethod(acquired)),
             patch.object(LedgerLock, "release", released),
-            patch.object(Ballast, "_fill", filled),
+            patch.object(DiskReserve, "_fill", filled),
         ):
             _RUNNING.append(self)
             try:

@@ -14,9 +14,9 @@ import attrs
 from payments_async._codec import decode
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerRefused
-from payments_async.bulk.protocol.clocks import Moment
+from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, body_hash
-from payments_async.bulk.protocol.records import LedgerRow, NewRow, Outcome
+from payments_async.bulk.protocol.records import LedgerRow, NewRow, RowOutcome
 from payments_async.bulk.protocol.row_state import IllegalTransition
 from tests.support.ledgers import call_off
 
@@ -90,7 +90,7 @@ class Office:
         retries = run.retry and self._chance.random() < 0.3
         asked = ((edits, self._edit), (run.cancel, self._cancel), (retries, self._retry))
         if wishes := [wish for is_asked, wish in asked if is_asked]:
-            moment = Moment(EPOCH + now, now, f"office {now}")
+            moment = Timestamps(EPOCH + now, now, f"office {now}")
             async with await Ledger.open(self.book.path, clock=lambda: moment) as ledger:
                 for wish in wishes:
                     await wish(ledger)
@@ -151,7 +151,7 @@ class Office:
         """Ask for new payouts in place of those that have failed, as the service has just said."""
         for row in [row async for row in ledger.rows()]:
             if self._service.has_finally_failed(row.known.payout_id):
-                await ledger.record([Outcome(row.number, row.known, "failed", True)])
+                await ledger.record([RowOutcome(row.number, row.known, "failed", True)])
                 body = self._file[row.row_key]
                 fresh = self._new_row(ledger, row, body, row.known.generation + 1)
                 await ledger.next_generation([fresh])

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from payments_async.bulk.ledger_errors import LedgerError
-from payments_async.bulk.protocol.stop_rules import Tally
+from payments_async.bulk.protocol.stop_rules import Totals
 
 from .. import judge
 from ..ledger import Breach
@@ -238,7 +238,7 @@ class Schedule:
                 self._books.check_settled(process.orders.path)
             sums = {(s, c): total for c, by in report.sums.items() for s, total in by.items()}
             book = next(b for b in (self._office.book, *self._office.others) if b.path == process.orders.path)
-            judge.check_end(Tally(dict(report.counts), sums), report.exit_code, book.rows)
+            judge.check_end(Totals(dict(report.counts), sums), report.exit_code, book.rows)
             if run.site == "rotated key" and process is processes[0] and book.is_touched:
                 self.note("went on with a rotated key")
                 self._home = "rotated key"
