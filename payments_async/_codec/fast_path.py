@@ -3,7 +3,7 @@
 A form is a msgspec Struct with a record class's fields. It takes nearly every answer and refuses the rest: an
 unknown field, a shape that varies (gap AC), a moment that cannot be read. What it refuses goes the long way,
 over `_structure`, which decides what that is; so a form may refuse too much, but never take what `_structure`
-reads differently. `tests/unit/test_forms.py` holds the two together.
+reads differently. `tests/codec/test_fast_path.py` holds the two together.
 """
 
 from __future__ import annotations

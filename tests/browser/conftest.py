@@ -22,7 +22,7 @@ from payments_async.sandbox.http.server import listen
 from tests.browser.sales import Sale
 from tests.browser.tabs import Tabs
 from tests.browser.visitor import SHOP, Visitor, Visitors
-from tests.sandbox.api import Api
+from tests.sandbox.raw_requests import Api
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser

@@ -15,7 +15,7 @@ from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox.checkout import pages
 from tests.browser.sales import BALANCE, Sale, begins
 from tests.browser.visitor import SHOP, Visitor
-from tests.sandbox.api import Api
+from tests.sandbox.raw_requests import Api
 
 pytestmark = [
     pytest.mark.browser,

@@ -14,9 +14,9 @@ import pytest
 
 from payments_async.sandbox import Sandbox
 from tests.browser.visitor import SHOP, Visitor
-from tests.sandbox.api import Api
-from tests.sandbox.test_attempt_pages import Payer as Returning
-from tests.sandbox.test_hosted_page import BALANCE, METHODS, Payer
+from tests.sandbox.checkout.test_attempt_pages import Payer as Returning
+from tests.sandbox.checkout.test_pages import BALANCE, METHODS, Payer
+from tests.sandbox.raw_requests import Api
 
 pytestmark = [
     pytest.mark.browser,

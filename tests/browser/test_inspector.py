@@ -13,7 +13,7 @@ import pytest
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox.inspector.pages import NAV
 from tests.browser.visitor import Visitor
-from tests.sandbox.api import INTENT, TRIED, Api
+from tests.sandbox.raw_requests import INTENT, TRIED, Api
 
 pytestmark = [
     pytest.mark.browser,

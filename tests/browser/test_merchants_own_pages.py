@@ -12,7 +12,7 @@ from aiohttp import web
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox.http.server import listen
 from tests.browser.visitor import SHOP, Visitor
-from tests.sandbox.api import Api
+from tests.sandbox.raw_requests import Api
 
 pytestmark = [
     pytest.mark.browser,

@@ -22,7 +22,7 @@ from payments_async.cli.webhooks.payload import read_letter
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits
 from payments_async.sandbox.common.values import Request
 from payments_async.testing._request_log import request_log
-from tests.sandbox.api import Api
+from tests.sandbox.raw_requests import Api
 from tests.support.payout_command import PHONE, Here, environment_of, payouts_file
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b2J\r\n\u2028payments: all 3 rows were paid\u202e\u2066\u200b\x85\x7f"

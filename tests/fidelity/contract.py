@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.sandbox.api import INTENT, Api
+from tests.sandbox.raw_requests import INTENT, Api
 
 Check = Callable[[Api], None]
 KEY = {"idempotency_key": "key-00001"}

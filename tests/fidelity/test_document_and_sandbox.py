@@ -15,7 +15,7 @@ from payments_async.sandbox import Answer, Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox.common.scenario_words import ACTION_TYPES
 from tests.fidelity.description.records import RECORDS
 from tests.fidelity.document import operations, validator
-from tests.sandbox.api import BANK, CRYPTO, PHONE, Api
+from tests.sandbox.raw_requests import BANK, CRYPTO, PHONE, Api
 
 ROUTES = [
     (method.upper(), re.compile("/v1" + re.sub(r"\{\w+\}", "[^/]+", path)), operation)

@@ -19,7 +19,7 @@ from payments_async.sandbox.records.records import (
     PAYOUT_STATES,
     PaymentRecord,
 )
-from tests.sandbox.api import Api
+from tests.sandbox.raw_requests import Api
 
 # many times as slow when it is traced; others cover the same
 pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.sandbox.api import PAYOUT, Api, Got
+from tests.sandbox.raw_requests import PAYOUT, Api, Got
 
 
 class Limited(RuleBasedStateMachine):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from tests.sandbox.api import Api
+from tests.sandbox.raw_requests import Api
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 import payments_async.sandbox
 from payments_async.sandbox import Sandbox, VirtualClock, _service
-from tests.sandbox.api import Api
+from tests.sandbox.raw_requests import Api
 
 SOURCES = sorted(Path(payments_async.sandbox.__file__).parent.glob("*.py"))
 

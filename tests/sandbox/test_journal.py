@@ -13,7 +13,7 @@ import pytest
 from payments_async.sandbox import Answer, Change, LoggedRequest, Sandbox, VirtualClock
 from payments_async.sandbox._journal import Journal, LoggedExchange
 from payments_async.sandbox.control_api import events as _stream
-from tests.sandbox.api import PAYOUT, Api
+from tests.sandbox.raw_requests import PAYOUT, Api
 
 
 def change(number: int) -> Change:

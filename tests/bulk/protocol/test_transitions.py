@@ -1,0 +1,79 @@
+"""What an outcome makes of a row: what both know, whichever came first."""
+
+from __future__ import annotations
+
+import itertools
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments_async.bulk.protocol import transitions
+from payments_async.bulk.protocol.records import LedgerRow, RowOutcome
+from payments_async.bulk.protocol.row_state import (
+    RowKnowledge,
+    RowState,
+    confirm,
+    contradict,
+    doubt,
+    intend,
+    merge,
+)
+from tests.bulk.protocol.test_row_state import ACCOUNTS
+from tests.support.ledgers import new_row
+
+S = RowState
+FIRST = intend(RowKnowledge())
+AGAIN = intend(FIRST)
+
+
+def row_with(known: RowKnowledge) -> LedgerRow:
+    """A row of which that is known."""
+    return attrs.evolve(transitions.fresh(new_row(1), 1), known=known, service_status=None)
+
+
+def test_a_confirmation_of_an_earlier_intent_counts_with_its_facts() -> None:
+    late = RowOutcome(1, confirm(FIRST, "po_1"), "completed", final=True)
+    after = transitions.recorded(row_with(AGAIN), late, 9)
+    assert after is not None
+    assert after.known == RowKnowledge(S.CREATED, intents=2, payout_id="po_1")
+    assert (after.service_status, after.final, after.changed_in) == ("completed", True, 9)
+
+
+def test_a_status_learned_by_an_earlier_account_of_the_payout_is_mirrored() -> None:
+    row = row_with(confirm(AGAIN, "po_1"))
+    after = transitions.recorded(row, RowOutcome(1, confirm(FIRST, "po_1"), "completed", final=True), 9)
+    assert after is not None
+    assert (after.known, after.service_status) == (row.known, "completed")
+
+
+@pytest.mark.parametrize("known", [confirm(AGAIN, "po_1"), contradict(AGAIN)])
+def test_an_outcome_that_is_overruled_leaves_no_facts(known: RowKnowledge) -> None:
+    row = row_with(known)
+    assert transitions.recorded(row, RowOutcome(1, doubt(FIRST), failure_code="timeout"), 9) is None
+
+
+def test_a_later_intent_that_was_settled_before_is_counted_and_says_nothing_of_the_payout() -> None:
+    row = attrs.evolve(row_with(confirm(FIRST, "po_1")), service_status="pending")
+    after = transitions.recorded(row, RowOutcome(1, doubt(AGAIN), failure_code="timeout"), 9)
+    assert after == attrs.evolve(row, known=attrs.evolve(row.known, intents=2), changed_in=9)
+
+
+@given(ACCOUNTS, ACCOUNTS)
+def test_a_row_then_knows_what_both_know(known: RowKnowledge, learned: RowKnowledge) -> None:
+    row = row_with(known)
+    after = transitions.recorded(row, RowOutcome(1, learned), 9)
+    assert (after or row).known == merge(known, learned)
+    assert (after is None) is (merge(known, learned) == known)
+
+
+@given(ACCOUNTS, st.lists(ACCOUNTS, max_size=3))
+def test_the_order_of_outcomes_does_not_matter(known: RowKnowledge, learned: list[RowKnowledge]) -> None:
+    ends = set()
+    for order in itertools.permutations(learned):
+        row = row_with(known)
+        for each in order:
+            row = transitions.recorded(row, RowOutcome(1, each), 9) or row
+        ends.add(row.known)
+    assert len(ends) == 1

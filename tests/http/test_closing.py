@@ -1,0 +1,112 @@
+"""Closing while attempts are under way: each of them fails, at once and by name, whatever it waits for."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import TransportError
+from tests.http.conftest import MakeTransport
+from tests.http.requests import flight
+from tests.support.rawserver import RawServer, Step
+
+
+class Silence:
+    """Stands for a resolver or a peer that never answers."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def __call__(self, *_: object, **__: object) -> None:
+        self.asked.set()
+        await asyncio.get_running_loop().create_future()
+
+
+@pytest.fixture
+def silence() -> Silence:
+    return Silence()
+
+
+@pytest.mark.parametrize("stage", ["getaddrinfo", "sock_connect"])
+async def test_an_attempt_that_is_connecting_fails_as_one_that_sent_nothing(
+    stage: str, transport: AiohttpTransport, silence: Silence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asyncio.get_running_loop(), stage, silence)
+    address = "http://localhost:1/" if stage == "getaddrinfo" else "http://127.0.0.1:1/"
+    request = flight(address)
+    task = asyncio.ensure_future(transport.send(request))
+    await silence.asked.wait()
+    await transport.aclose()
+    with pytest.raises(TransportError, match="client was closed") as caught:
+        await asyncio.wait_for(task, 1)
+    assert (caught.value.kind, request.sent) == ("closed", False)
+
+
+async def test_an_attempt_that_waits_for_its_turn_fails_as_one_that_sent_nothing(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    server.scripts["/slow"] = [Step.HANG]
+    transport = make_transport(max_connections=1)
+    requests = [flight(server.url("/slow")), flight(server.url("/"))]
+    tasks = [asyncio.ensure_future(transport.send(request)) for request in requests]
+    assert await asyncio.to_thread(server.arrivals.get, timeout=5) == "/slow"
+    await transport.aclose()
+    failures = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [getattr(failure, "kind", failure) for failure in failures] == ["closed", "closed"]
+    assert [request.sent for request in requests] == [True, False]
+
+
+async def test_the_task_of_an_attempt_that_was_closed_can_go_on_and_call_again(
+    server: RawServer, transport: AiohttpTransport, silence: Silence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", silence)
+
+    async def work() -> tuple[bytes, int]:
+        with pytest.raises(TransportError):
+            await transport.send(flight("http://localhost:1/"))
+        current = asyncio.current_task()
+        assert current is not None
+        return (await transport.send(flight(server.url("/")))).body, current.cancelling()
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(work())
+        await silence.asked.wait()
+        await transport.aclose()
+    assert task.result() == (b"{}", 0)
+
+
+async def test_whoever_cancels_an_attempt_while_it_is_closed_sees_it_cancelled(
+    transport: AiohttpTransport, silence: Silence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", silence)
+    task = asyncio.ensure_future(transport.send(flight("http://localhost:1/")))
+    await silence.asked.wait()
+    task.cancel()
+    await transport.aclose()
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+async def test_a_cancellation_that_nobody_asked_for_is_a_failure(
+    transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cancelled(*_: object, **__: object) -> None:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", cancelled)
+    with pytest.raises(TransportError) as caught:
+        await transport.send(flight("http://localhost:1/"))
+    assert caught.value.kind == "connect"
+
+
+async def test_an_attempt_that_comes_upon_closed_connections_fails_as_one_that_sent_nothing(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    home = await transport._open(asyncio.get_running_loop())
+    await home.close()
+    request = flight(server.url("/"))
+    with pytest.raises(TransportError) as caught:
+        await transport.send(request)
+    assert (caught.value.kind, request.sent) == ("connect", False)

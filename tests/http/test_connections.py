@@ -1,0 +1,167 @@
+"""A connection whose answer came whole waits for the next request; everything else goes back to aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from yarl import URL
+
+from payments_async._http.connections import LONGEST, REST
+from payments_async._http.transport import AiohttpTransport, LoopConnections
+from payments_async._runtime import SystemRuntime, Timer
+from tests.http.requests import flight, get
+from tests.support.rawserver import RawServer
+
+
+class Clock(SystemRuntime):
+    """A clock that is moved by hand; the timers for rest are run by hand, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at = 1000.0
+        self.rests: list[Callable[[], object]] = []
+        self.monotonic = lambda: self.at
+
+    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
+        if delay != REST:
+            return super().call_later(delay, callback)
+        self.rests.append(callback)
+        return asyncio.get_running_loop().call_later(3600, callback)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def transport(clock: Clock) -> AiohttpTransport:
+    return AiohttpTransport(runtime=clock)
+
+
+def home_of(transport: AiohttpTransport) -> LoopConnections:
+    (home,) = transport._homes.values()
+    return home
+
+
+def pooled(transport: AiohttpTransport) -> int:
+    """How many connections aiohttp's pool holds idle."""
+    connector = home_of(transport).session.connector
+    assert connector is not None
+    return sum(map(len, connector._conns.values()))
+
+
+async def test_the_pool_is_asked_for_the_first_request_only(
+    server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await transport.send(get(server.url("/")))
+    connector = home_of(transport).session.connector
+    assert connector is not None
+    monkeypatch.setattr(connector, "connect", None)
+    for _ in range(3):
+        assert (await transport.send(flight(server.url("/next")))).status == 200
+    assert (server.connections, pooled(transport)) == (1, 0)
+
+
+async def test_requests_at_the_same_time_have_a_connection_each_and_all_wait_afterwards(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    for _ in range(3):
+        await asyncio.gather(*(transport.send(get(server.url(f"/{n}"))) for n in range(5)))
+    assert (server.connections, len(home_of(transport).warm._ready)) == (5, 5)
+
+
+async def test_after_a_while_all_go_back_to_the_pool_and_can_be_had_again(
+    server: RawServer, transport: AiohttpTransport, clock: Clock
+) -> None:
+    await transport.send(get(server.url("/")))
+    await transport.send(get(server.url("/")))
+    (rest,) = clock.rests  # one timer, not one for each
+    rest()
+    assert pooled(transport) == 1
+    await transport.send(get(server.url("/")))
+    assert (server.connections, pooled(transport), len(clock.rests)) == (1, 0, 2)
+
+
+async def test_one_that_waited_too_long_is_closed_and_not_used(
+    server: RawServer, transport: AiohttpTransport, clock: Clock
+) -> None:
+    await asyncio.gather(*(transport.send(get(server.url("/"))) for _ in range(2)))
+    clock.at += LONGEST
+    assert (await transport.send(get(server.url("/")))).status == 200
+    assert (server.connections, len(home_of(transport).warm._ready)) == (3, 1)
+
+
+async def test_what_went_back_to_the_pool_is_as_old_there_as_it_was(
+    server: RawServer, transport: AiohttpTransport, clock: Clock
+) -> None:
+    await transport.send(get(server.url("/")))
+    connector = home_of(transport).session.connector
+    assert connector is not None
+    assert connector._keepalive_timeout == LONGEST - REST
+
+
+async def test_another_origin_has_no_use_for_what_waits(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    with RawServer() as other:
+        await transport.send(get(server.url("/")))
+        await transport.send(get(other.url("/")))
+        assert pooled(transport) == 1
+        await transport.send(get(server.url("/")))
+        await transport.send(get(server.url("/elsewhere")))
+        assert (server.connections, other.connections) == (1, 1)
+        await transport.aclose()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+    ],
+)
+async def test_one_that_the_server_wants_closed_does_not_wait(
+    answer: bytes, server: RawServer, transport: AiohttpTransport
+) -> None:
+    server.scripts["/last"] = [answer]
+    await transport.send(get(server.url("/last")))
+    assert home_of(transport).warm._ready == []
+    await transport.send(get(server.url("/")))
+    assert server.connections == 2
+
+
+async def test_a_parser_that_has_read_an_answer_reads_the_next_ones_as_a_new_one_would(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    head = b"HTTP/1.1 %d Said\r\nX-Number: %d\r\n"
+    answers = [
+        (204, b"", head % (204, 1) + b"\r\n"),
+        (200, b"abc", head % (200, 2) + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
+        (404, b"no", head % (404, 3) + b"Content-Length: 2\r\n\r\nno"),
+        (304, b"", head % (304, 4) + b"\r\n"),
+        (201, b"", head % (201, 5) + b"Content-Length: 0\r\n\r\n"),
+        (200, b"y", b"HTTP/1.1 100 Go on\r\n\r\n" + head % (200, 6) + b"Content-Length: 1\r\n\r\ny"),
+    ]
+    for number, (status, body, raw) in enumerate([*answers, *reversed(answers)]):
+        server.scripts[f"/{number}"] = [raw]
+        answer = await transport.send(get(server.url(f"/{number}")))
+        assert (answer.status, answer.body) == (status, body)
+        assert answer.headers["X-Number"] == str(answers.index((status, body, raw)) + 1)
+    assert server.connections == 1
+
+
+async def test_nothing_waits_where_the_connections_were_closed(
+    server: RawServer, transport: AiohttpTransport, clock: Clock
+) -> None:
+    await transport.send(get(server.url("/")))
+    home = home_of(transport)
+    connection = home.warm.take(URL(server.url("/")))
+    assert connection is not None
+    assert connection.protocol is not None
+    home.warm.close()
+    home.warm.keep(connection, connection.protocol)
+    assert (home.warm._ready, pooled(transport)) == ([], 1)
+    await transport.aclose()

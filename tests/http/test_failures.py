@@ -1,0 +1,233 @@
+"""Each way an attempt can fail: its kind, whether something was sent, and that it happened once."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+import tracemalloc
+
+import pytest
+from aiohttp import ThreadedResolver
+
+from payments_async._http.transport import MAX_BODY, AiohttpTransport
+from payments_async._http.types import HTTPRequest, TransportError
+from tests.http.conftest import MakeTransport
+from tests.http.requests import cut_short, flight, get
+from tests.support.rawserver import OK, Drip, RawServer, Script, Step
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+BROKEN: dict[str, tuple[Script, str]] = {
+    "closed unanswered": ([Step.CLOSE], "reset"),
+    "reset unanswered": ([Step.RESET], "reset"),
+    "closed in the head": ([HEAD + b"X-A: b", Step.CLOSE], "reset"),
+    "closed in the body": ([HEAD + b"Content-Length: 9\r\n\r\n{}", Step.CLOSE], "reset"),
+    "reset in the body": ([HEAD + b"Content-Length: 9\r\n\r\n{}", Step.RESET], "reset"),
+    "closed in a chunk": ([CHUNKED + b"5\r\n{}", Step.CLOSE], "reset"),
+    "closed between chunks": ([CHUNKED + b"2\r\n{}\r\n", Step.CLOSE], "reset"),
+    "no chunk size": ([CHUNKED + b"zz\r\n{}"], "protocol"),
+    "another protocol": ([b"SSH-2.0-OpenSSH_9.2\r\n\r\n"], "protocol"),
+    "no status": ([b"HTTP/1.1 abc OK\r\nContent-Length: 0\r\n\r\n"], "protocol"),
+    "two lengths": ([HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}"], "protocol"),
+    "control character": ([HEAD + b"X-A: \x00\r\nContent-Length: 0\r\n\r\n"], "protocol"),
+    "long header": ([HEAD + b"X-A: " + b"a" * 9000 + b"\r\n\r\n"], "protocol"),
+    "many headers": ([HEAD + b"".join(b"X-%d: a\r\n" % n for n in range(300)) + b"\r\n"], "protocol"),
+    "switching": ([b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"], "protocol"),
+    "declared too long": ([HEAD + b"Content-Length: 1001\r\n\r\n", Step.HANG], "too_large"),
+    "chunked too long": ([CHUNKED, *[b"64\r\n" + b"a" * 100 + b"\r\n"] * 11, Step.HANG], "too_large"),
+    "endless": ([HEAD + b"\r\n" + b"a" * 2000, Step.HANG], "too_large"),
+}
+
+UNREADABLE: dict[str, bytes] = {
+    "unknown encoding": b"Content-Encoding: br\r\n",
+    "two encodings": b"Content-Encoding: gzip\r\nContent-Encoding: gzip\r\n",
+    "not gzip": b"Content-Encoding: gzip\r\n",
+}
+
+
+async def fail(transport: AiohttpTransport, request: HTTPRequest) -> TransportError:
+    with pytest.raises(TransportError) as caught:
+        await transport.send(request)
+    return caught.value
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+@pytest.mark.parametrize("case", BROKEN)
+async def test_a_broken_answer_is_in_doubt_asked_for_once_and_its_connection_closed(
+    case: str, method: str, server: RawServer, make_transport: MakeTransport
+) -> None:
+    script, kind = BROKEN[case]
+    server.scripts["/broken"] = script
+    transport = make_transport(max_body=1000)
+    request = flight(server.url("/broken"), method)
+    failure = await fail(transport, request)
+    assert (failure.kind, request.sent) == (kind, True)
+    assert (failure.__cause__, failure.__context__) == (None, None)
+    assert len(server.requests) == 1
+    await transport.send(get(server.url("/next")))
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+async def test_an_answer_that_is_whole_but_unreadable_is_a_protocol_failure(
+    case: str, server: RawServer, transport: AiohttpTransport
+) -> None:
+    server.scripts["/odd"] = [HEAD + UNREADABLE[case] + b"Content-Length: 2\r\n\r\n{}"]
+    request = flight(server.url("/odd"))
+    failure = await fail(transport, request)
+    assert (failure.kind, request.sent) == ("protocol", True)
+
+
+async def test_nobody_listening_is_a_connect_failure_with_nothing_sent(transport: AiohttpTransport) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    request = flight(f"http://127.0.0.1:{port}/")
+    failure = await fail(transport, request)
+    assert (failure.kind, request.sent) == ("connect", False)
+    assert failure.detail == "no connection (ClientConnectorError, ECONNREFUSED)"
+
+
+async def test_an_unknown_name_is_a_dns_failure_with_nothing_sent(
+    transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(*_: object, **__: object) -> list[object]:
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
+    request = flight("http://api.example.com/")
+    failure = await fail(transport, request)
+    assert (failure.kind, request.sent) == ("dns", False)
+    assert "EAI_NONAME" in failure.detail
+
+
+async def test_a_name_that_takes_too_long_is_a_timeout_with_nothing_sent(
+    transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(*_: object, **__: object) -> list[object]:
+        await asyncio.Event().wait()
+        return []
+
+    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
+    request = flight("http://api.example.com/", timeout=0.05)
+    failure = await fail(transport, request)
+    assert (failure.kind, request.sent) == ("timeout", False)
+
+
+async def test_plain_text_where_tls_is_expected_is_a_tls_failure_with_nothing_sent(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    async def complain() -> None:
+        while not server.connections:  # noqa: ASYNC110 - another thread's, which sets no event
+            await asyncio.sleep(0)
+        await asyncio.to_thread(server.broadcast, b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    request = flight(server.url("/", scheme="https"))
+    failure, _ = await asyncio.gather(fail(transport, request), complain())
+    assert (failure.kind, request.sent) == ("tls", False)
+
+
+async def test_a_handshake_that_hangs_is_ended_by_the_connect_timeout(make_transport: MakeTransport) -> None:
+    with RawServer(unread=True) as server:
+        request = flight(server.url("/", scheme="https"))
+        failure = await fail(make_transport(connect_timeout=0.05), request)
+        assert (failure.kind, request.sent) == ("timeout", False)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [Step.HANG],
+        [HEAD, Step.HANG],
+        [HEAD + b"Content-Length: 9\r\n\r\n{", Step.HANG],
+        [HEAD + b"Content-Length: 900000\r\n\r\n", Drip(b" ", 0.005)],
+        [HEAD + b"X-A: ", Drip(b"a", 0.005)],
+        [Drip(b"HTTP/1.1 103 Early Hints\r\n\r\n", 0.005)],
+    ],
+    ids=["silent", "head", "body", "dripping body", "dripping head", "endless hints"],
+)
+async def test_an_answer_that_does_not_end_is_ended_on_time(
+    script: Script, server: RawServer, transport: AiohttpTransport
+) -> None:
+    server.scripts["/slow"] = script
+    request, caught = await cut_short(transport, server.url("/slow"))
+    assert caught.value.kind == "timeout"
+    assert caught.value.detail == f"the attempt took longer than {request.timeout:g} s"
+    assert await asyncio.to_thread(server.hangups.get, timeout=5) == "/slow"
+
+
+async def test_a_timeout_leaves_the_task_uncancelled(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/slow"] = [Step.HANG]
+    await cut_short(transport, server.url("/slow"))
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+    assert (await transport.send(get(server.url("/next")))).status == 200
+
+
+async def test_waiting_too_long_for_a_free_connection_is_a_pool_failure_with_nothing_sent(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    server.scripts["/busy"] = [Step.HANG]
+    transport = make_transport(max_connections=1)
+    busy = asyncio.ensure_future(transport.send(flight(server.url("/busy"))))
+    assert await asyncio.to_thread(server.arrivals.get, timeout=5) == "/busy"
+    request = flight(server.url("/next"), timeout=0.05)
+    failure = await fail(transport, request)
+    assert (failure.kind, request.sent) == ("pool", False)
+    assert server.connections == 1
+    busy.cancel()
+    await asyncio.wait([busy])
+    assert (await transport.send(get(server.url("/next")))).status == 200
+
+
+async def test_an_answer_as_long_as_the_limit_is_read(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    text = b"a" * 1000
+    packed = gzip.compress(text)
+    server.scripts["/long"] = [CHUNKED + b"3e8\r\n" + text + b"\r\n0\r\n\r\n"]
+    server.scripts["/packed"] = [
+        HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed
+    ]
+    transport = make_transport(max_body=1000)
+    assert (await transport.send(get(server.url("/long")))).body == text
+    assert (await transport.send(get(server.url("/packed")))).body == text
+    assert server.connections == 1
+
+
+async def test_a_bomb_is_too_large_and_bounded_in_memory(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    bomb = gzip.compress(bytes(100 * 1024 * 1024), compresslevel=1)
+    server.scripts["/bomb"] = [
+        HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb) + bomb
+    ]
+    await transport.send(get(server.url("/warm")))
+    tracemalloc.start()
+    try:
+        failure = await fail(transport, get(server.url("/bomb")))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert failure.kind == "too_large"
+    assert peak < 2 * MAX_BODY
+
+
+async def test_a_head_that_could_smuggle_is_refused_before_anything_is_opened(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    request = flight(server.url("/"))
+    request.headers["X-Note"] = "secret\r\nX-Injected: 1"
+    with pytest.raises(ValueError, match="control character"):
+        await transport.send(request)
+    assert (request.sent, server.connections) == (False, 0)
+
+
+async def test_informational_answers_are_skipped(server: RawServer, transport: AiohttpTransport) -> None:
+    hints = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+    server.scripts["/hints"] = [hints, OK]
+    answer = await transport.send(flight(server.url("/hints")))
+    assert (answer.status, answer.body) == (200, b"{}")
+    assert "Link" not in answer.headers

@@ -1,0 +1,140 @@
+"""The key leaves on the wire and by no other way: not in an exception, its past, its frames, or a log."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import traceback
+import weakref
+from asyncio import selector_events
+
+import pytest
+
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import TransportError
+from tests.http.requests import KEY, cut_short, flight, get
+from tests.support.rawserver import Drip, RawServer, Script, Step
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+ENDINGS: dict[str, Script] = {
+    "closed": [Step.CLOSE],
+    "reset": [Step.RESET],
+    "cut": [HEAD + b"Content-Length: 9\r\n\r\n{", Step.CLOSE],
+    "not HTTP": [b"what?\r\n\r\n"],
+    "bad chunk": [HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"],
+    "too large": [HEAD + b"Content-Length: 99999999\r\n\r\n"],
+    "bad gzip": [HEAD + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"],
+    "switching": [b"HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"],
+    "timeout": [Step.HANG],
+    "drip": [HEAD + b"Content-Length: 9999\r\n\r\n", Drip(b"a", 0.005)],
+}
+
+
+def everything(exc: BaseException) -> str:
+    """An exception as the most talkative error reporter would show it, suppressed links included.
+
+    Without the first frame, the test's own, which knows the key.
+    """
+    assert exc.__traceback__ is not None
+    exc.__traceback__ = exc.__traceback__.tb_next
+    shown = []
+    pending: list[BaseException | None] = [exc]
+    while pending:
+        link = pending.pop()
+        if link is not None:
+            report = traceback.TracebackException.from_exception(link, capture_locals=True)
+            shown += [*report.format(), repr(link), repr(vars(link)), repr(link.args)]
+            pending += [link.__cause__, link.__context__]
+    return "".join(shown)
+
+
+@pytest.mark.parametrize("case", ENDINGS)
+async def test_a_failure_shows_no_key(
+    case: str, server: RawServer, transport: AiohttpTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.scripts["/end"] = ENDINGS[case]
+    caplog.set_level(logging.DEBUG)
+    asyncio.get_running_loop().set_debug(True)
+    _, caught = await cut_short(transport, server.url("/end"), lambda _: server.requests)
+    await transport.aclose()
+    gc.collect()
+    assert KEY.encode() in server.requests[0]
+    shown = everything(caught.value)
+    assert "send" in shown
+    assert KEY.split()[1] not in shown + caplog.text + repr(vars(transport))
+
+
+async def test_a_failure_before_sending_shows_no_key(
+    transport: AiohttpTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(TransportError) as caught:
+        await transport.send(flight("http://127.0.0.1:1/"))
+    assert KEY.split()[1] not in everything(caught.value) + caplog.text
+
+
+async def test_a_refused_header_shows_no_key(transport: AiohttpTransport) -> None:
+    request = flight("http://127.0.0.1:1/")
+    request.headers["Authorization"] = KEY + "\n"
+    with pytest.raises(ValueError, match="control character") as caught:
+        await transport.send(request)
+    assert KEY.split()[1] not in everything(caught.value)
+
+
+async def test_a_cancellation_shows_no_key(
+    server: RawServer, transport: AiohttpTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    server.scripts["/slow"] = [Step.HANG]
+    kept: list[BaseException] = []
+
+    async def work() -> None:
+        try:
+            await transport.send(flight(server.url("/slow")))
+        except asyncio.CancelledError as exc:
+            kept.append(exc)
+
+    task = asyncio.ensure_future(work())
+    await asyncio.to_thread(server.arrivals.get, timeout=5)
+    task.cancel()
+    await task
+    shown = everything(kept[0])
+    assert "send" in shown
+    assert KEY.split()[1] not in shown + caplog.text
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_in_the_middle_of_writing_shows_no_key(
+    interrupt: type[BaseException],
+    server: RawServer,
+    transport: AiohttpTransport,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write = selector_events._SelectorSocketTransport.write
+
+    def interrupted(self: object, data: bytes) -> None:
+        if KEY.encode() in data:
+            raise interrupt from ValueError(data)
+        write(self, data)
+
+    monkeypatch.setattr(selector_events._SelectorSocketTransport, "write", interrupted)
+    with asyncio.Runner() as runner:
+        with pytest.raises(interrupt) as caught:
+            runner.run(transport.send(get(server.url("/"))))
+        shown = everything(caught.value)
+        runner.run(transport.aclose())
+    assert "send" in shown
+    assert KEY.split()[1] not in shown
+
+
+async def test_a_failure_is_freed_with_its_last_reference(transport: AiohttpTransport) -> None:
+    gc.disable()  # what reference counting alone does not free would keep the flight's headers about
+    try:
+        try:
+            await transport.send(flight("http://127.0.0.1:1/"))
+        except TransportError as exc:
+            failure = weakref.ref(exc)
+        assert failure() is None
+    finally:
+        gc.enable()

@@ -1,0 +1,117 @@
+"""Under TLS and through a proxy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import TransportError
+from tests.http.conftest import MakeTransport
+from tests.http.requests import KEY, cut_short, flight, get
+from tests.support.rawserver import OK, RawServer, Step, client_tls
+
+
+@pytest.fixture
+def tls_server() -> Iterator[RawServer]:
+    with RawServer(tls=True) as running:
+        yield running
+
+
+async def test_calls_share_a_tls_connection(tls_server: RawServer, make_transport: MakeTransport) -> None:
+    transport = make_transport(ssl_context=client_tls())
+    for _ in range(3):
+        assert (await transport.send(flight(tls_server.url("/", scheme="https")))).body == b"{}"
+    assert (tls_server.connections, len(tls_server.requests)) == (1, 3)
+    await transport.aclose()
+
+
+async def test_a_certificate_nobody_vouches_for_is_a_tls_failure_with_nothing_sent(
+    tls_server: RawServer, transport: AiohttpTransport
+) -> None:
+    request = flight(tls_server.url("/", scheme="https"))
+    with pytest.raises(TransportError) as caught:
+        await transport.send(request)
+    assert (caught.value.kind, request.sent) == ("tls", False)
+    assert "Certificate" in caught.value.detail
+    assert tls_server.requests == []
+
+
+async def test_a_deadline_holds_under_tls(tls_server: RawServer, make_transport: MakeTransport) -> None:
+    tls_server.scripts["/slow"] = [Step.HANG]
+    transport = make_transport(ssl_context=client_tls())
+    _, caught = await cut_short(transport, tls_server.url("/slow", scheme="https"))
+    assert caught.value.kind == "timeout"
+    await transport.aclose()
+
+
+async def test_a_proxy_gets_the_whole_address(server: RawServer, make_transport: MakeTransport) -> None:
+    transport = make_transport(proxy=server.url(""))
+    server.scripts["http://api.example.com/v1"] = [OK]
+    assert not transport._is_lean
+    request = get("http://api.example.com/v1")
+    assert (await transport.send(request)).status == 200
+    assert request.sent
+    assert server.requests[0].startswith(
+        b"GET http://api.example.com/v1 HTTP/1.1\r\nHost: api.example.com\r\n"
+    )
+
+
+async def test_a_proxy_tunnels_tls_and_does_not_see_the_key(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    name = f"127.0.0.1:{server.port}"
+    server.scripts[name] = [b"HTTP/1.1 200 Connected\r\n\r\n", Step.TLS]
+    transport = make_transport(proxy=server.url(""), ssl_context=client_tls())
+    for _ in range(2):
+        assert (await transport.send(flight(server.url("/v1", scheme="https")))).body == b"{}"
+    assert [request.split()[:2] for request in server.requests] == [
+        [b"CONNECT", name.encode()],
+        [b"POST", b"/v1"],
+        [b"POST", b"/v1"],
+    ]
+    assert KEY.encode() not in server.requests[0]
+    await transport.aclose()
+
+
+async def test_a_proxy_that_refuses_is_a_connect_failure_with_nothing_sent(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    server.scripts["api.example.com:443"] = [b"HTTP/1.1 407 Who?\r\nContent-Length: 0\r\n\r\n"]
+    request = flight("https://api.example.com/v1")
+    with pytest.raises(TransportError) as caught:
+        await make_transport(proxy=server.url("")).send(request)
+    assert (caught.value.kind, request.sent) == ("connect", False)
+
+
+async def test_a_proxy_that_is_down_is_a_connect_failure_with_nothing_sent(
+    make_transport: MakeTransport,
+) -> None:
+    request = flight("http://api.example.com/v1")
+    with pytest.raises(TransportError) as caught:
+        await make_transport(proxy="http://127.0.0.1:1").send(request)
+    assert (caught.value.kind, request.sent) == ("connect", False)
+
+
+def test_a_proxy_address_that_is_none_is_refused_when_the_transport_is_made(
+    make_transport: MakeTransport,
+) -> None:
+    with pytest.raises(ValueError, match="proxy must be"):
+        make_transport(proxy="127.0.0.1:3128")
+
+
+async def test_a_tunnel_in_use_is_closed_with_its_attempt(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    server.scripts[f"127.0.0.1:{server.port}"] = [b"HTTP/1.1 200 Connected\r\n\r\n", Step.TLS]
+    server.scripts["/slow"] = [Step.HANG]
+    transport = make_transport(proxy=server.url(""), ssl_context=client_tls())
+    task = asyncio.ensure_future(transport.send(flight(server.url("/slow", scheme="https"))))
+    while await asyncio.to_thread(server.arrivals.get, timeout=5) != "/slow":
+        pass
+    task.cancel()
+    await asyncio.wait([task])
+    assert await asyncio.to_thread(server.hangups.get, timeout=5) == "/slow"
+    await transport.aclose()

@@ -1,0 +1,295 @@
+"""One transport and many event loops: each has its own connections, and takes them along when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from payments_async._http import transport as _transport
+from payments_async._http.transport import AiohttpTransport
+from payments_async._runtime import SYSTEM
+from tests.http.conftest import MakeTransport
+from tests.http.requests import cut_short, flight, get, idle_connections_lost
+from tests.support.rawserver import RawServer, Step
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def new_loop(request: pytest.FixtureRequest) -> Callable[[], asyncio.AbstractEventLoop]:
+    factory: Callable[[], asyncio.AbstractEventLoop] = request.param
+    return factory
+
+
+async def calls(transport: AiohttpTransport, server: RawServer, number: int = 2) -> None:
+    for _ in range(number):
+        assert (await transport.send(flight(server.url("/")))).body == b"{}"
+
+
+def test_a_transport_is_made_without_a_loop_and_works_in_one_loop_after_another(
+    server: RawServer, make_transport: MakeTransport, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    transport = make_transport()
+    for _ in range(3):
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(calls(transport, server))
+            runner.run(calls(transport, server))
+    gc.collect()  # an unclosed session or socket would warn here
+    assert (server.connections, len(transport._homes)) == (3, 1)
+
+
+def test_loops_in_several_threads_do_not_share_connections(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    transport = make_transport()
+    together = threading.Barrier(4, timeout=10)
+
+    async def work() -> None:
+        await calls(transport, server, 1)
+        await asyncio.to_thread(together.wait)
+        await calls(transport, server, 1)
+
+    threads = [threading.Thread(target=asyncio.run, args=(work(),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert (server.connections, len(server.requests)) == (4, 8)
+
+
+def test_a_loop_closed_without_ceremony_is_forgotten(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    transport = make_transport()
+    careless = asyncio.new_event_loop()
+    careless.run_until_complete(calls(transport, server))
+    server.hang_up()
+    careless.run_until_complete(
+        idle_connections_lost(transport)
+    )  # so that no open socket is left to the loop
+    careless.run_until_complete(careless.shutdown_default_executor())
+    careless.close()
+    asyncio.run(calls(transport, server))
+    gc.collect()
+    assert careless not in transport._homes
+
+
+async def test_closing_ends_the_connections_and_a_later_call_opens_new_ones(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    server.scripts["/slow"] = [Step.HANG]
+    await transport.aclose()
+    await calls(transport, server)
+    await transport.aclose()
+    await transport.aclose()
+    await calls(transport, server)
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("in_a_cycle", [False, True])
+async def test_a_transport_that_is_dropped_closes_its_connections(
+    in_a_cycle: bool, server: RawServer, make_transport: MakeTransport
+) -> None:
+    transport = make_transport()
+    await calls(transport, server)
+    (home,) = transport._homes.values()
+    if in_a_cycle:
+        transport.itself = transport  # type: ignore[attr-defined] # as a traceback's frame would hold it
+    del transport
+    gc.collect()  # an unclosed session or connector would warn here
+    await asyncio.sleep(0)
+    assert home.closing is not None
+    await home.closing
+    assert home.session.closed
+    assert home not in _transport._OPEN
+
+
+def test_a_transport_dropped_after_its_loop_has_nothing_left_to_close(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    transport = make_transport()
+    asyncio.run(calls(transport, server))
+    (home,) = transport._homes.values()
+    assert home.session.closed
+    del transport
+    gc.collect()
+    assert (home.closing, home in _transport._OPEN) == (None, False)
+
+
+DROP = """
+import asyncio, sys
+from payments_async._runtime import SYSTEM
+from payments_async._transport import AiohttpTransport
+from payments_async._wire import Flight
+
+async def forgotten(transport):
+    await asyncio.sleep(9)
+
+async def main():
+    asyncio.get_running_loop().slow_callback_duration = 30  # debug mode speaks of a busy machine
+    transport = AiohttpTransport(runtime=SYSTEM)
+    call = lambda: transport.send(Flight("GET", sys.argv[1], {}, None, 10))
+    await asyncio.gather(call(), call())
+    if sys.argv[2] == "by a task that the loop cancels":
+        task = asyncio.ensure_future(forgotten(transport))
+        await asyncio.sleep(0)
+    if sys.argv[2] == "before the end":
+        del transport, call
+        await asyncio.sleep(0.005)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("when", ["before the end", "at the end", "by a task that the loop cancels"])
+def test_a_transport_dropped_without_closing_is_closed_by_its_loop_without_a_word(
+    when: str, server: RawServer
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", DROP, server.url("/"), when],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+async def test_closed_loops_are_forgotten_while_other_threads_open_and_forget_theirs(
+    server: RawServer, make_transport: MakeTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport = make_transport()
+    await calls(transport, server)
+    (home,) = transport._homes.values()
+    other, closed = asyncio.new_event_loop(), asyncio.new_event_loop()
+    closed.close()
+
+    def meanwhile() -> bool:
+        transport._homes[other] = transport._homes.pop(closed)
+        return True
+
+    monkeypatch.setattr(closed, "is_closed", meanwhile)
+    transport._homes[closed] = home
+    await transport._drop_closed()
+    assert set(transport._homes) == {asyncio.get_running_loop(), other}
+    monkeypatch.undo()
+    other.close()
+    await transport.aclose()
+
+
+async def test_deadlines_and_cancellation_work_on_uvloop(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    server.scripts["/slow"] = [Step.HANG]
+    transport = make_transport()
+
+    async def work() -> None:
+        _, caught = await cut_short(transport, server.url("/slow"))
+        assert caught.value.kind == "timeout"
+        await asyncio.gather(*(calls(transport, server) for _ in range(32)))
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(work())
+
+    await asyncio.to_thread(run)
+
+
+FORK = """
+import asyncio, os, sys
+from payments_async._runtime import SYSTEM
+from payments_async._transport import AiohttpTransport
+from payments_async._wire import Flight
+
+url, transport = sys.argv[1], AiohttpTransport(runtime=SYSTEM)
+call = lambda target: transport.send(Flight("GET", url + target, {}, None, 10))
+loop = asyncio.new_event_loop()
+loop.run_until_complete(call("/parent"))
+child = os.fork()
+if child == 0:
+    assert not transport._homes
+    asyncio.run(call("/child"))
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+for _ in range(2):
+    loop.run_until_complete(asyncio.wait_for(call("/parent"), 5))
+loop.run_until_complete(transport.aclose())
+loop.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_leaves_the_parents_connections_alone(server: RawServer) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    done = subprocess.run(
+        [sys.executable, "-c", FORK, server.url("")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [request.split()[1] for request in server.requests] == [
+        b"/parent",
+        b"/child",
+        b"/parent",
+        b"/parent",
+    ]
+    assert server.connections == 2
+
+
+async def test_what_a_child_inherits_is_neither_used_nor_closed(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    transport = make_transport()
+    await calls(transport, server)
+    (home,) = transport._homes.values()
+    connector = home.session.connector
+    assert connector is not None
+    _transport._after_fork()  # what os.fork calls in the child
+    assert transport._homes == {}
+    await calls(transport, server)
+    assert server.connections == 2
+    await transport.aclose()
+    connector._closed = False
+    await connector.close()
+
+
+async def test_disowning_is_harmless_after_closing(make_transport: MakeTransport, server: RawServer) -> None:
+    transport = make_transport()
+    await calls(transport, server)
+    (home,) = transport._homes.values()
+    await home.session.close()
+    transport._disown()
+    await calls(transport, server)
+    assert len(transport._homes) == 1
+
+
+async def test_the_watch_on_attempts_ends_with_the_loops_connections(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    await transport.send(get(server.url("/")))
+    (home,) = transport._homes.values()
+    assert home.watchdog._timer is not None
+    await transport.aclose()
+    assert home.watchdog._timer is None
+
+
+def test_importing_opens_no_loop_and_no_socket() -> None:
+    code = (
+        "import asyncio; import payments_async._http.transport as t; from payments_async._runtime import SYSTEM;"
+        "t.AiohttpTransport(runtime=SYSTEM); assert asyncio._get_running_loop() is None"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=True, timeout=30)
+    assert AiohttpTransport(runtime=SYSTEM)._homes == {}

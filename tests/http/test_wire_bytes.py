@@ -1,0 +1,264 @@
+"""What goes over the wire: the flight's bytes, once, on a connection that is fit for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+
+import pytest
+from aiohttp import ClientRequest, ThreadedResolver
+from aiohttp.abc import ResolveResult
+
+from payments_async._http import session
+from payments_async._http import transport as _transport
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import HTTPRequest, Secret, TransportError
+from payments_async._runtime import SYSTEM
+from tests.http.conftest import MakeTransport
+from tests.http.requests import KEY, flight, get, idle_connections_lost
+from tests.support.rawserver import OK, RawServer, Step
+
+HEADERS = {
+    "Authorization": Secret(KEY),
+    "User-Agent": "payments-sdk/1",
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+    "X-Idempotency-Key": "key-12345678",
+    "X-Note": "é",
+}
+CASES: dict[str, tuple[str, str, dict[str, str], bytes | None]] = {
+    "write": ("POST", "/v1/payouts", HEADERS | {"Content-Type": "application/json"}, b'{"amount":50}'),
+    "read": ("GET", "/v1/payouts?created_at%5Bgte%5D=2026-01-01&cursor=a+b%20c", HEADERS, None),
+    "no headers": ("POST", "/", {}, b"{}"),
+    "no headers, no body": ("GET", "/", {}, None),
+    "write without a body": ("POST", "/v1/payouts/a/sync", HEADERS, None),
+    "write of an empty body": ("POST", "/v1", HEADERS, b""),
+    "read with a body": ("GET", "/v1", HEADERS, b"{}"),
+    "delete": ("DELETE", "/v1", HEADERS, None),
+    "large": ("POST", "/v1/large", HEADERS, b"a" * 500_000),
+}
+
+
+def expected(method: str, target: str, headers: dict[str, str], body: bytes | None, port: int) -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", f"Host: 127.0.0.1:{port}"]
+    lines += [f"{name}: {str.__str__(value)}" for name, value in headers.items()]
+    if body is not None or method in ("POST", "DELETE"):
+        lines.append(f"Content-Length: {len(body or b'')}")
+    return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_each_way_writes_the_flight_and_nothing_else(
+    case: str, server: RawServer, transport: AiohttpTransport
+) -> None:
+    method, target, headers, body = CASES[case]
+    await transport.send(HTTPRequest(method, server.url(target), headers, body, 10))
+    assert server.requests == [expected(method, target, headers, body, server.port)]
+
+
+async def test_the_way_is_chosen_by_what_is_installed_and_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert AiohttpTransport(runtime=SYSTEM)._is_lean
+    assert not AiohttpTransport(runtime=SYSTEM, proxy="http://127.0.0.1:1")._is_lean
+    monkeypatch.setattr(_transport, "lean_supported", lambda: False)
+    assert not AiohttpTransport(runtime=SYSTEM)._is_lean
+
+
+async def test_requests_one_after_another_share_a_connection(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    for _ in range(5):
+        assert (await transport.send(flight(server.url("/")))).body == b"{}"
+    assert (server.connections, len(server.requests)) == (1, 5)
+
+
+async def test_32_at_once_each_get_their_own_answer(server: RawServer, transport: AiohttpTransport) -> None:
+    for number in range(32):
+        text = b'{"n":%d}' % number
+        server.scripts[f"/{number}"] = [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text), text]
+    for _ in range(3):
+        answers = await asyncio.gather(*(transport.send(get(server.url(f"/{n}"))) for n in range(32)))
+        assert [answer.body for answer in answers] == [b'{"n":%d}' % number for number in range(32)]
+    assert server.connections <= 32
+
+
+async def test_no_more_connections_are_opened_than_allowed(
+    server: RawServer, make_transport: MakeTransport
+) -> None:
+    transport = make_transport(max_connections=3)
+    await asyncio.gather(*(transport.send(get(server.url("/"))) for _ in range(20)))
+    assert (server.connections, len(server.requests)) == (3, 20)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_request_on_a_dead_connection_is_not_repeated_behind_our_back(
+    method: str, server: RawServer, transport: AiohttpTransport
+) -> None:
+    server.scripts["/dead"] = [Step.CLOSE]
+    await transport.send(get(server.url("/")))
+    request = flight(server.url("/dead"), method)
+    with pytest.raises(TransportError) as caught:
+        await transport.send(request)
+    assert (caught.value.kind, request.sent) == ("reset", True)
+    assert (len(server.requests), server.connections) == (2, 1)
+
+
+async def test_a_connection_closed_while_idle_is_not_used(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    await transport.send(get(server.url("/")))
+    server.hang_up()
+    await idle_connections_lost(transport)
+    assert (await transport.send(flight(server.url("/")))).status == 200
+    assert server.connections == 2
+
+
+async def test_what_arrives_unasked_is_never_taken_for_the_next_answer(
+    style: str, server: RawServer, transport: AiohttpTransport
+) -> None:
+    await transport.send(get(server.url("/")))
+    await asyncio.to_thread(server.broadcast, b"HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\nstale")
+    await asyncio.to_thread(server.broadcast, b"")  # let the loop see it
+    if style != "lean":  # aiohttp hands it out all the same; a warm one is passed over
+        with pytest.raises(TransportError) as caught:
+            await transport.send(flight(server.url("/fresh")))
+        assert caught.value.kind == "reset"
+    answer = await transport.send(flight(server.url("/fresh")))
+    assert (answer.status, answer.body, server.connections, len(server.requests)) == (200, b"{}", 2, 2)
+
+
+STRAY = OK.replace(b"{}", b"[]")
+
+
+@pytest.mark.parametrize("cut", [1, 3, 25, STRAY.index(b"\r\n\r\n") + 3, len(STRAY) - 1])
+@pytest.mark.parametrize("behind", [False, True], ids=["by itself", "behind an answer"])
+async def test_half_an_answer_that_nobody_asked_for_is_never_the_next_ones_beginning(
+    cut: int, behind: bool, server: RawServer, transport: AiohttpTransport
+) -> None:
+    server.scripts["/first"] = [OK + STRAY[:cut]] if behind else [OK]
+    server.scripts["/second"] = [STRAY[cut:] + OK]  # the rest of it is there before the answer is
+    await transport.send(get(server.url("/first")))
+    if not behind:
+        await asyncio.to_thread(server.broadcast, STRAY[:cut])
+        await asyncio.to_thread(server.broadcast, b"")  # let the loop see it
+    with contextlib.suppress(TransportError):
+        assert (await transport.send(get(server.url("/second")))).body != b"[]"
+
+
+async def test_a_second_answer_behind_the_first_ends_the_connection(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    server.scripts["/two"] = [OK + OK.replace(b"200 OK", b"500 No")]
+    assert (await transport.send(get(server.url("/two")))).status == 200
+    assert (await transport.send(get(server.url("/next")))).status == 200
+    assert server.connections == 2
+
+
+async def test_an_unusable_connection_is_left_before_anything_is_written(
+    server: RawServer, transport: AiohttpTransport
+) -> None:
+    await transport.send(get(server.url("/")))
+    (home,) = transport._homes.values()
+    home.warm.give_back()
+    connector = home.session.connector
+    assert connector is not None
+    ((pooled,),) = connector._conns.values()
+    pooled[0].force_close()
+    request = flight(server.url("/next"))
+    with pytest.raises(TransportError):
+        await transport.send(request)
+    assert (request.sent, len(server.requests)) == (False, 1)
+
+
+async def test_a_head_request_has_no_body_to_wait_for(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/head"] = [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"]
+    answer = await transport.send(flight(server.url("/head"), "HEAD", body=None))
+    assert (answer.status, answer.body) == (200, b"")
+    await transport.send(get(server.url("/next")))
+    assert server.connections == 1
+
+
+async def test_a_connection_that_could_not_take_the_request_at_once_is_not_kept(server: RawServer) -> None:
+    transport = AiohttpTransport(runtime=SYSTEM)
+    body = b"a" * 20_000_000
+    assert (await transport.send(flight(server.url("/large"), body=body))).status == 200
+    assert len(server.requests[0]) > len(body)
+    await transport.send(get(server.url("/")))
+    assert server.connections == 2
+
+
+async def test_a_redirect_is_an_answer(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/moved"] = [b"HTTP/1.1 307 Moved\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"]
+    answer = await transport.send(flight(server.url("/moved")))
+    assert (answer.status, answer.headers["location"], len(server.requests)) == (307, "/other", 1)
+
+
+@pytest.mark.parametrize("size", [1, 100, 30_000, 40_000, 300_000])
+@pytest.mark.parametrize("pieces", [0, 1, 3])
+async def test_a_body_is_read_whole_however_it_comes_and_the_connection_goes_on(
+    size: int, pieces: int, server: RawServer, transport: AiohttpTransport
+) -> None:
+    text = b"ab" * size
+    head = b"HTTP/1.1 200 OK\r\n"
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(text), text) for _ in range(pieces))
+    chunked = [head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"]
+    sized = [head + b"Content-Length: %d\r\n\r\n" % len(text) + text]
+    server.scripts["/body"] = chunked if pieces else sized
+    for _ in range(3):
+        assert (await transport.send(get(server.url("/body")))).body == text * (pieces or 1)
+    assert server.connections == 1
+
+
+async def test_cookies_are_not_kept(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/cookie"] = [OK.replace(b"\r\n\r\n", b"\r\nSet-Cookie: a=b\r\n\r\n")]
+    await transport.send(get(server.url("/cookie")))
+    await transport.send(get(server.url("/next")))
+    assert b"ookie" not in server.requests[1].split(b"\r\n", 1)[1]
+
+
+async def test_the_environment_chooses_no_proxy(
+    server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert (await transport.send(get(server.url("/")))).status == 200
+
+
+async def test_a_read_without_an_answer_body_is_whole(server: RawServer, transport: AiohttpTransport) -> None:
+    server.scripts["/none"] = [b"HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"]
+    answer = await transport.send(get(server.url("/none")))
+    assert (answer.status, answer.body) == (204, b"")
+    await transport.send(get(server.url("/next")))
+    assert server.connections == 1
+
+
+async def test_the_mark_is_set_only_when_a_connection_is_there(
+    server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marks: list[bool] = []
+    request = flight(f"http://localhost:{server.port}/")
+
+    async def resolve(*_: object, **__: object) -> list[ResolveResult]:
+        marks.append(request.sent)
+        found = ResolveResult(
+            hostname="", host="127.0.0.1", port=server.port, family=socket.AF_INET, proto=0, flags=0
+        )
+        return [found]
+
+    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
+    await transport.send(request)
+    assert (marks, request.sent) == ([False], True)
+
+
+async def test_an_aiohttp_that_may_not_ask_the_request_to_mark_is_told_nothing_is_known(
+    server: RawServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_transport, "lean_supported", lambda: False)
+    monkeypatch.setattr(session, "_MARKED", False)
+    monkeypatch.setattr(session.SessionRequest, "send", ClientRequest.send)
+    server.scripts["/none"] = [Step.CLOSE]
+    transport, unanswered = AiohttpTransport(runtime=SYSTEM), flight(server.url("/none"))
+    refused = flight("http://127.0.0.1:1/")
+    for request in (unanswered, refused):
+        with pytest.raises(TransportError):
+            await transport.send(request)
+    assert (unanswered.sent, refused.sent) == (True, False)

@@ -1,0 +1,162 @@
+"""What all waits of a key share: whose turn it is to read, and what was read a moment ago."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from typing import Any
+
+import pytest
+
+from payments_async._polling.readings import (
+    BUSY,
+    READER_PATIENCE,
+    YIELD,
+    ListReadings,
+    RecordReadings,
+    Subscription,
+    readings_of,
+)
+from payments_async._rate_limit.key_limiter import KeyLimiter
+from payments_async._rate_limit.waiters import NEVER
+from tests.rate_limit.test_registry import in_a_forked_child
+
+ONE, OTHER = object(), object()
+
+
+def watch(loop: asyncio.AbstractEventLoop, until: float = NEVER) -> Subscription:
+    return Subscription("po_1", None, lambda record: record == "final", loop.create_future(), until=until)
+
+
+@pytest.fixture
+def loop() -> Any:
+    loop = asyncio.new_event_loop()
+    yield loop
+    loop.close()
+
+
+def joined(*watches: Subscription) -> ListReadings:
+    found = ListReadings()
+    for each in watches:
+        found.join(each, 0.0, 0.0, just_read=False, unchanged=False)
+    return found
+
+
+def test_one_reads_at_a_time_and_then_all_rest(loop: Any) -> None:
+    shared = joined(watch(loop), watch(loop))
+    assert shared.begin(ONE, 1, 0.0, 0.0) == 0.0
+    assert shared.begin(OTHER, 1, 0.0, 0.0) == BUSY
+    shared.end(ONE, 1.0, 0.0, news=True)
+    assert shared.begin(OTHER, 1, 0.0, 1.0) == 5.0
+    assert shared.begin(OTHER, 1, 0.0, 6.0) == 0.0
+
+
+def test_who_read_last_or_came_after_it_lets_the_others_go_first(loop: Any) -> None:
+    """Without it, waits that end before a page has come would take every turn from one that goes on."""
+    shared = joined(watch(loop), watch(loop), watch(loop))
+    shared.begin(ONE, 1, 0.0, 0.0)
+    shared.end(ONE, 0.3, 0.0, news=None)
+    assert shared.begin(ONE, 1, 0.3, 5.3) == YIELD
+    assert shared.begin(object(), 1, 5.1, 5.3) == YIELD
+    assert shared.begin(OTHER, 1, 0.1, 5.3) == 0.0
+
+
+def test_who_waits_alone_lets_nobody_go_first(loop: Any) -> None:
+    shared = joined(watch(loop), watch(loop))
+    shared.begin(ONE, 2, 0.0, 0.0)
+    shared.end(ONE, 0.0, 0.0, news=True)
+    assert shared.begin(ONE, 2, 0.0, 5.0) == 0.0, "both watches are its own"
+
+
+@pytest.mark.parametrize(("news", "rest"), [(True, 5.0), (False, 7.5), (None, 5.0)])
+def test_only_a_whole_reading_without_news_lengthens_the_rest(
+    loop: Any, news: bool | None, rest: float
+) -> None:
+    shared = joined(watch(loop))
+    shared.begin(ONE, 1, 0.0, 0.0)
+    shared.end(ONE, 0.0, 0.0, news=news)
+    assert shared.begin(ONE, 1, 0.0, 0.0) == rest
+
+
+def test_a_reader_that_stands_still_makes_way(loop: Any) -> None:
+    shared = joined(watch(loop))
+    shared.begin(ONE, 1, 0.0, 0.0)
+    shared.had_page(1, 10.0)
+    assert shared.begin(OTHER, 1, 0.0, 9.9 + READER_PATIENCE) == BUSY
+    assert shared.begin(OTHER, 1, 0.0, 10.0 + READER_PATIENCE) == 0.0
+    shared.end(ONE, 30.0, 0.0, news=True)
+    assert shared.begin(ONE, 1, 30.0, 36.0) == BUSY, "the other one is at it now"
+
+
+def test_watches_whose_loop_is_closed_or_whose_time_is_over_are_dropped() -> None:
+    closed, running = asyncio.new_event_loop(), asyncio.new_event_loop()
+    gone, late, waiting = watch(closed), watch(running, until=5.0), watch(running, until=50.0)
+    closed.close()
+    shared = joined(gone, late, waiting)
+    shared.begin(ONE, 1, 0.0, 10.0)
+    assert shared.watches() == [waiting]
+    assert gone.show("final")
+    gone.fail(ValueError("to nobody"))
+    running.close()
+
+
+def test_a_reading_on_one_loop_ends_a_wait_on_another(loop: Any) -> None:
+    served, failed = watch(loop), watch(loop)
+    assert served.show("pending")
+    assert not served.show("pending")
+    assert served.show("final")
+    failed.fail(ValueError("why"))
+    failed.fail(ValueError("too late"))
+
+    async def both() -> list[Any]:
+        return list(await asyncio.gather(served.future, failed.future, return_exceptions=True))
+
+    found, error = loop.run_until_complete(both())
+    assert (found, str(error)) == ("final", "why")
+
+
+def test_trouble_is_forgotten_when_nobody_waited_any_more(loop: Any) -> None:
+    first, second = watch(loop), watch(loop)
+    shared = joined(first)
+    shared.trouble = ValueError("why")
+    shared.join(second, 0.0, 0.0, just_read=True, unchanged=True)
+    assert shared.trouble is not None
+    shared.leave(first)
+    shared.leave(second)
+    shared.join(first, 0.0, 0.5, just_read=True, unchanged=True)
+    assert shared.trouble is None
+    assert shared.begin(ONE, 1, 0.0, 0.0) == 5.5, "what was just read by itself can wait, and not to the tick"
+
+
+def test_a_record_is_read_once_in_five_seconds() -> None:
+    records, what = RecordReadings(), ("checkouts.retrieve", "cs_1")
+    assert records.find(what, 0.0) is None
+    reading = records.begin(what, 1.0)
+    assert reading is not None
+    assert records.begin(what, 1.0) is None, "it is under way"
+    assert records.begin((*what, "other"), 1.0) is not None
+    assert records.find(what, 0.0) is None
+    reading.record = "read"
+    assert records.find(what, 1.0) == "read"
+    assert records.find(what, 1.1) is None, "older than it may be"
+    assert records.begin(what, 5.9) is None
+    assert records.begin(what, 6.0) is not None
+    assert records.find(what, 0.0) is None
+
+
+def test_a_key_has_readings_of_its_own_for_as_long_as_its_limiter_lives() -> None:
+    limiter = KeyLimiter()
+    assert readings_of(limiter) is readings_of(limiter)
+    assert readings_of(limiter) is not readings_of(KeyLimiter())
+    readings, limiter = weakref.ref(readings_of(limiter)), KeyLimiter()
+    gc.collect()
+    assert readings() is None
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded, use of fork:DeprecationWarning")
+def test_a_forked_child_begins_anew() -> None:
+    limiter = KeyLimiter()
+    before = readings_of(limiter)
+    assert in_a_forked_child(lambda: readings_of(limiter) is not before)
+    assert readings_of(limiter) is before

@@ -1,0 +1,155 @@
+"""Idempotency (docs/interface.md, Limits, Idempotency; gaps Q to S)."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import attrs
+import pytest
+
+from payments_async.sandbox import OBSERVED, Sandbox, VirtualClock
+from tests.sandbox.raw_requests import INTENT, PAYOUT, TRIED, Api, Got
+
+DAY = 86_400.0
+KEY = "key-00001"
+CREATIONS = [("/payouts", PAYOUT), ("/payment/intents", TRIED), ("/payment/checkouts", INTENT)]
+
+
+@pytest.mark.fact(
+    "idempotency.replay-24h", "idempotency.replayed-header", "endpoint.creations-accept-idempotency-key"
+)
+@pytest.mark.parametrize(("path", "body"), CREATIONS)
+def test_a_repeat_gets_the_first_answer_byte_for_byte_and_has_no_effect(
+    api: Api, path: str, body: dict[str, Any]
+) -> None:
+    first = api.post(path, body, idempotency_key=KEY)
+    api.sandbox.advance(DAY - 0.001)
+    again = api.post(path, body, idempotency_key=KEY)
+    assert (again.status, again.answer.body) == (first.status, first.answer.body)
+    assert (first.replayed, again.replayed) == (False, True)
+    books = api.sandbox.books
+    assert len(books.payouts()) + len(books.payments()) == 1
+
+
+@pytest.mark.fact("idempotency.expires-after-24h")
+def test_after_24_hours_a_key_starts_afresh(api: Api) -> None:
+    first = api.payout(idempotency_key=KEY)
+    api.sandbox.advance(DAY)
+    again = api.payout(idempotency_key=KEY)
+    assert (again.status, again.replayed) == (201, False)
+    assert again.data["id"] != first.data["id"]
+
+
+@pytest.mark.fact("idempotency.header-optional")
+def test_without_a_key_every_creation_has_its_own_effect(api: Api) -> None:
+    assert api.payout().data["id"] != api.payout().data["id"]
+
+
+@pytest.mark.fact("idempotency.length-8-to-128")
+@pytest.mark.parametrize(("length", "status"), [(0, 428), (7, 428), (8, 201), (128, 201), (129, 428)])
+def test_a_key_has_8_to_128_characters(api: Api, length: int, status: int) -> None:
+    assert api.payout(idempotency_key="k" * length).status == status
+
+
+def test_a_key_whose_bytes_are_no_text_is_refused(api: Api) -> None:
+    assert api.payout(idempotency_key="\udcff" * 8, scenario="slow:1s").status == 428
+    assert api.payout(idempotency_key="schlüssel").status == 201
+
+
+def test_reads_take_no_notice_of_the_header(api: Api) -> None:
+    assert api.get("/payouts", idempotency_key="short").status == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [({**PAYOUT, "amount": 0}, 422), ({**PAYOUT, "reference": "taken"}, 409)],
+)
+def test_a_refusal_of_the_operation_is_replayed_too(api: Api, body: dict[str, Any], status: int) -> None:
+    api.payout(reference="taken")
+    first = api.post("/payouts", body, idempotency_key=KEY)
+    again = api.post("/payouts", body, idempotency_key=KEY)
+    assert (first.status, first.replayed) == (status, False)
+    assert (again.answer.body, again.replayed) == (first.answer.body, True)
+
+
+@pytest.mark.parametrize("fault", ["http:503", "429", "http:422", "lost_request", "hang", "reset"])
+def test_what_was_never_carried_out_is_not_replayed(api: Api, fault: str) -> None:
+    api.sandbox.on("payouts.create").respond(fault)
+    api.payout(idempotency_key=KEY)
+    again = api.payout(idempotency_key=KEY)
+    assert (again.status, again.replayed) == (201, False)
+
+
+def test_unreadable_json_leaves_the_key_free(api: Api) -> None:
+    assert api.post("/payouts", b"{", idempotency_key=KEY).status == 400
+    assert api.payout(idempotency_key=KEY).status == 201
+
+
+@pytest.mark.parametrize(("reused", "status"), [("conflict", 409), ("invalid", 422), ("replay", 201)])
+def test_one_key_under_two_bodies_is_answered_as_the_profile_says(reused: Any, status: int) -> None:
+    sandbox = Sandbox(profile=attrs.evolve(OBSERVED, reused_key=reused))
+    api = Api(sandbox, sandbox.api_key)
+    first = api.payout(idempotency_key=KEY)
+    other = api.payout(idempotency_key=KEY, amount=51)
+    assert (other.status, other.replayed) == (status, reused == "replay")
+    assert len(sandbox.books.payouts()) == 1
+    assert api.payout(idempotency_key=KEY).answer.body == first.answer.body
+
+
+def test_a_profile_can_forget_refusals() -> None:
+    sandbox = Sandbox(profile=attrs.evolve(OBSERVED, keeps_refusals=False))
+    api = Api(sandbox, sandbox.api_key)
+    assert api.payout(idempotency_key=KEY, amount=0).status == 422
+    assert api.payout(idempotency_key=KEY).status == 201
+
+
+def test_a_key_belongs_to_one_project_and_one_address(api: Api, stranger: Api) -> None:
+    api.payout(idempotency_key=KEY)
+    assert stranger.payout(idempotency_key=KEY).replayed is False
+    assert api.intent(idempotency_key=KEY).status == 409
+
+
+def test_a_requery_can_be_repeated_under_its_key(api: Api) -> None:
+    path = f"/payment/intents/{api.intent().data['id']}/requery"
+    first = api.post(path, {}, idempotency_key=KEY)
+    assert api.post(path, {}, idempotency_key=KEY).answer.body == first.answer.body
+
+
+@pytest.mark.fact("idempotency.replay-24h")
+def test_a_lost_response_is_found_again_by_repeating_the_request(api: Api) -> None:
+    api.sandbox.on("payouts.create").respond("lost_response")
+    lost = api.payout(idempotency_key=KEY)
+    found = api.payout(idempotency_key=KEY)
+    assert lost.answer.fault is not None
+    assert (found.status, found.replayed) == (201, True)
+    assert [entry.id for entry in api.sandbox.books.payouts()] == [found.data["id"]]
+
+
+def test_the_same_key_from_many_threads_at_once_has_one_effect() -> None:
+    sandbox = Sandbox(clock=VirtualClock.frozen())
+    api = Api(sandbox, sandbox.api_key)
+    answers: list[Got] = []
+    barrier = threading.Barrier(8)
+
+    def create() -> None:
+        barrier.wait()
+        answers.append(api.payout(idempotency_key=KEY))
+
+    threads = [threading.Thread(target=create) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({got.answer.body for got in answers}) == 1
+    assert sum(not got.replayed for got in answers) == 1
+    assert len(sandbox.books.payouts()) == 1
+
+
+def test_old_answers_do_not_pile_up(api: Api) -> None:
+    for number in range(5):
+        api.payout(idempotency_key=f"key-{number:05}")
+    api.sandbox.advance(DAY)
+    api.payout(idempotency_key="key-later")
+    (tenant,) = api.sandbox._core.world.tenants.values()
+    assert list(tenant.replies._stored) == ["key-later"]

@@ -1,0 +1,896 @@
+"""The hosted checkout behind `checkout.url`: its pages as answers (docs/interface.md, What the service does).
+
+What a browser makes of them is tested in tests/browser.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+import sys
+from base64 import b64encode
+from decimal import Decimal
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import aiohttp
+import attrs
+import pytest
+
+from payments_async.sandbox import INTERFACE_VERSION, OBSERVED, Answer, Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox.checkout import method_catalogue, rendering, session_view
+from payments_async.sandbox.common.scenario_words import ACTION_TYPES
+from tests.sandbox.raw_requests import Api
+
+SHOP = "https://shop.test/back?order=7#done"
+PROJECT = Path(__file__).parents[2]
+BALANCE = "sandbox_wallet_balance"
+METHODS = {method.action: method.code for method in method_catalogue.METHODS}
+PLACE = {
+    "redirect_to_url": "bank",
+    "display_payment_instructions": "bank",
+    "embed_iframe": "frame",
+    "approve_on_phone": "phone",
+    "scan_qr_code": "phone",
+    "complete_with_sdk": "provider",
+}
+
+
+class Read(HTMLParser):
+    """What a page offers: hidden fields, radios, buttons, links, and every address that it would fetch."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.hidden: dict[str, str] = {}
+        self.radios: list[str] = []
+        self.ticked: list[str] = []
+        self.buttons = 0
+        self.links: list[str] = []
+        self.fetched: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attributes}
+        if values.get("type") == "hidden":
+            self.hidden[values["name"]] = values["value"]
+        if values.get("type") == "radio":
+            self.radios.append(values["value"])
+            self.ticked += [values["value"]] if "checked" in values else []
+        if tag == "button":
+            self.buttons += 1
+        if tag == "a":
+            self.links.append(values["href"])
+        if tag == "link" or "src" in values:
+            self.fetched.append(values.get("src") or values["href"])
+
+
+@attrs.frozen
+class Payer:
+    """Somebody with a browser at one session's pages."""
+
+    api: Api
+    session_id: str
+
+    def path(self, part: str = "") -> str:
+        return f"/checkout/{self.session_id}{part}"
+
+    def get(self, part: str = "") -> Answer:
+        return self.api.sandbox.handle("GET", self.path(part))
+
+    def look(self, part: str = "") -> str:
+        answer = self.get(part)
+        assert answer.status == 200
+        return answer.body.decode()
+
+    def form(self, part: str = "") -> dict[str, str]:
+        return Read(self.look(part)).hidden
+
+    def send(self, part: str = "", headers: dict[str, str] | None = None, /, **fields: str) -> Answer:
+        return self.api.sandbox.handle("POST", self.path(part), headers, urlencode(fields).encode())
+
+    def form_for(self, method: str = BALANCE, country: str = "BJ") -> dict[str, str]:
+        """The form that pays with a method."""
+        return self.form(f"?country={country}&method={method}&retry=1")
+
+    def pay(self, method: str = BALANCE, **typed: str) -> Answer:
+        return self.send(**{**self.form_for(method), **typed})
+
+    def answer(self, place: str, answer: str = "approve") -> Answer:
+        """Approve or decline where the payment waits."""
+        return self.send(f"/{place}", **self.form(f"/{place}"), answer=answer)
+
+    @property
+    def step(self) -> str:
+        """What a form made now is good for."""
+        found = re.search('data-step="([^"]+)"', self.look())
+        assert found is not None
+        return found[1]
+
+    @property
+    def payment(self) -> Any:
+        return self.api.listed_intent()
+
+    @property
+    def attempts(self) -> int:
+        return len(self.api.sandbox.books.payments()[-1].attempts)
+
+    @property
+    def collected(self) -> Any:
+        return self.api.sandbox.books.collected("XOF")
+
+    @property
+    def code(self) -> str:
+        found = re.search(r"<b>(\d{6})</b>", self.look("/phone"))
+        assert found is not None
+        return found[1]
+
+
+def visit(api: Api, scenario: str | None = None, **fields: Any) -> Payer:
+    if scenario is not None:
+        fields["metadata"] = {"sandbox_scenario": scenario}
+    return Payer(api, api.checkout(**fields).data["checkout"]["id"])
+
+
+def title(page: str) -> str:
+    found = re.search("<title>(.*)</title>", page)
+    assert found is not None
+    return html.unescape(found[1])
+
+
+@pytest.mark.fact("endpoint.checkouts.redirect-to-url")
+async def test_the_checkout_url_serves_the_hosted_page_to_whoever_opens_it() -> None:
+    async with Sandbox() as sandbox, aiohttp.ClientSession() as browser:
+        data = Api(sandbox, sandbox.api_key).checkout(amount=50, currency="EUR").data
+        url = data["checkout"]["url"]
+        async with browser.get(url) as response:
+            assert (response.status, response.content_type) == (200, "text/html")
+            assert data["payment"]["amount"]["formatted"] in await response.text()
+        async with browser.head(url) as response:
+            assert (response.status, await response.read()) == (200, b"")
+        async with browser.get(f"{url}?country=BJ&method={BALANCE}") as response:
+            form = Read(await response.text()).hidden
+        async with browser.post(url, data=form) as response:
+            assert (response.status, response.history[0].status) == (200, 303)
+            assert "Payment complete" in await response.text()
+        assert sandbox.books.collected("EUR") == 50
+
+
+def test_it_shows_what_is_paid_to_whom_and_until_when(api: Api) -> None:
+    payer = visit(api, amount=1250.5, currency="USD", description="Two tickets", appearance={"brand": "Ada"})
+    page = payer.look()
+    for shown in ("$1,250.50", "Two tickets", "Ada", "1 Jan 2026, 01:00 UTC", "no real money moves"):
+        assert shown in page
+
+
+def test_the_payer_chooses_country_then_method_then_pays(api: Api) -> None:
+    payer = visit(api)
+    countries = payer.look()
+    assert title(countries).startswith("Where do you pay from?")
+    assert set(Read(countries).radios) == set(method_catalogue.COUNTRIES)
+    methods = payer.look("?asked=country&country=BJ")
+    assert set(Read(methods).radios) == {method.code for method in method_catalogue.METHODS}
+    assert Read(methods).hidden == {"asked": "method", "country": "BJ"}
+    details = payer.look("?asked=method&country=BJ&method=sandbox_mobile")
+    assert "Step 3 of 3" in details
+    assert "Benin" in details
+    assert "Mobile money" in details
+    assert payer.attempts == 0
+    assert payer.pay("sandbox_mobile", phone="+229 90-00.00 (00)").headers["Location"] == payer.path(
+        "/payment"
+    )
+    active = payer.payment["active_attempt"]
+    assert active["next_action"]["type"] == "approve_on_phone"
+    attempt = payer.api.sandbox._core.world.tenants[payer.api.key].attempts[active["id"]]
+    assert (attempt.method, attempt.country, attempt.phone) == ("sandbox_mobile", "BJ", "+22990000000")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("?asked=country", "Choose a country"),
+        ("?asked=country&country=XX", "Choose a country"),
+        ("?asked=method&country=BJ", "Choose a way to pay"),
+        ("?asked=method&country=BJ&method=gold", "Choose a way to pay"),
+    ],
+)
+def test_a_choice_not_made_or_not_offered_is_asked_for_again(api: Api, query: str, said: str) -> None:
+    page = visit(api).look(query)
+    assert title(page).startswith("Error: ")
+    assert page.count(said) == 2
+    field = Read(page).links[0]
+    assert f'id="{field[1:]}"' in page
+
+
+def test_the_customers_own_country_is_ticked(api: Api) -> None:
+    assert Read(visit(api, customer={"country": "gh"}).look()).ticked == ["GH"]
+    assert Read(visit(api).look()).ticked == []
+
+
+@pytest.mark.parametrize(
+    ("method", "typed", "said"),
+    [
+        ("sandbox_mobile", {}, "Enter your phone number"),
+        ("sandbox_mobile", {"phone": "12345"}, "7 to 15 digits"),
+        ("sandbox_mobile", {"phone": "call me"}, "7 to 15 digits"),
+        ("sandbox_mobile", {"phone": "\u0663" * 8}, "7 to 15 digits"),
+        ("sandbox_bank_transfer", {"payer_name": " "}, "Enter the name on the account"),
+        ("sandbox_bank_transfer", {"payer_name": "x" * 101}, "100 characters or fewer"),
+    ],
+)
+def test_what_is_typed_wrongly_is_said_beside_it_and_kept(
+    api: Api, method: str, typed: dict[str, str], said: str
+) -> None:
+    payer = visit(api)
+    answer = payer.pay(method, **typed)
+    page = answer.body.decode()
+    assert answer.status == 200
+    assert page.count(said) == 2
+    assert 'aria-invalid="true"' in page
+    assert title(page).startswith("Error: ")
+    for text in filter(str.strip, typed.values()):
+        assert f'value="{text}"' in page
+    assert payer.attempts == 0
+
+
+@pytest.mark.parametrize(("country", "example"), [("GH", "+233 20 000 0000"), ("BJ", "+229 90 00 00 00")])
+def test_a_phone_number_is_asked_for_as_the_payers_country_writes_it(
+    api: Api, country: str, example: str
+) -> None:
+    payer = visit(api)
+    form = payer.form_for("sandbox_mobile", country)
+    example = example.replace(" ", "\N{NO-BREAK SPACE}")
+    hint = f">With or without the country code, as in {example}<"
+    assert hint in payer.look(f"?country={country}&method=sandbox_mobile")
+    refused = payer.send(**form, phone="1").body.decode()
+    assert hint in refused
+    assert refused.count(f"7 to 15 digits, as in {example}<") == 2
+
+
+def test_a_country_without_an_example_gets_none(api: Api) -> None:
+    payer = visit(api, restriction={"country_code": "de"})
+    assert ">With or without the country code<" in payer.look("?method=sandbox_mobile")
+
+
+@pytest.mark.parametrize("phone", ["0244123456", "+233 244 123 456"])
+def test_a_phone_number_is_taken_with_and_without_its_country_code(api: Api, phone: str) -> None:
+    payer = visit(api)
+    payer.send(**payer.form_for("sandbox_mobile", "GH"), phone=phone)
+    assert payer.attempts == 1
+
+
+def test_a_form_that_names_no_method_is_given_back(api: Api) -> None:
+    payer = visit(api)
+    form = {**payer.form_for(), "method": "gold"}
+    assert "this is not offered" in payer.send(**form).body.decode()
+    assert payer.attempts == 0
+
+
+def test_a_session_locked_to_a_country_skips_the_choice(api: Api) -> None:
+    payer = visit(api, restriction={"country_code": "de"})
+    page = payer.look("?country=BJ")
+    assert "Step 1 of 2" in page
+    assert "Germany" in page
+    assert "Change" not in page
+    payer.pay()
+    attempts = api.sandbox._core.world.tenants[api.key].attempts.values()
+    assert [attempt.country for attempt in attempts] == ["DE"]
+
+
+def test_a_session_locked_to_a_phone_uses_it_and_offers_what_does(api: Api) -> None:
+    payer = visit(api, restriction={"phone": {"number": "+22990000042", "country": "BJ"}})
+    page = payer.look()
+    assert set(Read(page).radios) == {"sandbox_mobile", "sandbox_mobile_code"}
+    assert "+22990000042" in page
+    assert 'name="phone"' not in payer.look("?method=sandbox_mobile")
+    payer.pay("sandbox_mobile", phone="+15550000000")
+    attempts = api.sandbox._core.world.tenants[api.key].attempts.values()
+    assert [attempt.phone for attempt in attempts] == ["+22990000042"]
+
+
+def test_a_phone_without_its_country_leaves_the_country_to_choose(api: Api) -> None:
+    payer = visit(api, restriction={"phone": {"number": "+22990000042"}})
+    assert set(Read(payer.look()).radios) == set(method_catalogue.COUNTRIES)
+
+
+def test_the_amount_on_the_page_is_the_amount_that_is_booked(api: Api) -> None:
+    payer = visit(api, amount=10.5, currency="XOF")
+    assert "Pay F\u202fCFA\u00a010.5<" in payer.look(f"?country=BJ&method={BALANCE}")
+    payer.pay()
+    assert "You paid F\u202fCFA\u00a010.5 to" in payer.look("/payment")
+    assert api.sandbox.books.collected("XOF") == Decimal("10.5")
+
+
+def test_a_method_that_fails_is_marked_and_comes_last(api: Api) -> None:
+    gateway = "fail:GATEWAY_UNAVAILABLE"
+    for method, outcomes in {
+        "sandbox_card": [gateway] * 5,
+        "sandbox_bank": [gateway, gateway, "complete", "complete", "complete"],
+        "sandbox_wallet": ["complete"],
+    }.items():
+        for outcome in outcomes:
+            api.sandbox.pay(
+                api.checkout().data["checkout"]["id"], method=method, country="BJ", outcome=outcome
+            )
+    payer = visit(api)
+    page = payer.look("?country=BJ")
+    assert Read(page).radios[-2:] == ["sandbox_bank", "sandbox_card"]
+    for said in ("Working well", "Some payments fail", "Not working right now"):
+        assert said in page
+    assert "Not working right now. You can try" in payer.look("?country=BJ&method=sandbox_card")
+    assert "Not working" not in payer.look("?country=GH")
+
+
+def test_the_look_of_the_session_shows(api: Api) -> None:
+    page = visit(api, appearance={"color": "fe0", "brand": "école", "lang": "fr-FR"}).look()
+    assert "--accent:#ffee00;--on-accent:#000000" in page
+    assert '<html lang="fr-FR">' in page
+    assert '<body lang="en"' in page
+    assert '<bdi lang="fr-FR">école</bdi>' in page
+    assert ">É</span>" in page
+    assert "Powered by" in page
+    plain = visit(api, appearance={"display_platform_badge": False, "lang": "<x>", "brand": "  "}).look()
+    assert "--accent:#1f6feb;--on-accent:#ffffff" in plain
+    assert '<html lang="en">' in plain
+    assert "Merchant" in plain
+    assert "Powered by" not in plain
+
+
+def test_an_icon_from_elsewhere_is_not_fetched_and_one_from_here_is(api: Api) -> None:
+    elsewhere = visit(api, appearance={"icon_url": "https://shop.test/icon.svg"}).look()
+    assert "icon.svg" not in elsewhere.replace("/checkout/assets/icon.svg", "")
+    near = visit(api, appearance={"icon_url": "http://sandbox.test/me.svg"}).look()
+    assert "http://sandbox.test/me.svg" in Read(near).fetched
+
+
+def test_every_page_fetches_only_files_of_its_own_and_runs_no_inline_script(api: Api) -> None:
+    payer = visit(api)
+    pages = [payer.look()]
+    for action in ACTION_TYPES:
+        acting = visit(api, f"action:{action}")
+        acting.pay()
+        pages += [acting.look("/payment"), acting.look(f"/{PLACE.get(action, 'phone')}")]
+    for page in pages:
+        for address in Read(page).fetched:
+            assert address.startswith("/checkout/")
+        assert re.findall('<script(?! type="module" src=)', page) == []
+        assert re.findall(r'\son\w+=|style="|javascript:|data:|url\(', page) == []
+
+
+def test_every_page_weighs_less_than_60_kb_with_all_it_loads(api: Api) -> None:
+    payer = visit(api)
+    pages = [payer.look(), payer.look("?country=BJ"), payer.look(f"?country=BJ&method={BALANCE}")]
+    for action in ACTION_TYPES:
+        acting = visit(api, f"action:{action}")
+        acting.pay()
+        active = acting.payment["active_attempt"]["id"]
+        place = PLACE.get(action, "phone")
+        own = api.sandbox.handle("GET", f"/actions/{active}/{place}").body.decode()
+        pages += [acting.look("/payment"), acting.look(f"/{place}"), own]
+        acting.api.sandbox.settle(active, "fail:CUSTOMER_DECLINED")
+        pages.append(acting.look("/payment"))
+    for page in pages:
+        loaded = [api.sandbox.handle("GET", address).body for address in Read(page).fetched]
+        assert len(page.encode()) + sum(map(len, loaded)) < 60_000
+
+
+@pytest.mark.parametrize("name", sorted(rendering.ASSETS))
+def test_an_asset_is_served_for_good_under_an_address_of_its_content(api: Api, name: str) -> None:
+    answer = api.sandbox.handle("GET", rendering.asset_address(name))
+    assert answer.body == rendering.read_asset(name)
+    assert answer.headers["Cache-Control"].endswith("immutable")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert sha256(answer.body).hexdigest()[:12] in rendering.asset_address(name)
+
+
+@pytest.mark.parametrize("field", ["description", "brand", "phone", "return_url"])
+def test_texts_of_a_request_are_shown_and_never_markup(api: Api, field: str) -> None:
+    nasty = "https://x/\"'><script>alert(1)</script>{{title}}&amp;"
+    fields: dict[str, Any] = {field: nasty}
+    if field == "brand":
+        fields = {"appearance": {"brand": nasty}}
+    if field == "phone":
+        fields = {"restriction": {"phone": {"number": nasty, "country": "BJ"}}}
+    payer = visit(api, **fields)
+    pages = [payer.look()]
+    if field == "return_url":
+        payer.pay()
+        pages.append(payer.look("/payment"))
+    for page in pages:
+        assert "<script>" not in page
+        assert nasty not in page
+        assert Read(page).fetched == Read(payer.look("/phone")).fetched
+    assert field == "return_url" or nasty in html.unescape(pages[0])
+
+
+def policy_of(answer: Answer) -> dict[str, str]:
+    parts = (part.partition(" ") for part in answer.headers["Content-Security-Policy"].split("; "))
+    return {name: sources for name, _, sources in parts}
+
+
+def test_its_policy_allows_its_own_files_and_nothing_else(api: Api) -> None:
+    answer = visit(api).get()
+    style = re.search("<style>(.*)</style>", answer.body.decode())
+    assert style is not None
+    digest = b64encode(sha256(style[1].encode()).digest()).decode()
+    assert policy_of(answer) == {
+        "default-src": "'none'",
+        "style-src": f"'self' 'sha256-{digest}'",
+        **dict.fromkeys(("script-src", "connect-src", "img-src", "frame-src", "form-action"), "'self'"),
+        "base-uri": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_only_the_banks_window_may_be_framed_and_only_by_us(api: Api) -> None:
+    payer = visit(api)
+    framed = {
+        part: policy_of(payer.get(f"/{part}"))["frame-ancestors"] for part in ("frame", "bank", "phone")
+    }
+    assert framed == {"frame": "'self'", "bank": "'none'", "phone": "'none'"}
+
+
+@pytest.mark.fact("request.payment.return_url.payer-lands", "service.return-is-not-proof")
+@pytest.mark.parametrize(
+    ("scenario", "status"), [(None, "completed"), ("fail:NO immediate", "pending"), ("hang", "pending")]
+)
+def test_the_payer_lands_on_the_return_url_whatever_the_outcome_with_nothing_added(
+    api: Api, scenario: str | None, status: str
+) -> None:
+    payer = visit(api, scenario, return_url=SHOP)
+    payer.pay()
+    api.sandbox.advance(120)
+    assert SHOP in Read(payer.look("/payment")).links
+    assert payer.payment["status"] == status
+
+
+def test_a_payer_can_turn_back_before_paying(api: Api) -> None:
+    payer = visit(api, return_url=SHOP)
+    page = payer.look("/cancelled")
+    assert title(page).startswith("You have not paid")
+    assert SHOP in Read(page).links
+    assert payer.payment["status"] == "pending"
+    payer.pay()
+    assert payer.get("/cancelled").headers["Location"] == payer.path("/payment")
+
+
+@pytest.mark.parametrize(
+    ("given", "link"),
+    [
+        ("HTTP://shop.test/é x", "HTTP://shop.test/%C3%A9%20x"),
+        ("https://shop.test/a%20b", "https://shop.test/a%20b"),
+        ("https://shop.test/\r\nx", "https://shop.test/%0D%0Ax"),
+        ("javascript:alert(1)//https://x", None),
+        ("/back", None),
+        ("https://", None),
+        ("", None),
+    ],
+)
+def test_only_a_web_address_is_landed_on(api: Api, given: str, link: str | None) -> None:
+    payer = visit(api, return_url=given)
+    payer.pay()
+    assert Read(payer.look("/payment")).links == ([link] if link else [])
+
+
+@pytest.mark.parametrize("action", sorted(PLACE))
+@pytest.mark.parametrize(("answer", "status"), [("approve", "completed"), ("decline", "failed")])
+def test_each_action_is_answered_at_its_own_place(api: Api, action: str, answer: str, status: str) -> None:
+    payer = visit(api)
+    typed = {"phone": "+22990000000", "payer_name": "Ada"}
+    payer.pay(METHODS[action], **typed)
+    assert payer.payment["active_attempt"]["next_action"]["type"] == action
+    place = PLACE[action]
+    for other in {"bank", "frame", "phone", "provider"} - {place}:
+        assert "Nothing is waiting here" in payer.look(f"/{other}")
+        assert payer.send(f"/{other}", **payer.form(f"/{place}"), answer="approve").status == 303
+    assert payer.payment["active_attempt"]["status"] == "action_required"
+    landed = payer.answer(place, answer).headers["Location"]
+    assert landed == payer.path("/phone" if place == "phone" else "/payment")
+    assert payer.payment["active_attempt"]["status"] == status
+    assert payer.attempts == 1
+
+
+def test_the_code_that_was_sent_pays_and_no_other_does(api: Api) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_mobile_code", phone="+22990000000")
+    code = payer.code
+    wrong = f"{(int(code) + 1) % 10**6:06d}"
+    for given, said in (
+        (wrong, "This is not the code we sent"),
+        (" ", "Enter the code"),
+        ("é", "not the code"),
+    ):
+        page = payer.send(**{**payer.form("/payment"), "do": "code"}, code=given).body.decode()
+        assert said in page
+        assert title(page).startswith("Error: ")
+    assert payer.send("/phone", **payer.form("/payment"), answer="approve").status == 303
+    assert payer.collected == 0
+    payer.send(**{**payer.form("/payment"), "do": "code"}, code=f"{code[:3]} {code[3:]}")
+    assert payer.collected == 50
+
+
+def test_a_code_is_taken_only_where_one_was_asked_for(api: Api) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_bank")
+    assert payer.send(**{**payer.form("/payment"), "do": "code"}, code="000000").status == 303
+    payer.send(**{**payer.form("/payment"), "do": "pay"}, country="BJ", method=BALANCE)
+    assert (payer.attempts, payer.collected) == (1, 0)
+
+
+def test_what_waits_for_the_payer_can_be_cancelled_and_paid_after_all(api: Api) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_bank")
+    payer.send(**payer.form("/payment"))
+    page = payer.look("/payment")
+    assert title(page).startswith("You cancelled the payment")
+    assert payer.payment["active_attempt"]["failure"]["code"]["value"] == session_view.CANCELLED_CODE
+    payer.pay()
+    assert (payer.collected, payer.attempts) == (50, 2)
+
+
+def test_a_payment_under_way_can_not_be_cancelled(api: Api) -> None:
+    payer = visit(api, "hang")
+    form = payer.form_for()
+    payer.send(**form)
+    assert payer.send(**{**form, "step": "1-waiting", "do": "cancel"}).status == 303
+    assert payer.payment["active_attempt"]["status"] == "processing"
+
+
+def test_a_failed_attempt_says_why_and_can_be_tried_again(api: Api) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_bank")
+    payer.answer("bank", "decline")
+    for part in ("", "/payment"):
+        page = payer.look(part)
+        assert title(page).startswith("The payment did not go through")
+        assert "It was declined. Nothing was taken." in page
+    again = next(link for link in Read(page).links if "method=" in link)
+    assert "method=sandbox_bank" in again
+    assert "Check and pay" in payer.look(again.removeprefix(payer.path()).replace("&amp;", "&"))
+    payer.pay()
+    assert (payer.payment["status"], payer.attempts) == ("completed", 2)
+
+
+def test_a_failure_of_another_kind_is_told_in_the_services_words(api: Api) -> None:
+    payer = visit(api, "fail:CARD_LOST immediate")
+    payer.pay("sandbox_card")
+    assert "Card lost. Nothing was taken." in payer.look("/payment")
+
+
+def test_an_attempt_made_elsewhere_can_be_retried_here(api: Api) -> None:
+    payer = visit(api)
+    api.sandbox.pay(payer.session_id, method="unheard_of", outcome="fail:NO")
+    assert Read(payer.look()).links[0] == payer.path("?country=")
+    assert set(Read(payer.look("?country=")).radios) == set(method_catalogue.COUNTRIES)
+
+
+def test_a_payment_under_way_is_not_shown_as_failed_and_cannot_be_paid_again(api: Api) -> None:
+    payer = visit(api, "complete after=5s", return_url=SHOP)
+    form = payer.form_for()
+    payer.send(**form)
+    for part in ("", "/payment", "?country=BJ"):
+        page = payer.look(part)
+        assert title(page).startswith("Your payment is on its way")
+        assert "fail" not in page
+        assert Read(page).hidden == {}
+    for step in ("0-open", "1-waiting"):
+        assert payer.send(**{**form, "step": step}).status == 303
+    assert (payer.payment["status"], payer.attempts) == ("pending", 1)
+    api.sandbox.advance(5)
+    assert "Payment complete" in payer.look("/payment")
+
+
+def test_an_attempt_that_never_ends_is_of_unknown_outcome_and_not_a_failure(api: Api) -> None:
+    payer = visit(api, "hang")
+    payer.pay()
+    assert payer.step == "1-waiting"
+    api.sandbox.advance(session_view.PATIENCE)
+    assert payer.step == "1-unknown"
+    page = payer.look("/payment")
+    assert title(page).startswith("We do not know the outcome yet")
+    assert "do not pay again" in page
+    assert "fail" not in page.lower()
+    assert "Paid" not in page
+    assert Read(page).hidden == {}
+    api.sandbox.settle(payer.payment["active_attempt"]["id"])
+    assert "Payment complete" in payer.look("/payment")
+
+
+def test_a_status_that_is_not_known_is_not_shown_as_a_failure(api: Api) -> None:
+    payer = visit(api)
+    api.sandbox._core.world.tenants[api.key].payments[-1].status = "reversed"
+    assert "We do not know the outcome yet" in payer.look()
+
+
+def test_a_failover_is_shown_as_what_it_is_and_never_as_a_failure(api: Api) -> None:
+    payer = visit(api, "failover:2 after=5s")
+    payer.pay()
+    assert "another one" not in payer.look("/payment")
+    for _ in range(2):
+        api.sandbox.advance(5)
+        page = payer.look("/payment")
+        assert title(page).startswith("Your payment is on its way")
+        assert "was moved to another one. You pay only once." in page
+        assert "fail" not in page
+    api.sandbox.advance(5)
+    page = payer.look("/payment")
+    assert "Payment complete" in page
+    assert "was moved to another one" in page
+    assert (payer.attempts, payer.collected) == (3, 50)
+
+
+@pytest.mark.parametrize("tried", [False, True])
+def test_an_expired_session_says_so_and_takes_nothing(api: Api, tried: bool) -> None:
+    payer = visit(api, "hang" if tried else None, return_url=SHOP)
+    form = payer.form_for()
+    if tried:
+        payer.send(**form)
+    api.sandbox.advance(3600)
+    for part in ("", "/payment"):
+        page = payer.look(part)
+        assert title(page).startswith("This checkout has expired")
+        assert ("ask Merchant before you pay again" if tried else "Nothing was taken") in page
+        assert Read(page).hidden == {}
+    assert payer.send(**form).headers["Location"] == payer.path("/payment")
+    assert (payer.payment["status"], payer.attempts) == ("expired", int(tried))
+
+
+def test_what_is_paid_says_so_to_whoever_opens_it_again(api: Api) -> None:
+    payer = visit(api)
+    payer.pay()
+    assert "Payment complete" in payer.look("/payment")
+    assert "Already paid" in payer.look()
+    api.sandbox.refund(payer.payment["id"])
+    assert "In full" in payer.look("/payment")
+
+
+def test_the_page_of_a_payment_not_begun_is_where_it_begins(api: Api) -> None:
+    payer = visit(api)
+    assert payer.get("/payment").headers["Location"] == payer.path()
+
+
+@pytest.mark.parametrize("scenario", [None, "hang", "action:collect_otp", "fail:NO immediate"])
+def test_a_form_sent_twice_has_one_effect(api: Api, scenario: str | None) -> None:
+    payer = visit(api, scenario)
+    form = payer.form_for()
+    payer.send(**form)
+    status = payer.payment["active_attempt"]["status"]
+    again = payer.send(**form)
+    assert again.headers["Location"] == payer.path("" if scenario is None else "/payment")
+    assert payer.attempts == 1
+    assert payer.payment["active_attempt"]["status"] == status
+
+
+def test_a_retry_sent_twice_has_one_effect(api: Api) -> None:
+    payer = visit(api, "fail:NO immediate")
+    payer.pay()
+    form = payer.form_for()
+    for _ in range(2):
+        assert payer.send(**form).headers["Location"] == payer.path("/payment")
+    assert payer.attempts == 2
+
+
+def test_of_two_tabs_one_pays(api: Api) -> None:
+    payer = visit(api)
+    tabs = [payer.form_for(method) for method in (BALANCE, "sandbox_bank")]
+    landed = [payer.send(**tab).headers["Location"] for tab in tabs]
+    assert landed == [payer.path("/payment"), payer.path()]
+    assert (payer.attempts, payer.collected) == (1, 50)
+
+
+UNDER_WAY = "A payment with Card is under way, so none with Saved balance was begun. You pay only once."
+
+
+def test_a_second_tab_is_told_what_is_under_way_instead(api: Api) -> None:
+    payer = visit(api)
+    first, second = payer.form_for(BALANCE), payer.form_for("sandbox_card")
+    payer.send(**second)
+    landed = payer.send(**first).headers["Location"]
+    page = payer.look(landed.removeprefix(payer.path()))
+    assert (page.count(UNDER_WAY), payer.attempts) == (1, 1)
+    assert "Enter your card" in page
+    assert UNDER_WAY in payer.look(f"?country=BJ&method={BALANCE}")
+
+
+def test_nobody_else_is_told_so(api: Api) -> None:
+    payer = visit(api)
+    form = payer.form_for("sandbox_card")
+    payer.send(**form)
+    landed = payer.send(**form).headers["Location"].removeprefix(payer.path())
+    for part in (landed, "/payment", "/payment?method=gold", "?country=BJ&method=sandbox_card"):
+        assert "under way" not in payer.look(part)
+    payer.answer("provider", "decline")
+    assert "under way" not in payer.look(f"/payment?method={BALANCE}")
+
+
+def test_a_payment_that_was_begun_elsewhere_is_told_of_without_its_method(api: Api) -> None:
+    payer = visit(api)
+    api.sandbox.pay(payer.session_id, method="unheard_of", outcome="hang")
+    page = payer.look(f"?country=BJ&method={BALANCE}")
+    assert "Another payment is under way, so none with Saved balance was begun." in page
+
+
+def test_an_approval_that_comes_late_has_no_effect(api: Api) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_bank")
+    form = payer.form("/bank")
+    payer.answer("bank", "decline")
+    payer.send("/bank", **form, answer="approve")
+    assert payer.collected == 0
+
+
+@pytest.mark.parametrize(("ending", "said"), [("990000", "Payment complete"), ("990001", "not enough money")])
+def test_a_magic_number_decides_unless_the_creation_did(api: Api, ending: str, said: str) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_mobile", phone=f"+229{ending}")
+    api.sandbox.advance(5)
+    assert said in payer.look("/payment")
+    decided = visit(api, "action:approve_on_phone")
+    decided.pay("sandbox_mobile", phone=f"+229{ending}")
+    assert "Approve on your phone" in decided.look("/payment")
+
+
+def test_a_number_with_a_fault_or_without_magic_is_an_ordinary_one(api: Api) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_mobile", phone="+229990020")
+    assert "Approve on your phone" in payer.look("/payment")
+    sandbox = Sandbox(profile=attrs.evolve(OBSERVED, magic=False))
+    plain = visit(Api(sandbox, sandbox.api_key))
+    plain.pay("sandbox_mobile", phone="+229990001")
+    assert "Approve on your phone" in plain.look("/payment")
+
+
+def test_what_the_payer_types_is_in_no_address_and_on_no_later_page(api: Api) -> None:
+    payer = visit(api)
+    landed = payer.pay("sandbox_mobile", phone="+22991827364").headers["Location"]
+    assert "91827364" not in landed
+    for part in ("", "/payment", "/phone"):
+        assert "91827364" not in payer.look(part)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["cs_unknown", "", "../x", "{payment}", "{session}/x", "{session}/", "assets/x", "assets/../_paper.py"],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_an_unknown_address_is_a_404_page(api: Api, path: str, method: str) -> None:
+    made = api.checkout().data
+    path = path.format(payment=made["payment"]["id"], session=made["checkout"]["id"])
+    if path.endswith("/") and method == "GET":
+        return  # the session's own address
+    answer = api.sandbox.handle(method, f"/checkout/{path}")
+    assert answer.status in ((403, 404) if path.endswith("/") else (404,))
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+
+
+def test_a_form_without_the_sessions_token_is_refused(api: Api) -> None:
+    payer, other = visit(api), visit(api)
+    genuine, foreign = payer.form_for(), other.form_for()["token"]
+    assert foreign != genuine["token"]
+    for token in (foreign, "", "\u00e9\u20ac"):
+        assert payer.send(**{**genuine, "token": token}).status == 403
+    assert payer.send().status == 403
+    payer.pay("sandbox_bank")
+    assert payer.send("/bank", **{**payer.form("/bank"), "token": foreign}, answer="approve").status == 403
+    assert payer.collected == 0
+
+
+def test_what_the_page_does_not_offer_is_refused(api: Api) -> None:
+    payer = visit(api)
+    assert payer.send(**{**payer.form_for(), "do": "refund"}).status == 400
+    payer.pay("sandbox_bank")
+    assert payer.answer("bank", "maybe").status == 400
+    assert payer.payment["active_attempt"]["status"] == "action_required"
+
+
+@pytest.mark.parametrize(
+    ("method", "part", "allowed"),
+    [
+        ("DELETE", "", "GET, HEAD, POST"),
+        ("POST", "/payment", "GET, HEAD"),
+        ("PUT", "/payment", "GET, HEAD"),
+    ],
+)
+def test_other_methods_are_refused(api: Api, method: str, part: str, allowed: str) -> None:
+    answer = api.sandbox.handle(method, visit(api).path(part))
+    assert (answer.status, answer.headers["Allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("{own}", None, 303),
+        ("{own}", "http://{own}", 303),
+        ("{local}", "http://{local}", 303),
+        (None, "http://{own}", 303),
+        ("{own}", "http://evil.test", 403),
+        ("{own}", "https://{own}", 403),
+        ("{own}", "http://{local}", 403),
+        ("{own}", "null", 403),
+        ("evil.test", "http://evil.test", 403),
+        ("localhost:1", None, 403),
+        (None, "http://evil.test", 403),
+    ],
+)
+def test_only_the_page_itself_may_send_its_form(host: str | None, origin: str | None, status: int) -> None:
+    with Sandbox() as sandbox:
+        own = urlsplit(sandbox.base_url).netloc
+        local = own.replace("127.0.0.1", "localhost")
+        given = {"Host": host, "Origin": origin}
+        headers = {name: text.format(own=own, local=local) for name, text in given.items() if text}
+        payer = visit(Api(sandbox, sandbox.api_key))
+        assert payer.send("", headers, **payer.form_for()).status == status
+        assert sandbox.books.collected("XOF") == (50 if status == 303 else 0)
+
+
+def test_it_is_no_part_of_the_api_and_counts_against_no_limit() -> None:
+    sandbox = Sandbox(limits=SandboxLimits(writes=1, reads=1))
+    payer = visit(Api(sandbox, sandbox.api_key))
+    for _ in range(20):
+        payer.look()
+    payer.pay()
+    assert [entry.operation for entry in sandbox.requests] == ["checkouts.create"]
+    assert payer.payment["status"] == "completed"
+    assert sandbox.handle("GET", f"/v1{payer.path()}").status == 401
+
+
+def test_looking_at_pages_changes_nothing() -> None:
+    ids = []
+    for visits in (0, 5):
+        sandbox = Sandbox(clock=VirtualClock.frozen(), seed=7)
+        api = Api(sandbox, sandbox.api_key)
+        payer = visit(api)
+        for _ in range(visits):
+            payer.look("?country=BJ&method=sandbox_mobile")
+        ids.append(api.checkout().data["checkout"]["id"])
+    assert ids[0] == ids[1]
+
+
+def test_paying_on_the_page_tells_the_webhook(api: Api) -> None:
+    visit(api, webhook_url="https://shop.test/hook").pay()
+    events = [delivery.event for delivery in api.sandbox.deliveries]
+    assert events == ["payment.attempt.completed", "payment.completed"]
+
+
+def test_jinja2_and_qr_codes_are_loaded_with_the_first_page() -> None:
+    code = (
+        "import sys; from payments_async.sandbox import Sandbox\n"
+        "with Sandbox(): print({'jinja2', 'segno'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    assert ran.stdout == "set()\n"
+
+
+def test_files_replaced_under_a_running_sandbox_change_no_page(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payer = visit(api)
+    whole = payer.look()
+    rendering._environment.cache_clear()
+
+    def gone(_: object) -> bytes:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "read_bytes", gone)
+    monkeypatch.setattr("builtins.open", gone)
+    assert payer.look() == whole
+    assert all(rendering.read_asset(name) for name in rendering.ASSETS)
+
+
+def test_without_jinja2_the_page_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match="its extra 'sandbox'"):
+        rendering._environment.__wrapped__()
+
+
+@pytest.mark.fact("versioning.description-1.0.0")
+def test_the_version_followed_is_the_one_described(api: Api) -> None:
+    described = (PROJECT / "docs" / "interface.md").read_text(encoding="utf-8")
+    section = described.partition("\n## Versioning\n")[2].partition("\n## ")[0]
+    assert re.findall(r"version (\d+\.\d+\.\d+)", section) == [INTERFACE_VERSION] == ["1.0.0"]
+    assert f"Interface {INTERFACE_VERSION}." in visit(api).look()

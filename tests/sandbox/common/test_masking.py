@@ -1,0 +1,81 @@
+"""What people see of the addresses of receivers: where they are, never what makes them believe a delivery."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from payments_async import AsyncPayments
+from payments_async.sandbox import Sandbox
+from payments_async.sandbox.common.masking import address, mask
+from payments_async.webhooks import WebhookReceiver
+from tests.sandbox.raw_requests import Api
+
+SECRET = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://127.0.0.1:8000/hook", "http://127.0.0.1:8000/hook"),
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("http://shop.test/", "http://shop.test/"),
+        ("http://shop.test/v1/payment-hooks/", "http://shop.test/v1/payment-hooks/"),
+        ("https://shop.test/hooks?token=x", "https://shop.test/hooks?•••"),
+        ("https://shop.test/hooks#token", "https://shop.test/hooks#•••"),
+        ("https://shop.test/hooks/s3cr3t", "https://shop.test/hooks/•••"),
+        ("https://shop.test/s3cr3t/hooks", "https://shop.test/•••/hooks"),
+        ("https://shop.test/hooks/Xk%2Fqz", "https://shop.test/hooks/•••"),
+        ("https://shop.test/hooks/AbCdEfGhIjKlMnOpQrStUv", "https://shop.test/hooks/•••"),
+        ("http://user:pass@shop.test/hook", "http://•••@shop.test/hook"),
+        ("s3cr3t", "•••"),
+        ("", ""),
+    ],
+)
+def test_of_an_address_only_plain_words_are_shown(url: str, shown: str) -> None:
+    assert address(url) == shown
+    assert mask({"webhook_url": url}) == {"webhook_url": shown}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("write to ada@shop.example, or call", "write to •••e, or call"),
+        ("ada@shop.example", "•••le"),
+        ("a@b@c.example", "a@•••le"),
+        ("call +229 90 11 22 33 now", "call •••33 now"),
+        ("+229 90112233ada@shop.example", "+229 •••le"),
+        ("ada@shop, @ada, 1+1", "ada@shop, @ada, 1+1"),
+    ],
+)
+def test_an_address_or_a_phone_number_is_hidden_anywhere_in_a_text(text: str, shown: str) -> None:
+    assert mask({"description": text}) == {"description": shown}
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="ABCDEFabcdef0123456789_-", min_size=21, max_size=80))
+def test_no_long_segment_is_shown(token: str) -> None:
+    assert token not in address(f"https://shop.test/hooks/{token}/more")
+
+
+def test_the_token_of_a_receiver_is_on_no_page_and_in_no_answer() -> None:
+    sandbox = Sandbox()
+    client = AsyncPayments(sandbox.api_key, base_url="http://127.0.0.1:9/v1")
+    receiver = WebhookReceiver(
+        client, base_url="http://127.0.0.1:9/webhooks", secrets=[SECRET], on_payout=lambda payout: None
+    )
+    url = receiver.url_for_payout("invoice-1")
+    token = url.rpartition("/")[2]
+    payout = Api(sandbox, sandbox.api_key).payout(reference="invoice-1", webhook_url=url).data["id"]
+    request = sandbox.requests[-1].request_id
+    seen = [
+        f"api/{path}"
+        for path in ("journal", "webhooks", "payouts", f"payouts/{payout}", f"requests/{request}")
+    ] + ["", "webhooks", "payouts", f"requests/{request}", f"api/requests/{request}/code"]
+    for path in seen:
+        assert token not in sandbox.handle("GET", f"/_sandbox/{path}").body.decode(), path
+    revealed = json.loads(sandbox.handle("GET", f"/_sandbox/api/payouts/{payout}?reveal=1").body)
+    assert revealed["webhook_url"] == url

@@ -1,0 +1,256 @@
+"""Code that the inspector gives away runs as it is: first programs, and each request as SDK code and curl."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async.sandbox import Sandbox, VirtualClock
+from tests.sandbox.inspector.test_pages import page
+from tests.sandbox.raw_requests import ATTEMPT, BANK, TRIED, Api
+
+JSON = {"Content-Type": "application/json"}
+
+
+def lesson(html: str, name: str) -> str:
+    found = re.search(rf'id="{name}">(.*?)</pre>', html, re.DOTALL)
+    assert found is not None
+    assert "&" not in found[1].replace("&#34;", "").replace("&gt;", "").replace("&#39;", "")
+    return found[1].replace("&#34;", '"').replace("&gt;", ">").replace("&#39;", "'")
+
+
+@pytest.mark.parametrize(("name", "path"), [("way-async", ""), ("way-sync", ""), ("program", "payouts")])
+def test_the_first_programs_run_as_they_are_copied(name: str, path: str, tmp_path: Path) -> None:
+    with Sandbox(clock=VirtualClock(speed=1000)) as sandbox:
+        program = tmp_path / "first.py"
+        address = sandbox.origin.removeprefix("http://")
+        html = sandbox.handle("GET", f"/_sandbox/{path}", {"Host": address}).body.decode()
+        program.write_text(lesson(html, name))
+        done = subprocess.run(
+            [sys.executable, program], capture_output=True, text=True, timeout=50, cwd=Path.cwd(), check=False
+        )
+        assert (done.stderr, done.stdout.split()[1]) == ("", "completed")
+        assert len(sandbox.books.payouts()) == 1
+
+
+def test_the_first_command_is_a_request_that_pays(sandbox: Sandbox) -> None:
+    command = lesson(page(sandbox), "way-curl")
+    headers = dict(re.findall(r'-H "([^:]+): ([^"]+)"', command))
+    found = re.search(r"-d '(.*)'", command, re.DOTALL)
+    assert found is not None
+    assert sandbox.handle("POST", "/v1/payouts", headers, found[1].encode()).status == 201
+
+
+# --- a request as code --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def serving() -> Iterator[Sandbox]:
+    with Sandbox(clock=VirtualClock(speed=1000)) as sandbox:
+        yield sandbox
+
+
+def ask_everything(api: Api) -> None:
+    """One request of each kind, with what is awkward to write down."""
+    quoted = 'it\'s "quoted" – ünïcödé $HOME `x`'
+    payout: dict[str, Any] = {
+        "customer": {"email": "ada@example.test"},
+        "metadata": {"n": [1.5, None, True], "t": quoted},
+    }
+    made = api.payout(reference="r-1", idempotency_key="key-00001", description=quoted, **payout).data["id"]
+    api.payout(reference="r-2", amount=10.25, instrument=BANK, currency="NGN", method="bank_transfer_ng")
+    api.post("/payment/intents", {**TRIED, "amount": 0.5, "currency": "USD"}, idempotency_key="key-00002")
+    intent = api.intent(attempt=ATTEMPT | {"phone": {"number": "+22990000000", "country": "BJ"}}).data
+    session = api.checkout(return_url="https://shop.test/back", customer={"email": "ada@example.test"}).data
+    base = f"/payment/intents/{intent['id']}"
+    attempt = f"{base}/attempts/{intent['active_attempt']['id']}"
+    for path in (
+        f"/payment/checkouts/{session['checkout']['id']}",
+        "/payment/intents",
+        "/payment/intents?status=pending&per_page=5&created_at%5Bgte%5D=2026-01-01T00:00:00Z",
+        "/payouts?status=completed&per_page=2",
+        "/payouts?unheard_of=1",
+        attempt,
+        f"{attempt}/inspect",
+        f"{base}/refunds/availability",
+        f"/payouts/{made}/sync",
+        f"/payouts/{made}/inspect",
+        "/utils/status/payment/method/mtn_bj/BJ",
+    ):
+        assert api.get(path).status in (200, 422), path
+    api.post(f"{base}/requery", {})
+    refused = {"amount": 0, "fraction": 0.25, "currency": "xof", "class": [], "method": quoted}
+    assert api.post("/payouts", refused, idempotency_key="key-00003").status == 422
+    assert api.payout(reference="r-3", note="unheard of").status == 201
+    assert api.get("/nowhere?a=1").status == 404
+
+
+def code_of(sandbox: Sandbox, request: str, kind: str, *, reveal: bool = True) -> str:
+    path = f"/_sandbox/api/requests/{request}/code?as={kind}{'&reveal=1' if reveal else ''}"
+    return str(json.loads(sandbox.handle("GET", path).body)["code"])
+
+
+def line_of(sandbox: Sandbox, request: str) -> tuple[str, str, Any]:
+    """What a request asked for: method, path with its query, body."""
+    said = json.loads(sandbox.handle("GET", f"/_sandbox/api/requests/{request}?reveal=1").body)
+    return said["method"], said["path"].replace("%3A", ":"), said["body"] or None
+
+
+def asked_again(sandbox: Sandbox, before: list[str]) -> list[tuple[str, str, Any]]:
+    return [line_of(sandbox, one.request_id) for one in sandbox.requests if one.request_id not in before]
+
+
+@pytest.mark.parametrize("kind", ["async", "sync"])
+def test_each_request_as_sdk_code_sends_the_same_again(serving: Sandbox, kind: str, tmp_path: Path) -> None:
+    ask_everything(Api(serving, serving.api_key))
+    asked = [one.request_id for one in serving.requests]
+    programs = [tmp_path / f"{number:02d}.py" for number in range(len(asked))]
+    for request, program in zip(asked, programs, strict=True):
+        code = code_of(serving, request, kind)
+        assert serving.api_key not in code
+        program.write_text(code)
+    runner = (
+        "import runpy, sys\n"
+        "from payments_async import PaymentsError\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: runpy.run_path(path, run_name='__main__')\n"
+        "    except PaymentsError as told: print('refused', told.__class__.__name__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", runner, *map(str, programs)],
+        env={**os.environ, "PAYMENTS_API_KEY": serving.api_key},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert asked_again(serving, asked) == [line_of(serving, request) for request in asked]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl on this machine")
+def test_each_request_as_a_command_sends_the_same_again(serving: Sandbox, tmp_path: Path) -> None:
+    ask_everything(Api(serving, serving.api_key))
+    asked = [one.request_id for one in serving.requests]
+    script = tmp_path / "all.sh"
+    script.write_text("\n".join(code_of(serving, request, "curl") for request in asked))
+    assert serving.api_key not in script.read_text()
+    env = {**os.environ, "PAYMENTS_API_KEY": serving.api_key, "no_proxy": "127.0.0.1"}
+    done = subprocess.run(["sh", "-e", script], env=env, capture_output=True, timeout=50, check=False)
+    assert done.stderr == b""
+    assert asked_again(serving, asked) == [line_of(serving, request) for request in asked]
+
+
+def test_a_method_and_a_body_of_a_command_are_nothing_but_text(sandbox: Sandbox) -> None:
+    """A shell would run `id` in backticks, and curl would send the file after an @."""
+    headers = {"Authorization": f"Bearer {sandbox.api_key}"}
+    sandbox.handle("`id`$HOME", "/v1/payouts", headers, b"@/etc/hostname")
+    told = sandbox.handle(
+        "GET", f"/_sandbox/api/requests/{sandbox.requests[0].request_id}/code?as=curl&reveal=1"
+    )
+    words = shlex.split(json.loads(told.body)["code"])
+    assert words[words.index("-X") + 1] == "`id`$HOME"
+    assert "-X '`id`$HOME' " in json.loads(told.body)["code"]
+    assert words[-2:] == ["--data-raw", "@/etc/hostname"]
+
+
+@pytest.mark.parametrize("kind", ["async", "sync", "curl"])
+def test_masked_code_says_first_what_to_press(sandbox: Sandbox, api: Api, kind: str) -> None:
+    api.payout()
+    (one,) = sandbox.requests
+    path = f"/_sandbox/api/requests/{one.request_id}/code?as={kind}"
+    masked = json.loads(sandbox.handle("GET", path).body)
+    assert masked["masked"] is True
+    assert "press Show account data first" in masked["code"].partition("\n")[0]
+    whole = json.loads(sandbox.handle("GET", f"{path}&reveal=1").body)
+    assert whole["masked"] is False
+    assert not whole["code"].startswith("#")
+    assert "in copied code too" in page(sandbox, f"requests/{one.request_id}")
+
+
+@pytest.mark.parametrize("kind", ["async", "sync", "curl"])
+def test_code_with_an_idempotency_key_says_what_it_does(sandbox: Sandbox, api: Api, kind: str) -> None:
+    api.payout(idempotency_key="key-00001")
+    code = code_of(sandbox, sandbox.requests[0].request_id, kind)
+    first, _, rest = code.partition("\n")
+    assert first.startswith("#")
+    assert "an answer is stored" in first
+    assert "moves nothing" in first
+    assert "key-00001" in rest
+    assert_plain(first)
+    sandbox.advance(86_400.0)
+    assert "no answer is stored" in code_of(sandbox, sandbox.requests[0].request_id, kind).partition("\n")[0]
+
+
+def assert_plain(comment: str) -> None:
+    """A shell may not know that it is a comment."""
+    assert not set(comment) & set("'\"`;&|<>()?*$")
+
+
+@pytest.mark.parametrize(
+    ("profile", "scenario", "amount", "is_stored"),
+    [
+        ("observed", "http:503", 10, False),
+        ("observed", "http:429", 10, False),
+        ("observed", "429:5", 10, False),
+        ("observed", "reset", 10, False),
+        ("observed", "lost_response", 10, True),  # carried out, and the answer is lost
+        ("observed", None, 0, True),  # a refusal that is kept
+        ("alternate", None, 0, False),
+        ("observed", None, 10, True),
+    ],
+)
+def test_what_copied_code_says_of_its_key_is_what_happens(
+    profile: str, scenario: str | None, amount: int, is_stored: bool
+) -> None:
+    sandbox = Sandbox(clock=VirtualClock.frozen(), profile=profile)
+    api = Api(sandbox, sandbox.api_key)
+    api.payout(idempotency_key="key-00001", amount=amount, scenario=scenario)
+    first = code_of(sandbox, sandbox.requests[0].request_id, "curl").partition("\n")[0]
+    assert ("no answer is stored" in first, "moves nothing" in first) == (not is_stored, is_stored)
+    assert_plain(first)
+    before = len(sandbox.books.payouts())
+    api.payout(idempotency_key="key-00001", amount=10)
+    assert len(sandbox.books.payouts()) - before == (0 if is_stored else 1)
+
+
+def test_copied_code_under_an_unknown_key_stores_nothing(sandbox: Sandbox) -> None:
+    Api(sandbox, "sk_sandbox_unknown").payout(idempotency_key="key-00001")
+    first = code_of(sandbox, sandbox.requests[0].request_id, "curl").partition("\n")[0]
+    assert "no answer is stored" in first
+
+
+def test_code_for_others_to_see_has_neither_key_nor_account_data(sandbox: Sandbox, api: Api) -> None:
+    ask_everything(api)
+    for one in sandbox.requests:
+        for kind in ("async", "sync", "curl"):
+            code = code_of(sandbox, one.request_id, kind, reveal=False)
+            for secret in (api.key, "90000000", "Adeyemi", "0011223344", "ada@example.test"):
+                assert secret not in code
+
+
+def test_each_request_can_be_sent_again(sandbox: Sandbox, api: Api) -> None:
+    ask_everything(api)
+    api.payout(amount=0)
+    api.post("/payouts", b"{")
+    api.get("/nowhere")
+    asked = [one.request_id for one in sandbox.requests]
+    statuses = []
+    for request in asked:
+        answer = sandbox.handle("POST", f"/_sandbox/api/requests/{request}/replay", JSON, b"{}")
+        statuses.append((answer.status, json.loads(answer.body)["replay_of"]))
+    assert statuses == [(200, request) for request in asked]
+    first = {one.request_id: one.status for one in sandbox.requests}
+    assert {first[request] for request in asked[-3:]} == {422, 400, 404}
+    again = [one for one in sandbox.requests if one.request_id not in asked]
+    assert [one.path for one in again] == [one.path for one in sandbox.requests[: len(asked)]]

@@ -1,0 +1,176 @@
+"""The live status of a checkout: one event with the step it is at, one with every other, and then the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from payments_async.sandbox import Sandbox, VirtualClock
+from payments_async.sandbox.http import checkout_events
+from tests.sandbox.checkout.test_pages import BALANCE, Payer, visit
+from tests.sandbox.raw_requests import Api
+
+
+class Tab:
+    """A browser's tab that follows a session."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.response = response
+
+    async def told(self) -> str:
+        """The next event's data, comments passed over; empty at the end."""
+        async for line in self.response.content:
+            if line.startswith(b"data: "):
+                return line.removeprefix(b"data: ").decode().strip()
+        return ""
+
+
+@pytest_asyncio.fixture
+async def sandbox() -> AsyncIterator[Sandbox]:
+    async with Sandbox(clock=VirtualClock.frozen()) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def payer(sandbox: Sandbox) -> Payer:
+    return visit(Api(sandbox, sandbox.api_key))
+
+
+@asynccontextmanager
+async def following(sandbox: Sandbox, path: str) -> AsyncIterator[Tab]:
+    async with aiohttp.ClientSession() as browser, browser.get(f"{sandbox.origin}{path}/events") as response:
+        assert response.status == 200
+        assert response.headers["Content-Type"] == "text/event-stream"
+        assert response.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        yield Tab(response)
+
+
+async def test_every_tab_is_told_each_step_until_the_end(sandbox: Sandbox, payer: Payer) -> None:
+    async with following(sandbox, payer.path()) as first, following(sandbox, payer.path()) as second:
+        for tab in (first, second):
+            assert await tab.told() == "0-open"
+        payer.pay("sandbox_bank")
+        for tab in (first, second):
+            assert await tab.told() == "1-action"
+        payer.answer("bank")
+        for tab in (first, second):
+            assert [await tab.told(), await tab.told()] == ["1-paid", ""]
+
+
+async def test_it_waits_a_second_before_it_is_asked_again(sandbox: Sandbox, payer: Payer) -> None:
+    async with following(sandbox, payer.path()) as tab:
+        assert await tab.response.content.readuntil(b"\n\n") == b"retry: 1000\ndata: 0-open\n\n"
+
+
+@pytest.mark.parametrize(
+    ("scenario", "steps"),
+    [
+        ("complete after=5s", ["1-waiting", "1-paid", ""]),
+        ("failover:1 after=5s", ["1-waiting", "2-waiting", "2-paid", ""]),
+        ("hang", ["1-waiting", "1-unknown", "1-expired", ""]),
+    ],
+)
+async def test_what_time_alone_changes_is_told_when_it_happens(
+    sandbox: Sandbox, scenario: str, steps: list[str]
+) -> None:
+    payer = visit(Api(sandbox, sandbox.api_key), scenario)
+    payer.pay(BALANCE)
+    async with following(sandbox, payer.path()) as tab:
+        for step in steps:
+            assert await tab.told() == step
+            sandbox.advance(5 if scenario != "hang" else 3600 if step == "1-unknown" else 60)
+
+
+async def test_a_clock_that_runs_needs_nobody_to_ask() -> None:
+    async with Sandbox(clock=VirtualClock(speed=600)) as sandbox:
+        payer = visit(Api(sandbox, sandbox.api_key), "complete after=30s")
+        payer.pay(BALANCE)
+        async with following(sandbox, payer.path()) as tab:
+            assert [await tab.told(), await tab.told()] == ["1-waiting", "1-paid"]
+
+
+async def test_what_happens_elsewhere_is_not_told(sandbox: Sandbox, payer: Payer) -> None:
+    async with following(sandbox, payer.path()) as tab:
+        assert await tab.told() == "0-open"
+        for _ in range(3):
+            other = visit(Api(sandbox, sandbox.api_key))
+            other.pay(BALANCE)
+        payer.pay("sandbox_card")
+        assert await tab.told() == "1-action"
+
+
+@pytest.mark.parametrize("ended", ["reset", "unknown"])
+async def test_a_session_that_is_not_there_is_told_so_and_ends(
+    sandbox: Sandbox, payer: Payer, ended: str
+) -> None:
+    if ended == "unknown":
+        async with following(sandbox, "/checkout/cs_unknown") as tab:
+            assert [await tab.told(), await tab.told()] == ["gone", ""]
+        return
+    async with following(sandbox, payer.path()) as tab:
+        assert await tab.told() == "0-open"
+        sandbox.reset()
+        assert [await tab.told(), await tab.told()] == ["gone", ""]
+
+
+async def test_a_quiet_stream_says_that_it_is_there(
+    sandbox: Sandbox, payer: Payer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkout_events, "_QUIET", 0.01)
+    async with following(sandbox, payer.path()) as tab:
+        await tab.response.content.readuntil(b"\n\n")
+        for _ in range(2):
+            assert await tab.response.content.readuntil(b"\n\n") == b": still here\n\n"
+
+
+async def test_who_leaves_is_forgotten(
+    sandbox: Sandbox, payer: Payer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = asyncio.get_running_loop().create_future()
+    loop, forget = asyncio.get_running_loop(), sandbox.journal.forget
+
+    def note(ticket: object) -> None:
+        forget(ticket)
+        loop.call_soon_threadsafe(left.set_result, None)
+
+    monkeypatch.setattr(sandbox.journal, "forget", note)
+    async with following(sandbox, payer.path()) as tab:
+        assert await tab.told() == "0-open"
+        assert sandbox.journal._wakers
+    await left
+    assert not sandbox.journal._wakers
+
+
+async def test_who_leaves_before_the_first_word_is_no_error_in_the_log(
+    sandbox: Sandbox, payer: Payer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def left(*_: object) -> None:
+        raise aiohttp.ClientConnectionResetError
+
+    monkeypatch.setattr(web.StreamResponse, "write", left)
+    async with following(sandbox, payer.path()) as tab:
+        assert await tab.told() == ""
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])
+def test_only_a_get_opens_a_stream(sandbox: Sandbox, payer: Payer, method: str) -> None:
+    assert sandbox.handle(method, payer.path("/events")).status == 404
+
+
+def test_without_a_server_there_is_no_stream(payer: Payer) -> None:
+    with pytest.raises(ValueError, match="read it over HTTP"):
+        payer.get("/events")
+
+
+async def test_a_page_of_another_name_reads_no_stream(sandbox: Sandbox, payer: Payer) -> None:
+    address = f"{sandbox.origin}{payer.path('/events')}"
+    headers = {"Host": "rebound.test"}
+    async with aiohttp.ClientSession() as browser, browser.get(address, headers=headers) as response:
+        assert response.status == 403

@@ -1,0 +1,487 @@
+"""The inspector's pages, as they are sent: complete, escaped, masked, bounded and readable without script."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import attrs
+import pytest
+
+from payments_async.sandbox import Profile, Sandbox, inspector
+from payments_async.sandbox._journal import LoggedExchange, WebhookTried
+from payments_async.sandbox._record_actions import find_payment
+from payments_async.sandbox.advisor.assumptions import assumptions
+from payments_async.sandbox.common.profiles import PROFILES
+from payments_async.sandbox.common.scenario_words import ACTION_TYPES
+from payments_async.sandbox.inspector.pages import NAV
+from payments_async.sandbox.webhooks import WebhookTry
+from tests.sandbox.raw_requests import INTENT, PAYOUT, TRIED, Api
+
+MOST = 57_000
+"""Of the 60,000 bytes that a page may weigh: there is room for a line more here and there."""
+EVIL = "<script>alert(1)</script>\"'&"
+
+
+def page(sandbox: Sandbox, path: str = "", status: int = 200) -> str:
+    answer = sandbox.handle("GET", f"/_sandbox/{path}")
+    assert answer.status == status
+    return answer.body.decode()
+
+
+def text_of(html: str) -> str:
+    """What a reader sees, blanks joined."""
+    found: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_data(self, data: str) -> None:
+            found.append(data)
+
+    Reader().feed(html)
+    return " ".join(" ".join(found).split())
+
+
+@pytest.mark.parametrize("path", [name for name, _ in NAV])
+def test_every_page_is_whole_without_script(sandbox: Sandbox, path: str) -> None:
+    html = page(sandbox, path)
+    assert html.startswith("<!doctype html>")
+    assert html.rstrip().endswith("</html>")
+    assert len(re.findall("<h1>", html)) == 1
+    assert html.count('aria-current="page"') == 1
+    assert "onclick" not in html
+    assert "<style" not in html
+    assert not re.search(r"<script(?! type=\"module\" src=\"/_sandbox/)", html)
+    assert not re.search(r"(?:src|href)=\"(?:https?:)?//", html)
+
+
+@pytest.mark.parametrize("path", ["", "assets/inspector.js", "assets/inspector.css", "assets/icon.svg"])
+def test_every_answer_has_a_strict_policy(sandbox: Sandbox, path: str) -> None:
+    headers = sandbox.handle("GET", f"/_sandbox/{path}").headers
+    policy = headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cache-Control"] == "no-store"
+
+
+def test_pages_are_read_only_and_unknown_ones_say_so(sandbox: Sandbox) -> None:
+    assert sandbox.handle("POST", "/_sandbox/payouts").status == 405
+    assert sandbox.handle("HEAD", "/_sandbox/payouts").status == 200
+    assert "no such page" in text_of(page(sandbox, "nothing", 404))
+    assert "no request" in text_of(page(sandbox, "requests/req_1", 404))
+
+
+def test_the_first_page_of_an_unused_sandbox_teaches(sandbox: Sandbox) -> None:
+    html = page(sandbox)
+    for name in ("way-async", "way-sync", "way-curl"):
+        assert f'id="{name}"' in html
+        assert f'data-copy="#{name}"' in html
+    assert sandbox.api_key in html
+    assert "http://sandbox.test/v1" in html
+
+
+# --- with something to show ---------------------------------------------------------------------
+
+
+def test_the_overview_shows_requests_changes_and_webhooks_newest_first(sandbox: Sandbox, api: Api) -> None:
+    api.payout(webhook_url="http://127.0.0.1:9/hook")
+    api.get("/payouts", scenario="http:503")
+    html = text_of(page(sandbox))
+    assert "GET /v1/payouts http:503 Sandbox fault: HTTP 503. 503" in html
+    assert "POST /v1/payouts payout pending webhook payout.created due 201" in html
+    assert html.index("GET /v1/payouts") < html.index("POST /v1/payouts")
+    assert "payout.created" not in text_of(page(sandbox, "?show=changes"))
+    assert "payout.created" in text_of(page(sandbox, "?show=webhooks"))
+    assert "po_" not in text_of(page(sandbox, "?show=requests"))
+    sandbox.reset()
+    api.get("/payouts")
+    assert "None among" in text_of(page(sandbox, "?show=webhooks"))
+
+
+def test_a_request_shows_both_sides_masked_until_account_data_is_asked_for(
+    sandbox: Sandbox, api: Api
+) -> None:
+    api.payout(idempotency_key="key-00001", scenario="lost_response", customer={"email": "ada@example.test"})
+    api.payout(idempotency_key="key-00001", customer={"email": "ada@example.test"})
+    request = sandbox.requests[0].request_id
+    html = page(sandbox, f"requests/{request}")
+    assert "22990000000" not in html
+    assert "ada@example.test" not in html
+    assert api.key not in html
+    shown = text_of(html)
+    for said in (
+        "lost_response",
+        "closed before the answer",
+        "key-00001",
+        "replayed",
+        sandbox.requests[1].request_id,
+    ):
+        assert said in shown
+    revealed = text_of(page(sandbox, f"requests/{request}?reveal=1"))
+    assert "+22990000000" in revealed
+    assert "ada@example.test" in revealed
+
+
+def test_a_request_that_was_let_go_says_so_and_offers_neither_copy_nor_sending(
+    sandbox: Sandbox, api: Api
+) -> None:
+    api.payout(idempotency_key="key-00001")
+    api.get("/payouts")
+    first, second = (f"requests/{request.request_id}" for request in sandbox.requests)
+    assert "No body." not in text_of(page(sandbox, first))
+    assert "No body." in text_of(page(sandbox, second))
+    for name in (first, second):
+        assert "Send again" in page(sandbox, name)
+        assert "data-copy-url" in page(sandbox, name)
+    for entry in sandbox.entries():
+        if isinstance(entry.item, LoggedExchange):
+            entry.item.let_go()
+    for name in (first, second):
+        html = page(sandbox, name)
+        shown = text_of(html)
+        assert "The journal has let go of its headers and bodies" in shown
+        assert "No body." not in shown
+        assert "Send again" not in shown
+        assert "data-copy-url" not in html
+        said = json.loads(sandbox.handle("GET", f"/_sandbox/api/{name}").body)
+        assert (said["let_go"], said["body"], said["answer"]) == (True, None, None)
+        for path, method in ((f"{name}/code", "GET"), (f"{name}/replay", "POST")):
+            refused = sandbox.handle(method, f"/_sandbox/api/{path}", {"Content-Type": "application/json"})
+            assert refused.status == 410
+            assert "let" in json.loads(refused.body)["message"]
+
+
+def test_a_request_without_account_data_offers_nothing_to_show(sandbox: Sandbox, api: Api) -> None:
+    api.get("/utils/status/payment/method/m/BJ")
+    assert "account data" not in page(sandbox, f"requests/{sandbox.requests[0].request_id}")
+
+
+def test_what_requests_say_is_text_and_never_markup(sandbox: Sandbox, api: Api) -> None:
+    api.payout(reference=EVIL, description=EVIL, method=EVIL, webhook_url=f"http://127.0.0.1:9/{EVIL}")
+    sandbox.handle(
+        "GET", f"/v1/{EVIL}", {"X-Evil": EVIL, "Origin": EVIL, "Authorization": f"Bearer {api.key}"}
+    )
+    api.post("/payment/intents", {**TRIED, "metadata": {EVIL: EVIL}})
+    sandbox.on("payouts.create", reference=EVIL).respond("reset")
+    requests = [f"requests/{one.request_id}?reveal=1" for one in sandbox.requests]
+    for path in [*(name for name, _ in NAV), *requests, "webhooks?open=wh_00000001"]:
+        assert EVIL[:17] not in page(sandbox, path), path
+
+
+def test_payments_show_attempts_as_timelines_with_what_can_be_done(sandbox: Sandbox, api: Api) -> None:
+    session = api.checkout().data["checkout"]["id"]
+    sandbox.pay(session, outcome="fail:CUSTOMER_DECLINED")
+    sandbox.advance(3)
+    sandbox.pay(session, outcome="action:approve_on_phone", phone="+22990000077")
+    html = page(sandbox, "payments")
+    shown = text_of(html)
+    for said in (
+        "CUSTOMER_DECLINED",
+        "action_required",
+        "approve_on_phone",
+        "Pay Decline Expire",
+        "Payer's page",
+    ):
+        assert said in shown
+    assert "22990000077" not in html
+    assert f"/checkout/{session}" in html
+    sandbox.pay(session, outcome="complete")
+    assert "Refund 50" in text_of(page(sandbox, "payments"))
+
+
+def test_the_board_has_a_column_for_each_status_and_buttons_for_what_is_open(
+    sandbox: Sandbox, api: Api
+) -> None:
+    api.payout(reference="open", metadata={"sandbox_scenario": "manual"})
+    api.payout(reference="done", metadata={"sandbox_scenario": "fail:NO_FUNDS immediate"})
+    shown = text_of(page(sandbox, "payouts"))
+    assert re.search(
+        r"pending 1 open .* Complete Fail Hang .*processing 0 .*completed 0 .*failed 1 done", shown
+    )
+    assert "NO_FUNDS" in shown
+    assert shown.count("Complete") == 1
+
+
+def test_the_phone_shows_codes_and_approvals_of_open_payments(sandbox: Sandbox, api: Api) -> None:
+    session = api.checkout().data["checkout"]["id"]
+    sandbox.pay(session, outcome="action:collect_otp", phone="+22990000077")
+    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:approve_on_phone"}})
+    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:scan_qr_code"}})
+    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:redirect_to_url"}})
+    shown = text_of(page(sandbox, "phone"))
+    assert re.search(r"Your code is \d{6}", shown)
+    assert shown.count("Approve Decline") == 2
+    assert "22990000077" not in shown
+    code = re.search(r"\d{6}(?= \.)", shown)
+    theirs = sandbox.handle("GET", f"/checkout/{session}/phone").body.decode()
+    assert code is not None
+    assert code[0] in theirs
+
+
+@pytest.mark.parametrize("kind", ACTION_TYPES)
+def test_an_attempt_leads_to_where_its_payer_acts(sandbox: Sandbox, api: Api, kind: str) -> None:
+    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": f"action:{kind}"}})
+    shown = page(sandbox, "payments")
+    found = re.search(r'href="(/actions/[^"]+)">([^<]+)<', shown)
+    assert (found is None) == (kind == "none")
+    if found is not None:
+        assert found[2] in ("Payer&#39;s phone", "Payer&#39;s bank", "Card provider")
+        assert sandbox.handle("GET", found[1]).status == 200
+    on_phone = kind in ("approve_on_phone", "collect_otp", "scan_qr_code")
+    assert (">Open this phone<" in page(sandbox, "phone")) == on_phone
+
+
+def test_the_phone_shows_the_code_of_an_intent_of_the_api(sandbox: Sandbox, api: Api) -> None:
+    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:collect_otp"}})
+    shown = page(sandbox, "phone")
+    code, phone = re.search(r"\d{6}(?=</strong>)", shown), re.search(r"/actions/[^\"]+/phone", shown)
+    assert code is not None
+    assert phone is not None
+    assert code[0] in sandbox.handle("GET", phone[0]).body.decode()
+    assert f"payments?id={sandbox.books.payments()[0].id}" in shown
+
+
+def test_one_record_can_be_shown_alone(sandbox: Sandbox, api: Api) -> None:
+    for number in range(2):
+        api.payout(reference=f"r-{number}")
+        api.post("/payment/intents", INTENT)
+    payout, payment = sandbox.books.payouts()[0], sandbox.books.payments()[0]
+    shown = text_of(page(sandbox, f"payouts?id={payout.id}"))
+    assert "One of 2. Show all payouts" in shown
+    assert "r-0" in shown
+    assert "r-1" not in shown
+    html = page(sandbox, f"payments?id={payment.id}")
+    assert html.count("<article") == 1
+    assert payment.id in html
+    assert "no payout" in text_of(page(sandbox, "payouts?id=po_1", 404))
+    assert "no payment" in text_of(page(sandbox, "payments?id=pi_1", 404))
+
+
+def test_payouts_of_all_keys_are_shown_newest_first(sandbox: Sandbox, api: Api) -> None:
+    other = Api(sandbox, sandbox.new_key())
+    for number in range(4):
+        (api, other)[number % 2].payout(reference=f"r-{number}")
+        sandbox.advance(1)
+    sandbox.advance(10)
+    shown = text_of(page(sandbox, "payouts"))
+    assert [shown.index(f"r-{number}") for number in (3, 2, 1, 0)] == sorted(
+        shown.index(f"r-{number}") for number in range(4)
+    )
+
+
+def test_faults_show_what_remains(sandbox: Sandbox, api: Api) -> None:
+    sandbox.on("payouts.create", reference="r-1").respond("http:503", times=3)
+    api.payout(reference="r-1")
+    assert "http:503*3 reference=r-1 1 2 Remove" in text_of(page(sandbox, "faults"))
+
+
+def test_a_fault_for_every_time_stays_active_after_it_struck(sandbox: Sandbox, api: Api) -> None:
+    sandbox.on("payouts.create").respond("http:503", times=None)
+    api.payout()
+    html = page(sandbox, "faults")
+    assert "http:503 (every time) any 1 every time Remove" in text_of(html)
+    assert 'class="done"' not in html
+    assert "Rules waiting 1" in text_of(page(sandbox))
+    (rule,) = json.loads(sandbox.handle("GET", "/_sandbox/api/rules").body)["rules"]
+    assert (rule["used"], rule["remaining"], rule["used_up"]) == (1, None, False)
+
+
+def test_webhooks_show_their_tries_and_on_request_what_they_say(sandbox: Sandbox, api: Api) -> None:
+    api.payout(webhook_url="http://127.0.0.1:9/hook?token=secret")
+    sandbox.forge(sandbox.books.payouts()[0].id)
+    html = page(sandbox, "webhooks")
+    assert "secret" not in html
+    assert "forged" in text_of(html)
+    opened = page(sandbox, "webhooks?open=wh_00000001")
+    assert "secret" not in opened
+    assert "22990000000" not in opened
+    assert '"event": "payout.created"' in text_of(opened)
+
+
+def test_tries_and_timelines_have_their_dates(sandbox: Sandbox, api: Api) -> None:
+    api.payout(webhook_url="http://127.0.0.1:9/hook")
+    began = sandbox.clock.now()
+    (hook,) = sandbox.webhooks
+    for after in (0.0, 30.0, 86_400.0):
+        sandbox._mail.courier.take(began + after, 1)
+        sandbox._mail.courier.report(hook.id, WebhookTry(began + after, 0.01, 500, None))
+    shown = text_of(page(sandbox, "webhooks"))
+    assert "2026-01-01 00:00:00.000 500" in shown
+    assert " 0.010 s 00:00:30.000 500" in shown
+    assert "2026-01-02 00:00:00.000 500" in shown
+    api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "after=24h"}})
+    sandbox.advance(86_400)
+    shown = text_of(page(sandbox, "payments"))
+    assert "2026-01-01 00:00:00 pa_" in shown
+    assert "expired +86400 s, 2026-01-02" in shown
+
+
+def test_a_time_that_no_date_can_say_is_shown_as_the_last_second(sandbox: Sandbox, api: Api) -> None:
+    words = {"sandbox_scenario": "delay:999999999h"}
+    api.payout(webhook_url="http://127.0.0.1:9/hook", metadata=words)
+    assert "waiting" in text_of(page(sandbox, "webhooks"))
+    (hook,) = json.loads(sandbox.handle("GET", "/_sandbox/api/webhooks").body)["webhooks"]
+    assert hook["next_at"] == "9999-12-31T23:59:59.000000Z"
+
+
+def test_an_empty_board_has_its_own_program_and_an_empty_phone_its_ways(sandbox: Sandbox, api: Api) -> None:
+    api.get("/payouts")
+    html = page(sandbox, "payouts")
+    assert 'data-copy="#program"' in html
+    assert sandbox.api_key in html
+    assert "hosted checkout" in text_of(page(sandbox, "phone"))
+
+
+def test_a_webhook_that_is_opened_is_shown_however_old(sandbox: Sandbox, api: Api) -> None:
+    for number in range(40):
+        api.payout(reference=f"r-{number}", webhook_url="http://127.0.0.1:9/hook")
+    assert "wh_00000001" not in page(sandbox, "webhooks")
+    opened = page(sandbox, "webhooks?open=wh_00000001")
+    assert 'id="wh_00000001"' in opened
+    assert '"event": "payout.created"' in text_of(opened)
+
+
+def test_an_advisor_without_findings_claims_no_more_than_it_saw(sandbox: Sandbox, api: Api) -> None:
+    assert "Nothing found" not in page(sandbox, "advisor")
+    api.payout(idempotency_key="key-00001")
+    shown = text_of(page(sandbox, "advisor"))
+    assert "Nothing found so far" in shown
+    assert "Nothing to mend" not in shown
+
+
+def test_the_advisor_shows_each_finding_with_its_requests(sandbox: Sandbox, api: Api) -> None:
+    assert "No requests yet" in page(sandbox, "advisor")
+    api.payout()
+    assert "Nothing found so far" in page(sandbox, "advisor")
+    api.payout()
+    html = page(sandbox, "advisor")
+    assert "without an idempotency key" in html
+    for request in sandbox.requests:
+        assert f"/_sandbox/requests/{request.request_id}" in html
+
+
+def test_the_advisor_tells_a_mistake_once_with_every_case_and_its_webhooks(
+    sandbox: Sandbox, api: Api
+) -> None:
+    for number in range(9):
+        payout = api.payout(reference=f"r-{number}", idempotency_key=f"key-{number:05d}").data["id"]
+        event = WebhookTried(sandbox.clock.now(), f"wh_{number}", payout, "payout.completed", 204, None)
+        sandbox.journal.add(event)
+    sandbox.advance(61)
+    api.get("/utils/status/payment/method/m/BJ")
+    html = page(sandbox, "advisor")
+    assert html.count("Deliveries are not signed") == 1
+    assert "9 times" in html
+    assert "and 3 more like these" in html
+    assert "/_sandbox/webhooks?open=wh_0#wh_0" in html
+
+
+def test_pages_stay_as_they_were_when_their_files_change(tmp_path: Path) -> None:
+    root = Path(inspector.__file__).parents[2]
+    shutil.copytree(root, tmp_path / root.name, ignore=shutil.ignore_patterns("__pycache__"))
+    code = (
+        "import pathlib; from payments_async.sandbox import Sandbox, inspector; sandbox = Sandbox()\n"
+        "read = lambda path: sandbox.handle('GET', '/_sandbox/' + path).status\n"
+        "assert read('') == 200\n"
+        "home = pathlib.Path(inspector.__file__).parent\n"
+        "assert home.is_relative_to(pathlib.Path.cwd()), home\n"
+        "files = [*home.glob('templates/*'), *home.glob('assets/*')]\n"
+        "[file.write_text('{{ of.another.version }}') for file in files]\n"
+        "print(len(files), {read(path) for path in ('', 'payouts', 'limits', 'assets/inspector.js')})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert done.stdout.split(maxsplit=1)[1] == "{200}\n"
+
+
+@pytest.mark.parametrize("name", sorted(PROFILES))
+def test_assumptions_name_every_gap_and_every_switch(name: str) -> None:
+    gaps = assumptions(PROFILES[name])
+    letters = [gap.letter for gap in gaps]
+    expected = [chr(code) for code in range(ord("A"), ord("Z") + 1)] + ["AA", "AB", "AC", "AD", "AE"]
+    assert letters[:-1] == expected
+    shown = {switch.name for gap in gaps for switch in gap.switches}
+    assert shown == {field.name for field in attrs.fields(Profile)} - {"name"}
+    assert any(gap.differs for gap in gaps) == (name != "observed")
+
+
+def test_letters_mean_what_the_interface_document_says() -> None:
+    table = Path("docs/interface.md").read_text().split("## What the interface does not show")[1]
+    rows = dict(re.findall(r"^\| ([A-Z]{1,2}) \| ([^|]+) \|", table, re.MULTILINE))
+    for gap in assumptions(PROFILES["observed"])[:-1]:
+        words = set(re.findall(r"[a-z_]{4,}", gap.gap.lower()))
+        assert words & set(re.findall(r"[a-z_]{4,}", rows[gap.letter].lower())) or gap.letter in "IQ", gap
+
+
+def test_no_page_grows_without_bound(sandbox: Sandbox, api: Api) -> None:
+    for number in range(150):
+        api.payout(reference=f"r-{number}", webhook_url="http://127.0.0.1:9/hook", description="d" * 500)
+        session = api.checkout().data["checkout"]["id"]
+        sandbox.pay(session, outcome="action:collect_otp", phone="+22990000077")
+        sandbox.on("payouts.list", status=f"r-{number}").respond("reset")
+        api.sync(sandbox.books.payouts()[-1].id)
+        api.payout(description=str(number))
+        api.payout(description=str(number))  # a finding each
+    for _ in range(80):  # lines as long as they come
+        api.payout(reference="r" * 191, method="", instrument={"type": "phone"}, metadata=[], description=7)
+        api.get(f"/nowhere/{'p' * 900}")
+    for number in range(12):
+        api.payout(reference="same", idempotency_key=f"key-{number:05d}")
+        _, payment = find_payment(sandbox._core.world, sandbox.books.payments()[-1].id)
+        sandbox.pay(payment.id, outcome="fail:CUSTOMER_DECLINED")
+    assets = sum(
+        len(sandbox.handle("GET", f"/_sandbox/assets/inspector.{kind}").body) for kind in ("js", "css")
+    )
+    for path in [name for name, _ in NAV]:
+        html = page(sandbox, path)
+        assert len(html.encode()) + assets < MOST, (path, len(html), assets)
+
+
+def test_a_long_body_is_shown_from_its_beginning_with_a_way_to_all_of_it(sandbox: Sandbox, api: Api) -> None:
+    for number in range(100):
+        api.payout(reference=f"r-{number}")
+    headers = {"Authorization": f"Bearer {api.key}", "X-Long": "h" * 8_000}
+    sandbox.handle("GET", f"/v1/payouts?per_page=100&q={'q' * 8_000}", headers)
+    request = sandbox.requests[-1].request_id
+    html = page(sandbox, f"requests/{request}?reveal=1")
+    assert len(html.encode()) < 30_000
+    assert "The first 8,000 of" in html
+    assert f"/_sandbox/api/requests/{request}?reveal=1" in html
+    assert "The first 8,000 of" not in page(sandbox, f"requests/{sandbox.requests[0].request_id}")
+
+
+def test_a_sandbox_without_the_extra_says_what_to_install(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from payments_async.sandbox.inspector import rendering
+
+    rendering.environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ModuleNotFoundError, match="its extra 'sandbox'"):
+        page(sandbox)
+    monkeypatch.undo()
+    assert "Sandbox" in page(sandbox)
+
+
+def test_the_console_is_not_imported_before_somebody_looks() -> None:
+    code = (
+        "import sys; from payments_async.sandbox import Sandbox; Sandbox().handle('GET', '/v1/payouts');"
+        "print([m for m in sys.modules if 'inspector' in m or 'control_api' in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == []
+
+
+def test_a_payment_of_the_api_has_no_page_for_the_payer(sandbox: Sandbox, api: Api) -> None:
+    api.post("/payment/intents", INTENT)
+    api.post("/payouts", PAYOUT)
+    shown = text_of(page(sandbox, "payments"))
+    assert "No attempt yet" in shown
+    assert "Payer's page" not in shown

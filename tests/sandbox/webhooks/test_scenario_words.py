@@ -1,0 +1,248 @@
+"""Webhook words, the four ways in, the inbox, forgeries and repeats: without a server, so nothing is sent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from payments_async.sandbox import Delivery, Sandbox, UnknownWord, VirtualClock
+from payments_async.sandbox.common.scenario_words import HookWord, parse
+from payments_async.sandbox.records.webhook_json import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
+from tests.sandbox.raw_requests import PHONE, Api
+
+HOOK = "http://127.0.0.1:9/hook"
+
+
+@pytest.mark.parametrize(
+    ("text", "hooks"),
+    [
+        ("ok", (HookWord("ok"),)),
+        ("drop", (HookWord("drop"),)),
+        ("delay:2m", (HookWord("delay", seconds=120),)),
+        ("duplicate", (HookWord("duplicate", count=2),)),
+        ("duplicate:5", (HookWord("duplicate", count=5),)),
+        ("reorder forge", (HookWord("reorder"), HookWord("forge"))),
+        ("before_response", (HookWord("before_response"),)),
+    ],
+)
+def test_webhook_words_are_read_wherever_the_text_stands(text: str, hooks: tuple[HookWord, ...]) -> None:
+    assert parse(text, "fault").hooks == parse(text, "outcome").hooks == hooks
+    mixed = parse(f"lost_response {text} fail:NO", "fault")
+    assert (mixed.hooks, len(mixed.faults), mixed.outcome is not None) == (hooks, 1, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("dropp", "near: drop"),
+        ("delay", "not a duration"),
+        ("delay:soon", "not a duration"),
+        ("duplicate:1", "2 to 20 copies"),
+        ("duplicate:21", "2 to 20 copies"),
+        ("duplicate:x", "whole number"),
+        ("drop:1", "takes no argument"),
+        ("drop*2", "belong to faults"),
+    ],
+)
+def test_a_wrong_webhook_word_is_refused(text: str, told: str) -> None:
+    with pytest.raises(UnknownWord, match=told):
+        parse(text, "outcome")
+
+
+def created(api: Api, way: str, **fields: Any) -> list[tuple[str, str]]:
+    """Origin and state of the webhooks of a payout that was asked for one way or another."""
+    options: dict[str, Any] = {"webhook_url": HOOK, **fields}
+    if way == "control":
+        api.sandbox.on("payouts.create").webhook("drop")
+    elif way == "header":
+        options["scenario"] = "drop"
+    elif way == "metadata":
+        options["metadata"] = {"sandbox_scenario": "drop"}
+    else:
+        options["instrument"] = {**PHONE, "phone_number": "+22990990040"}
+    api.payout(**options)
+    return [(webhook.origin, webhook.state) for webhook in api.sandbox.webhooks]
+
+
+@pytest.mark.parametrize("way", ["control", "header", "metadata", "magic"])
+def test_each_of_the_four_ways_in_is_followed(api: Api, way: str) -> None:
+    assert created(api, way) == [("due", "dropped")]
+    api.sandbox.advance(5)
+    assert [webhook.state for webhook in api.sandbox.webhooks] == ["dropped", "dropped"]
+    assert [delivery.event for delivery in api.sandbox.deliveries] == ["payout.created", "payout.completed"]
+
+
+def test_the_first_that_says_anything_counts_and_ok_is_saying_something(api: Api) -> None:
+    api.sandbox.on("payouts.create", reference="fine").webhook("ok")
+    dropped = {"sandbox_scenario": "drop"}
+    api.payout(webhook_url=HOOK, reference="fine", metadata=dropped)
+    api.payout(webhook_url=HOOK, reference="other", metadata=dropped)
+    assert [webhook.state for webhook in api.sandbox.webhooks] == ["waiting", "dropped"]
+
+
+def test_a_rule_with_webhook_words_is_used_up_after_so_many_records(api: Api) -> None:
+    rule = api.sandbox.on("payouts.*").outcome("fail:NO").webhook("drop", times=2)
+    assert (rule.is_used_up, rule.remaining) == (False, None)
+    limited = api.sandbox.on("payment_intents.create").webhook("duplicate", times=1)
+    assert limited.remaining == 1
+    for _ in range(3):
+        api.payout(webhook_url=HOOK)
+    assert rule.is_used_up
+    assert [webhook.state for webhook in api.sandbox.webhooks] == ["dropped", "dropped", "waiting"]
+    assert api.sandbox.unused_rules == [limited]
+    assert api.sandbox.on("payouts.create").webhook("drop").remaining is None
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda rule: rule.webhook("complete"), "not all webhook words"),
+        (lambda rule: rule.webhook("drop lost_response"), "not all webhook words"),
+        (lambda rule: rule.respond("drop"), "is not a fault"),
+        (lambda rule: rule.respond("lost_response drop"), "webhook words into webhook"),
+        (lambda rule: rule.outcome("drop"), "holds a fault or a webhook word"),
+    ],
+)
+def test_words_in_the_wrong_place_are_refused_with_the_right_one(
+    sandbox: Sandbox, call: Any, told: str
+) -> None:
+    with pytest.raises(UnknownWord, match=told):
+        call(sandbox.on("payouts.create"))
+
+
+def test_an_operation_that_creates_nothing_has_no_deliveries(sandbox: Sandbox) -> None:
+    with pytest.raises(UnknownWord, match=r"payouts\.list creates no record"):
+        sandbox.on("payouts.list").webhook("drop")
+
+
+def test_copies_are_in_webhooks_and_not_among_what_was_due(api: Api) -> None:
+    api.payout(webhook_url=HOOK, scenario="duplicate:3 manual")
+    assert [webhook.origin for webhook in api.sandbox.webhooks] == ["due", "duplicate", "duplicate"]
+    assert len({webhook.body for webhook in api.sandbox.webhooks}) == 1
+    assert len(api.sandbox.deliveries) == 1
+
+
+def test_nothing_is_sent_and_nothing_reported_while_it_does_not_serve(api: Api) -> None:
+    api.payout(webhook_url=HOOK)
+    assert {change.kind for change in api.sandbox.advance(9999)} == {"payout"}
+    assert [(webhook.state, webhook.tries) for webhook in api.sandbox.webhooks] == [("waiting", ())] * 2
+    with pytest.raises(TimeoutError, match="nobody sends webhooks"):
+        api.sandbox.wait_for_webhooks()
+
+
+def test_the_inbox_holds_what_records_without_a_receiver_would_have_been_told(api: Api) -> None:
+    payout_id = api.payout().data["id"]
+    api.intent(scenario="fail:NO immediate")
+    api.payout(webhook_url=HOOK)
+    api.sandbox.advance(5)
+    inbox = api.sandbox.inbox
+    assert [(each.event, each.url) for each in inbox] == [
+        ("payout.created", ""),
+        ("payment.attempt.failed", ""),
+        ("payment.failed", ""),
+        ("payout.completed", ""),
+    ]
+    created, _, failed, completed = (json.loads(each.body) for each in inbox)
+    assert (created["payout"]["status"], created["payout"]["completed_at"]) == ("pending", None)
+    assert created["payout"]["initiated_at"] is None
+    assert completed["payout"] == api.sync(payout_id)
+    assert failed["payment"]["status"] == "failed"
+    assert api.sandbox.inbox == inbox
+    assert len(api.sandbox.deliveries) == 2
+
+
+def test_the_inbox_says_the_same_whether_it_is_read_early_or_late() -> None:
+    def letters(*, early: bool) -> list[Delivery]:
+        sandbox = Sandbox(clock=VirtualClock.frozen())
+        api = Api(sandbox, sandbox.api_key)
+        api.payout(scenario="fail:NO")
+        seen = sandbox.inbox if early else []
+        sandbox.advance(5)
+        return [*seen, *sandbox.inbox[len(seen) :]]
+
+    assert letters(early=True) == letters(early=False)
+
+
+def test_a_forged_word_claims_a_completion_that_is_not_so(api: Api) -> None:
+    payout_id = api.payout(webhook_url=HOOK, scenario="forge fail:NO").data["id"]
+    real, forged = api.sandbox.webhooks
+    assert (real.event, forged.event, forged.origin) == ("payout.created", "payout.completed", "forged")
+    claimed = json.loads(forged.body)["payout"]
+    assert (claimed["id"], claimed["status"], claimed["failure"]) == (payout_id, "completed", None)
+    assert claimed["completed_at"] == claimed["initiated_at"] == claimed["created_at"]
+    assert api.sync(payout_id)["status"] == "pending"
+    api.sandbox.advance(5)
+    assert api.sync(payout_id)["status"] == "failed"
+    assert [delivery.event for delivery in api.sandbox.deliveries] == ["payout.created", "payout.failed"]
+    assert [payout.status for payout in api.sandbox.books.payouts()] == ["failed"]
+
+
+def test_a_payment_can_be_forged_before_anybody_tries_to_pay(api: Api) -> None:
+    api.sandbox.on("checkouts.create").webhook("forge")
+    session = api.checkout(webhook_url=HOOK).data
+    (forged,) = api.sandbox.webhooks
+    body = json.loads(forged.body)
+    assert (body["event"], body["payment"]["status"], body["attempt"]) == (
+        "payment.completed",
+        "completed",
+        None,
+    )
+    assert body["payment"]["id"] == session["payment"]["id"] == forged.record_id
+    assert api.sandbox.books.collected("XOF") == 0
+    api.intent(scenario="forge")
+    assert [(each.event, each.forged) for each in api.sandbox.inbox] == [("payment.completed", True)]
+
+
+@pytest.mark.parametrize("event", PAYOUT_EVENTS)
+@pytest.mark.parametrize("words", ["manual", "complete immediate", "fail:NO immediate"])
+def test_any_event_of_a_payout_can_be_forged_whatever_the_truth(api: Api, words: str, event: str) -> None:
+    payout_id = api.payout(webhook_url=HOOK, scenario=words).data["id"]
+    truth = api.sync(payout_id)
+    webhook = api.sandbox.forge(payout_id, event)
+    claimed = json.loads(webhook.body)["payout"]
+    assert (webhook.origin, webhook.url, claimed["status"]) == ("forged", HOOK, PAYOUT_EVENTS[event])
+    assert (claimed["failed_at"] is None) == (claimed["failure"] is None) == (event != "payout.failed")
+    assert (claimed["completed_at"] is None) == (event != "payout.completed")
+    assert api.sync(payout_id) == truth
+
+
+@pytest.mark.parametrize("event", [*PAYMENT_EVENTS, *ATTEMPT_EVENTS])
+@pytest.mark.parametrize("words", ["manual", "complete immediate", "action:collect_otp"])
+def test_any_event_of_a_payment_can_be_forged_whatever_the_truth(api: Api, words: str, event: str) -> None:
+    intent_id = api.intent(webhook_url=HOOK, scenario=words).data["id"]
+    truth = api.listed_intent()
+    body = json.loads(api.sandbox.forge(intent_id, event).body)
+    wanted = {**PAYMENT_EVENTS, **ATTEMPT_EVENTS}[event]
+    assert body["attempt" if event in ATTEMPT_EVENTS else "payment"]["status"] == wanted
+    assert body["event"] == event
+    assert api.listed_intent() == truth
+
+
+def test_a_forgery_can_go_to_any_address_and_names_a_session_too(api: Api) -> None:
+    session = api.checkout().data
+    webhook = api.sandbox.forge(session["checkout"]["id"], url=HOOK)
+    assert (webhook.event, webhook.record_id) == ("payment.completed", session["payment"]["id"])
+    payout_id = api.payout().data["id"]
+    assert api.sandbox.forge(payout_id, url=HOOK).event == "payout.completed"
+    with pytest.raises(ValueError, match="has no webhook_url"):
+        api.sandbox.forge(payout_id)
+    with pytest.raises(LookupError, match="no payout, payment or checkout session 'po_x'"):
+        api.sandbox.forge("po_x", url=HOOK)
+    with pytest.raises(UnknownWord, match=r"near: payout\.completed"):
+        api.sandbox.forge(payout_id, "payout.complete", url=HOOK)
+
+
+def test_a_delivery_can_be_sent_again_whatever_became_of_it(api: Api) -> None:
+    api.payout(webhook_url=HOOK, scenario="drop manual")
+    (dropped,) = api.sandbox.webhooks
+    again = api.sandbox.resend(dropped.id)
+    assert (again.origin, again.repeats, again.state, again.body) == (
+        "resent",
+        dropped.id,
+        "waiting",
+        dropped.body,
+    )
+    with pytest.raises(LookupError, match="no webhook"):
+        api.sandbox.resend("wh_x")

@@ -1,0 +1,550 @@
+"""Webhooks over real sockets on loopback: who is told, what and when, and who never is."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import aiohttp
+import attrs
+import pytest
+from aiohttp import web
+
+from payments_async.sandbox import Sandbox, VirtualClock, Webhook, _sandbox
+from payments_async.sandbox._journal import WebhookTried
+from payments_async.sandbox.webhooks import sender
+from payments_async.sandbox.webhooks.sender import SenderCallbacks, WebhookSender
+from tests.sandbox.raw_requests import PAYOUT, Api
+
+Answering = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@attrs.define
+class Receiver:
+    """What a developer's own application is to the sandbox."""
+
+    port: int = 0
+    got: list[tuple[web.Request, Any]] = attrs.field(factory=list)
+    answering: Answering | None = None
+
+    async def take(self, request: web.Request) -> web.StreamResponse:
+        self.got.append((request, await request.json()))
+        return web.Response() if self.answering is None else await self.answering(request)
+
+    def url(self, host: str = "127.0.0.1") -> str:
+        return f"http://{host}:{self.port}/hook?token=t-1"
+
+    @property
+    def events(self) -> list[str]:
+        return [body["event"] for _, body in self.got]
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    receiver = Receiver()
+    app = web.Application()
+    app.router.add_route("*", "/{any:.*}", receiver.take)
+    runner = web.AppRunner(app, shutdown_timeout=0.01)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    receiver.port = runner.addresses[0][1]
+    yield receiver
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def serving() -> AsyncIterator[Api]:
+    async with Sandbox(clock=VirtualClock.frozen()) as sandbox:
+        yield Api(sandbox, sandbox.api_key)
+
+
+async def all_tried(api: Api) -> list[Webhook]:
+    await asyncio.to_thread(api.sandbox.wait_for_webhooks)
+    return api.sandbox.webhooks
+
+
+async def hang(_: web.Request) -> web.StreamResponse:
+    """Never answers."""
+    never: asyncio.Future[web.StreamResponse] = asyncio.get_running_loop().create_future()
+    return await never
+
+
+def always(status: int, **headers: str) -> Answering:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=status, headers=headers)
+
+    return answer
+
+
+async def test_a_payout_tells_its_receiver_of_its_creation_at_once_and_of_its_end(
+    serving: Api, receiver: Receiver
+) -> None:
+    payout_id = serving.payout(webhook_url=receiver.url()).data["id"]
+    await all_tried(serving)
+    assert receiver.events == ["payout.created"]
+    changes = serving.sandbox.advance(5)
+    webhooks = await all_tried(serving)
+    assert receiver.events == ["payout.created", "payout.completed"]
+    request, body = receiver.got[-1]
+    assert (request.method, request.path_qs) == ("POST", "/hook?token=t-1")
+    assert body["payout"] == serving.sync(payout_id)
+    assert request.headers["Content-Type"] == "application/json"
+    assert request.headers["X-Sandbox-Delivery"] == webhooks[1].id
+    assert not {"X-Payment-Event", "X-Payment-Id", "Authorization", "Cookie"} & set(request.headers)
+    assert [(change.kind, change.after) for change in changes] == [
+        ("payout", "processing"),
+        ("payout", "completed"),
+        ("webhook", "sending"),
+    ]
+    assert [(change.id, change.before) for change in changes[2:]] == [(webhooks[1].id, None)]
+    assert {webhook.state for webhook in webhooks} == {"delivered"}
+    assert all(tried.status == 200 and tried.seconds > 0 for webhook in webhooks for tried in webhook.tries)
+    assert [webhook.tries[0].at - webhooks[0].at for webhook in webhooks] == [0, 5]
+
+
+async def test_a_payment_s_headers_hint_at_what_its_body_says(serving: Api, receiver: Receiver) -> None:
+    intent = serving.intent(webhook_url=receiver.url(), scenario="immediate").data
+    await all_tried(serving)
+    assert receiver.events == ["payment.attempt.completed", "payment.completed"]
+    for request, body in receiver.got:
+        assert request.headers["X-Payment-Event"] == body["event"]
+        assert request.headers["X-Payment-Id"] == body["payment"]["id"] == intent["id"]
+
+
+async def test_tries_come_when_their_time_has_come_and_end_after_the_fifth(
+    serving: Api, receiver: Receiver
+) -> None:
+    receiver.answering = always(503)
+    serving.payout(webhook_url=receiver.url(), scenario="manual")
+    (webhook,) = await all_tried(serving)
+    counts, fired = [len(webhook.tries)], []
+    for seconds in (29, 1, 89, 1, 480, 3000, 9999):
+        changes = serving.sandbox.advance(seconds)
+        (webhook,) = await all_tried(serving)
+        counts.append(len(webhook.tries))
+        fired += [change.at - webhook.at for change in changes if change.kind == "webhook"]
+    assert counts == [1, 1, 2, 2, 3, 4, 5, 5]
+    assert fired == [30, 120, 600, 3600]
+    assert (webhook.state, len(receiver.got)) == ("given_up", 5)
+    assert [tried.at - webhook.at for tried in webhook.tries] == [0, 30, 120, 600, 3600]
+    assert all(body == receiver.got[0][1] for _, body in receiver.got)
+
+
+async def test_a_leap_over_several_tries_sends_them_one_after_another(
+    serving: Api, receiver: Receiver
+) -> None:
+    receiver.answering = always(500)
+    serving.payout(webhook_url=receiver.url(), scenario="manual")
+    await all_tried(serving)
+    serving.sandbox.advance(7200)
+    (webhook,) = await all_tried(serving)
+    assert (len(webhook.tries), webhook.state) == (5, "given_up")
+
+
+async def test_a_receiver_that_recovers_is_told_and_then_left_alone(serving: Api, receiver: Receiver) -> None:
+    receiver.answering = always(500)
+    serving.payout(webhook_url=receiver.url(), scenario="manual")
+    await all_tried(serving)
+    receiver.answering = None
+    serving.sandbox.advance(30)
+    serving.sandbox.advance(9999)
+    (webhook,) = await all_tried(serving)
+    assert ([tried.status for tried in webhook.tries], webhook.state) == ([500, 200], "delivered")
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_a_failed_try_and_is_not_followed(
+    serving: Api, receiver: Receiver, status: int
+) -> None:
+    receiver.answering = always(status, Location="http://8.8.8.8/")
+    serving.payout(webhook_url=receiver.url(), scenario="manual")
+    (webhook,) = await all_tried(serving)
+    assert len(receiver.got) == 1
+    assert (webhook.tries[0].status, webhook.tries[0].error) == (status, "a redirect is not followed")
+    assert webhook.state == "waiting"
+
+
+async def test_a_timeout_is_a_failed_try(
+    serving: Api, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender, "TIMEOUT", 0.05)
+    receiver.answering = hang
+    serving.payout(webhook_url=receiver.url(), scenario="manual")
+    (webhook,) = await all_tried(serving)
+    assert (webhook.tries[0].status, webhook.tries[0].error) == (None, "no answer within 0.05 s")
+    assert (webhook.state, webhook.next_at) == ("waiting", webhook.at + 30)
+
+
+async def test_an_endless_answer_is_read_up_to_a_bound(serving: Api, receiver: Receiver) -> None:
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"x" * 65_536)
+
+    receiver.answering = endless
+    serving.payout(webhook_url=receiver.url(), scenario="manual")
+    (webhook,) = await all_tried(serving)
+    assert (webhook.state, webhook.tries[0].status) == ("delivered", 200)
+
+
+async def test_a_line_that_ends_or_is_refused_is_a_failed_try(serving: Api, receiver: Receiver) -> None:
+    async def leave(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.close()
+        return web.Response()
+
+    receiver.answering = leave
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    serving.payout(webhook_url=f"http://localhost:{port}/", scenario="manual")
+    serving.payout(webhook_url=receiver.url(), scenario="manual")
+    refused, ended = await all_tried(serving)
+    assert "refused" in str(refused.tries[0].error).lower()
+    assert ended.tries[0].error == "the connection ended without an answer"
+
+
+async def test_what_is_no_http_is_a_failed_try(serving: Api) -> None:
+    async def babble(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 mail.test ready\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(babble, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        serving.payout(webhook_url=f"http://127.0.0.1:{port}/", scenario="manual")
+        (webhook,) = await all_tried(serving)
+    assert (webhook.state, webhook.tries[0].status) == ("waiting", None)
+    assert webhook.tries[0].error
+
+
+async def test_names_under_test_are_this_machine_and_the_host_header_says_the_name(
+    serving: Api, receiver: Receiver
+) -> None:
+    serving.payout(webhook_url=receiver.url("shop.test"), scenario="manual")
+    await all_tried(serving)
+    assert receiver.got[0][0].host == f"shop.test:{receiver.port}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://8.8.8.8/hook",
+        "https://shop.example/hook",
+        "https://api.merchant.africa/hook",
+        "http://receiver:8000/hook",
+        "http://2130706433/",
+        "ftp://127.0.0.1/",
+        "x",
+    ],
+)
+async def test_a_stranger_is_never_told_nor_looked_up_and_the_reason_is_kept(
+    serving: Api, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: asked.append(host))
+    serving.payout(webhook_url=url)
+    serving.sandbox.advance(9999)
+    created, completed = await all_tried(serving)
+    for webhook in (created, completed):
+        assert (webhook.state, webhook.tries) == ("refused", ())
+        assert webhook.reason
+    assert [delivery.url for delivery in serving.sandbox.deliveries] == [url, url]
+    assert asked == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "shop.test", "[::ffff:127.0.0.1]"])
+@pytest.mark.parametrize("path", ["/_sandbox/api/reset", "/v1/payouts"])
+async def test_the_sandbox_itself_is_never_told(serving: Api, host: str, path: str) -> None:
+    port = serving.sandbox.origin.rpartition(":")[2]
+    serving.payout(webhook_url=f"http://{host}:{port}{path}", scenario="manual")
+    (webhook,) = await all_tried(serving)
+    assert (webhook.state, webhook.tries) == ("refused", ())
+    assert "the sandbox's own" in str(webhook.reason)
+
+
+@pytest.mark.parametrize("marked", [True, False])
+async def test_a_receiver_may_say_that_it_only_listens(
+    serving: Api, receiver: Receiver, marked: bool
+) -> None:
+    async def take(_: web.Request) -> web.StreamResponse:
+        return web.Response(headers={"X-Sandbox-Listener": "1"} if marked else {})
+
+    receiver.answering = take
+    serving.payout(webhook_url=receiver.url(), scenario="manual")
+    (webhook,) = await all_tried(serving)
+    assert [one.only_listened for one in webhook.tries] == [marked]
+    tried = [entry.item for entry in serving.sandbox.entries() if isinstance(entry.item, WebhookTried)]
+    assert [one.only_listened for one in tried] == [marked]
+
+
+def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
+    """Lets every name have these addresses; gives the names that were asked for."""
+    asked: list[str] = []
+
+    async def resolve(host: str, _: int) -> Sequence[str]:
+        asked.append(host)
+        return addresses
+
+    def make(wires: SenderCallbacks, allowed: frozenset[str]) -> WebhookSender:
+        return WebhookSender(wires, allowed, resolve)
+
+    monkeypatch.setattr(_sandbox, "WebhookSender", make)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("addresses", "state"),
+    [(("127.0.0.1",), "delivered"), (("::1", "127.0.0.1"), "delivered"), ((), "refused")],
+)
+async def test_an_allowed_name_is_looked_up_once_for_each_try(
+    monkeypatch: pytest.MonkeyPatch, receiver: Receiver, addresses: tuple[str, ...], state: str
+) -> None:
+    asked = resolving(monkeypatch, *addresses)
+    async with Sandbox(clock=VirtualClock.frozen(), allow_webhooks_to=("receiver",)) as sandbox:
+        api = Api(sandbox, sandbox.api_key)
+        api.payout(webhook_url=receiver.url("receiver"), scenario="manual")
+        (webhook,) = await all_tried(api)
+    assert (webhook.state, asked) == (state, ["receiver"])
+    assert len(receiver.got) == (state == "delivered")
+
+
+async def test_a_name_that_changes_its_address_is_told_where_it_was_judged_to_be(
+    monkeypatch: pytest.MonkeyPatch, receiver: Receiver
+) -> None:
+    """A name service of an attacker gives a good address when asked first, and another after that."""
+    asked: list[str] = []
+
+    def rebinding(host: str, port: int, *_: object, **__: object) -> list[tuple[object, ...]]:
+        asked.append(host)
+        address = "127.0.0.1" if len(asked) == 1 else "127.0.0.99"
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", rebinding)
+    async with Sandbox(clock=VirtualClock.frozen(), allow_webhooks_to=("shop.example",)) as sandbox:
+        api = Api(sandbox, sandbox.api_key)
+        api.payout(webhook_url=receiver.url("shop.example"), scenario="manual")
+        (webhook,) = await all_tried(api)
+    assert (webhook.state, asked) == ("delivered", ["shop.example"])
+    assert receiver.got[0][0].host == f"shop.example:{receiver.port}"
+
+
+async def test_a_look_up_holds_for_one_try(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> None:
+    """The next one asks again and judges again: here the name has come to lie on the sandbox itself."""
+    asked: list[str] = []
+
+    async def resolve(host: str, _: int) -> Sequence[str]:
+        asked.append(host)
+        return ["127.0.0.1"]
+
+    def make(wires: SenderCallbacks, allowed: frozenset[str]) -> WebhookSender:
+        doors.append(WebhookSender(wires, allowed, resolve))
+        return doors[-1]
+
+    doors: list[WebhookSender] = []
+    monkeypatch.setattr(_sandbox, "WebhookSender", make)
+    receiver.answering = always(500)
+    async with Sandbox(clock=VirtualClock.frozen(), allow_webhooks_to=("shop.example",)) as sandbox:
+        api = Api(sandbox, sandbox.api_key)
+        api.payout(webhook_url=receiver.url("shop.example"), scenario="manual")
+        await all_tried(api)
+        doors[0].own = ("127.0.0.1", receiver.port)
+        sandbox.advance(30)
+        (webhook,) = await all_tried(api)
+    assert (webhook.state, len(webhook.tries), len(receiver.got)) == ("refused", 1, 1)
+    assert asked == ["shop.example", "shop.example"]
+
+
+async def test_a_host_allowed_by_name_is_told(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> None:
+    asked = resolving(monkeypatch, "127.0.0.1")
+    async with Sandbox(clock=VirtualClock.frozen(), allow_webhooks_to=("shop.example",)) as sandbox:
+        api = Api(sandbox, sandbox.api_key)
+        api.payout(webhook_url=receiver.url("shop.example"), scenario="manual")
+        api.payout(webhook_url=receiver.url("www.shop.example"), scenario="manual")
+        assert [webhook.state for webhook in await all_tried(api)] == ["delivered", "refused"]
+    assert asked == ["shop.example"]
+
+
+async def test_names_are_looked_up_apart_from_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(host: str, port: int, **_: object) -> list[tuple[object, ...]]:
+        assert threading.current_thread() is not threading.main_thread()
+        if host != "known":
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        return [(socket.AF_INET, 0, 0, "", ("10.0.0.1", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", ask)
+    assert await sender.look_up("known", 80) == ["10.0.0.1"]
+    with pytest.raises(OSError, match="no such name"):
+        await sender.look_up("unknown", 80)
+
+
+def test_a_name_service_that_is_too_late_disturbs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, answer, threads = threading.Event(), threading.Event(), list[threading.Thread]()
+
+    def ask(*_: object, **__: object) -> list[object]:
+        threads.append(threading.current_thread())
+        asked.set()
+        answer.wait(10)
+        return []
+
+    async def give_up(*, ends_first: bool) -> None:
+        look = asyncio.ensure_future(sender.look_up("slow", 80))
+        await asyncio.to_thread(asked.wait, 10)
+        look.cancel()
+        if ends_first:
+            answer.set()
+            await asyncio.to_thread(threads[-1].join, 10)
+        await asyncio.wait({look})
+
+    monkeypatch.setattr(socket, "getaddrinfo", ask)
+    for ends_first in (True, False):
+        asked.clear()
+        answer.clear()
+        asyncio.run(give_up(ends_first=ends_first))
+        answer.set()
+        threads[-1].join(10)
+        assert not threads[-1].is_alive()
+
+
+async def test_deliveries_come_by_themselves_on_a_clock_that_runs(receiver: Receiver) -> None:
+    told = asyncio.Event()
+
+    async def tell(_: web.Request) -> web.StreamResponse:
+        if receiver.events[-1] == "payout.completed":
+            told.set()
+        return web.Response()
+
+    receiver.answering = tell
+    async with Sandbox(clock=VirtualClock(speed=100)) as sandbox:
+        Api(sandbox, sandbox.api_key).payout(webhook_url=receiver.url())
+        await asyncio.wait_for(told.wait(), 10)
+    assert receiver.events == ["payout.created", "payout.completed"]
+
+
+async def test_a_payment_that_expires_is_told_though_nobody_looks(receiver: Receiver) -> None:
+    told = asyncio.Event()
+
+    async def tell(_: web.Request) -> web.StreamResponse:
+        told.set()
+        return web.Response()
+
+    receiver.answering = tell
+    clock = VirtualClock.frozen()
+    async with Sandbox(clock=clock) as sandbox:
+        Api(sandbox, sandbox.api_key).checkout(webhook_url=receiver.url())
+        clock.advance(3600)
+        await asyncio.wait_for(told.wait(), 10)
+    assert receiver.events == ["payment.expired"]
+
+
+async def test_under_before_response_the_webhook_overtakes_the_answer(
+    serving: Api, receiver: Receiver
+) -> None:
+    order: list[str] = []
+    seen: list[int] = []
+
+    async def look(request: web.Request) -> web.StreamResponse:
+        body = receiver.got[-1][1]
+        order.append(body["event"])
+        seen.append(serving.get(f"/payouts/{body['payout']['id']}/sync").status)
+        return web.Response(status=500)
+
+    receiver.answering = look
+    headers = {"Authorization": f"Bearer {serving.key}", "X-Sandbox-Scenario": "before_response immediate"}
+    body = {**PAYOUT, "webhook_url": receiver.url()}
+    address = f"{serving.sandbox.base_url}/payouts"
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(address, json=body, headers=headers) as answer,
+    ):
+        order.append(str(answer.status))
+    assert order == ["payout.created", "payout.completed", "201"]
+    assert seen == [200, 200]
+
+
+async def test_what_is_never_sent_keeps_no_answer_waiting(serving: Api, receiver: Receiver) -> None:
+    headers = {"Authorization": f"Bearer {serving.key}", "X-Sandbox-Scenario": "before_response drop"}
+    address = f"{serving.sandbox.base_url}/payouts"
+    async with aiohttp.ClientSession() as session:
+        for url in (receiver.url(), "http://8.8.8.8/"):
+            body = {**PAYOUT, "webhook_url": url}
+            async with session.post(address, json=body, headers=headers) as answer:
+                assert answer.status == 201
+            headers["X-Sandbox-Scenario"] = "before_response"
+    assert [webhook.state for webhook in serving.sandbox.webhooks] == ["dropped", "refused"]
+    assert receiver.got == []
+
+
+async def test_stopping_cuts_off_what_is_under_way_and_starting_sends_it(receiver: Receiver) -> None:
+    arrived = asyncio.Event()
+
+    async def arrive(request: web.Request) -> web.StreamResponse:
+        arrived.set()
+        return await hang(request)
+
+    receiver.answering = arrive
+    sandbox = Sandbox(clock=VirtualClock.frozen())
+    api = Api(sandbox, sandbox.api_key)
+    api.payout(webhook_url=receiver.url(), scenario="manual")
+    (webhook,) = sandbox.webhooks
+    assert webhook.state == "waiting"
+    async with sandbox:
+        await asyncio.wait_for(arrived.wait(), 10)
+        assert sandbox.webhooks[0].state == "sending"
+    assert (sandbox.webhooks[0].state, sandbox.webhooks[0].tries) == ("waiting", ())
+    receiver.answering = None
+    async with sandbox:
+        (webhook,) = await all_tried(api)
+    assert (webhook.state, len(receiver.got)) == ("delivered", 2)
+
+
+async def test_the_number_under_way_is_bounded_and_all_arrive(
+    serving: Api, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way, most = 0, 0
+
+    async def count(_: web.Request) -> web.StreamResponse:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.get_running_loop().run_in_executor(None, lambda: None)
+        under_way -= 1
+        return web.Response()
+
+    monkeypatch.setattr(sender, "AT_ONCE", 3)
+    receiver.answering = count
+    for _ in range(20):
+        serving.payout(webhook_url=receiver.url(), scenario="manual")
+    assert {webhook.state for webhook in await all_tried(serving)} == {"delivered"}
+    assert len(receiver.got) == 20
+    assert most <= 3
+
+
+async def test_waiting_for_webhooks_has_an_end(serving: Api, receiver: Receiver) -> None:
+    receiver.answering = hang
+    serving.sandbox.wait_for_webhooks(0)
+    serving.payout(webhook_url=receiver.url(), scenario="manual")
+    with pytest.raises(TimeoutError, match=r"still due after 0\.01 s"):
+        await asyncio.to_thread(serving.sandbox.wait_for_webhooks, 0.01)
+
+
+async def test_a_reset_forgets_what_is_under_way(serving: Api, receiver: Receiver) -> None:
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(_: web.Request) -> web.StreamResponse:
+        arrived.set()
+        await go_on.wait()
+        return web.Response()
+
+    receiver.answering = hold
+    serving.payout(webhook_url=receiver.url(), scenario="manual")
+    await asyncio.wait_for(arrived.wait(), 10)
+    serving.sandbox.reset()
+    receiver.answering = None
+    go_on.set()
+    serving.payout(webhook_url=receiver.url(), scenario="manual")
+    (webhook,) = await all_tried(serving)
+    assert (webhook.id, webhook.state) == ("wh_00000002", "delivered")
