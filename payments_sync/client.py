@@ -1,5 +1,8 @@
 # From payments_async/client.py; change that, then run: python payments_sync/_mirror.py
-"""The client: one object per secret key, with a resource for each part of the service."""
+"""The client: one object per secret key, with a resource for each part of the service.
+
+How a client is put together from its settings.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 from payments_async import _hints
-from payments_async._request.auth import hidden
-from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
-from payments_async._masking import hidden_pairs
-from payments_async._runtime import Runtime
 from payments_async._http.types import Transport
+from payments_async._masking import hidden_pairs
+from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
+from payments_async._request.auth import hidden
+from payments_async._runtime import Runtime
 from payments_async.client import AsyncPayments
 from payments_async.errors import OutcomeUnknown
 from payments_async.params import PreparedRequest

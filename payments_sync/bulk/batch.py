@@ -23,14 +23,14 @@ from ..client import Payments
 
 if TYPE_CHECKING:
     from payments_async.bulk._options import LoadOptions, ReadingOptions
-    from payments_async.bulk.reconcile.certificate import Certificate
-    from payments_async.bulk.export.export import ExportReport
-    from payments_async.bulk.protocol.payout_status import RowFate
     from payments_async.bulk._report import ImportReport
+    from payments_async.bulk.export.export import ExportReport
     from payments_async.bulk.loading.load import Input
+    from payments_async.bulk.protocol.payout_status import RowFate
     from payments_async.bulk.protocol.records import CheckReport
-    from payments_async.bulk.reconcile.retry_failed import RetryReport
     from payments_async.bulk.protocol.row_state import RowState
+    from payments_async.bulk.reconcile.certificate import Certificate
+    from payments_async.bulk.reconcile.retry_failed import RetryReport
 
 
 class PayoutBatch:

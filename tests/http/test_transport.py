@@ -288,7 +288,8 @@ async def test_the_watch_on_attempts_ends_with_the_loops_connections(
 
 def test_importing_opens_no_loop_and_no_socket() -> None:
     code = (
-        "import asyncio; import payments_async._http.transport as t; from payments_async._runtime import SYSTEM;"
+        "import asyncio; import payments_async._http.transport as t\n"
+        "from payments_async._runtime import SYSTEM\n"
         "t.AiohttpTransport(runtime=SYSTEM); assert asyncio._get_running_loop() is None"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=True, timeout=30)

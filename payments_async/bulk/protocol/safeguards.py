@@ -1,6 +1,6 @@
 """The protocol's rules by name, each with a switch that only tests reach.
 
-Production code never makes a `ProtocolRules`: every function of the protocol defaults to `ALL`. The simulation
+Shipped code never makes a `ProtocolRules`: each function of the protocol defaults to `ALL`. The simulation
 turns one off at a time and must then find a schedule that goes wrong; a rule that can go without harm, or
 whose absence is not noticed, would not be tested.
 """

@@ -30,10 +30,10 @@ __all__ = [
     "IterableSource",
     "JsonLinesSource",
     "RejectsFile",
-    "SourceRow",
     "RowFault",
     "Source",
     "SourceItem",
+    "SourceRow",
     "open_source",
     "read_all_faults",
 ]

@@ -57,7 +57,7 @@ class _Text:
 
 
 def find_sources(call: ServiceCall, rules: Sequence[Rule], *, magic: bool) -> list[ScenarioSource]:
-    """The scenarios of a request, the one that counts most first; `RequestRefused` with 400 for an unknown word."""
+    """The scenarios of a request, the strongest first; `RequestRefused` with 400 for an unknown word."""
     sources: list[ScenarioSource] = [rule for rule in rules if rule.applies(call)]
     header = call.request.headers.get(HEADER)
     if header is not None:

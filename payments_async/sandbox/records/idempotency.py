@@ -15,7 +15,7 @@ _SHORTEST, _LONGEST = 8, 128
 
 
 def idempotency_key(header: str | None, refusal: int) -> str | None:
-    """The key a write request carries, or None; `RequestRefused` with `refusal` unless 8 to 128 characters."""
+    """The key a write request carries, or None; `RequestRefused` unless it has 8 to 128 characters."""
     if header is not None and not (_SHORTEST <= len(header) <= _LONGEST and _is_text(header)):
         raise RequestRefused(refusal, f"X-Idempotency-Key must be {_SHORTEST} to {_LONGEST} characters long.")
     return header

@@ -56,7 +56,7 @@ def create_payout(
     idempotency_key: str | None,
     hooks: HookWords = (),
 ) -> PayoutRecord:
-    """Create the payout a validated body asks for; `RequestRefused` with 409 when the tenant has its reference."""
+    """Create the payout of a validated body; `RequestRefused` with 409 when its reference is taken."""
     reference = text_or_null(body, "reference")
     if reference in tenant.payouts_by_reference:
         raise RequestRefused(409, "A payout with this reference already exists in the project.")

@@ -83,8 +83,8 @@ def read_allowlist(entries: Iterable[str] | None) -> tuple[IPv4Network | IPv6Net
 def authenticate(header: str | None, address: str, tenants: dict[str, Tenant]) -> Tenant:
     """The tenant whose key a request carries.
 
-    `RequestRefused` with 401 for a missing, malformed, unknown, inactive, expired or revoked key and for every live
-    key, with 403 for an address off the key's allowlist.
+    `RequestRefused` with 401 for a key that is missing, malformed, unknown, inactive, expired,
+    revoked or live, with 403 for an address off the key's allowlist.
     """
     tenant = tenants.get(_bearer_key(header))
     if tenant is None:
