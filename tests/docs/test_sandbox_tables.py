@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +20,6 @@ from payments_async.sandbox.webhooks.webhook import OFFSETS
 from tests.docs.pages import PAGES, ROOT, first_cells, options_named, options_of, page, rows, section, slug
 
 GUIDE = "docs/sandbox.md"
-SANDBOX = ROOT / "payments_async" / "sandbox"
 
 
 def test_the_guide_to_the_sandbox_names_every_option_of_its_commands_and_no_other() -> None:
@@ -128,47 +124,3 @@ def test_every_link_to_a_heading_finds_it(name: str) -> None:
         target = (ROOT / name).parent / link if link else ROOT / name
         headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
         assert anchor in {slug(heading) for heading in headings}, (name, link, anchor)
-
-
-def layer_rows() -> list[list[str]]:
-    """The modules of each row of the sandbox's table in the architecture."""
-    table = rows(section("docs/architecture.md", "Sandbox"))[2:]
-    return [re.findall(r"`(\w+)/?`", row[0]) for row in table]
-
-
-def test_the_architecture_names_every_module_of_the_sandbox_once_and_no_other() -> None:
-    named = sorted(name for row in layer_rows() for name in row)
-    there = sorted({path.relative_to(SANDBOX).parts[0].removesuffix(".py") for path in SANDBOX.rglob("*.py")})
-    assert named == [name for name in there if name != "__init__"]
-
-
-def imports_of(path: Path) -> Iterator[str]:
-    """The modules of the sandbox that a file imports as soon as it is imported itself."""
-    package = path.relative_to(SANDBOX).parent.parts
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom) and 0 < node.level <= len(package) + 1:
-            parents = package[: len(package) - node.level + 1]
-            target = (*parents, *(node.module or "").split(".")) if node.module else parents
-            yield from [target[0]] if target else [alias.name for alias in node.names]
-
-
-def imports_from_outside(path: Path) -> Iterator[str]:
-    """The modules of the package around the sandbox that a file imports, wherever in it."""
-    package = path.relative_to(SANDBOX).parent.parts
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level > len(package) + 1:
-            yield node.module or ""
-
-
-def test_of_the_package_around_it_the_sandbox_imports_what_the_architecture_says() -> None:
-    assert "imports nothing of the client;" in page("docs/architecture.md")
-    assert [name for path in SANDBOX.rglob("*.py") for name in imports_from_outside(path)] == []
-
-
-def test_modules_of_the_sandbox_import_only_from_the_rows_that_the_architecture_says() -> None:
-    row_of = {name: number for number, row in enumerate(layer_rows()) for name in row}
-    for path in SANDBOX.rglob("*.py"):
-        name = path.relative_to(SANDBOX).parts[0].removesuffix(".py")
-        if name != "__init__":
-            above = {imported: row_of[imported] for imported in imports_of(path)}
-            assert all(number <= row_of[name] for number in above.values()), (path.name, above)

@@ -109,11 +109,3 @@ def test_the_guide_to_bulk_has_a_row_for_every_command_and_exit_code() -> None:
 def test_every_option_that_the_guide_to_bulk_names_is_one() -> None:
     guide = page("docs/bulk.md").split("## How it was proven")[0]
     assert options_named(guide) <= {*options_of("payouts"), "--help"}
-
-
-def test_the_architecture_names_every_module_of_bulk_and_no_other() -> None:
-    told = page("docs/architecture.md").split("## Bulk payouts")[1].split("**Flow.**")[0]
-    cells = [row[0] for row in rows(told)[2:]]
-    named = {name.strip("/") for cell in cells for name in re.findall(r"`(\w+/?)`", cell)}
-    there = {path.stem for path in (ROOT / "payments_async" / "bulk").glob("*.py")}
-    assert named == {*there, "sources"} - {"__init__"}

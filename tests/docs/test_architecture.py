@@ -1,0 +1,51 @@
+"""The architecture's paths exist, and every room of the packages is named in it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.pages import ROOT, page
+
+ARCHITECTURE = "docs/architecture.md"
+PLACES = (ROOT, ROOT / "payments_async")
+PATH = re.compile(r"[\w./]*\w(?:/(?![\w.])|\.(?:py|md|json|toml|yml)\b)")
+MODULE = re.compile(r"\bpayments_a?sync(?:\.[a-z_]\w*)+")
+
+
+def paths_of(text: str) -> set[str]:
+    """The folders (`bulk/engine/`) and files (`client.py`) that a text names."""
+    return set(PATH.findall(text))
+
+
+def rooms_of(package: str) -> set[str]:
+    """The folders of a package that hold modules, named as the architecture names them."""
+    base = ROOT / "payments_async" if package == "payments_async" else ROOT
+    found = (file.parent for file in (ROOT / package).rglob("*.py") if file.parent != ROOT / package)
+    return {f"{folder.relative_to(base).as_posix()}/" for folder in found}
+
+
+def test_paths_are_found_in_a_text() -> None:
+    text = "`bulk/engine/` and `_request/retry.py`; `payments_sync/`, `client.send`, 4/5, and/or"
+    assert paths_of(text) == {"bulk/engine/", "_request/retry.py", "payments_sync/"}
+
+
+def test_every_path_and_module_that_the_architecture_names_exists() -> None:
+    text = page(ARCHITECTURE)
+    named = paths_of(text) | {name.replace(".", "/") for name in MODULE.findall(text)}
+    missing = {
+        name
+        for name in named
+        if not any((place / name).exists() or (place / f"{name}.py").exists() for place in PLACES)
+    }
+    assert not missing
+
+
+@pytest.mark.parametrize("package", ["payments_async", "payments_sync"])
+def test_the_architecture_names_every_room(package: str) -> None:
+    assert rooms_of(package) <= paths_of(page(ARCHITECTURE))
+
+
+def test_the_architecture_fits_on_its_pages() -> None:
+    assert len(page(ARCHITECTURE).splitlines()) <= 200
