@@ -1,6 +1,11 @@
-"""One blocking call's trip to the event loop and back, and what is said to whoever interrupts it.
+"""One blocking call's way to the event loop and back, and what its caller learns from an interruption.
 
-The way onto another thread's event loop: one wake-up for all the calls that came meanwhile.
+Whatever ends the wait, such as Ctrl-C, cancels the call, waits two seconds at most, and leaves with
+`.outcome`, `.result` and a note on whether money may have moved. The wait is made of slices of 0.2 s: a
+signal that arrives just before a lock is waited for does not end that wait.
+
+The queue onto the loop takes no lock, so that the garbage collector may post in the middle of anything. One
+wake-up serves all calls that came meanwhile.
 """
 
 from __future__ import annotations

@@ -1,12 +1,23 @@
 """How blocking calls reach the one event loop that serves every `Payments` client of a process.
 
-    caller's thread                              the thread "payments-sync"
-    Bridge.call ── a Hop ──▶ Line ── one wake-up for all that wait ──▶ a task for each
-          ◀────────────────── a plain lock is released ◀──────────────── its result
+    caller's thread                                 the thread "payments-sync"
+    Bridge.call ── BlockingCall ──▶ CallQueue ── one wake-up for all that wait ──▶ a task for each
+          ◀────────────────── a plain lock is released ◀──────────────────────────── its result
 
 anyio's portal owns the thread and the loop. Each client holds a lease on it from its first call until it is
-closed or forgotten; the last lease to go ends the loop, once the calls under way have come to their end. A
-forked child begins with a portal of its own. The only module that imports anyio.
+closed or forgotten; the last lease to go ends the loop, once the calls under way have ended. A lease that is
+forgotten ends from a thread of its own: a loop cannot wait for its own end.
+
+Exit: `atexit` cancels the calls that daemon threads still have under way and closes every client; a hook that
+blocks the loop delays the exit by two seconds at most.
+
+Fork: the child closes the parent's queue in its own memory and keeps the parent's portal, loop and sockets
+alive and untouched. Each client takes a new lease on a new portal with its next call.
+
+Other loops: in a thread that runs another event loop (Jupyter) calls work, with one `RuntimeWarning`. On this
+loop itself, and where gevent or eventlet has replaced threads, they raise `ConfigurationError`.
+
+The only module that imports anyio.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
 """Bytes to records by cattrs hooks, requests to bytes by writers, both made per class; msgspec for the JSON.
 
-Only this module and its two halves, `_structure` and `_forms`, import either. Numbers stay exact both ways: a
-JSON number becomes an int or a Decimal and never passes through a float.
+Only this module, `hooks` and `fast_path` import either. Numbers stay exact both ways: a JSON number becomes
+an int or a Decimal and never passes through a float.
+
+There are two ways from bytes to a record. `fast_path` takes an answer whose fields are all known and of
+their usual types. What it refuses is parsed here and read by `hooks`, which alone decide what unusual values
+mean. A list of more than 1,000 records is refused before any record is made.
 """
 
 from __future__ import annotations

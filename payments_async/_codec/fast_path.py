@@ -1,9 +1,9 @@
-"""Forms: what a well-formed record looks like in JSON, so that bytes become a record without a dict between.
+"""The short way to a record: a msgspec Struct for each record class, without a dict between.
 
-A form is a msgspec Struct with a record class's fields. It takes nearly every answer and refuses the rest: an
-unknown field, a shape that varies (gap AC), a moment that cannot be read. What it refuses goes the long way,
-over `_structure`, which decides what that is; so a form may refuse too much, but never take what `_structure`
-reads differently. `tests/codec/test_fast_path.py` holds the two together.
+A `WireStruct` has its record class's fields. It takes nearly every answer and refuses the rest: an unknown
+field, a shape that varies (gap AC), a moment that cannot be read. What it refuses is read by `hooks`. So it
+may refuse too much, but must never take what `hooks` read differently; `tests/codec/test_fast_path.py` holds
+that both say the same.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Structure hooks for cattrs, generated per record class: strict about types, open to unknown fields.
 
-A generated hook walks the fields in order, checks each value's type, and fills the slots of a writable twin
-that becomes the frozen record at the end (`_making`); the frozen class's own `__init__` costs several times
-as much. Where a value is not what it should be, the slow path decides: a shape that varies in practice
-(gap AC) is taken, anything else is a `WrongType`.
+A generated hook goes through the fields in order, checks each value's type, and fills the slots of a
+writable twin that becomes the frozen record at the end (`_attrs`); the frozen class's own `__init__` costs
+several times as much. Where a value is not of its usual type, the slow path decides: a shape that varies in
+practice (gap AC) is taken, anything else is a `WrongType`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
-"""What both ways to fly do with a connection of aiohttp's: look at it, set it up, break it off.
+"""Connections of aiohttp, as `direct` and `session` use them: check one, set it up, abort it, keep it idle.
 
-Connections between two requests to the same place: taken and left without asking aiohttp's pool.
+A pooled connection is checked before it is used: aiohttp takes bytes that arrived on an idle connection for
+the next answer. An attempt that ended early has its connection aborted, not closed: closing under TLS waits
+for the peer, half a minute if it is silent, and would send what was given up.
+
+Idle connections to one origin skip aiohttp's pool: the last one used is the next one used.
 """
 
 from __future__ import annotations

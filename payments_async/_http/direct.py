@@ -1,11 +1,17 @@
-"""Flights over aiohttp's connections and parser, without its requests and responses in between.
+"""Sends requests over aiohttp's connections and parser, without aiohttp's requests and responses in between.
 
 aiohttp's session builds a request through several mappings and starts a task to write its body. A call of
-this client is a few hundred bytes that are known beforehand: take a connection, write them in one go, read,
-and keep the connection warm for the next (`_warm`).
+this client is a few hundred bytes that are known beforehand: take a connection, write them at once, read,
+and keep the connection for the next request (`connections.IdleConnections`).
 
-That leans on parts of aiohttp that are not its public interface. `lean_supported` compares them with what
-this module was written for, and on any difference `_plain` is used instead; the tests run over both.
+This uses parts of aiohttp that are not public. `lean_supported` compares them with what this module was
+written for. Where they differ, `session` is used instead; the tests run over both.
+
+The parser is a new one for each request. An old one could hold half a message that came without a request,
+and take it for the beginning of the next answer.
+
+Only a connection whose answer came whole is kept. One whose answer came in pieces, or that the server wants
+closed, goes back to aiohttp's pool.
 
 aiohttp sees no headers this way, so no exception of its own can show any.
 """

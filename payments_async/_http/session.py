@@ -1,14 +1,17 @@
-"""Requests by aiohttp's public interface: works with any aiohttp, and through a proxy. Slower than `_lean`.
+"""Sends requests by aiohttp's public interface: any aiohttp, any proxy. Slower than `direct`.
 
-aiohttp's session makes a request and hands it a connection; the request writes itself and gives the response
-that is to be read. Ours writes bytes known beforehand, where aiohttp's builds them from several mappings and,
-below Python 3.12, starts a task for the body. Writing is left to aiohttp for long bodies, for a proxy that is
-told the whole address, and where something stands in for aiohttp, watches it or is new in it.
+aiohttp's session makes a request and gives it a connection; the request writes itself and returns the
+response to be read. Here the request writes bytes that were made beforehand (`head.serialize`, as `direct`
+does), because aiohttp builds them from several mappings and, below Python 3.12, starts a task for the body.
+aiohttp is given only method and address of such a request and must never write it: it would go out without
+its idempotency key and body. So it has a header that no aiohttp agrees to write.
 
-Marking `flight.sent`: the request does, when it has a connection and before it is written. The mark is never
-late; where aiohttp writes it may be early by a few instructions, and an attempt that sent nothing is reported
-as one in doubt. An aiohttp that hands over something else may not call the request at all: with one like that
-every flight is marked before aiohttp sees it.
+aiohttp writes the request itself when the body is long, when a proxy needs the whole address, when the
+session is traced or replaced, and when this aiohttp makes its responses in an unknown way.
+
+`sent` is set to true when the request has a connection and before it is written. It is never late. Where
+aiohttp writes, it may be early by a few instructions: then an attempt that sent nothing counts as in doubt.
+An unknown aiohttp may not call the request at all; with one, `sent` is set before aiohttp sees the request.
 """
 
 from __future__ import annotations

@@ -1,9 +1,18 @@
-"""The HTTP client: a flight in, an answer or one kind of failure out. The only door to aiohttp's client.
+"""The aiohttp transport: one `HTTPRequest` in, one `HTTPResponse` or one kind of failure out.
 
-Each event loop has its own connections, opened on first use and closed with the loop. What may be sent is
-`_head`'s to say; how it is written is `_lean`'s (`_plain`'s through a proxy, or on an aiohttp nobody has
-checked); deadlines are `_watchdog`'s, decompression `_inflate`'s, the names of failures
-`_transport_failures`'.
+`head` checks what may be sent. `direct` sends it; `session` does so through a proxy, or with an aiohttp that
+`direct` does not know. `concurrency` has the deadlines and slots, `failures` the names of failures.
+
+Loops: each event loop has connections of its own, opened with its first request. An asynchronous generator
+that stays suspended in the loop closes them when the loop shuts its generators down, as `asyncio.run` does,
+so that a forgotten `aclose()` costs no warning. A loop that was closed otherwise is dropped when the next one
+opens.
+
+Fork: the child neither uses nor closes the parent's sockets. Closing them would also remove them from the
+selector, which both processes share.
+
+Secrets: a failure is raised anew outside its handler, without cause or context, so that no traceback reaches
+a frame that holds the headers. A cancellation leaves as a new `CancelledError` with the same arguments.
 """
 
 from __future__ import annotations

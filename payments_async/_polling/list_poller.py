@@ -1,4 +1,8 @@
-"""One walk of a list for everybody who waits on it, however many they are."""
+"""Reads one list for all waits of one client on one event loop.
+
+It runs while one of them goes on. In its turn it reads pages, newest first, until every awaited record was
+seen.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +69,7 @@ class ListPoller:
     """Reads one list, newest first, for the waits of one client and event loop and for all others of the key.
 
     As long as one of its own waits goes on it takes turns with the key's other sweeps: one reads at a time,
-    every five seconds at most (`_readings`, `_polling`).
+    every five seconds at most (`readings`, `schedule`).
     """
 
     def __init__(

@@ -3,6 +3,10 @@
 A transaction is read no more often than every five seconds, however many wait for it (Limits, Polling
 guidance). So a list has one reader at a time, who reads for all, and a record that was just read is not read
 again.
+
+The reader whose turn was last lets the others go first: short waits of one client cannot keep another's from
+reading. A reader whose event loop stands still makes way after 120 s. A forked child begins without readings.
+An error ends the waits of the client that met it, and no others.
 """
 
 from __future__ import annotations

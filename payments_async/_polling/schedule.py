@@ -1,4 +1,8 @@
-"""When to read again, what is waited for, how a wait goes on elsewhere. Pure (Limits, Polling guidance)."""
+"""When to read again, what is waited for, how a wait goes on elsewhere. Pure (Limits, Polling guidance).
+
+After a reading comes a rest: 5 s at least, longer after unchanged readings, and 0.6 s for each page that was
+read. So any number of waits costs at most 1 % of the read limit.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How many requests a minute a secret key may send, as values.
 
-What a limit does to a request is `_meter` (one bucket) and `_gate` (its line of waiters).
+`bucket` counts one class of requests by them, `limiter` lets requests through or makes them wait.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The line in front of a gate: who waits, on which event loop, in which order.
+"""The callers that wait at a rate limiter: on which event loop, and in which order.
 
-Bookkeeping only: it grants nothing and holds no lock, which is `_gate`'s work.
+Interactive calls go before bulk calls, otherwise first come, first served. A waiter whose event loop stands
+still when its turn comes is passed over, and comes back when the loop moves. The waiters of a closed loop
+are dropped. Bookkeeping only: `limiter` holds the lock and gives the grants.
 """
 
 from __future__ import annotations

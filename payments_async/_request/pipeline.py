@@ -1,7 +1,12 @@
 """The request path: the one place where the rules meet the world.
 
-`Pipeline.run` is the whole of it, top to bottom: stand at the gate, send, read, and return, raise or go
-round again. Every decision is a call to a pure function of the modules above; here they are acted on.
+`Pipeline.run` is all of it, from top to bottom: pass the rate limiters, send, read, then return, raise or go
+round again. Every decision is a call to a pure function; here it is acted on.
+
+A call that succeeds at once uses no task, timer, future or context manager of its own. A cancelled write
+carries an `OutcomeUnknown` as `.outcome` on its `CancelledError`, and is logged with its operation and key,
+because a task group drops the exception. Errors of the transport are raised outside the `except` that caught
+aiohttp's, so that no traceback reaches a frame that holds headers.
 """
 
 from __future__ import annotations
@@ -48,7 +53,7 @@ class Pipeline:
     make_key: KeyMaker = attrs.field(repr=False)
     used_keys: UsedKeys = attrs.field(repr=False)
     session: str = attrs.field(repr=False)
-    """Names the process and its clock (`_clocks.Timestamps`)."""
+    """Names the process and its clock (`clocks.Timestamps`)."""
     _pending: PendingRequests | None = attrs.field(default=None, init=False, repr=False)
 
     async def run(self, call: Call) -> Any:

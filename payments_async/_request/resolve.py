@@ -1,4 +1,9 @@
-"""Finding out what became of a write in doubt: ask again with the same key, else look it up."""
+"""Finding out what became of a write in doubt: ask again with the same key, else look it up.
+
+The same bytes are sent with the same key while the key is trusted: 23 of its 24 hours. Later a payout is
+looked up by its reference. A refusal proves that nothing happened only when the service replays it (then it
+was the first answer), or when the reference is in no page of the list 15 minutes after the last attempt.
+"""
 
 from __future__ import annotations
 

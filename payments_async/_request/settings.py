@@ -23,7 +23,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "transport": ("send", "aclose"),
     "runtime": ("monotonic", "now", "sleep", "call_later", "random", "token"),
 }
-"""The methods of the objects a client can be given (`_wire.Transport`, `_runtime.Runtime`)."""
+"""The methods of the objects a client can be given (`_http.types.Transport`, `_runtime.Runtime`)."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

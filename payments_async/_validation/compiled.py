@@ -3,7 +3,7 @@
 Nearly every request is in order, and walking its table to learn that costs more than writing its bytes. Here
 the table becomes one function without a loop or a look-up. A field first meets a cheap test, which can only
 be true of a value that its rule accepts; where it is not, the rule is asked. So the answer is the table's,
-whatever the value; the words for a "no" are left to whoever walks the table (`_validation`).
+whatever the value; the words for a "no" are left to whoever walks the table (`tables`).
 """
 
 from __future__ import annotations

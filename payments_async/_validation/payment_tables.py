@@ -1,4 +1,4 @@
-"""Tables of rules for what collects payments (Endpoints). `_validation` loads them when they are wanted."""
+"""Tables of rules for what collects payments (Endpoints). `tables` loads them when they are wanted."""
 
 from __future__ import annotations
 

@@ -1,32 +1,33 @@
 """Many payouts: each row of a file paid at most once, none lost, every doubtful one shown.
 
 `PayoutBatch` (`batch`) is the face; `docs/bulk.md` is the guide. The protocol is pure, and everything that
-moves asks it what to do:
+acts asks it what to do:
 
-    _safeguards    one switch for each rule; production never turns one off
-    _identifiers   batch, reference, idempotency key, proof of ownership
-    _states        what is known of a row, which transitions exist, how two accounts of a row merge
-    _attempts      what one attempt proves, and what to do after it
-    _ages          how old something is when clocks cannot be trusted
-    _witness       whether a payout found under a row's reference is the row's
-    _rules         what to do with a row at start-up, before sending, after a walk of the list
-    _learning      what a listed payout teaches of its row
-    _generations   a row asked for anew, after its payout failed or after it was refused
-    _closing       counts, completeness, exit codes, stop rules
+    protocol/safeguards      one switch for each rule; only tests turn one off
+    protocol/identifiers     batch, reference, idempotency key, proof of ownership
+    protocol/row_state       what is known of a row, its transitions, how two accounts of a row merge
+    protocol/attempts        what one attempt proves, and what to do after it
+    protocol/clocks          how old something is when clocks cannot be trusted
+    protocol/matching        whether a payout found under a row's reference is the row's
+    protocol/decisions       what to do with a row at start-up, before sending, after a scan of the list
+    protocol/payout_status   what a listed payout says of its row
+    protocol/generations     a row asked for anew, after its payout failed or after it was refused
+    protocol/stop_rules      counts, completeness, exit codes, stop rules
 
 Around it:
 
-    sources _reading _survey _loading _edits _siblings _preview      an input into the ledger
-    ledger and what it stands on                             what is known, on the disk before it counts
-    _engine _claims _window _sending _backoff _outcomes _resolver    rows to the service, what became of them
-    _activity                                                what is being done, told every five seconds
-    _walk _mirror _later _follow _reconciling _retrying _refused    the service's list into the ledger
-    _audit _certificate _report _export _fates                    what may be said at the end
+    sources/ loading/        an input into the ledger
+    ledger/                  what is known of each row, on the disk before it counts
+    engine/                  rows to the service, and what became of them
+    reconcile/ export/       the service's list against the ledger; rows and outcomes in a file
 
 Safety rests on one fact of the interface: a payout's `reference` is unique within the project, and a
 duplicate returns 409 (`docs/interface.md`, Endpoints, POST /payouts). A row's reference never changes, so
-whoever sends the row again, from whatever ledger, with whatever key and clock, cannot pay it twice. The
-ledger, the idempotency key and the waiting times make it fast and its verdicts true.
+sending the row again, from any ledger, with any key and clock, cannot pay it twice. The ledger, the
+idempotency key and the waiting times make it fast and its verdicts true.
+
+A status that is final in the ledger is never replaced. Another status shown later is a finding, and so is a
+payout whose status and timestamps contradict each other.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     main         what the shell starts; says in one line what to install when the `cli` extra is missing
     _app         the commands, their arguments, and what ends as which exit code
-    _exit        the exit codes
-    _show        lines, progress and tables for people; JSON lines for programs
+    _exit_codes  the exit codes
+    _output      lines, progress and tables for people; JSON lines for programs
     demo         a payment and a thousand payouts, checked against the books
     payouts      a file of payouts, each row paid at most once
     sandbox      the simulated service until Ctrl-C, or around one command
@@ -24,7 +24,7 @@ from ._exit_codes import Exit
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command in `argv` (`sys.argv` when None) and give its exit code, see `_exit.Exit`."""
+    """Run the command in `argv` (`sys.argv` when None) and give its exit code, see `_exit_codes.Exit`."""
     try:
         from ._app import run
     except ModuleNotFoundError as missing:

@@ -1,4 +1,8 @@
-"""What the service returns: frozen records under the interface's own names."""
+"""What the service returns: frozen records under the interface's own names.
+
+Records of payments, checkouts and lists are loaded with their first use, because a first payout needs none
+of them. So other modules write `models.Checkout`, and do not import the class.
+"""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 Normal reads come first (Limits, Polling guidance). The interface shows no single read of a payout or
 payment, so the list is walked around the day on which the URL was made, one page for all who wait for it. So
 many pages are read at once at most, and after them one for each rest; the newest and the others by turns
-(`_looks`): no look holds up the others, and no crowd of looks those who come later. A look that was cut off
-is gone on with in the next one (`_places`). A payout that lies further back than a few pages is read by
-`payouts.sync`, a live operation. What is given is the URL's own record or none.
+(`_page_queue`): no look holds up the others, and no crowd of looks those who come later. A look that was cut
+off is gone on with in the next one (`_page_queue`). A payout that lies further back than a few pages is read
+by `payouts.sync`, a live operation. What is given is the URL's own record or none.
 """
 
 from __future__ import annotations

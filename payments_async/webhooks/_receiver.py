@@ -1,4 +1,8 @@
-"""What both receivers stand on: minting, admission, and the rounds of each event loop. Calls no handler."""
+"""What both receivers share: URLs, admission, and one coalescer for each event loop. Calls no handler.
+
+Nothing is answered 200 before the handler has taken the record's state. So each state is handled at least
+once, as long as the service tries again after a 500 or 503.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A walk of the service's list, page by page: what stands by itself, and what needs it whole."""
+"""A scan of the service's list, page by page: what stands by itself, and what needs it whole.
+
+A list with items that cannot be read, or that does not show its end, proves no absence: the scan counts
+them, and whoever needs the whole list raises `SearchIncomplete` or says so in its result.
+"""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Resolver:
     async def look(self) -> AsyncGenerator[Claim, None]:
         """Walk the list for the rows that are due. Gives those to be sent under their next key, intended.
 
-        The rows that it shows are settled on the way. Raises one of `_no_entry.FATAL`, when no reading can
+        The rows that it shows are settled on the way. Raises one of `responses.FATAL`, when no reading can
         succeed. A run that drains breaks it off.
         """
         await self._recorder.flush()

@@ -1,4 +1,9 @@
-"""The ledger's file as the operating system sees it: whose, where, whether still there, room kept free."""
+"""The ledger's file as the operating system sees it: whose, where, whether still there, room kept free.
+
+When a ledger is opened, SQLite checks the structure of a small file. A large file is read once for blank
+pages and compared with the length in its header; SQLite checks it only when one of these is wrong, because
+its log may hold what the file lacks.
+"""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@
         await ledger.record(outcomes)
 
 An intent is committed before anything is sent, so that a run that dies leaves every row it may have sent
-IN_FLIGHT. Outcomes only add knowledge. Every commit adds to a hash chain (`_chain`), keeps the totals and is
-synced to the disk. Rows come out in pages: a million of them take the memory of a few hundred.
+IN_FLIGHT. Outcomes only add knowledge. Every commit adds to a hash chain (`hash_chain`), keeps the totals
+and is synced to the disk. Rows come out in pages: a million of them take the memory of a few hundred.
 
 Importing this imports SQLAlchemy, which takes half a second: do it where a ledger is opened.
 """

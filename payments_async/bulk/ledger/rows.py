@@ -26,7 +26,7 @@ FAILED: Final = and_(
     _STATUS.not_in(UNFAILED),
     or_(ROWS.c.failure_code.is_not(None), _STATUS.in_(UNSUCCESSFUL)),
 )
-"""CREATED rows whose payouts are over and did not arrive: `_learning.has_failed` of a table row."""
+"""CREATED rows whose payouts are over and did not arrive: `payout_status.has_failed` of a table row."""
 
 
 class StoredRow(NamedTuple):

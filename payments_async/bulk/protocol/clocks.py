@@ -1,4 +1,4 @@
-"""How long ago a row's intents were, and what follows for its key and its requests. Pure (`_clocks`)."""
+"""How old a row's intents are, and what follows for its key and its requests. Pure (`_request/clocks.py`)."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class NewRow:
     body: bytes = attrs.field(repr=False)
     """The exact bytes to send."""
     body_hash: str
-    """SHA-256 of `body`, hexadecimal (`_identifiers.body_hash`)."""
+    """SHA-256 of `body`, hexadecimal (`identifiers.body_hash`)."""
     idempotency_key: str
     metadata: str | None = attrs.field(default=None, repr=False)
     """The operator's own pairs, JSON text, for reports."""
@@ -85,7 +85,7 @@ class LedgerRow:
     idempotency_key: str
     metadata: str | None = attrs.field(repr=False)
     known: RowKnowledge
-    """What is known of it (`_states`)."""
+    """What is known of it (`row_state`)."""
     service_status: str | None = None
     """The payout's status as the service told it last."""
     final: bool = False
@@ -114,7 +114,7 @@ class RowOutcome:
 
     number: int
     known: RowKnowledge
-    """The row's, moved on by what was learned (`_states`)."""
+    """The row's, moved on by what was learned (`row_state`)."""
     service_status: str | None = None
     final: bool = False
     """Whether `service_status` is final: another that is not never replaces it."""

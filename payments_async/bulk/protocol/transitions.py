@@ -1,7 +1,7 @@
 """How a row changes, as pure functions: the row before, what happened, the row after.
 
 `entry` is the number of the chain's entry that the change will be part of. What is known of a row changes by
-the functions of `_states` alone, which raise IllegalTransition for a change that its state does not allow.
+the functions of `row_state` alone, which raise IllegalTransition for a change that its state does not allow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Row keys and references as they are compared: two that only look alike are one. Pure."""
+"""Row keys and references as they are compared: two that only look alike are one. Pure.
+
+A row key is composed once, where it is read; everything behind takes it as it is. A ledger of an earlier
+release has its keys as its file had them, and so keeps its references.
+"""
 
 from __future__ import annotations
 

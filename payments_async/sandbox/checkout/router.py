@@ -1,4 +1,9 @@
-"""From an address and a method to the page or the step behind it."""
+"""From an address and a method to the page or the step behind it.
+
+This is the only place that checks form token, Host and Origin. A form that was made at another step (number
+of attempts, and state) has no effect, and an attempt begins only in `session_view.OPENINGS`: so at most one
+attempt succeeds. What the payer chose is in the address; what the payer typed is in bodies only.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The service's records and the tables of their states.
 
 Records change only through `_payouts` and `_payments`, which consult the tables here. What they hold does not
-change but is replaced, so that a state can be kept while they go on (`_images`).
+change but is replaced, so that a state can be kept while they go on (`copy_on_write`).
 """
 
 from __future__ import annotations

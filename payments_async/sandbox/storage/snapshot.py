@@ -3,10 +3,10 @@
 Not kept: rules, the request log and the journal, which are a session's; counts of the rate limits, which a
 restart empties. Profile and limits are those that the sandbox is started with.
 
-A state is a head and parts (`_state_parts`). `Snapshot` copies the containers of one moment, and then gives
-part after part, a millisecond or two of work each, while the service goes on in between: records are copied
-before they change (`_images`), and all else that a state holds is never changed but replaced. `_thawing`
-reads the parts.
+A state is a head and parts (`parts`). `Snapshot` copies the containers of one moment, and then gives part
+after part, a millisecond or two of work each, while the service goes on in between: records are copied
+before they change (`records/copy_on_write.py`), and all else that a state holds is never changed but
+replaced. `restore` reads the parts.
 """
 
 from __future__ import annotations

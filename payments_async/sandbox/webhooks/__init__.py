@@ -1,13 +1,14 @@
-"""Webhooks of the sandbox (`docs/interface.md`, Events; gaps W to Y): what is told, when, to whom, how often.
+"""Webhooks of the sandbox (`docs/interface.md`, Events; gaps W to Y): what is sent, when, to whom, how often.
 
-    _letters     what a delivery says; the truth, or a forged claim
-    _schedule    when it is tried, and what the scenario's webhook words make of that
-    _webhook     a delivery with its tries, as a value
-    _courier     the machine: what to send now, and what to do after each try
-    _guard       which addresses a simulated payment may be told to
-    _controls    the part of `Sandbox` that is about webhooks
+    webhook         one delivery with its tries, as a value; when it is tried
+    queue           the delivery machine: what to send now, and what to do after each try
+    outbox          what is due, what is under way, what has no receiver
+    address_guard   which addresses a simulated payment may deliver to
+    sender          one POST for each try
+    controls        the part of `Sandbox` that is about webhooks
 
-Everything here is pure but for `_controls`, which holds the sandbox's lock; `sandbox/_deliver.py` sends.
+Everything here is pure but for `controls`, which holds the sandbox's lock, and `sender`. What a delivery says
+is in `records/webhook_json.py`.
 """
 
 from ..records.webhook_json import (
