@@ -1,0 +1,61 @@
+"""The files around the code fit it: the workflow, the pre-commit hooks, CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.docs.pages import ROOT, page
+
+WORKFLOW = ".github/workflows/tests.yml"
+HOOKS = ".pre-commit-config.yaml"
+PROSE = ("CONTRIBUTING.md", "SECURITY.md", "tests/README.md")
+
+
+def loaded(name: str) -> Any:
+    return yaml.safe_load(page(name))
+
+
+def test_the_workflow_runs_what_ci_runs_on_pushes_and_pull_requests() -> None:
+    workflow = loaded(WORKFLOW)
+    assert set(workflow[True]) == {"push", "pull_request"}, "YAML 1.1 reads `on` as true"
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_the_workflow_may_only_read() -> None:
+    assert loaded(WORKFLOW)["permissions"] == {"contents": "read"}
+
+
+def test_the_hooks_are_the_project_s_own_linters() -> None:
+    repositories = loaded(HOOKS)["repos"]
+    assert [repository["repo"] for repository in repositories] == ["local"]
+    entries = " ".join(hook["entry"] for hook in repositories[0]["hooks"])
+    for tool in ("ruff format", "ruff check", "lint-imports", "payments_sync/_mirror.py --check"):
+        assert tool in entries
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_every_session_that_a_page_names_is_one(name: str) -> None:
+    defined = {node.name for node in ast.parse(page("noxfile.py")).body if isinstance(node, ast.FunctionDef)}
+    assert set(re.findall(r"nox -s (\w+)", page(name))) <= defined
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_every_link_of_a_page_leads_somewhere(name: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page(name))
+    assert not [link for link in links if not ((ROOT / name).parent / link).exists()]
+
+
+def test_the_readme_of_the_tests_names_every_folder_and_support_module() -> None:
+    text = page("tests/README.md")
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/*.py")}
+    support = {path.name for path in (ROOT / "tests" / "support").glob("*.py")} - {"__init__.py"}
+    assert {folder for folder in folders if f"`{folder}/`" not in text} == set()
+    assert set(re.findall(r"`(\w+\.py)`", text.split("## Support modules")[1])) == support
