@@ -1,9 +1,11 @@
-"""The looks that are under way at one list: what each is for, and which page is read next. No I/O.
+"""The look-ups that are under way at one list: what each is for, and which page is read next. No I/O.
 
-All who are to read the same page wait together. The newest page and the others take turns, so that a new
-record does not wait for a crowd of old ones, nor they for those who keep coming.
+All that are to read the same page wait together. The newest page and the others take turns, so that a new
+record does not wait for a crowd of old ones, nor they for those that keep coming.
 
-One look's way through the list, and where the next look at the same URL goes on. Values only, no I/O.
+One look-up reads from the newest page down to what is an hour older than the URL. It begins a run of its own
+and continues the runs that earlier look-ups left, so that a record that was listed late is met too. Where a
+URL's record was found, the next look-up begins.
 """
 
 from __future__ import annotations
