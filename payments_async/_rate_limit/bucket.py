@@ -18,8 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .._request.retry import LONGEST
-from .limits import LimitSnapshot
+from .limits import LONGEST_CLOSURE, LimitSnapshot
 
 WINDOW: Final = 60.0
 """Seconds over which the service counts (`docs/interface.md`, Rate limits)."""
@@ -118,7 +117,7 @@ class TokenBucket:
         last = self._mistaken if self._shut else 0.0
         if mistaken:
             doubled = 2 * last if grant > ORDINARY and grant == self._shut else last
-            seconds = min(max(seconds, doubled), LONGEST)
+            seconds = min(max(seconds, doubled), LONGEST_CLOSURE)
         self._mistaken = seconds if mistaken else 0.0
         self.settle(grant, now, answered=False)
         self.close(now, seconds)

@@ -25,6 +25,9 @@ BucketClass = Literal["write", "read", "diagnostic", "refund_availability", "rec
 SMALL_BURST: Final = 12
 """A bucket holds this many even when one second's worth is less, so that twelve reads need no pacing."""
 
+LONGEST_CLOSURE: Final = 3600.0
+"""Seconds: limits are by the minute, so a longer `Retry-After` is a mistake; no limiter closes for longer."""
+
 
 def _check_rate(_: object, attribute: attrs.Attribute[int], value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:

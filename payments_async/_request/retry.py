@@ -8,14 +8,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from .. import _assumptions
+from .._rate_limit.limits import LONGEST_CLOSURE
 
 BASE = 0.5
 """Seconds: the bound of the first back-off, doubled for each next one."""
 CAP = 8.0
 """Seconds: the bound of any back-off."""
-
-LONGEST = 3600.0
-"""Seconds: limits are by the minute, so a longer `Retry-After` is a mistake; no gate closes for longer."""
 JITTER = 1.0
 """Seconds added to a `Retry-After` at most."""
 
@@ -36,7 +34,7 @@ def pause(retry: int, retry_after: float | None, chance: float) -> float:
 
 def is_mistaken(retry_after: float | None) -> bool:
     """Whether a `Retry-After` asks for longer than the service can mean."""
-    return retry_after is not None and retry_after > LONGEST
+    return retry_after is not None and retry_after > LONGEST_CLOSURE
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
