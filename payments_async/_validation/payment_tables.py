@@ -11,15 +11,18 @@ from .rules import (
     Rule,
     Text,
     amount,
+    any_text,
     boolean,
     color,
+    country,
+    currency,
+    customer,
     json_object,
     metadata,
     minutes,
     statement_descriptor,
     timestamp,
 )
-from .tables import any_text, country, currency, customer
 
 _phone = Nested(payments.PhoneInput)
 

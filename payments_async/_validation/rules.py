@@ -307,3 +307,9 @@ class Nested:
         if is_restriction(self.cls) and (problem := not_both(value.get("country_code"), value.get("phone"))):
             return problem
         return json_problem(value)
+
+
+country = Matching("[A-Za-z]{2}", "a two-letter country code")
+currency = Matching("[A-Z]{3}", "three uppercase letters (ISO 4217)")
+any_text = Text()
+customer = Nested(params.CustomerInput)

@@ -10,11 +10,14 @@ import attrs
 from .. import _assumptions, params
 from . import compiled
 from .rules import (
-    Matching,
     Nested,
     Rule,
     Text,
     amount,
+    any_text,
+    country,
+    currency,
+    customer,
     is_empty,
     is_restriction,
     json_object,
@@ -26,11 +29,6 @@ from .rules import (
 )
 
 Errors = dict[str, list[str]]
-
-country = Matching("[A-Za-z]{2}", "a two-letter country code")
-currency = Matching("[A-Z]{3}", "three uppercase letters (ISO 4217)")
-any_text = Text()
-customer = Nested(params.CustomerInput)
 
 RULES: dict[type, Mapping[str, Rule]] = {
     params.CustomerInput: {
