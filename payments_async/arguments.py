@@ -53,7 +53,7 @@ class WriteOptions(PrepareOptions, SendOptions, total=False):
     """Options of every writing method."""
 
 
-class PaymentFields(TypedDict, total=False):
+class _PaymentFields(TypedDict, total=False):
     """Fields that both payment-creating operations take (Endpoints, Shared body fields)."""
 
     amount: Required[Money]
@@ -81,7 +81,7 @@ class PaymentFields(TypedDict, total=False):
     """Up to 10 pairs, returned unchanged."""
 
 
-class CheckoutFields(PaymentFields, total=False):
+class CheckoutFields(_PaymentFields, total=False):
     """Fields of POST /payment/checkouts."""
 
     expires_in_minutes: int | None
@@ -92,7 +92,7 @@ class CheckoutFields(PaymentFields, total=False):
     """Overrides of the page's look."""
 
 
-class PaymentIntentFields(PaymentFields, total=False):
+class PaymentIntentFields(_PaymentFields, total=False):
     """Fields of POST /payment/intents."""
 
     attempt: AttemptInput | Pairs | None

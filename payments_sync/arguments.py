@@ -4,7 +4,6 @@
 from payments_async.arguments import CheckoutArguments as CheckoutArguments
 from payments_async.arguments import CheckoutFields as CheckoutFields
 from payments_async.arguments import CheckoutPreparation as CheckoutPreparation
-from payments_async.arguments import PaymentFields as PaymentFields
 from payments_async.arguments import PaymentIntentArguments as PaymentIntentArguments
 from payments_async.arguments import PaymentIntentFields as PaymentIntentFields
 from payments_async.arguments import PaymentIntentFilters as PaymentIntentFilters
