@@ -18,9 +18,9 @@ from benchmarks import inside
 from benchmarks.bodies import ARGUMENTS, KEY, UNPACED, arguments
 from benchmarks.counting import Counter
 from payments_async import AsyncPayments
-from payments_async._request import operations
 from payments_async._request.prepare import writing
 from payments_async._runtime import Timer
+from payments_async.params import operations
 from payments_sync import Payments
 
 Path = Callable[[], object]

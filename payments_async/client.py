@@ -19,7 +19,7 @@ from ._http.types import Transport
 from ._masking import hidden_pairs
 from ._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from ._rate_limit.registry import PROCESS, LimiterRegistry
-from ._request import operations, prepare
+from ._request import prepare
 from ._request.auth import hidden
 from ._request.idempotency import KeyMaker, UsedKeys
 from ._request.key_state import Keys
@@ -27,7 +27,7 @@ from ._request.pipeline import Pipeline
 from ._request.settings import Settings, altered, check_numbers, check_parts, settle, variables, verifies
 from ._runtime import SESSION, SYSTEM, Runtime
 from .errors import OutcomeUnknown
-from .params import PreparedRequest
+from .params import PreparedRequest, operations
 from .resources._base import ResourceClient
 from .resources.checkouts import AsyncCheckouts
 from .resources.methods import AsyncMethods
@@ -246,7 +246,7 @@ class AsyncPayments:
             PaymentsError: see `errors`.
         """
         json = hidden_pairs(json)
-        operation, record = operations.unlisted(method, path, result, limit)
+        operation, record = prepare.unlisted(method, path, result, limit)
         arguments = prepare.with_params(operation, json, params, options)
         if operation.writes:
             prepared = self._pipeline.prepare(operation, json, arguments)

@@ -40,8 +40,8 @@ from ._masking import body_without_keys, without_keys
 from .models._response import Attempt
 
 if TYPE_CHECKING:
-    from ._request.clocks import Timestamps
-    from .params import PreparedRequest
+    from ._clocks import Timestamps
+    from .params.prepared import PreparedRequest
 
 Effect = Literal["none", "happened", "unknown"]
 """Whether this call moved money or made a record: it did not · it did · nobody can tell yet."""

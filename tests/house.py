@@ -12,6 +12,7 @@ import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -41,7 +42,7 @@ def lines_of(path: Path) -> int:
 
 
 def imports(path: Path, known: frozenset[str]) -> set[str]:
-    """The modules of ours that a file imports, anywhere in it: at the top, for types, or inside a function."""
+    """The modules of ours that a file imports, anywhere in it: at its top, for types, inside a function."""
     package = module_of(path) if path.name == "__init__.py" else module_of(path).rpartition(".")[0]
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -143,7 +144,7 @@ def one_create() -> list[str]:
 def changes(places: Iterable[str]) -> int:
     """How often a walk goes on in another place."""
     walked = list(places)
-    return sum(before != after for before, after in zip(walked, walked[1:], strict=False))
+    return sum(before != after for before, after in pairwise(walked))
 
 
 def fullest(paths: Iterable[Path]) -> tuple[str, int]:

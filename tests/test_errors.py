@@ -14,10 +14,10 @@ from multidict import CIMultiDict
 
 from payments_async import errors
 from payments_async._http.types import HTTPResponse
-from payments_async._request import error_responses, operations, prepare
+from payments_async._request import error_responses, prepare
 from payments_async.errors import APIStatusError, MaskedBody, PaymentsError, UnprocessableError, error_class
 from payments_async.models import Attempt, Customer, Payout
-from payments_async.params import PreparedRequest
+from payments_async.params import PreparedRequest, operations
 from tests.support import bodies
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

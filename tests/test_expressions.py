@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import payments_async
-from payments_async._request import error_responses, operations
+from payments_async._request import error_responses
 from payments_async._validation import payment_tables, tables
 from payments_async._validation.rules import Matching
+from payments_async.params import operations
 from payments_async.sandbox.api import request_schemas
 from payments_async.sandbox.common import operations as sandbox_operations
 from payments_async.sandbox.control_api.routes import ROUTES
@@ -65,11 +66,11 @@ def _own_texts() -> str:
 
 
 MADE: dict[tuple[str, str], Callable[[], Iterable[str]]] = {
-    ("_request/operations.py", "pattern"): lambda: [
+    ("params/operations.py", "pattern"): lambda: [
         re.sub(operations._PLACEHOLDER, r"(?P<\1>[^/]+)", each.path)
         for each in operations.OPERATIONS.values()
     ],
-    ("_request/operations.py", "form"): lambda: [operations._ID, operations._COUNTRY],
+    ("params/operations.py", "form"): lambda: [operations._ID, operations._COUNTRY],
     ("_validation/rules.py", "self.form"): _forms,
     ("_request/error_responses.py", "'|'.join(parts)"): lambda: [_own_texts()],
     ("sandbox/api/field_checks.py", "pattern"): _schema_patterns,

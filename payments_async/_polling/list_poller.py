@@ -14,7 +14,6 @@ from typing import Any
 
 from .. import _assumptions
 from .._request import prepare
-from .._request.operations import Operation
 from .._request.pipeline import Pipeline
 from ..errors import (
     APIConnectionError,
@@ -27,6 +26,7 @@ from ..errors import (
     UnprocessableError,
 )
 from ..models import Page, Payout
+from ..params.operations import Operation
 from . import schedule
 from .readings import ListReadings, Subscription
 

@@ -14,9 +14,9 @@ from typing import Literal, Self
 import attrs
 
 from .._attrs import ValueMixin
-from .._request import operations
 from .._validation import rules
 from ..errors import InvalidRequest
+from ..params import operations
 
 FLOOR = 5.0
 """Seconds: a transaction is never read more often."""

@@ -12,17 +12,17 @@ import attrs
 
 from .. import _assumptions, models
 from .._request import prepare
-from .._request.operations import (
+from .._request.pipeline import Pipeline
+from .._runtime import event_loop
+from ..errors import InvalidRequest, WaitTimeout
+from ..models import Payout, Record
+from ..params.operations import (
     CHECKOUTS_RETRIEVE,
     INTENTS_LIST,
     INTENTS_RETRIEVE_ATTEMPT,
     PAYOUTS_LIST,
     Operation,
 )
-from .._request.pipeline import Pipeline
-from .._runtime import event_loop
-from ..errors import InvalidRequest, WaitTimeout
-from ..models import Payout, Record
 from . import schedule
 from .list_poller import PASSING, ListPoller
 from .readings import Readings, Subscription, readings_of

@@ -29,7 +29,7 @@ from .outcome import AttemptResult
 from .prepare import Call
 
 if TYPE_CHECKING:
-    from .clocks import Timestamps
+    from .._clocks import Timestamps
 
 _STEPS: Mapping[str, str] = {
     "pool": "raise max_connections, or try again later",

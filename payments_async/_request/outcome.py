@@ -24,8 +24,8 @@ from ..errors import (
 from ..models import Amount, Payout, Verdict
 from ..models._response import is_replayed
 from ..params import PreparedRequest
+from ..params.operations import Operation
 from . import error_responses, retry
-from .operations import Operation
 from .prepare import Call
 
 

@@ -25,20 +25,20 @@ from .._rate_limit.limits import LimitClass, LimitSnapshot
 from .._runtime import Runtime
 from ..errors import ConfigurationError, InvalidRequest, LimitReached, PaymentsError, RateLimitedError
 from ..params import Params, PreparedRequest
+from ..params.operations import Operation
 from . import notify as narrate
 from .attempt import foreign, is_sent, make_flight, refuse_connection, unprotected
 from .auth import SecretKey
 from .history import CallHistory
 from .idempotency import KeyMaker, UsedKeys
 from .key_state import Keys, KeyState
-from .operations import Operation
 from .outcome import AttemptResult, read_answer, read_failure
 from .prepare import Call, prepare
 from .retry import JITTER, backoff, is_mistaken, pause
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from .clocks import Timestamps
+    from .._clocks import Timestamps
     from .pending import PendingRequests
 
 
@@ -185,7 +185,7 @@ class Pipeline:
 
     def moment(self) -> Timestamps:
         """Now, on our own clocks."""
-        from .clocks import Timestamps
+        from .._clocks import Timestamps
 
         return Timestamps(self.runtime.now().timestamp(), self.runtime.monotonic(), self.session)
 

@@ -17,11 +17,12 @@ from .._attrs import maker
 from .._codec import decode
 from .._validation import rules, tables
 from ..errors import InvalidRequest, UnprocessableError
+from ..models import Record
 from ..models._record import masked
-from ..params import Params, PreparedRequest
-from . import idempotency, operations
+from ..params import Params, PreparedRequest, operations
+from ..params.operations import Limit, Operation
+from . import idempotency
 from .auth import SecretKey
-from .operations import Limit, Operation
 
 Priority = Literal["interactive", "bulk"]
 Errors = dict[str, list[str]]
@@ -124,6 +125,28 @@ PREPARE_OPTIONS = WRITE_OPTIONS - SEND_OPTIONS
 _WRITTEN = ("idempotency_key", "extra_body", "extra_query", "extra_headers")
 """The options that become part of a write."""
 _NOTHING: tuple[Any, ...] = (None,) * len(_WRITTEN)
+
+
+def unlisted(
+    method: object, path: object, result: type[Any] | None, limit: Limit | None
+) -> tuple[Operation[Any], str | None]:
+    """The operation `client.request` makes of its arguments, and its record. Raises InvalidRequest."""
+    faults: dict[str, list[str]] = {}
+    if not isinstance(method, str) or method not in operations.METHODS:
+        faults["method"] = [f"must be one of {', '.join(operations.METHODS)}"]
+    if not isinstance(path, str) or not operations.is_plain(path):
+        faults["path"] = [
+            "must start with a slash and hold plain segments: encode what is special, use params= for a query"
+        ]
+    if limit not in (None, "write", "read", "diagnostic", "refund_availability"):
+        faults["limit"] = ["must be write, read, diagnostic or refund_availability"]
+    if result is not None and not (isinstance(result, type) and issubclass(result, Record)):
+        faults["result"] = ["must be a record class of payments_async.models"]
+    if faults:
+        raise InvalidRequest(faults, operation="request")
+    listed, record = operations.record_of(str(method), str(path))
+    operation = operations.bare(str(method), str(path), result)
+    return attrs.evolve(operation, limit=limit or (listed.limit if listed else operation.limit)), record
 
 
 def split(arguments: Mapping[str, Any], options: frozenset[str]) -> tuple[Any, dict[str, Any]]:

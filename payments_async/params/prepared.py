@@ -10,8 +10,8 @@ from typing import Any, Self, TypeVar
 import attrs
 
 from .._attrs import ValueMixin
-from .._request import operations
 from ..models._record import masked
+from . import operations
 
 _P = TypeVar("_P", bound="PreparedRequest")
 

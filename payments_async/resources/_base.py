@@ -11,11 +11,11 @@ import attrs
 from .. import _assumptions
 from .._attrs import maker
 from .._request import prepare as _calls
-from .._request.operations import Operation, id_problems
 from .._request.pipeline import Pipeline
 from .._validation import rules
 from ..errors import InvalidRequest, PaymentsError, UnprocessableError
 from ..params import Params, PreparedRequest
+from ..params.operations import Operation, id_problems
 
 if TYPE_CHECKING:
     from .._polling.waiter import Waiting

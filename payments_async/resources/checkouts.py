@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Unpack
 
 from .. import _hints, models, params
-from .._request.operations import CHECKOUTS_CREATE, CHECKOUTS_RETRIEVE
 from ..params import PreparedRequest
+from ..params.operations import CHECKOUTS_CREATE, CHECKOUTS_RETRIEVE
 from ._base import Resource
 
 

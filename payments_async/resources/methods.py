@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from .. import _hints, models
-from .._request.operations import METHODS_STATUS
+from ..params.operations import METHODS_STATUS
 from ._base import Resource
 
 

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from typing import Unpack
 
 from .. import _assumptions, _hints, models, params
-from .._request.operations import (
+from ..params import PreparedRequest
+from ..params.operations import (
     INTENTS_CREATE,
     INTENTS_INSPECT_ATTEMPT,
     INTENTS_LIST,
@@ -14,7 +15,6 @@ from .._request.operations import (
     INTENTS_REQUERY,
     INTENTS_RETRIEVE_ATTEMPT,
 )
-from ..params import PreparedRequest
 from ._base import Resource
 
 

@@ -9,9 +9,9 @@ import attrs
 
 from .. import _assumptions, _hints, models
 from .._request import prepare as _calls
-from .._request.operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_LIST, PAYOUTS_SYNC
 from ..errors import InvalidRequest, SearchIncomplete
 from ..params import PayoutRequest, PreparedRequest
+from ..params.operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_LIST, PAYOUTS_SYNC
 from ._base import Resource
 
 _FIND = attrs.evolve(PAYOUTS_LIST, name="payouts.find")

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import attrs
 
-from .._request.operations import is_segment
 from .._runtime import Runtime
+from ..params.operations import is_segment
 from ._values import TOO_LARGE, TOO_SLOW, Kind, WebhookResponse
 
 _LONGEST: Final = 255

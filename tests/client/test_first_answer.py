@@ -10,11 +10,11 @@ import pytest
 FIRST_PAYOUT = """
 import asyncio, sys
 from payments_async import AsyncPayments, Instrument
-from payments_async._wire import Answer
+from payments_async._http.types import HTTPResponse
 
 class Answering:
-    async def send(self, flight):
-        return Answer(201, {}, b'{"data": {"id": "po_1", "status": "pending"}}')
+    async def send(self, request):
+        return HTTPResponse(201, {}, b'{"data": {"id": "po_1", "status": "pending"}}')
 
     async def aclose(self):
         pass

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from payments_async._request.operations import OPERATIONS
 from payments_async.errors import InvalidRequest
+from payments_async.params.operations import OPERATIONS
 from tests.support.creations import SMALLEST, create, row
 from tests.support.scripted import ScriptedTransport, answer
 

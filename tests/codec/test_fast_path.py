@@ -13,10 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from payments_async._codec import decode
-from payments_async._request.operations import OPERATIONS
 from payments_async._request.outcome import read_answer
 from payments_async._request.prepare import Call
 from payments_async.models import Checkout, Pagination, PaymentAttempt, PaymentIntent, Payout
+from payments_async.params.operations import OPERATIONS
 from tests.support import bodies
 from tests.support.pure_calls import NOW, write
 from tests.support.scripted import answer

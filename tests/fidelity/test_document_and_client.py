@@ -14,8 +14,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from payments_async import RateLimits, _assumptions, models, params
-from payments_async._request.operations import OPERATIONS
 from payments_async._validation.tables import REQUIRED, all_rules, check
+from payments_async.params.operations import OPERATIONS
 from tests.fidelity.document import DOCUMENT, SCHEMAS, operations, properties, resolved, target_of, types
 
 RECORDS: Mapping[type[models.Record], tuple[str, ...]] = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from payments_async._request import error_responses, operations
+from payments_async._request import error_responses
 from payments_async.errors import (
     APIStatusError,
     ConflictError,
@@ -17,6 +17,7 @@ from payments_async.errors import (
     IdempotencyConflict,
     error_class,
 )
+from payments_async.params import operations
 from tests.support.pure_calls import NOW, write
 from tests.support.scripted import answer
 

@@ -9,17 +9,17 @@ from urllib.parse import unquote
 
 import pytest
 
-from payments_async._request.operations import (
+from payments_async._request.prepare import unlisted
+from payments_async.errors import InvalidRequest
+from payments_async.models import Payout
+from payments_async.params.operations import (
     OPERATIONS,
     bare,
     default_limit,
     id_problems,
     named,
     path_with,
-    unlisted,
 )
-from payments_async.errors import InvalidRequest
-from payments_async.models import Payout
 
 INTERFACE = (Path(__file__).parents[2] / "docs" / "interface.md").read_text(encoding="utf-8")
 

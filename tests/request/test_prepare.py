@@ -10,11 +10,11 @@ import pytest
 
 from payments_async import _assumptions
 from payments_async._http.types import Secret
-from payments_async._request import operations, prepare
+from payments_async._request import prepare
 from payments_async._request.auth import SecretKey
 from payments_async._request.idempotency import KeyMaker
 from payments_async.errors import InvalidRequest
-from payments_async.params import PayoutRequest
+from payments_async.params import PayoutRequest, operations
 from tests.support.jumping import JumpingRuntime
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from payments_async._request import operations, prepare
-from payments_async._request.operations import Operation
+from payments_async._request import prepare
 from payments_async._request.prepare import Call
-from payments_async.params import PreparedRequest
+from payments_async.params import PreparedRequest, operations
+from payments_async.params.operations import Operation
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BODY = b'{"amount":10.1,"currency":"XOF","reference":"r-1"}'

@@ -14,7 +14,6 @@ import attrs
 
 from .. import models
 from .._attrs import ValueMixin
-from ..errors import InvalidRequest
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -210,7 +209,7 @@ def _plain(value: object) -> object:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _record_of(method: str, path: str) -> tuple[Operation[Any] | None, str | None]:
+def record_of(method: str, path: str) -> tuple[Operation[Any] | None, str | None]:
     """The listed operation that a method and path are, and the record a per-record limit counts for."""
     for operation in OPERATIONS.values():
         pattern = re.sub(_PLACEHOLDER, r"(?P<\1>[^/]+)", operation.path)
@@ -220,29 +219,8 @@ def _record_of(method: str, path: str) -> tuple[Operation[Any] | None, str | Non
     return None, None
 
 
-def unlisted(
-    method: object, path: object, result: type[Any] | None, limit: Limit | None
-) -> tuple[Operation[Any], str | None]:
-    """The operation `client.request` makes of its arguments, and its record. Raises InvalidRequest."""
-    faults: dict[str, list[str]] = {}
-    if not isinstance(method, str) or method not in METHODS:
-        faults["method"] = [f"must be one of {', '.join(METHODS)}"]
-    if not isinstance(path, str) or not _is_plain(path):
-        faults["path"] = [
-            "must start with a slash and hold plain segments: encode what is special, use params= for a query"
-        ]
-    if limit not in (None, "write", "read", "diagnostic", "refund_availability"):
-        faults["limit"] = ["must be write, read, diagnostic or refund_availability"]
-    if result is not None and not (isinstance(result, type) and issubclass(result, models.Record)):
-        faults["result"] = ["must be a record class of payments_async.models"]
-    if faults:
-        raise InvalidRequest(faults, operation="request")
-    listed, record = _record_of(str(method), str(path))
-    operation = bare(str(method), str(path), result)
-    return attrs.evolve(operation, limit=limit or (listed.limit if listed else operation.limit)), record
-
-
-def _is_plain(path: str) -> bool:
+def is_plain(path: str) -> bool:
+    """Whether a path of `client.request` holds plain segments only, with nothing that climbs out of them."""
     return re.fullmatch(_PATH, path) is not None and not re.search(_DOTS, path)
 
 
@@ -255,7 +233,7 @@ def can_be_prepared(name: str, path: str) -> bool:
     if operation is not None:
         return operation.writes and _fills(operation, plain)
     method, _, own = name.partition(" ")
-    return method in METHODS and method != "GET" and own == plain and _is_plain(plain)
+    return method in METHODS and method != "GET" and own == plain and is_plain(plain)
 
 
 def _fills(operation: Operation[Any], path: str) -> bool:
@@ -274,7 +252,7 @@ def named(name: str) -> Operation[Any]:
 
 def bare(method: str, path: str, result: type[Any] | None = None) -> Operation[Any]:
     """An operation for `client.request`: a write makes something, unless the table knows that it does not."""
-    listed, _ = _record_of(method, path)
+    listed, _ = record_of(method, path)
     creates = method != "GET" and (listed is None or listed.creates)
     limit = default_limit(method, path)
     record_class = (lambda: result) if result else None
