@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from .ledger_errors import InputPaidElsewhere as InputPaidElsewhere
     from .ledger_errors import LedgerError as LedgerError
     from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
-    from .loading.differences import InputDifference as InputDifference
     from .protocol.payout_status import RowFate as RowFate
     from .protocol.records import CheckReport as CheckReport
+    from .protocol.records import InputDifference as InputDifference
     from .protocol.row_state import RowState as RowState
     from .reconcile.certificate import Audit as Audit
     from .reconcile.certificate import Certificate as Certificate
@@ -71,7 +71,6 @@ _HOMES = {
         "Audit",
         "Certificate",
     ),
-    "loading.differences": ("InputDifference",),
     "export.export": ("ExportReport",),
     "protocol.payout_status": ("RowFate",),
     "_report": (
@@ -80,7 +79,10 @@ _HOMES = {
         "Progress",
     ),
     "engine.recorder": ("OutcomesUnrecorded",),
-    "protocol.records": ("CheckReport",),
+    "protocol.records": (
+        "CheckReport",
+        "InputDifference",
+    ),
     "reconcile.retry_failed": (
         "LeftRow",
         "RetryReport",

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import attrs
 
 from ._activity import Activity
 from .protocol import stop_rules
-from .protocol.records import Ends, Header, StateTotals
+from .protocol.records import Ends, Header, InputDifference, StateTotals
 from .protocol.row_state import RowState
 from .protocol.stop_rules import Stop, Totals
 from .protocol.totals import brief, payable
-
-if TYPE_CHECKING:
-    from .loading.differences import InputDifference
 
 
 @attrs.frozen

@@ -11,14 +11,12 @@ PaymentsError
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
+from .._masking import clean
 from ..errors import PaymentsError
-
-if TYPE_CHECKING:
-    from .sources import RowFault
 
 _TOLD = 20
 _UNNAMED: Final = (
@@ -45,6 +43,32 @@ class SourceUnreadable(BulkError):
         """What is wrong and what to do, without any of the input's values."""
         self.line = line
         """The line of the file, from 1, where reading ended; None when it never began."""
+
+
+@attrs.frozen
+class RowFault:
+    """One rule that one row breaks. A row with several faults gives several, one after the other."""
+
+    line: int | None
+    """The line of the file where the row begins, from 1; None where there are no lines."""
+    number: int | None
+    """Which row of data it is, from 1; None for the header."""
+    column: str | None
+    """The column at fault; None when it is the row as a whole."""
+    reason: str
+    """The rule, and the kind of the value, never the value: it may be somebody's account."""
+    original: Sequence[str] = attrs.field(default=(), eq=False, repr=False)
+    """The row as it was read, under the source's `columns`."""
+    row_key: str | None = attrs.field(default=None, eq=False, repr=False)
+    """What names the row in the batch, as it was read; None when that cannot be read."""
+    reference: str | None = attrs.field(default=None, eq=False, repr=False)
+    """The operator's own reference, as it was read."""
+
+    def __str__(self) -> str:
+        """`line 7, amount: must be at least 1, in major units`."""
+        row = "header" if self.number is None else f"row {self.number}"
+        where = row if self.line is None else f"line {self.line}"
+        return clean(f"{where}, {self.column}: {self.reason}" if self.column else f"{where}: {self.reason}")
 
 
 class SourceErrors(BulkError):

@@ -32,8 +32,7 @@ from typing import TYPE_CHECKING, ClassVar
 from .errors import BulkError
 
 if TYPE_CHECKING:
-    from .loading.differences import InputDifference
-    from .protocol.records import Duplicate
+    from .protocol.records import Duplicate, InputDifference
 
 _TOLD = 5
 _BRIEF = 12

@@ -3,5 +3,6 @@
 
 from payments_async.bulk.errors import BatchIdRequired as BatchIdRequired
 from payments_async.bulk.errors import BulkError as BulkError
+from payments_async.bulk.errors import RowFault as RowFault
 from payments_async.bulk.errors import SourceErrors as SourceErrors
 from payments_async.bulk.errors import SourceUnreadable as SourceUnreadable

@@ -4,57 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal
-
-import attrs
+from typing import Any, Final
 
 from ..._codec import decode
 from ..._validation.rules import is_identifier
 from ..protocol.identifiers import PROOF_KEY
-from ..protocol.records import LedgerRow, NewRow
+from ..protocol.records import HIDDEN, InputDifference, LedgerRow, NewRow
 from ..protocol.row_state import RowState
 from ..sources import SourceRow
 from ..sources._requests import canonical
 
-What = Literal["changed", "removed", "added"]
-
 _PARTS: Final = ("instrument", "customer", "metadata")
-_CORRECTABLE: Final = frozenset({RowState.NEW, RowState.REJECTED})
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)
-_HIDDEN: Final = "***"
-
-
-@attrs.frozen
-class InputDifference:
-    """One row of the input that is not as the ledger has it."""
-
-    number: int
-    """Which row of data it is, from 1: of the input, or, for a row that is gone, of the input as it was."""
-    line: int | None
-    """The line of that file where it begins, from 1."""
-    row_key: str
-    """The row's key; `***` where it could be a person's name or number."""
-    what: What
-    fields: tuple[str, ...] = ()
-    """Of a changed row, which fields differ: their names alone."""
-    state: RowState | None = None
-    """Where the ledger's row stands; None when it has none."""
-
-    @property
-    def is_acceptable(self) -> bool:
-        """Whether `accept_edits` can take it over: nothing was sent, or what was sent was refused."""
-        if self.what == "removed":
-            return self.state is RowState.NEW
-        return self.what == "changed" and self.state in _CORRECTABLE and "reference" not in self.fields
-
-    def __str__(self) -> str:
-        """`row 3 (line 4, key a-3): changed amount, REJECTED`; a key that is hidden is left out."""
-        line = [] if self.line is None else [f"line {self.line}"]
-        key = [] if self.row_key == _HIDDEN else [f"key {self.row_key}"]
-        place = f" ({', '.join([*line, *key])})" if line or key else ""
-        fields = f" {' '.join(self.fields)}" if self.fields else ""
-        state = "" if self.state is None else f", {self.state}"
-        return f"row {self.number}{place}: {self.what}{fields}{state}"
 
 
 def added(row: SourceRow, state: RowState | None) -> InputDifference:
@@ -75,7 +36,7 @@ def changed(row: SourceRow, fields: tuple[str, ...], state: RowState) -> InputDi
 
 def shown_key(row_key: str, number: int) -> str:
     """A row key fit for a message: an identifier is shown, what may be a name or an account is not."""
-    return row_key if is_identifier(row_key) or row_key == str(number) else _HIDDEN
+    return row_key if is_identifier(row_key) or row_key == str(number) else HIDDEN
 
 
 def differing_fields(stored: LedgerRow, new: NewRow) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ from typing import IO, Final, Self
 
 import attrs
 
-from ..sources import RowFault, SourceItem
+from ..errors import RowFault
+from ..sources import SourceItem
 from ..sources._names import compared
 
 RUN: Final = 1 << 15

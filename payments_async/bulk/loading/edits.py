@@ -27,11 +27,10 @@ from ..ledger_errors import LedgerOfAnotherInput
 from ..protocol import transitions
 from ..protocol.clocks import Timestamps
 from ..protocol.identifiers import PROOF_KEY
-from ..protocol.records import Binding, LedgerRow, NewRow
+from ..protocol.records import Binding, InputDifference, LedgerRow, NewRow
 from ..protocol.row_state import RowState
 from ..sources import SourceRow
 from . import differences
-from .differences import InputDifference
 from .reader import CHANGED, SourceReader
 from .rows import RowIdentifiers
 

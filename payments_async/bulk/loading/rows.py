@@ -8,9 +8,10 @@ from typing import Final
 import attrs
 
 from ..._codec import decode
+from ..errors import RowFault
 from ..protocol.identifiers import PROOF_KEY, Identity, body_hash, reference_problem
 from ..protocol.records import LedgerRow, NewRow
-from ..sources import RowFault, Source, SourceItem, SourceRow
+from ..sources import Source, SourceItem, SourceRow
 from ..sources._names import compared
 
 _PAIRS: Final = 9

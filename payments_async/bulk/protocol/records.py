@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Final, Literal
 
 import attrs
 
 from .clocks import Timestamps
 from .row_state import RowKnowledge, RowState
+
+What = Literal["changed", "removed", "added"]
+HIDDEN: Final = "***"
+"""What is shown of a row key that could be a person's name or number."""
+_CORRECTABLE: Final = frozenset({RowState.NEW, RowState.REJECTED})
 
 
 @attrs.frozen
@@ -181,6 +187,39 @@ class Duplicate:
     def __str__(self) -> str:
         where, places = ("rows", self.rows) if None in self.lines else ("lines", self.lines)
         return f"{where} {places[0]} and {places[1]} have the same {self.column}"
+
+
+@attrs.frozen
+class InputDifference:
+    """One row of the input that is not as the ledger has it."""
+
+    number: int
+    """Which row of data it is, from 1: of the input, or, for a row that is gone, of the input as it was."""
+    line: int | None
+    """The line of that file where it begins, from 1."""
+    row_key: str
+    """The row's key; `***` where it could be a person's name or number."""
+    what: What
+    fields: tuple[str, ...] = ()
+    """Of a changed row, which fields differ: their names alone."""
+    state: RowState | None = None
+    """Where the ledger's row stands; None when it has none."""
+
+    @property
+    def is_acceptable(self) -> bool:
+        """Whether `accept_edits` can take it over: nothing was sent, or what was sent was refused."""
+        if self.what == "removed":
+            return self.state is RowState.NEW
+        return self.what == "changed" and self.state in _CORRECTABLE and "reference" not in self.fields
+
+    def __str__(self) -> str:
+        """`row 3 (line 4, key a-3): changed amount, REJECTED`; a key that is hidden is left out."""
+        line = [] if self.line is None else [f"line {self.line}"]
+        key = [] if self.row_key == HIDDEN else [f"key {self.row_key}"]
+        place = f" ({', '.join([*line, *key])})" if line or key else ""
+        fields = f" {' '.join(self.fields)}" if self.fields else ""
+        state = "" if self.state is None else f", {self.state}"
+        return f"row {self.number}{place}: {self.what}{fields}{state}"
 
 
 @attrs.frozen

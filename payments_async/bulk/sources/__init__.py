@@ -13,9 +13,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..errors import SourceUnreadable
+from ..errors import RowFault, SourceUnreadable
 from ._base import FaultCollector, FileSource, FileStat, Source, read_all_faults
-from ._rows import RowFault, SourceItem, SourceRow
+from ._rows import SourceItem, SourceRow
 from .csv import CsvSource
 from .iterables import Item, IterableSource
 from .jsonl import JsonLinesSource

@@ -17,9 +17,9 @@ from typing import Final, TextIO
 
 import attrs
 
-from ..errors import SourceErrors, SourceUnreadable
+from ..errors import RowFault, SourceErrors, SourceUnreadable
 from ._requests import RowMaker
-from ._rows import RowFault, SourceItem
+from ._rows import SourceItem
 
 SAMPLE: Final = 65_536
 """Bytes of each end of a file that are hashed by `stat`."""

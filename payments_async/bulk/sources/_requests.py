@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ...params import PayoutRequest
+from ..errors import RowFault
 from ._cells import Cells, Faults, build, digits_warning, text_faults
 from ._columns import AMOUNT, REFERENCE, ROW_KEY
 from ._names import compared, row_key_fault
-from ._rows import RowFault, SourceItem, SourceRow
+from ._rows import SourceItem, SourceRow
 
 _FORM = b"payments-sdk rows 1\n"  # a change of the form below is a change of every batch's identity
 _GROUP: Final = 512

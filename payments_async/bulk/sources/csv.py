@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..errors import SourceErrors, SourceUnreadable
+from ..errors import RowFault, SourceErrors, SourceUnreadable
 from ._base import FileSource, SourceLines, open_text
 from ._columns import AMOUNT, header_faults
 from ._requests import RowMaker
-from ._rows import RowFault, SourceItem
+from ._rows import SourceItem
 from ._spreadsheets import spreadsheet_faults
 from .rejects import FAULT_COLUMNS, unescaped
 

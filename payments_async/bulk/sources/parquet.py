@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..._version import with_extra
-from ..errors import SourceErrors, SourceUnreadable
+from ..errors import RowFault, SourceErrors, SourceUnreadable
 from ._base import FileSource
 from ._cells import flatten
 from ._columns import PARTS, header_faults
 from ._requests import RowMaker
-from ._rows import RowFault, SourceItem
+from ._rows import SourceItem
 
 try:
     import pyarrow

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from .._files import WholeFile
+from ..errors import RowFault
 from ._base import Source
 from ._columns import REFERENCE, ROW_KEY
 from ._names import compared
-from ._rows import RowFault
 
 FAULT_COLUMNS: Final = ("line", "column", "reason")
 """The first columns of a rejects file; the row's own follow."""

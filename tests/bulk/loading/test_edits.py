@@ -16,7 +16,8 @@ from payments_async.bulk import LedgerOfAnotherInput, RowState, SourceErrors, So
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import InputPaidElsewhere, LedgerBroken
 from payments_async.bulk.loading import load
-from payments_async.bulk.loading.differences import InputDifference, shown_key
+from payments_async.bulk.loading.differences import shown_key
+from payments_async.bulk.protocol.records import InputDifference
 from payments_async.bulk.protocol.stop_rules import Account
 from payments_async.bulk.sources import CsvSource, IterableSource
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
