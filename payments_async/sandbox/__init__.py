@@ -7,14 +7,26 @@ Written from `docs/interface.md` with its gaps (the last section there) filled i
 client, so that the two cannot share a mistake. It conforms to the specification, which is all it claims.
 """
 
-from ._sandbox import Sandbox, StateError
+from ._sandbox import Sandbox
 from .api.rule import Rule
 from .common.clock import Clock, VirtualClock
 from .common.operations import INTERFACE_VERSION
 from .common.profiles import ALTERNATE, HOSTILE, OBSERVED, STRICT, Profile
 from .common.rate_limits import SandboxLimits
 from .common.scenario_words import UnknownWord
-from .common.values import Answer, Change, Cut, Delivery, Drop, Hang, LineFault, LoggedRequest, Reset, Slow
+from .common.values import (
+    Answer,
+    Change,
+    Cut,
+    Delivery,
+    Drop,
+    Hang,
+    LineFault,
+    LoggedRequest,
+    Reset,
+    Slow,
+    StateError,
+)
 from .records.books import Books, PaymentEntry, PayoutEntry
 from .webhooks import Webhook, WebhookTry
 

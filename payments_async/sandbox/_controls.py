@@ -1,23 +1,29 @@
-"""The part of `Sandbox` that is about rules: what requests are answered instead of what they would be.
+"""What `Sandbox` offers besides serving: rules, records, keys and the time.
 
-The part of `Sandbox` that is about records: what a payer, a bank or the merchant's desk would do.
+The inspector, the control API and the Advisor work with this, and know nothing of the server.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from decimal import Decimal
 from threading import RLock
 
 from . import _record_actions
+from ._service import SandboxService
 from .api.core import Core
 from .api.rule import Rule, check_operation
 from .api.rule_fields import check_match
+from .common.clock import Clock
 from .common.money import read_amount
+from .common.profiles import Profile
+from .common.values import Change
 from .records.books import PaymentEntry, payment_entry
-from .records.tenants import fingerprint_of
+from .records.tenants import KeyStatus, fingerprint_of
 from .records.world import World
+from .webhooks.address_guard import read_allowed
 
 
 class RuleControls:
@@ -127,3 +133,69 @@ class RecordControls:
         wanted = None if amount is None else read_amount(amount)
         with self.present() as world:
             return _record_actions.refund(world, payment_id, wanted, pending=pending).id
+
+
+class SandboxControls(SandboxService, RuleControls, RecordControls):
+    """One simulated service with all its controls, served or not: what its own pages and routes work with."""
+
+    def __init__(self, core: Core, clock: Clock, profile: Profile, allow_webhooks_to: Iterable[str]) -> None:
+        super().__init__(core, clock)
+        self._profile = profile
+        self._allowed = read_allowed(allow_webhooks_to)
+        self.advice: object | None = None
+        """What the Advisor has found so far (`advisor/findings.py`): for the inspector, not for tests."""
+
+    @property
+    def origin(self) -> str:
+        """The address of the server, without a path; `http://sandbox.test` before it serves."""
+        return self._core.world.origin
+
+    @property
+    def profile(self) -> Profile:
+        """How the gaps of the interface are filled."""
+        return self._profile
+
+    def new_key(self, status: KeyStatus = "active", allowlist: Iterable[str] | None = None) -> str:
+        """A new sandbox key with a tenant of its own.
+
+        `status` is `active`, `inactive` or `expired`; `allowlist` holds addresses and networks
+        (`10.0.0.0/8`), None for all. `ValueError` for one that cannot be read.
+        """
+        with self.present() as world:
+            return world.add_tenant(status, None if allowlist is None else tuple(allowlist))
+
+    def revoke_key(self, api_key: str, reason: str = "The API key was revoked.") -> None:
+        """Refuse a key from now on: 401, with `reason` as its message. Its records stay.
+
+        `LookupError` for a key that is none of this sandbox's.
+        """
+        with self.present() as world:
+            if api_key not in world.tenants:
+                raise LookupError("no such API key of this sandbox")
+            world.tenants[api_key].revoked = reason
+
+    def reset(self) -> None:
+        """Start over: no records, rules, timers, counts or journal. Keys and the time stay as they are."""
+        with self._lock:
+            self._changed = True
+            self._core.world.reset()
+            self._core.rules.clear()
+            self._requests.clear()
+            self._mail.clear()
+            self._journal.clear()
+            self.advice = None
+
+    def advance(self, seconds: float) -> list[Change]:
+        """Skip `seconds` of sandbox time ahead; gives what fell due on the way, in order.
+
+        While it serves, the tries of webhooks that are due with it leave now, and are reported too.
+        """
+        with self._lock:  # so that no request in between takes what fell due out of the report
+            self._changed = True
+            self.clock.advance(seconds)
+            effects = self._core.due(self.clock.now())
+            self._keep(effects)
+            fired = self._mail.fired(self._core.world.now)
+            self._poke()
+        changes = [effect for effect in effects if isinstance(effect, Change)]
+        return sorted([*changes, *fired], key=lambda change: change.at) if fired else changes

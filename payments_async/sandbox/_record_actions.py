@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from .api.scenario_lookup import plan_for
 from .common.scenario_words import Scenario, ScenarioOutcome, Timing, parse
 from .records.payments import add_refund, expire_payment, settle_attempt, settle_refund, start_attempt
 from .records.payouts import settle_payout
-from .records.records import AttemptRecord, PaymentRecord, PayoutRecord, Plan, RefundRecord
+from .records.records import AttemptRecord, PaymentRecord, PayoutRecord, Plan, RefundRecord, plan_for
 from .records.tenants import Tenant
 from .records.world import World
 

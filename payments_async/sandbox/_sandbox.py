@@ -1,39 +1,29 @@
-"""The handle: one simulated service with its address, its controls and its books.
-
-The error of state files, apart from what reads them, so that it costs no import of SQLite.
-"""
+"""The handle: one simulated service with its address, its controls and its books."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from ._controls import RecordControls, RuleControls
-from ._service import SandboxService
+from ._controls import SandboxControls
 from .api.core import Core
 from .api.rule import default_scenario
-from .checkout import answer_stream
 from .common.clock import Clock, VirtualClock
 from .common.host_check import refuse_foreign
-from .common.operations import PREFIX
+from .common.operations import CONSOLE, PREFIX
 from .common.profiles import Profile, profile_named
 from .common.rate_limits import SandboxLimits
-from .common.values import Answer, Change, Request, Stream
-from .http.router import PREFIX as CONSOLE
+from .common.values import Answer, Request, Stream
+from .http.checkout_events import answer_stream
 from .http.router import answer_console, keep_findings
 from .http.server import HOST, Server, check_port
 from .records.books import Books
-from .records.tenants import KeyStatus
-from .webhooks.address_guard import read_allowed
 from .webhooks.sender import SenderCallbacks, WebhookSender
 
-if TYPE_CHECKING:
-    from .advisor.findings import Findings
 
-
-class Sandbox(SandboxService, RuleControls, RecordControls):
+class Sandbox(SandboxControls):
     """An embedded payment service: stateful, deterministic, offline (`docs/interface.md`, gaps filled in).
 
     `profile` fills the gaps: `observed`, `hostile` or a `Profile`. `limits` are requests per minute. `seed`
@@ -68,14 +58,11 @@ class Sandbox(SandboxService, RuleControls, RecordControls):
             raise TypeError(f"limits must be SandboxLimits, not {type(limits).__name__}")
         check_port(port)
         chosen = profile_named(profile) if isinstance(profile, str) else profile
-        super().__init__(Core(chosen, limits or SandboxLimits(), seed), clock or VirtualClock.real())
-        self._profile = chosen
+        core = Core(chosen, limits or SandboxLimits(), seed)
+        super().__init__(core, clock or VirtualClock.real(), chosen, allow_webhooks_to)
         self._port = port
-        self._allowed = read_allowed(allow_webhooks_to)
         self._server: Server | None = None
         self.books: Books = Books(self.present)
-        self.advice: Findings | None = None
-        """What the Advisor has found so far: for the inspector, not for tests."""
         self._core.default = default_scenario(scenario)
         self.api_key: str = self.new_key() if state is None else self._resume(state) or self.new_key()
 
@@ -85,61 +72,6 @@ class Sandbox(SandboxService, RuleControls, RecordControls):
         if self._server is None:
             raise RuntimeError("the sandbox is not serving; enter it: `with Sandbox() as sandbox:`")
         return f"http://{HOST}:{self._server.port}{PREFIX}"
-
-    @property
-    def origin(self) -> str:
-        """The address of the server, without a path; `http://sandbox.test` before it serves."""
-        return self._core.world.origin
-
-    @property
-    def profile(self) -> Profile:
-        """How the gaps of the interface are filled."""
-        return self._profile
-
-    def new_key(self, status: KeyStatus = "active", allowlist: Iterable[str] | None = None) -> str:
-        """A new sandbox key with a tenant of its own.
-
-        `status` is `active`, `inactive` or `expired`; `allowlist` holds addresses and networks
-        (`10.0.0.0/8`), None for all. `ValueError` for one that cannot be read.
-        """
-        with self.present() as world:
-            return world.add_tenant(status, None if allowlist is None else tuple(allowlist))
-
-    def revoke_key(self, api_key: str, reason: str = "The API key was revoked.") -> None:
-        """Refuse a key from now on: 401, with `reason` as its message. Its records stay.
-
-        `LookupError` for a key that is none of this sandbox's.
-        """
-        with self.present() as world:
-            if api_key not in world.tenants:
-                raise LookupError("no such API key of this sandbox")
-            world.tenants[api_key].revoked = reason
-
-    def reset(self) -> None:
-        """Start over: no records, rules, timers, counts or journal. Keys and the time stay as they are."""
-        with self._lock:
-            self._changed = True
-            self._core.world.reset()
-            self._core.rules.clear()
-            self._requests.clear()
-            self._mail.clear()
-            self._journal.clear()
-            self.advice = None
-
-    def advance(self, seconds: float) -> list[Change]:
-        """Skip `seconds` of sandbox time ahead; gives what fell due on the way, in order.
-
-        While it serves, the tries of webhooks that are due with it leave now, and are reported too.
-        """
-        with self._lock:  # so that no request in between takes what fell due out of the report
-            self._changed = True
-            self.clock.advance(seconds)
-            effects = self._core.due(self.clock.now())
-            self._keep(effects)
-            fired = self._mail.fired(self._core.world.now)
-            self._poke()
-        changes = [effect for effect in effects if isinstance(effect, Change)]
-        return sorted([*changes, *fired], key=lambda change: change.at) if fired else changes
 
     def handle(
         self,
@@ -229,7 +161,3 @@ class Sandbox(SandboxService, RuleControls, RecordControls):
         if self._journal.is_mostly_unread:
             keep_findings(self)
         return answer
-
-
-class StateError(Exception):
-    """A state file cannot be used or written; the text says why."""

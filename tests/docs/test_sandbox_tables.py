@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from payments_async.sandbox.api import magic_numbers
-from payments_async.sandbox.api.magic_numbers import MAGIC
 from payments_async.sandbox.checkout.messages import _WORDS
 from payments_async.sandbox.checkout.method_catalogue import METHODS
 from payments_async.sandbox.checkout.simulated_bank import PLACES
+from payments_async.sandbox.common import magic_numbers
+from payments_async.sandbox.common.magic_numbers import MAGIC
 from payments_async.sandbox.common.profiles import PROFILES
 from payments_async.sandbox.common.scenario_words import _HOOKS
 from payments_async.sandbox.http.checkout_events import EVENTS

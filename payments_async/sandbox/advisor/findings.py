@@ -14,7 +14,7 @@ from .evidence import Finding, ids_of, scene_of
 from .webhooks import watched
 
 if TYPE_CHECKING:
-    from .._sandbox import Sandbox
+    from .._controls import SandboxControls
 
 FINDINGS = 500
 """How many of one rule are kept; of more, those that were seen last."""
@@ -79,7 +79,7 @@ class Findings:
         self.watched: int = 0
         """How many accepted webhooks may still be read back in time, so that nothing is said of them yet."""
 
-    def look(self, sandbox: Sandbox) -> list[KeptFinding]:
+    def look(self, sandbox: SandboxControls) -> list[KeptFinding]:
         """Look at what is new in the journal, and give every finding, those that endanger money first."""
         with self._lock:
             entries = sandbox.entries(max(0, self._seen - _OVERLAP))
@@ -140,8 +140,9 @@ def _places(entries: Iterable[JournalEntry]) -> Iterable[tuple[str, tuple[int, f
             yield entry.item.webhook_id, (entry.seq, entry.item.at)
 
 
-def findings_of(sandbox: Sandbox) -> Findings:
+def findings_of(sandbox: SandboxControls) -> Findings:
     """The findings of a sandbox; `reset` forgets them."""
-    if sandbox.advice is None:
-        sandbox.advice = Findings()
-    return sandbox.advice
+    found = sandbox.advice
+    if not isinstance(found, Findings):
+        found = sandbox.advice = Findings()
+    return found

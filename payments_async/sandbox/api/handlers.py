@@ -28,14 +28,14 @@ from ..records.payments import (
 )
 from ..records.payout_json import payout_form
 from ..records.payouts import create_payout, object_or_null, read_payout, text_or_null
-from ..records.records import AttemptRecord, GatewayRecord, PaymentRecord, PayoutRecord
+from ..records.records import USUAL_PLAN, AttemptRecord, GatewayRecord, PaymentRecord, PayoutRecord
 from ..records.world import World
 from .call import ServiceCall
 from .field_checks import RequestField
 from .paging import find_page, pagination_form, read_page_query
 from .request_schemas import CHECKOUT, INTENT, PAYOUT, validate
 from .rule import ScenarioSource
-from .scenario_lookup import USUAL_PLAN, pick_hooks, pick_plan
+from .scenario_lookup import pick_hooks, pick_plan
 
 STATUS_TTL_SECONDS = 60
 

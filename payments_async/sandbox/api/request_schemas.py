@@ -15,6 +15,7 @@ from ..common.json import JsonObject
 from ..common.money import is_expressible
 from ..common.profiles import Profile
 from ..common.values import RequestRefused
+from ..records.payout_json import INSTRUMENT_TEXTS, instrument_type
 from .field_checks import (
     Breaches,
     RequestField,
@@ -179,30 +180,11 @@ INSTRUMENT_TYPES: Mapping[str, tuple[str, ...]] = {
 }
 """Gap L: the fields each type requires, the telling one among them."""
 
-_TELLING = {"phone_number": "phone", "account_number": "bank_account", "address": "crypto_address"}
-INSTRUMENT_TEXTS = (
-    "phone_number",
-    "account_name",
-    "account_number",
-    "bank_code",
-    "swift_bic",
-    "address",
-    "network",
-    "memo_tag",
-)
 _INSTRUMENT_FIELDS: Mapping[str, RequestField] = {
     "type": _TEXT,
     **dict.fromkeys(INSTRUMENT_TEXTS, _TEXT),
     "country": RequestField(_COUNTRY),
 }
-
-
-def instrument_type(instrument: JsonObject) -> object:
-    """The `type` of an instrument, or the one its fields tell (gap L); None when they tell none."""
-    named = instrument.get("type")
-    if named is not None:
-        return named
-    return next((kind for field, kind in _TELLING.items() if instrument.get(field) is not None), None)
 
 
 def _instrument(value: object, path: str, breaches: Breaches) -> None:

@@ -9,7 +9,8 @@ from fnmatch import fnmatchcase
 
 from ..common.operations import OPERATIONS, Operation
 from ..common.scenario_words import UnknownWord
-from .request_schemas import CHECKOUT, INSTRUMENT_TEXTS, INTENT, PAYOUT
+from ..records.payout_json import INSTRUMENT_TEXTS
+from .request_schemas import CHECKOUT, INTENT, PAYOUT
 
 BODIES: Mapping[str, Collection[str]] = {
     "checkouts.create": CHECKOUT,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
+from ..common.magic_numbers import magic_scenario
 from ..common.operations import Operation
 from ..common.scenario_words import (
     Fault,
@@ -13,26 +14,16 @@ from ..common.scenario_words import (
     Scenario,
     ScenarioOutcome,
     Sense,
-    Timing,
     UnknownWord,
     parse,
 )
 from ..common.values import RequestRefused
-from ..records.records import Plan
+from ..records.records import Plan, plan_for
 from .call import ServiceCall
-from .magic_numbers import magic_scenario
 from .rule import Rule, ScenarioSource
 
 HEADER = "x-sandbox-scenario"
 METADATA = "sandbox_scenario"
-
-END_AFTER = 5.0
-"""Seconds from a creation to its end when nothing else is said."""
-
-_BY_ITSELF = Timing("after", seconds=END_AFTER)
-_NEVER = Timing("manual")
-_UNTIMED = frozenset({"hang", "action", "expire"})
-"""Outcomes that do not come by themselves: nothing ends, the payer acts, or the record's own expiry comes."""
 
 
 @attrs.define(eq=False)
@@ -133,13 +124,3 @@ def pick_hooks(sources: Sequence[ScenarioSource]) -> HookWords:
         if source.scenario.hooks and source.accept_hooks():
             return source.scenario.hooks
     return ()
-
-
-def plan_for(outcome: ScenarioOutcome, timing: Timing | None = None) -> Plan:
-    """An outcome with its time; without one, five seconds for those that come by themselves."""
-    if outcome.kind == "hang" or (timing is None and outcome.kind in _UNTIMED):
-        return Plan(outcome, _NEVER)
-    return Plan(outcome, timing or _BY_ITSELF)
-
-
-USUAL_PLAN = plan_for(ScenarioOutcome("complete"))

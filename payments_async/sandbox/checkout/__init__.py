@@ -10,7 +10,6 @@ The payer lands on the session's `return_url` as the merchant gave it, whatever 
 that could pass for proof, because arrival proves nothing (`docs/interface.md`, What the service does).
 """
 
-from ..http.checkout_events import answer_stream
 from .router import ACTIONS, PAGES, answer_payer
 
-__all__ = ["ACTIONS", "PAGES", "answer_payer", "answer_stream"]
+__all__ = ["ACTIONS", "PAGES", "answer_payer"]

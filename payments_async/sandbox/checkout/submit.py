@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from hmac import compare_digest
 from urllib.parse import urlencode
 
-from ..api.magic_numbers import magic_scenario
-from ..api.scenario_lookup import plan_for
+from ..common.magic_numbers import magic_scenario
 from ..common.scenario_words import ScenarioOutcome, Timing
 from ..common.values import Answer
 from ..records.payments import settle_attempt, start_attempt
-from ..records.records import Plan
+from ..records.records import Plan, plan_for
 from .choices import read_choice, typed_fields
 from .messages import under_way_instead
 from .method_catalogue import PHONE, CatalogueMethod, FieldProblem, plain_number, problems_with

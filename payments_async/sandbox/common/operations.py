@@ -12,6 +12,10 @@ from .rate_limits import LimitClass
 
 PREFIX = "/v1"
 
+CONSOLE = "/_sandbox/"
+"""Where the inspector's pages are, which are no part of the interface."""
+CONTROL_API = CONSOLE + "api/"
+
 INTERFACE_VERSION = "1.0.0"
 """The version of the description this service follows (`docs/interface.md`, Versioning)."""
 

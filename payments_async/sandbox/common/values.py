@@ -160,3 +160,7 @@ class RequestRefused(Exception):
         self.message = message
         self.errors = errors
         self.headers = headers or {}
+
+
+class StateError(Exception):
+    """A state file cannot be used or written; the text says why."""

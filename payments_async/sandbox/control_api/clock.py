@@ -13,14 +13,14 @@ from .arguments import ControlCall, Refusal, invalid
 from .json_views import gauge_view, key_view
 
 if TYPE_CHECKING:
-    from .._sandbox import Sandbox
+    from .._controls import SandboxControls
 
 _LONGEST = 10 * 366 * 86_400.0
 _FASTEST = 1_000_000
 _TOLD = 500
 
 
-def clock_view(sandbox: Sandbox) -> JsonObject:
+def clock_view(sandbox: SandboxControls) -> JsonObject:
     """The sandbox's time, in words and in seconds since 1970; `speed` is None for a clock that has none."""
     clock = sandbox.clock
     speed = clock.speed if isinstance(clock, VirtualClock) else None
@@ -28,12 +28,12 @@ def clock_view(sandbox: Sandbox) -> JsonObject:
     return {"now": stamp(now), "seconds": round(now, 6), "speed": speed, "frozen": speed == 0}
 
 
-def clock(sandbox: Sandbox, _: ControlCall) -> object:
+def clock(sandbox: SandboxControls, _: ControlCall) -> object:
     """Now and speed."""
     return clock_view(sandbox)
 
 
-def advance(sandbox: Sandbox, call: ControlCall) -> object:
+def advance(sandbox: SandboxControls, call: ControlCall) -> object:
     """Skip ahead; tells what fell due on the way."""
     call.only("by")
     by = call.body.get("by")
@@ -52,7 +52,7 @@ def _change_view(change: Change) -> JsonObject:
     return {"at": stamp(change.at), "record": change.kind, "id": change.id, "after": change.after}
 
 
-def speed(sandbox: Sandbox, call: ControlCall) -> object:
+def speed(sandbox: SandboxControls, call: ControlCall) -> object:
     """Go on at another speed."""
     call.only("speed")
     wanted = float(call.number("speed"))
@@ -61,20 +61,20 @@ def speed(sandbox: Sandbox, call: ControlCall) -> object:
     return _go_on(sandbox, wanted)
 
 
-def freeze(sandbox: Sandbox, call: ControlCall) -> object:
+def freeze(sandbox: SandboxControls, call: ControlCall) -> object:
     """Stand still until somebody advances the clock."""
     call.only()
     return _go_on(sandbox, 0.0)
 
 
-def _go_on(sandbox: Sandbox, wanted: float) -> JsonObject:
+def _go_on(sandbox: SandboxControls, wanted: float) -> JsonObject:
     if not isinstance(sandbox.clock, VirtualClock):
         raise Refusal(409, "This sandbox was given a clock of its own, whose speed cannot be changed.")
     sandbox.clock.set_speed(wanted)
     return clock_view(sandbox)
 
 
-def gauges(sandbox: Sandbox) -> list[JsonObject]:
+def gauges(sandbox: SandboxControls) -> list[JsonObject]:
     """How full each window of each active key is."""
     with sandbox.look() as world:
         return [
@@ -84,12 +84,12 @@ def gauges(sandbox: Sandbox) -> list[JsonObject]:
         ]
 
 
-def limits(sandbox: Sandbox, _: ControlCall) -> object:
+def limits(sandbox: SandboxControls, _: ControlCall) -> object:
     """How full each window of each key is."""
     return {"limits": gauges(sandbox)}
 
 
-def keys(sandbox: Sandbox, _: ControlCall) -> object:
+def keys(sandbox: SandboxControls, _: ControlCall) -> object:
     """Keys by fingerprint."""
     with sandbox.look() as world:
         return [key_view(key, tenant) for key, tenant in world.tenants.items()]

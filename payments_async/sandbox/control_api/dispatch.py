@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from ..common.json import JsonObject, decode_object, encode
+from ..common.operations import CONTROL_API
 from ..common.scenario_words import UnknownWord
 from ..common.values import Answer, Request, Stream
-from ..http.router import API
 from .arguments import ControlCall, Made, Refusal, check_origin, read_body
 from .events import open_stream
 from .routes import ROUTES, Route
 
 if TYPE_CHECKING:
-    from .._sandbox import Sandbox
+    from .._controls import SandboxControls
 
 _HEADERS = {
     "Content-Type": "application/json",
@@ -29,7 +29,7 @@ TOLD = "refusals=told"
 _NEAR = re.compile(r"\((?:near|there are): ([^()]*)\)")
 
 
-def answer_control(sandbox: Sandbox, request: Request) -> Answer | Stream:
+def answer_control(sandbox: SandboxControls, request: Request) -> Answer | Stream:
     """Answer a request under `/_sandbox/api/`."""
     answer = _answer_or_refusal(sandbox, request)
     if isinstance(answer, Answer) and answer.status >= 400 and request.query == TOLD:
@@ -38,7 +38,7 @@ def answer_control(sandbox: Sandbox, request: Request) -> Answer | Stream:
     return answer
 
 
-def _answer_or_refusal(sandbox: Sandbox, request: Request) -> Answer | Stream:
+def _answer_or_refusal(sandbox: SandboxControls, request: Request) -> Answer | Stream:
     try:
         check_origin(request, sandbox.origin)
         return _answer(sandbox, request)
@@ -52,8 +52,8 @@ def _answer_or_refusal(sandbox: Sandbox, request: Request) -> Answer | Stream:
         return _said(422, {"message": str(wrong)})
 
 
-def _answer(sandbox: Sandbox, request: Request) -> Answer | Stream:
-    path = request.path.removeprefix(API)
+def _answer(sandbox: SandboxControls, request: Request) -> Answer | Stream:
+    path = request.path.removeprefix(CONTROL_API)
     if path == "stream" and request.method == "GET":
         return open_stream(sandbox, request)
     route, values = _find(request.method, path)
@@ -72,7 +72,9 @@ def _find(method: str, path: str) -> tuple[Route, dict[str, str]]:
     if there:
         methods = ", ".join(sorted({route.method for route, _ in there}))
         raise Refusal(405, f"{method} is not possible here; {methods} is.")
-    raise Refusal(404, f"There is nothing at {API}{path[:80]}; GET {API} lists what there is.")
+    raise Refusal(
+        404, f"There is nothing at {CONTROL_API}{path[:80]}; GET {CONTROL_API} lists what there is."
+    )
 
 
 def _near(message: str) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from ..common.values import Request, Stream
 from .json_views import entry_view
 
 if TYPE_CHECKING:
-    from .._sandbox import Sandbox
+    from .._controls import SandboxControls
 
 _HEADERS = {
     "Content-Type": "text/event-stream",
@@ -33,7 +33,7 @@ _GATHER = 0.1
 _QUIET_TICKS = 20
 
 
-def open_stream(sandbox: Sandbox, request: Request) -> Stream:
+def open_stream(sandbox: SandboxControls, request: Request) -> Stream:
     """The stream, from after `Last-Event-ID` (or `?after=`) on, else from now on.
 
     With `?pulse=1` it only says that something happened: one event for thousands of entries.
@@ -46,7 +46,7 @@ def open_stream(sandbox: Sandbox, request: Request) -> Stream:
     return Stream(_HEADERS, _events(sandbox, after if after <= last else 0, pulses=pulses))
 
 
-async def _events(sandbox: Sandbox, after: int, *, pulses: bool) -> AsyncIterator[bytes]:
+async def _events(sandbox: SandboxControls, after: int, *, pulses: bool) -> AsyncIterator[bytes]:
     loop, woken, ticket = asyncio.get_running_loop(), asyncio.Event(), object()
     quiet = 0
     yield b"retry: 1000\n: the sandbox's journal\n\n"
@@ -66,7 +66,7 @@ async def _events(sandbox: Sandbox, after: int, *, pulses: bool) -> AsyncIterato
         sandbox.journal.forget(ticket)
 
 
-def _batch(sandbox: Sandbox, after: int) -> tuple[bytes, int]:
+def _batch(sandbox: SandboxControls, after: int) -> tuple[bytes, int]:
     """What came after number `after` as events, and the number that they reach to."""
     entries = sandbox.entries(after, AT_ONCE)
     if not entries:
@@ -78,7 +78,7 @@ def _batch(sandbox: Sandbox, after: int) -> tuple[bytes, int]:
     return b"".join(lines), last
 
 
-def _pulse(sandbox: Sandbox, after: int) -> tuple[bytes, int]:
+def _pulse(sandbox: SandboxControls, after: int) -> tuple[bytes, int]:
     """One event when anything came after number `after`, and the number that it reaches to."""
     with sandbox.look():
         last = sandbox.journal.last

@@ -17,7 +17,7 @@ from .arguments import ControlCall, Made, Refusal, invalid
 from .json_views import payment_view, payout_view, webhook_view
 
 if TYPE_CHECKING:
-    from .._sandbox import Sandbox
+    from .._controls import SandboxControls
 
 _SHOWN = 50
 _AGE = attrgetter("created_at")
@@ -45,33 +45,33 @@ def find_payout(world: World, payout_id: str) -> PayoutRecord:
     raise LookupError(f"no payout {payout_id!r}")
 
 
-def payouts(sandbox: Sandbox, call: ControlCall) -> object:
+def payouts(sandbox: SandboxControls, call: ControlCall) -> object:
     """Payouts in the interface's form, newest first."""
     with sandbox.look() as world:
         found = islice(newest_payouts(world, call.query.get("status")), call.whole("limit", _SHOWN))
         return {"payouts": [payout_view(payout, reveal=call.reveals) for payout in found]}
 
 
-def payout(sandbox: Sandbox, call: ControlCall) -> object:
+def payout(sandbox: SandboxControls, call: ControlCall) -> object:
     """One payout."""
     with sandbox.look() as world:
         return payout_view(find_payout(world, call.path["id"]), reveal=call.reveals)
 
 
-def payments(sandbox: Sandbox, call: ControlCall) -> object:
+def payments(sandbox: SandboxControls, call: ControlCall) -> object:
     """Payments with their attempts, newest first."""
     with sandbox.look() as world:
         found = islice(newest_payments(world, call.query.get("status")), call.whole("limit", _SHOWN))
         return {"payments": [payment_view(payment, reveal=call.reveals) for payment in found]}
 
 
-def payment(sandbox: Sandbox, call: ControlCall) -> object:
+def payment(sandbox: SandboxControls, call: ControlCall) -> object:
     """One payment with its attempts."""
     with sandbox.look() as world:
         return payment_view(find_payment(world, call.path["id"])[1], reveal=call.reveals)
 
 
-def pay(sandbox: Sandbox, call: ControlCall) -> object:
+def pay(sandbox: SandboxControls, call: ControlCall) -> object:
     """A simulated payer pays, or acts on the attempt that waits."""
     call.only("method", "phone", "country", "outcome")
     sandbox.pay(
@@ -84,14 +84,14 @@ def pay(sandbox: Sandbox, call: ControlCall) -> object:
     return payment(sandbox, call)
 
 
-def refund(sandbox: Sandbox, call: ControlCall) -> object:
+def refund(sandbox: SandboxControls, call: ControlCall) -> object:
     """Refund a completed payment."""
     call.only("amount", "pending")
     amount = call.number("amount") if call.body.get("amount") is not None else None
     return Made({"id": sandbox.refund(call.path["id"], amount, pending=call.flag("pending"))})
 
 
-def settle(sandbox: Sandbox, call: ControlCall) -> object:
+def settle(sandbox: SandboxControls, call: ControlCall) -> object:
     """End a record now."""
     call.only("outcome")
     outcome = call.text("outcome", "complete")
@@ -99,20 +99,20 @@ def settle(sandbox: Sandbox, call: ControlCall) -> object:
     return {"id": call.path["id"], "outcome": outcome}
 
 
-def hold(sandbox: Sandbox, call: ControlCall) -> object:
+def hold(sandbox: SandboxControls, call: ControlCall) -> object:
     """A record no longer ends by itself."""
     call.only()
     sandbox.hold(call.path["id"])
     return {"id": call.path["id"], "outcome": "hang"}
 
 
-def webhooks(sandbox: Sandbox, call: ControlCall) -> object:
+def webhooks(sandbox: SandboxControls, call: ControlCall) -> object:
     """Deliveries and their tries, newest first."""
     newest = islice(reversed(sandbox.webhooks), call.whole("limit", _SHOWN))
     return {"webhooks": [webhook_view(webhook) for webhook in newest]}
 
 
-def resend(sandbox: Sandbox, call: ControlCall) -> object:
+def resend(sandbox: SandboxControls, call: ControlCall) -> object:
     """Deliver a webhook once more."""
     call.only()
     webhook_id = call.path["id"]
@@ -120,7 +120,7 @@ def resend(sandbox: Sandbox, call: ControlCall) -> object:
     return Made(webhook_view(sandbox.resend(webhook_id)))
 
 
-def _check_address(sandbox: Sandbox, webhook_id: str) -> None:
+def _check_address(sandbox: SandboxControls, webhook_id: str) -> None:
     """`Refusal` 409 for a delivery whose address would only be refused again."""
     for webhook in sandbox.webhooks:
         if webhook.id == webhook_id:
@@ -142,7 +142,7 @@ def _id_of(world: World, name: str) -> str:
     return name
 
 
-def forge(sandbox: Sandbox, call: ControlCall) -> object:
+def forge(sandbox: SandboxControls, call: ControlCall) -> object:
     """Send an event that did not happen."""
     call.only("record", "event", "url")
     record, event, url = call.text("record"), call.text_or_none("event"), call.text_or_none("url")

@@ -13,27 +13,27 @@ from .copy_as_code import written
 from .json_views import REPLAY_HEADER, entry_view, exchange_view, request_view
 
 if TYPE_CHECKING:
-    from .._sandbox import Sandbox
+    from .._controls import SandboxControls
 
 _SHOWN = 100
 _LET_GO = "The journal has let go of this request's headers and bodies, to keep newer ones."
 
 
-def journal(sandbox: Sandbox, call: ControlCall) -> object:
+def journal(sandbox: SandboxControls, call: ControlCall) -> object:
     """What happened after a number, oldest first."""
     after = call.whole("after", 0, most=10**12)
     entries = sandbox.entries(after, call.whole("limit", _SHOWN))
     return {"last": sandbox.journal.last, "entries": [entry_view(entry) for entry in entries]}
 
 
-def log(sandbox: Sandbox, call: ControlCall) -> object:
+def log(sandbox: SandboxControls, call: ControlCall) -> object:
     """The request log, newest first."""
     wanted, limit = call.query.get("operation"), call.whole("limit", _SHOWN)
     found = [one for one in reversed(sandbox.requests) if wanted in (None, one.operation)]
     return {"requests": [request_view(one) for one in found[:limit]]}
 
 
-def find(sandbox: Sandbox, request_id: str) -> LoggedExchange:
+def find(sandbox: SandboxControls, request_id: str) -> LoggedExchange:
     """The request of this id; `LookupError` when the journal has it no longer."""
     with sandbox.look():
         found = sandbox.journal.exchange(request_id)
@@ -42,12 +42,12 @@ def find(sandbox: Sandbox, request_id: str) -> LoggedExchange:
     return attrs.evolve(found)  # a copy: the journal lets bodies go at any time
 
 
-def one(sandbox: Sandbox, call: ControlCall) -> object:
+def one(sandbox: SandboxControls, call: ControlCall) -> object:
     """Headers and bodies."""
     return exchange_view(find(sandbox, call.path["id"]), reveal=call.reveals)
 
 
-def code(sandbox: Sandbox, call: ControlCall) -> object:
+def code(sandbox: SandboxControls, call: ControlCall) -> object:
     """Code that sends a request like this one, masked unless asked; the key is an environment variable."""
     exchange = find(sandbox, call.path["id"])
     kind = one_of("as", call.query.get("as", "async"), ("async", "sync", "curl"))
@@ -58,7 +58,7 @@ def code(sandbox: Sandbox, call: ControlCall) -> object:
     return {"code": text, "masked": is_masked}
 
 
-def _has_answer(sandbox: Sandbox, exchange: LoggedExchange) -> bool:
+def _has_answer(sandbox: SandboxControls, exchange: LoggedExchange) -> bool:
     """Whether an answer is stored, still, for the request's idempotency key."""
     log, now = exchange.log, sandbox.clock.now()
     with sandbox.look() as world:
@@ -66,7 +66,7 @@ def _has_answer(sandbox: Sandbox, exchange: LoggedExchange) -> bool:
         return any(tenant.replies.find(log.idempotency_key or "", now) for tenant in tenants)
 
 
-def replay(sandbox: Sandbox, call: ControlCall) -> object:
+def replay(sandbox: SandboxControls, call: ControlCall) -> object:
     """Send a request again: same key, same idempotency key, same bytes. It is logged as any other."""
     call.only()
     exchange = find(sandbox, call.path["id"])

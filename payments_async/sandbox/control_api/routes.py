@@ -15,9 +15,9 @@ from . import clock, records, requests, rules
 from .arguments import ControlCall, Made, invalid, one_of
 
 if TYPE_CHECKING:
-    from .._sandbox import Sandbox
+    from .._controls import SandboxControls
 
-Run = Callable[["Sandbox", ControlCall], object]
+Run = Callable[["SandboxControls", ControlCall], object]
 
 _ID = r"(?P<\1>[A-Za-z0-9_-]{1,128})"
 
@@ -36,11 +36,11 @@ class Route:
         object.__setattr__(self, "pattern", re.compile(re.sub(r"\{(\w+)\}", _ID, self.path), re.ASCII))
 
 
-def _index(_: Sandbox, call: ControlCall) -> object:
+def _index(_: SandboxControls, call: ControlCall) -> object:
     return {"routes": [{"method": one.method, "path": one.path, "what": one.told} for one in ROUTES]}
 
 
-def _state(sandbox: Sandbox, call: ControlCall) -> object:
+def _state(sandbox: SandboxControls, call: ControlCall) -> object:
     return {
         "base_url": f"{sandbox.origin}/v1",
         "profile": sandbox.profile.name,
@@ -51,7 +51,7 @@ def _state(sandbox: Sandbox, call: ControlCall) -> object:
     }
 
 
-def _new_key(sandbox: Sandbox, call: ControlCall) -> object:
+def _new_key(sandbox: SandboxControls, call: ControlCall) -> object:
     call.only("status", "allowlist")
     status = one_of("status", call.text("status", "active"), ("active", "inactive", "expired"))
     allowlist = call.texts_or_none("allowlist")
@@ -62,13 +62,13 @@ def _new_key(sandbox: Sandbox, call: ControlCall) -> object:
     return Made({"api_key": key, "status": status})
 
 
-def _reset(sandbox: Sandbox, call: ControlCall) -> object:
+def _reset(sandbox: SandboxControls, call: ControlCall) -> object:
     call.only()
     sandbox.reset()
     return {"message": "Records, rules, counts and the journal are gone; keys and the time stay."}
 
 
-def _advice(sandbox: Sandbox, call: ControlCall) -> JsonObject:
+def _advice(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
     from ..advisor.findings import findings_of
 
     findings = findings_of(sandbox)
@@ -84,7 +84,7 @@ def _advice(sandbox: Sandbox, call: ControlCall) -> JsonObject:
     return {"findings": found, "watched": findings.watched}
 
 
-def _assumptions(sandbox: Sandbox, call: ControlCall) -> JsonObject:
+def _assumptions(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
     from ..advisor.assumptions import assumptions
 
     return {

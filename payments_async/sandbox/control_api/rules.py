@@ -11,17 +11,17 @@ from .arguments import ControlCall, Made, Refusal, invalid
 from .json_views import rule_view
 
 if TYPE_CHECKING:
-    from .._sandbox import Sandbox
+    from .._controls import SandboxControls
 
 _FIELDS = ("operation", "words", "as", "match", "times", "after", "api_key")
 
 
-def listed(sandbox: Sandbox, _: ControlCall) -> object:
+def listed(sandbox: SandboxControls, _: ControlCall) -> object:
     """Every rule, the one that counts first in front."""
     return {"rules": [rule_view(rule) for rule in sandbox.rules]}
 
 
-def add(sandbox: Sandbox, call: ControlCall) -> object:
+def add(sandbox: SandboxControls, call: ControlCall) -> object:
     """A rule of words: faults disturb requests, outcomes and webhook words decide about records."""
     call.only(*_FIELDS)
     operation = call.text("operation")
@@ -48,7 +48,7 @@ def _match(call: ControlCall) -> dict[str, object]:
     return match
 
 
-def _made(sandbox: Sandbox, operation: str, api_key: str | None, match: dict[str, object]) -> Rule:
+def _made(sandbox: SandboxControls, operation: str, api_key: str | None, match: dict[str, object]) -> Rule:
     """The rule, without words; `Refusal` 422 for a name that is nearly a field of the operation."""
     try:
         return sandbox.on(operation, api_key=api_key, **match)
@@ -68,13 +68,13 @@ def _sorted(text: str, sense: str | None) -> dict[str, str]:
     return {about: " ".join(words) for about, words in groups.items()}
 
 
-def remove(sandbox: Sandbox, call: ControlCall) -> object:
+def remove(sandbox: SandboxControls, call: ControlCall) -> object:
     """Forget one rule."""
     sandbox.remove_rule(call.path["id"])
     return {"message": "removed"}
 
 
-def clear(sandbox: Sandbox, _: ControlCall) -> object:
+def clear(sandbox: SandboxControls, _: ControlCall) -> object:
     """Forget every rule."""
     sandbox.clear_rules()
     return {"message": "removed"}

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..common.operations import CONTROL_API
 from ..common.values import Answer, Request, Stream
 
 if TYPE_CHECKING:
-    from .._sandbox import Sandbox
-
-PREFIX = "/_sandbox/"
-API = PREFIX + "api/"
+    from .._controls import SandboxControls
 
 
-def answer_console(sandbox: Sandbox, request: Request) -> Answer | Stream:
+def answer_console(sandbox: SandboxControls, request: Request) -> Answer | Stream:
     """Answer a request under `/_sandbox/`; never raises for what a request says."""
-    if request.path.startswith(API):
+    if request.path.startswith(CONTROL_API):
         from ..control_api import answer_control
 
         return answer_control(sandbox, request)
@@ -28,7 +26,7 @@ def answer_console(sandbox: Sandbox, request: Request) -> Answer | Stream:
     return answer_page(sandbox, request)
 
 
-def keep_findings(sandbox: Sandbox) -> None:
+def keep_findings(sandbox: SandboxControls) -> None:
     """Have the Advisor look at the journal, which is about to let its oldest entries go."""
     from ..advisor.findings import findings_of
 

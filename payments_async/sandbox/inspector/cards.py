@@ -20,7 +20,7 @@ from ..records.records import PAYOUT_STATES, AttemptRecord, PaymentRecord, Payou
 from ..records.world import World
 
 if TYPE_CHECKING:
-    from .._sandbox import Sandbox
+    from .._controls import SandboxControls
 
 Card = dict[str, object]
 
@@ -174,7 +174,7 @@ def _message(world: World, attempt: AttemptRecord) -> Card:
     }
 
 
-def webhook_rows(sandbox: Sandbox, opened: str) -> list[Card]:
+def webhook_rows(sandbox: SandboxControls, opened: str) -> list[Card]:
     """The newest deliveries with their tries, and the one that is `opened`, however old."""
     everyone = sandbox.webhooks
     older = [webhook for webhook in everyone[:-_WEBHOOKS] if webhook.id == opened]

@@ -9,10 +9,10 @@ import attrs
 from .._journal import Item, JournalEntry, LoggedExchange, WebhookTried
 from ..advisor.evidence import seen_of
 from ..common.masking import mask
+from ..common.operations import CONSOLE
 from ..common.rate_limits import SandboxLimits
 from ..common.values import Change, Delivery
 from ..control_api.json_views import REPLAY_HEADER
-from ..http.router import PREFIX
 from ..records.world import World
 from .activity import Activity, happenings
 from .failure_reasons import reason
@@ -128,7 +128,7 @@ def _request(
         "at": happening.at,
         "verb": log.method,
         "what": _readable(str(mask(log.path))),
-        "href": f"{PREFIX}requests/{log.request_id}",
+        "href": f"{CONSOLE}requests/{log.request_id}",
         "named": seen_of(exchange).thing,
         "marks": marks,
         "parts": [*_moves(happening.changes), *_due(happening.deliveries)],
@@ -174,7 +174,7 @@ def _untried(due: Delivery, happening: Activity, names: RecordNames) -> Card:
         "at": happening.at,
         "verb": "webhook",
         "what": due.event,
-        "href": f"{PREFIX}webhooks",
+        "href": f"{CONSOLE}webhooks",
         "named": names.name(due.record_id),
         "marks": [("bad", "forged")] if due.forged else [],
         "parts": [],
@@ -193,7 +193,7 @@ def _webhook(happening: Activity, names: RecordNames) -> Card:
         "at": happening.at,
         "verb": "webhook",
         "what": last.event,
-        "href": f"{PREFIX}webhooks?open={last.webhook_id}#{last.webhook_id}",
+        "href": f"{CONSOLE}webhooks?open={last.webhook_id}#{last.webhook_id}",
         "named": names.name(last.record_id),
         "marks": [("bad", "forged")] if last.forged else [],
         "parts": [f"{often} tries"] if often > 1 else [],
@@ -228,4 +228,4 @@ def _kind(record_id: str) -> str:
 
 def record_page(record_id: str) -> str:
     """Where a payout or payment is shown alone."""
-    return f"{PREFIX}{_kind(record_id)}s?id={record_id}"
+    return f"{CONSOLE}{_kind(record_id)}s?id={record_id}"

@@ -26,7 +26,7 @@ from .activity import STATUSES, has_status, holds, newest
 from .log_lines import KINDS, RecordNames, delivered, lines, shows
 
 if TYPE_CHECKING:
-    from .._sandbox import Sandbox
+    from .._controls import SandboxControls
 
 Context = dict[str, object]
 
@@ -59,7 +59,7 @@ NAV = (
 class PageRequest:
     """One look at the sandbox: what was asked for, and by which name of the host."""
 
-    sandbox: Sandbox
+    sandbox: SandboxControls
     query: Mapping[str, str]
     host: str | None = None
 

@@ -7,13 +7,13 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
+from ..common.operations import CONSOLE
 from ..common.values import Answer, Request
-from ..http.router import PREFIX
 from .pages import PAGES, PageRequest
 from .rendering import render
 
 if TYPE_CHECKING:
-    from .._sandbox import Sandbox
+    from .._controls import SandboxControls
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -34,18 +34,18 @@ _ASSETS = {
 }
 
 
-def answer_page(sandbox: Sandbox, request: Request) -> Answer:
+def answer_page(sandbox: SandboxControls, request: Request) -> Answer:
     """Answer a request for a page or an asset of the inspector."""
     if request.method not in ("GET", "HEAD"):
         return _plain(405, "Pages are read; what changes something is at /_sandbox/api/.")
-    path = request.path.removeprefix(PREFIX)
+    path = request.path.removeprefix(CONSOLE)
     if path in _ASSETS:
         return Answer(200, {**_HEADERS, "Content-Type": _ASSETS[path]}, _assets()[path])
     _assets()
     return _page(sandbox, request, path)
 
 
-def _page(sandbox: Sandbox, request: Request, path: str) -> Answer:
+def _page(sandbox: SandboxControls, request: Request, path: str) -> Answer:
     look = PageRequest(sandbox, dict(parse_qsl(request.query)), request.headers.get("host"))
     for page in PAGES:
         found = page.pattern.fullmatch(path)

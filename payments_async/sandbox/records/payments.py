@@ -14,7 +14,6 @@ from ..common.json import JsonObject
 from ..common.money import plain
 from ..common.scenario_words import HookWords, ScenarioOutcome
 from ..common.values import Change
-from ..webhooks import forged_letter, is_forged, payment_letter
 from .payout_json import failure_for
 from .payouts import customer_of, object_or_null, text_or_null
 from .records import (
@@ -28,6 +27,7 @@ from .records import (
     RefundRecord,
 )
 from .tenants import Tenant
+from .webhook_json import forged_letter, is_forged, payment_letter
 from .world import World
 
 SESSION_MINUTES = 60

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from ..api.request_schemas import INSTRUMENT_TEXTS, instrument_type
 from ..common.iso_codes import amount_form, country_form, currency
 from ..common.json import JsonObject
 from ..common.money import share
@@ -15,6 +14,17 @@ from .records import GATEWAY_ERROR, FailureRecord, GatewayRecord, PayoutRecord
 _FEE = Decimal("0.01")
 _CATEGORIES = {"card": "card", "bank": "bank_transfer", "crypto": "crypto", "wallet": "wallet"}
 
+_TELLING = {"phone_number": "phone", "account_number": "bank_account", "address": "crypto_address"}
+INSTRUMENT_TEXTS = (
+    "phone_number",
+    "account_name",
+    "account_number",
+    "bank_code",
+    "swift_bic",
+    "address",
+    "network",
+    "memo_tag",
+)
 FAILURE_CATEGORIES: Mapping[str, str] = {
     "INSUFFICIENT_FUNDS": "INSUFFICIENT_FUNDS",
     "INVALID_RECIPIENT": "RECIPIENT_ERROR",
@@ -80,6 +90,14 @@ def customer_form(customer_id: str, body: Mapping[str, object]) -> JsonObject:
         "email": body.get("email"),
         "avatar_url": None,
     }
+
+
+def instrument_type(instrument: JsonObject) -> object:
+    """The `type` of an instrument, or the one its fields tell (gap L); None when they tell none."""
+    named = instrument.get("type")
+    if named is not None:
+        return named
+    return next((kind for field, kind in _TELLING.items() if instrument.get(field) is not None), None)
 
 
 def instrument_form(instrument_id: str, body: JsonObject) -> JsonObject:

@@ -8,10 +8,10 @@ from ..common.json import JsonObject
 from ..common.money import plain
 from ..common.scenario_words import HookWords, ScenarioOutcome
 from ..common.values import Change, RequestRefused
-from ..webhooks import CREATED, created_letter, forged_letter, is_forged, payout_letter
 from .payout_json import customer_form, failure_for, instrument_form
 from .records import PAYOUT_STATES, PayoutRecord, Plan
 from .tenants import Tenant
+from .webhook_json import CREATED, created_letter, forged_letter, is_forged, payout_letter
 from .world import Letter, World
 
 PROCESSING_SHARE = 0.4

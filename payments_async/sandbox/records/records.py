@@ -54,6 +54,24 @@ class Plan:
     timing: Timing
 
 
+END_AFTER = 5.0
+"""Seconds from a creation to its end when nothing else is said."""
+
+_BY_ITSELF = Timing("after", seconds=END_AFTER)
+_NEVER = Timing("manual")
+_UNTIMED = frozenset({"hang", "action", "expire"})
+"""Outcomes that do not come by themselves: nothing ends, the payer acts, or the record's own expiry comes."""
+
+
+def plan_for(outcome: ScenarioOutcome, timing: Timing | None = None) -> Plan:
+    """An outcome with its time; without one, five seconds for those that come by themselves."""
+    if outcome.kind == "hang" or (timing is None and outcome.kind in _UNTIMED):
+        return Plan(outcome, _NEVER)
+    return Plan(outcome, timing or _BY_ITSELF)
+
+
+USUAL_PLAN = plan_for(ScenarioOutcome("complete"))
+
 GATEWAY_ERROR = "GATEWAY_ERROR"
 """The category of a failure that is the gateway's own."""
 

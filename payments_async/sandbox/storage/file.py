@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from .._sandbox import StateError
 from ..common.clock import real_seconds
+from ..common.values import StateError
 from .parts import VERSION
 from .restore import Unreadable
 

@@ -11,23 +11,6 @@ Everything here is pure but for `controls`, which holds the sandbox's lock, and 
 is in `records/webhook_json.py`.
 """
 
-from ..records.webhook_json import (
-    CREATED,
-    created_letter,
-    forged_letter,
-    is_forged,
-    payment_letter,
-    payout_letter,
-)
 from .webhook import Webhook, WebhookTry
 
-__all__ = [
-    "CREATED",
-    "Webhook",
-    "WebhookTry",
-    "created_letter",
-    "forged_letter",
-    "is_forged",
-    "payment_letter",
-    "payout_letter",
-]
+__all__ = ["Webhook", "WebhookTry"]

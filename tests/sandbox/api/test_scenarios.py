@@ -10,8 +10,8 @@ import pytest
 
 from payments_async.sandbox import OBSERVED, Answer, Cut, Drop, Hang, Reset, Rule, Sandbox, Slow, UnknownWord
 from payments_async.sandbox.api import request_schemas
-from payments_async.sandbox.api.magic_numbers import MAGIC
 from payments_async.sandbox.api.rule_fields import fields_of
+from payments_async.sandbox.common.magic_numbers import MAGIC
 from payments_async.sandbox.common.scenario_words import (
     WORDS,
     Fault,

@@ -29,11 +29,11 @@ from hypothesis import strategies as st
 
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits, StateError, VirtualClock
 from payments_async.sandbox.api.core import Core
-from payments_async.sandbox.checkout import answer_stream
 from payments_async.sandbox.common.clock import EPOCH
 from payments_async.sandbox.common.scenario_words import ACTION_TYPES, HookWord, ScenarioOutcome, Timing
 from payments_async.sandbox.common.values import Request, Stream
 from payments_async.sandbox.control_api.events import open_stream
+from payments_async.sandbox.http.checkout_events import answer_stream
 from payments_async.sandbox.records import records
 from payments_async.sandbox.records.records import FailureRecord, GatewayRecord, Plan
 from payments_async.sandbox.storage import file as _state

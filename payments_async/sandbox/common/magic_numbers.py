@@ -30,7 +30,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from ..common.scenario_words import Scenario, parse
+from .scenario_words import Scenario, parse
 
 _RECORD_WORDS: Mapping[str, str] = {
     "00": "complete immediate",
