@@ -92,14 +92,10 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def import_circles() -> list[list[str]]:
-    """Circles of the shipped code. A lazy face (`__init__` with `__getattr__`) imports nothing by itself."""
+    """Circles of the shipped code."""
     paths = sources(*SHIPPED)
     known = frozenset(map(module_of, paths))
-    return circles({module_of(path): set() if _is_lazy(path) else imports(path, known) for path in paths})
-
-
-def _is_lazy(path: Path) -> bool:
-    return path.name == "__init__.py" and "def __getattr__" in path.read_text(encoding="utf-8")
+    return circles({module_of(path): imports(path, known) for path in paths})
 
 
 def part_of(path: Path) -> str:

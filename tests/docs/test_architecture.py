@@ -1,4 +1,4 @@
-"""The architecture's paths exist, and every room of the packages is named in it."""
+"""The architecture's paths exist, it names every room of the packages, and no imports go in a circle."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests import house
 from tests.docs.pages import ROOT, page
 
 ARCHITECTURE = "docs/architecture.md"
@@ -49,3 +50,16 @@ def test_the_architecture_names_every_room(package: str) -> None:
 
 def test_the_architecture_fits_on_its_pages() -> None:
     assert len(page(ARCHITECTURE).splitlines()) <= 200
+
+
+def test_a_circle_of_imports_is_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}
+    assert house.circles(graph) == [["a", "b", "c"]]
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    assert house.import_circles() == []
+
+
+def test_a_class_name_means_one_thing_in_each_part() -> None:
+    assert house.doubled_classes() == {}
