@@ -56,8 +56,8 @@ async def accepted(
 ) -> SourceReader:
     """The reading with every fault in it, once its rejects are written.
 
-    Raises SourceErrors with all faults together unless `skip`; rows that share a name are never skipped, as
-    which of them is meant is the operator's to say. Raises SourceUnreadable.
+    Raises SourceErrors with all faults together unless `skip`; rows that share a name, or may share one, are
+    never skipped: which of them is meant is the operator's to say. Raises SourceUnreadable.
     """
     reading = found.reading
     if found.suspects or rejects is not None:
@@ -79,7 +79,7 @@ async def _read_again(
     await reading.through()
     if reading.fingerprint != found.fingerprint:
         raise SourceUnreadable(source.name, CHANGED)
-    reading.faults.can_skip = not twins.found
+    reading.faults.can_skip &= not twins.found
     if rejects is not None and rejects.rows and references is None:
         twins.warnings.append(_WITHOUT)
     reading.warnings[:0] = twins.warnings

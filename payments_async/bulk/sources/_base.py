@@ -203,6 +203,7 @@ class FaultCollector:
     def add(self, fault: RowFault) -> None:
         """Count one fault. The faults of one row follow each other, as `Source.rows` gives them."""
         self.total += 1
+        self.can_skip &= not fault.hides_key
         if fault.number is not None and fault.number != self._last:
             self._last = fault.number
             self.rows += 1

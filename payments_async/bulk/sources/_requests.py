@@ -81,6 +81,10 @@ class RowMaker:
         self._keyed: bool | None = None
         self._number = 0
 
+    def expect_no_keys(self) -> None:
+        """No row of this input has a key: it has no column for them."""
+        self._keyed = False
+
     def row(
         self,
         cells: Cells,
@@ -128,20 +132,32 @@ class RowMaker:
     def broken(
         self, reason: str, original: Sequence[str], *, line: int | None = None, cells: Cells | None = None
     ) -> Sequence[SourceItem]:
-        """The fault of a row that cannot be taken apart; `cells` are those that are certain all the same."""
+        """The fault of a row that cannot be taken apart; `cells` are those that are certain all the same.
+
+        In an input with keys, a row whose own cannot be read hides it.
+        """
         self._number += 1
         self.fingerprint.add(list(original))
         certain = cells or {}
-        return self._faulty({"": reason}, original, line, certain.get(ROW_KEY), certain.get(REFERENCE))
+        key, hides_key = certain.get(ROW_KEY), self._keyed is not False and ROW_KEY not in certain
+        faults = {"": f"{reason}; its row_key cannot be read" if hides_key else reason}
+        return self._faulty(faults, original, line, key, certain.get(REFERENCE), hides_key=hides_key)
 
     def _faulty(
-        self, faults: Faults, original: Sequence[str], line: int | None, row_key: Any, reference: Any
+        self,
+        faults: Faults,
+        original: Sequence[str],
+        line: int | None,
+        row_key: Any,
+        reference: Any,
+        *,
+        hides_key: bool = False,
     ) -> Sequence[SourceItem]:
         key = str(self._number) if row_key is None and self._keyed is False else _text(row_key)
         names = {"row_key": key, "reference": _text(reference)}
         kept = tuple(original)
         return [
-            RowFault(line, self._number, column or None, reason, kept, **names)
+            RowFault(line, self._number, column or None, reason, kept, **names, hides_key=hides_key)
             for column, reason in faults.items()
         ]
 

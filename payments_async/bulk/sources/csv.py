@@ -9,7 +9,7 @@ from typing import Final
 
 from ..errors import RowFault, SourceErrors, SourceUnreadable
 from ._base import FileSource, SourceLines, open_text
-from ._columns import AMOUNT, header_faults
+from ._columns import AMOUNT, ROW_KEY, header_faults
 from ._requests import RowMaker
 from ._rows import SourceItem
 from ._spreadsheets import spreadsheet_faults
@@ -37,6 +37,8 @@ class CsvSource(FileSource):
             rejects = tuple(header[: len(FAULT_COLUMNS)]) == FAULT_COLUMNS
             self.columns: tuple[str, ...] = tuple(header[len(FAULT_COLUMNS) :] if rejects else header)
             self._check_header(line)
+            if ROW_KEY not in self.columns:
+                maker.expect_no_keys()
             for line, cells in records:
                 yield from self._row(maker, line, _restored(cells) if rejects else cells)
 

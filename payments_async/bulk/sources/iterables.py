@@ -67,9 +67,8 @@ async def _awaited(items: Iterable[Item] | AsyncIterable[Item]) -> AsyncIterator
 def _row(maker: RowMaker, item: object) -> Sequence[SourceItem]:
     row_key, request = item if isinstance(item, tuple) and len(item) == 2 else (None, item)
     if not isinstance(request, PayoutRequest):
-        return maker.broken(
-            f"must be a PayoutRequest or (row_key, PayoutRequest), not {type(item).__name__}", ()
-        )
+        reason = f"must be a PayoutRequest or (row_key, PayoutRequest), not {type(item).__name__}"
+        return maker.broken(reason, (), cells=None if row_key is None else {ROW_KEY: str(row_key)})
     typed, faults = _typed(request)
     faults |= {name: " and ".join(texts) for name, texts in check_payout(typed).items()}
     cells = (

@@ -166,7 +166,10 @@ _LIST: Final = "--dry-run --skip-invalid --rejects rejects.csv"
 _SKIP: Final = (
     "writes all of them to a file, and sends nothing. Mend them, or leave them out (--skip-invalid)."
 )
-_UNIQUE: Final = "Mend them; --skip-invalid does not choose between rows that share a name."
+_UNIQUE: Final = (
+    "Correct them. --skip-invalid does not choose between rows that share a name, and leaves out no row "
+    "whose row_key cannot be read."
+)
 _NAME: Final = (
     "Give the batch a name of its own and keep it, such as --batch-id salaries-june, or give every row a "
     "reference."

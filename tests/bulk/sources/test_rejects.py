@@ -225,13 +225,35 @@ async def test_rows_without_keys_have_the_reference_of_their_number(
 async def test_other_formats_rejects_carry_references_as_well(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
-    path = jsonl_file(tmp_path, {**KEYED, **BAD}, "not JSON", {**KEYED, "row_key": "emp-2"})
-    faulty, broken = await rejected(desk, service, tmp_path, path)
+    path = jsonl_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"})
+    (faulty,) = await rejected(desk, service, tmp_path, path)
     assert faulty["reference"] == await reference_of("emp-1")
-    assert broken["reason"].startswith("is not JSON")
-    assert (broken["reference"], "no reference" in broken["reason"]) == ("", True)
     (given,) = await rejected(desk, service, tmp_path, [item(1, amount=0), item(2)])
     assert given["reference"] == await reference_of("row-1")
+
+
+@pytest.mark.parametrize(
+    ("columns", "broken", "skipped"),
+    [
+        ((*PHONE, "row_key"), "10,50,XOF,mtn_bj,+22990000000,BJ,emp-1", False),
+        (tuple(PHONE), "10,50,XOF,mtn_bj,+22990000000,BJ", True),
+    ],
+)
+async def test_a_row_whose_key_cannot_be_read_may_be_anothers_and_is_never_left_out(
+    desk: Desk, service: Sandbox, tmp_path: Path, columns: tuple[str, ...], broken: str, skipped: bool
+) -> None:
+    good = {**PHONE, "row_key": "emp-1"}
+    path = csv_file(tmp_path, {column: good[column] for column in columns})
+    path.write_text(f"{path.read_text()}{broken}\n")
+    rejects = tmp_path / "rejects.csv"
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        if skipped:
+            await batch.load(path, batch_id="june", skip_invalid=True, rejects=rejects)
+        else:
+            with pytest.raises(SourceErrors, match="its row_key cannot be read") as caught:
+                await batch.load(path, batch_id="june", skip_invalid=True, rejects=rejects)
+            assert not caught.value.can_skip
+    assert [row["line"] for row in table(rejects)] == ["3"]
 
 
 async def test_an_input_that_changes_between_its_readings_is_refused(

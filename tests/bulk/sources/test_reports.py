@@ -137,7 +137,7 @@ def test_no_rejects_are_a_header(tmp_path: Path) -> None:
 
 def test_a_row_that_cannot_be_taken_apart_is_rejected_as_it_is(tmp_path: Path) -> None:
     (_, row) = rejects_of(jsonl_file(tmp_path, "not JSON"), tmp_path / "rejects.csv")
-    assert row == ["1", "", "is not JSON: look at character 1", "not JSON"]
+    assert row == ["1", "", "is not JSON: look at character 1; its row_key cannot be read", "not JSON"]
 
 
 def test_corrected_rejects_are_imported_as_they_are(tmp_path: Path) -> None:
