@@ -1,13 +1,13 @@
-"""Tells what happens to a call: makes an event when somebody listens, and nothing otherwise. Their classes
-are loaded with the first that is made.
+"""Events of a call, made only when a hook or a log handler takes them.
 
-What happens to every call (`sent`, `ended`) is told where the pipeline saw that somebody does.
+The pipeline asks once per attempt whether anything takes them (`sent`, `ended`).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from .. import events
 from ..events import LONG, Emitter
 from ..models._response import is_replayed
 from .history import CallHistory
@@ -24,16 +24,12 @@ def _key(journey: CallHistory) -> str | None:
 
 def sent(emitter: Emitter, journey: CallHistory) -> None:
     """A request is about to go out."""
-    from .. import events
-
     operation, number = journey.call.operation, len(journey.attempts) + 1
     emitter.emit(events.RequestSent(operation.name, number, operation.method, _key(journey)))
 
 
 def ended(emitter: Emitter, journey: CallHistory, reading: AttemptResult) -> None:
     """The last attempt has ended, with that; a write may have been answered as it was once before."""
-    from .. import events
-
     name, last = journey.call.operation.name, journey.attempts[-1]
     told = (last.verdict, last.reason, last.status, last.elapsed)
     emitter.emit(events.AttemptEnded(name, last.number, *told))
@@ -44,24 +40,18 @@ def ended(emitter: Emitter, journey: CallHistory, reading: AttemptResult) -> Non
 def throttled(emitter: Emitter, journey: CallHistory, waited: float) -> None:
     """The next attempt waited so many seconds for its turn."""
     if emitter.enabled:
-        from .. import events
-
         emitter.emit(events.Throttled(journey.call.operation.name, len(journey.attempts) + 1, waited))
 
 
 def closed(emitter: Emitter, journey: CallHistory, seconds: float) -> None:
     """The last attempt was refused, and closed its gate for so long; told unasked when that is long."""
     if emitter.enabled or seconds >= LONG:
-        from .. import events
-
         emitter.emit(events.GateClosed(journey.call.operation.name, len(journey.attempts), seconds))
 
 
 def retrying(emitter: Emitter, journey: CallHistory, delay: float, reason: str) -> None:
     """Another attempt follows in so many seconds."""
     if emitter.enabled:
-        from .. import events
-
         name, number = journey.call.operation.name, len(journey.attempts)
         emitter.emit(events.RetryScheduled(name, number, delay, reason))
 
@@ -72,7 +62,5 @@ def cancelled(emitter: Emitter, journey: CallHistory) -> None:
         name = journey.call.operation.name
         emitter.warn(f"{name} {CANCELLED}: its idempotency key is {_key(journey)}")
     if emitter.enabled:
-        from .. import events
-
         name, number = journey.call.operation.name, len(journey.attempts)
         emitter.emit(events.CallCancelled(name, number, journey.effect, _key(journey)))

@@ -45,7 +45,6 @@ UNNEEDED = {
         "payments_async.params.payments",
         "payments_async._validation.payment_tables",
     },
-    "nobody listens": {"payments_async.events"},
     "for words that few calls need": {"difflib", "fractions"},
 }
 
