@@ -10,7 +10,7 @@ from pathlib import Path
 import payments_async
 from payments_async._version import with_extra
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PACKAGE = Path(payments_async.__file__).parent
 
 

@@ -32,8 +32,9 @@ COMMAND = (
     "-c",
     """
 import sys, time
-import payments_async.bulk._certificate, payments_async.bulk._engine, payments_async.bulk._loading
-import payments_async.cli.payouts.running, sqlalchemy.dialects.sqlite.aiosqlite
+import payments_async.bulk.engine.engine, payments_async.bulk.loading.load
+import payments_async.bulk.reconcile.certificate, payments_async.cli.payouts.run
+import sqlalchemy.dialects.sqlite.aiosqlite
 print(time.monotonic(), flush=True)
 from payments_async.cli import main
 sys.exit(main())

@@ -198,7 +198,7 @@ MUTANTS = (
     Mutant(
         "refunds in flight are not reserved",
         "records.records",
-        "Payment.refundable",
+        "PaymentRecord.refundable",
         "less(self.amount, self.refunded, self.reserved)",
         "less(self.amount, self.refunded)",
         "refunds_in_flight_are_reserved",
@@ -214,7 +214,7 @@ MUTANTS = (
     Mutant(
         "what was not paid can be refunded",
         "records.records",
-        "Payment.refundable",
+        "PaymentRecord.refundable",
         "if self.completed_at is None:",
         "if self.completed_at is NotImplemented:",
         "refunds_in_flight_are_reserved",

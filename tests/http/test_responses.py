@@ -86,7 +86,7 @@ def test_a_stand_in_that_was_there_first_is_recognised() -> None:
     code = """
 from aioresponses import aioresponses
 with aioresponses():
-    from payments_async._plain import is_replaced
+    from payments_async._http.session import is_replaced
     assert is_replaced()
 assert is_replaced()
 """

@@ -128,8 +128,8 @@ def test_a_transport_dropped_after_its_loop_has_nothing_left_to_close(
 DROP = """
 import asyncio, sys
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import Flight
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import HTTPRequest
 
 async def forgotten(transport):
     await asyncio.sleep(9)
@@ -137,7 +137,7 @@ async def forgotten(transport):
 async def main():
     asyncio.get_running_loop().slow_callback_duration = 30  # debug mode speaks of a busy machine
     transport = AiohttpTransport(runtime=SYSTEM)
-    call = lambda: transport.send(Flight("GET", sys.argv[1], {}, None, 10))
+    call = lambda: transport.send(HTTPRequest("GET", sys.argv[1], {}, None, 10))
     await asyncio.gather(call(), call())
     if sys.argv[2] == "by a task that the loop cancels":
         task = asyncio.ensure_future(forgotten(transport))
@@ -208,11 +208,11 @@ async def test_deadlines_and_cancellation_work_on_uvloop(
 FORK = """
 import asyncio, os, sys
 from payments_async._runtime import SYSTEM
-from payments_async._transport import AiohttpTransport
-from payments_async._wire import Flight
+from payments_async._http.transport import AiohttpTransport
+from payments_async._http.types import HTTPRequest
 
 url, transport = sys.argv[1], AiohttpTransport(runtime=SYSTEM)
-call = lambda target: transport.send(Flight("GET", url + target, {}, None, 10))
+call = lambda target: transport.send(HTTPRequest("GET", url + target, {}, None, 10))
 loop = asyncio.new_event_loop()
 loop.run_until_complete(call("/parent"))
 child = os.fork()

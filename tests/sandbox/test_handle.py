@@ -105,8 +105,8 @@ def test_it_shares_no_code_with_the_client(source: Path) -> None:
 
 def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "babel", None)
-    path = Path(payments_async.sandbox.__file__).with_name("_iso.py")
-    spec = spec_from_file_location("payments_async.sandbox._iso_again", path)
+    path = Path(payments_async.sandbox.__file__).with_name("common") / "iso_codes.py"
+    spec = spec_from_file_location("payments_async.sandbox.common.iso_codes_again", path)
     assert spec is not None
     assert spec.loader is not None
     with pytest.raises(ImportError, match="its extra 'sandbox'"):

@@ -120,7 +120,12 @@ def test_the_journal_is_of_its_own_requests_and_records(tenants: tuple[SandboxTe
     found = first.entries()
     requests = [entry.item.log for entry in found if isinstance(entry.item, LoggedExchange)]
     assert requests == first.requests
-    assert {type(entry.item).__name__ for entry in found} == {"LoggedExchange", "Change", "Delivery", "Tried"}
+    assert {type(entry.item).__name__ for entry in found} == {
+        "LoggedExchange",
+        "Change",
+        "Delivery",
+        "WebhookTried",
+    }
     assert not {entry.seq for entry in found} & {entry.seq for entry in second.entries()}
     assert first.entries(limit=2) == found[-2:]
     assert first.entries(limit=0) == []

@@ -27,7 +27,7 @@ from payments_async.sandbox.common.scenario_words import ACTION_TYPES
 from tests.sandbox.raw_requests import Api
 
 SHOP = "https://shop.test/back?order=7#done"
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 BALANCE = "sandbox_wallet_balance"
 METHODS = {method.action: method.code for method in method_catalogue.METHODS}
 PLACE = {
