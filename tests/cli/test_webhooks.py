@@ -19,8 +19,8 @@ import pytest
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.webhooks import forward as resending
-from payments_async.cli.webhooks import listen
-from payments_async.cli.webhooks.listen import LARGEST, Receiver
+from payments_async.cli.webhooks import listener
+from payments_async.cli.webhooks.listener import LARGEST, Receiver
 from payments_async.cli.webhooks.payload import HIDDEN, masked, read_letter
 from payments_async.sandbox import Sandbox, VirtualClock
 
@@ -54,7 +54,7 @@ Meanwhile = Callable[[Callable[[str], None]], None]
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
     """What is done with the receiver's address while it listens; Ctrl-C follows."""
-    monkeypatch.setattr(listen, "USUAL_PORT", 0)
+    monkeypatch.setattr(listener, "USUAL_PORT", 0)
 
     def arrange(look: Callable[[str], None]) -> None:
         def serve(receiver: Receiver) -> None:
@@ -62,7 +62,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
                 look(receiver.url)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(listen, "serve", serve)
+        monkeypatch.setattr(listener, "serve", serve)
 
     return arrange
 
@@ -224,7 +224,7 @@ def test_the_usual_port_is_left_to_whoever_has_it(
     meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
-        monkeypatch.setattr(listen, "USUAL_PORT", other.getsockname()[1])
+        monkeypatch.setattr(listener, "USUAL_PORT", other.getsockname()[1])
         meanwhile(lambda url: None if send(url) == 200 else pytest.fail(url))
         assert main(["webhooks", "listen"]) == Exit.DONE
 

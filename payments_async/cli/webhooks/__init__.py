@@ -38,7 +38,7 @@ def listen(*, port: Port = None, forward: str | None = None, json: Json = False)
     json
         JSON lines instead of text, with the bodies.
     """
-    from .listen import listen
+    from .listener import listen
 
     return listen(port, forward, as_json=json)
 
