@@ -75,7 +75,7 @@ class BatchBridge(Bridge):
     ) -> T:
         """As `call`, for what reads the caller's rows; code of the caller's is run in the caller's thread."""
         self._refuse_own_loop()
-        return self._ride(self._line(), FedCall(self._works.tracked(func), source, args, kwargs))
+        return self._run(self._line(), FedCall(self._works.tracked(func), source, args, kwargs))
 
     def drained(
         self,
@@ -91,7 +91,7 @@ class BatchBridge(Bridge):
         """
         self._refuse_own_loop()
         run = _Run(self._works.tracked(func), args, kwargs, self._works.stop, drain)
-        return self._ride(self._line(), run)
+        return self._run(self._line(), run)
 
     def tell(self, order: Callable[P, None], /, *args: P.args, **kwargs: P.kwargs) -> None:
         """Have the loop carry out an order to what runs there; without waiting, and from any thread."""
@@ -108,10 +108,10 @@ class BatchBridge(Bridge):
         super().close()
         self._pinned = None
 
-    def _ride(self, line: CallQueue, hop: BlockingCall[T]) -> T:
+    def _run(self, line: CallQueue, hop: BlockingCall[T]) -> T:
         """As a client's. Ctrl-C in a long wait is expected: how this waits is nothing to tell of it."""
         try:
-            return super()._ride(line, hop)
+            return super()._run(line, hop)
         except KeyboardInterrupt as stopped:
             raise stopped.with_traceback(None) from None
 

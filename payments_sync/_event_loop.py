@@ -133,7 +133,7 @@ class Bridge:
         hop = BlockingCall(func, args, kwargs)
         del args, kwargs  # tracebacks print locals
         self._refuse_own_loop()
-        return self._ride(self._line(), hop)
+        return self._run(self._line(), hop)
 
     def iterate(
         self, func: Callable[P, AsyncIterator[T]], /, *args: P.args, **kwargs: P.kwargs
@@ -171,16 +171,16 @@ class Bridge:
         if lease is None or lease.line.closed:  # never used, or a parent process's
             return
         try:
-            self._ride(lease.line, BlockingCall(self._close, (), {}))
+            self._run(lease.line, BlockingCall(self._close, (), {}))
         finally:
             lease.end()
 
     def _refuse_own_loop(self) -> None:
         """Raise ConfigurationError on the bridge's own loop; warn once on another one."""
         if _get_running_loop() is not None:
-            _beware()
+            _check_not_in_loop()
 
-    def _ride(self, line: CallQueue, hop: BlockingCall[T]) -> T:
+    def _run(self, line: CallQueue, hop: BlockingCall[T]) -> T:
         try:
             while not line.post(hop):
                 line = self._line()
@@ -236,19 +236,19 @@ def _forgotten(exchange: LoopThread, line: CallQueue, close: Close) -> None:
 
     In a forked child nothing runs: what is to be closed is the parent's, and kept.
     """
-    farewell = BlockingCall(_farewell, (exchange, close), {})
+    farewell = BlockingCall(_close_in_background, (exchange, close), {})
     if not line.post(farewell):
         _INHERITED.append(farewell)
 
 
-async def _farewell(exchange: LoopThread, close: Close) -> None:
+async def _close_in_background(exchange: LoopThread, close: Close) -> None:
     try:
         await close()
     finally:  # the loop cannot wait for its own end
         threading.Thread(target=exchange.give_back, name="payments-sync-farewell").start()
 
 
-def _beware() -> None:
+def _check_not_in_loop() -> None:
     """A loop runs in the caller's thread: ours would deadlock, another one stands still meanwhile."""
     global _warned
     if _exchange.line is not None and _get_running_loop() is _exchange.line.loop:

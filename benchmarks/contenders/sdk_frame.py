@@ -16,7 +16,7 @@ from benchmarks import inside
 from benchmarks.bodies import ARGUMENTS
 from benchmarks.worker import serve
 from payments_async import AsyncPayments
-from payments_async._request.attempt import make_flight
+from payments_async._request.attempt import make_request
 
 
 async def timed(work: Callable[[], Awaitable[object]], times: int) -> float:
@@ -33,7 +33,7 @@ def by_hand(client: AsyncPayments) -> Callable[[], Awaitable[object]]:
     settings, transport = pipeline.settings, pipeline.transport
 
     async def work() -> object:
-        flight = make_flight(call, settings, settings.key(), None, 0.0)
+        flight = make_request(call, settings, settings.key(), None, 0.0)
         return inside.read(call, await transport.send(flight))
 
     return work

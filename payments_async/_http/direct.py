@@ -47,10 +47,10 @@ class DirectSender:
         self._warm = warm
         self._plain = SessionSender(None)
 
-    async def exchange(self, url: URL, flight: HTTPRequest, limit: int) -> HTTPResponse:
+    async def exchange(self, url: URL, request: HTTPRequest, limit: int) -> HTTPResponse:
         """Send the flight and read its answer of at most `limit` bytes."""
         if is_patched():
-            return await self._plain.exchange(self._session, url, flight, limit)
+            return await self._plain.exchange(self._session, url, request, limit)
         ready = self._warm.take(url)
         connection = await self._connect(url) if ready is None else ready
         try:
@@ -59,7 +59,7 @@ class DirectSender:
             if ready is None:
                 check_fresh(protocol)
                 receive_less(protocol.transport)
-            _write(protocol, serialize(url, flight), flight)
+            _write(protocol, serialize(url, request), request)
             message, content = await protocol.read()
             while 100 <= message.code < 200 and message.code != 101:  # merely informational
                 message, content = await protocol.read()
@@ -83,17 +83,17 @@ class DirectSender:
         return await connector.connect(_destination(url), [], self._session.timeout)
 
 
-def _write(protocol: ResponseHandler, message: bytes, flight: HTTPRequest) -> None:
+def _write(protocol: ResponseHandler, message: bytes, request: HTTPRequest) -> None:
     """Make ready for the answer, mark, write. A peer too slow for a large body gets no second request.
 
     The parser is a new one each time: what an old one was told unasked, half a message even, is forgotten.
     """
     protocol.set_response_params(
-        skip_payload=flight.method == "HEAD", read_until_eof=True, auto_decompress=False
+        skip_payload=request.method == "HEAD", read_until_eof=True, auto_decompress=False
     )
     transport = protocol.transport
     assert transport is not None
-    flight.sent, flight.connection = True, transport
+    request.sent, request.connection = True, transport
     transport.write(message)
     if len(message) > _SMALL and protocol.writing_paused:
         protocol.force_close()

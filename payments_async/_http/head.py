@@ -54,16 +54,16 @@ def check_proxy(proxy: str) -> None:
         raise ValueError("proxy must be an absolute http(s) address")
 
 
-def check_head(flight: HTTPRequest) -> None:
+def check_head(request: HTTPRequest) -> None:
     """Refuse what could end a header early or contradict the message's framing, without repeating it.
 
     Raises:
         ValueError: a method or header name that is not a token, a value with a control character, or a
             header that is the transport's to set.
     """
-    if not "".join(flight.headers.values()).isprintable() and _holds_control(flight.headers):
+    if not "".join(request.headers.values()).isprintable() and _holds_control(request.headers):
         raise ValueError("a header's value holds a control character")
-    _check_names(flight.method, tuple(flight.headers))
+    _check_names(request.method, tuple(request.headers))
 
 
 def _holds_control(headers: Mapping[str, str]) -> bool:
@@ -79,12 +79,12 @@ def _check_names(method: str, names: tuple[str, ...]) -> None:
             raise ValueError("a header's name is not a token, or names what the transport sets itself")
 
 
-def serialize(url: URL, flight: HTTPRequest) -> bytes:
+def serialize(url: URL, request: HTTPRequest) -> bytes:
     """The bytes aiohttp would write: Host first, then the flight's headers, then the length."""
-    body = flight.body
-    lines = [f"{flight.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
-    lines += map(": ".join, flight.headers.items())
-    if body is not None or flight.method not in BODILESS:
+    body = request.body
+    lines = [f"{request.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
+    lines += map(": ".join, request.headers.items())
+    if body is not None or request.method not in BODILESS:
         lines.append(f"Content-Length: {len(body or b'')}")
     head = "\r\n".join([*lines, "\r\n"]).encode()
     return head + body if body else head

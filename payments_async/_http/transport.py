@@ -136,10 +136,10 @@ class AiohttpTransport:
         _TRANSPORTS.add(self)
         finalize(self, _close_dropped, self._homes).atexit = False
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         """The answer, whatever its status; redirects are not followed, informational answers are skipped.
 
-        `flight.sent` turns true immediately before the first byte is written; a failure before that left
+        `request.sent` turns true immediately before the first byte is written; a failure before that left
         nothing on the wire. Nothing is sent twice. A cancelled or failed attempt's connection is closed.
 
         Raises:
@@ -149,18 +149,18 @@ class AiohttpTransport:
             ValueError: the method, address or a header is not fit to be sent; nothing was.
             ConfigurationError: no event loop of asyncio runs.
         """
-        url = address(flight.url)
-        check_head(flight)
+        url = address(request.url)
+        check_head(request)
         loop = _get_running_loop() or event_loop()
         home = self._homes.get(loop) or await self._open(loop)
-        watch = home.watchdog.watch(flight.timeout, loop)
+        watch = home.watchdog.watch(request.timeout, loop)
         outcome: HTTPResponse | BaseException
         try:
             if not home.slots.take():
                 await home.slots.wait()
             try:
                 watch.kind = "timeout"
-                outcome = await home.exchange(url, flight, self._max_body)
+                outcome = await home.exchange(url, request, self._max_body)
             finally:
                 home.slots.give_back()
         except BaseException as exc:
@@ -168,7 +168,7 @@ class AiohttpTransport:
         verdict = watch.stop()
         if isinstance(outcome, HTTPResponse):
             return outcome
-        outcome = _reported(outcome, verdict, flight, watch.kind)
+        outcome = _reported(outcome, verdict, request, watch.kind)
         try:
             raise outcome
         finally:
@@ -215,7 +215,7 @@ class AiohttpTransport:
         self._homes.clear()
 
 
-def _reported(exc: BaseException, verdict: Verdict, flight: HTTPRequest, late: FailureKind) -> BaseException:
+def _reported(exc: BaseException, verdict: Verdict, request: HTTPRequest, late: FailureKind) -> BaseException:
     """What leaves for the exception that ended an attempt: nothing of its past, where the headers are.
 
     `late` is what being overdue is called. Who closes the connections makes aiohttp cancel some of what waits
@@ -225,14 +225,14 @@ def _reported(exc: BaseException, verdict: Verdict, flight: HTTPRequest, late: F
         exc.__cause__ = exc.__context__ = None
         return exc.with_traceback(None)
     if verdict == "overdue":
-        return TransportError(late, f"the attempt took longer than {flight.timeout:g} s")
+        return TransportError(late, f"the attempt took longer than {request.timeout:g} s")
     if isinstance(exc, CancelledError) and verdict == "cancelled":
         return CancelledError(*exc.args)
     if verdict == "closed":
         return TransportError("closed", "the client was closed meanwhile")
     if isinstance(exc, CancelledError):
-        return TransportError("reset" if flight.sent else "connect", "the connections were closed")
-    return describe(exc, sent=flight.sent)
+        return TransportError("reset" if request.sent else "connect", "the connections were closed")
+    return describe(exc, sent=request.sent)
 
 
 _TRANSPORTS: Final[WeakSet[AiohttpTransport]] = WeakSet()

@@ -59,7 +59,7 @@ class HTTPResponse:
 
 
 class TransportError(Exception):
-    """No usable answer came. Whether the request may have been carried out is `flight.sent`'s to say."""
+    """No usable answer came. Whether the request may have been carried out is `request.sent`'s to say."""
 
     def __init__(self, kind: FailureKind, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
@@ -70,7 +70,7 @@ class TransportError(Exception):
 class Transport(Protocol):
     """Flies requests. Usable from any loop, one at a time per loop's own connections."""
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         """The answer, whatever its status; `TransportError` when none came."""
 
     async def aclose(self) -> None:

@@ -16,7 +16,7 @@ from .prepare import Call
 from .settings import Settings
 
 
-def make_flight(
+def make_request(
     call: Call, settings: Settings, key: SecretKey, deadline: float | None, now: float
 ) -> HTTPRequest:
     """One attempt. `deadline` and `now` are monotonic seconds; the attempt gets no more time than is left."""
@@ -28,15 +28,15 @@ def make_flight(
     return HTTPRequest(call.operation.method, settings.base_url + call.path, headers, body, timeout)
 
 
-def is_sent(flight: HTTPRequest | None) -> bool:
+def is_sent(request: HTTPRequest | None) -> bool:
     """Whether anything may have left; nothing has of a flight that was never made."""
-    return flight is not None and flight.sent
+    return request is not None and request.sent
 
 
-def refuse_connection(flight: HTTPRequest | None, error: PaymentsError) -> None:
+def refuse_connection(request: HTTPRequest | None, error: PaymentsError) -> None:
     """Close the connection that gave another call's answer: its next one may be another call's, too."""
-    if isinstance(error, ResponseMismatch) and flight is not None and flight.connection is not None:
-        flight.connection.abort()
+    if isinstance(error, ResponseMismatch) and request is not None and request.connection is not None:
+        request.connection.abort()
 
 
 def _headers(call: Call, settings: Settings, key: SecretKey) -> dict[str, str]:

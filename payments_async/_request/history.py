@@ -75,11 +75,11 @@ class CallHistory:
         """That moment, or the deadline when it is earlier."""
         return moment if self.deadline is None else min(moment, self.deadline)
 
-    def note(self, reading: AttemptResult, sent_at: float, ended: float) -> None:
+    def note(self, result: AttemptResult, sent_at: float, ended: float) -> None:
         """An attempt ended."""
-        attempts, verdict, waited = self.attempts, reading.verdict, sent_at - self.resumed
+        attempts, verdict, waited = self.attempts, result.verdict, sent_at - self.resumed
         number, took = len(attempts) + 1, ended - sent_at
-        attempts.append(_attempt(number, verdict, reading.reason, reading.status, waited, took))
+        attempts.append(_attempt(number, verdict, result.reason, result.status, waited, took))
         self.resumed = ended
         if verdict == "in_doubt":
             self.doubtful += 1
@@ -93,12 +93,12 @@ class CallHistory:
         """The attempt under way was given up."""
         self.note(AttemptResult("in_doubt" if sent else "not_sent", reason), sent_at, ended)
 
-    def delivery(self, reading: AttemptResult) -> Any:
+    def delivery(self, result: AttemptResult) -> Any:
         """The last attempt's record, with its answer attached."""
-        assert reading.status is not None
-        prepared, attempts, value = self.call.prepared, tuple(self.attempts), reading.value
+        assert result.status is not None
+        prepared, attempts, value = self.call.prepared, tuple(self.attempts), result.value
         key = prepared.idempotency_key if prepared else None
-        info = _info(reading.status, reading.headers, attempts, key, reading.message)
+        info = _info(result.status, result.headers, attempts, key, result.message)
         if isinstance(value, Record):
             object.__setattr__(value, "_response", info)
         elif isinstance(value, models.Page):

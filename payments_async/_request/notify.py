@@ -17,50 +17,50 @@ CANCELLED: Final = "was cancelled after it had been sent, and may have been carr
 """What the log says of a write that was given up in doubt."""
 
 
-def _key(journey: CallHistory) -> str | None:
-    prepared = journey.call.prepared
+def _key(history: CallHistory) -> str | None:
+    prepared = history.call.prepared
     return prepared.idempotency_key if prepared else None
 
 
-def sent(emitter: Emitter, journey: CallHistory) -> None:
+def sent(emitter: Emitter, history: CallHistory) -> None:
     """A request is about to go out."""
-    operation, number = journey.call.operation, len(journey.attempts) + 1
-    emitter.emit(events.RequestSent(operation.name, number, operation.method, _key(journey)))
+    operation, number = history.call.operation, len(history.attempts) + 1
+    emitter.emit(events.RequestSent(operation.name, number, operation.method, _key(history)))
 
 
-def ended(emitter: Emitter, journey: CallHistory, reading: AttemptResult) -> None:
+def ended(emitter: Emitter, history: CallHistory, result: AttemptResult) -> None:
     """The last attempt has ended, with that; a write may have been answered as it was once before."""
-    name, last = journey.call.operation.name, journey.attempts[-1]
+    name, last = history.call.operation.name, history.attempts[-1]
     told = (last.verdict, last.reason, last.status, last.elapsed)
     emitter.emit(events.AttemptEnded(name, last.number, *told))
-    if reading.error is None and journey.call.prepared is not None and is_replayed(reading.headers):
-        emitter.emit(events.Replayed(name, last.number, _key(journey)))
+    if result.error is None and history.call.prepared is not None and is_replayed(result.headers):
+        emitter.emit(events.Replayed(name, last.number, _key(history)))
 
 
-def throttled(emitter: Emitter, journey: CallHistory, waited: float) -> None:
+def throttled(emitter: Emitter, history: CallHistory, waited: float) -> None:
     """The next attempt waited so many seconds for its turn."""
     if emitter.enabled:
-        emitter.emit(events.Throttled(journey.call.operation.name, len(journey.attempts) + 1, waited))
+        emitter.emit(events.Throttled(history.call.operation.name, len(history.attempts) + 1, waited))
 
 
-def closed(emitter: Emitter, journey: CallHistory, seconds: float) -> None:
+def closed(emitter: Emitter, history: CallHistory, seconds: float) -> None:
     """The last attempt was refused, and closed its gate for so long; told unasked when that is long."""
     if emitter.enabled or seconds >= LONG:
-        emitter.emit(events.GateClosed(journey.call.operation.name, len(journey.attempts), seconds))
+        emitter.emit(events.GateClosed(history.call.operation.name, len(history.attempts), seconds))
 
 
-def retrying(emitter: Emitter, journey: CallHistory, delay: float, reason: str) -> None:
+def retrying(emitter: Emitter, history: CallHistory, delay: float, reason: str) -> None:
     """Another attempt follows in so many seconds."""
     if emitter.enabled:
-        name, number = journey.call.operation.name, len(journey.attempts)
+        name, number = history.call.operation.name, len(history.attempts)
         emitter.emit(events.RetryScheduled(name, number, delay, reason))
 
 
-def cancelled(emitter: Emitter, journey: CallHistory) -> None:
+def cancelled(emitter: Emitter, history: CallHistory) -> None:
     """The caller gave the call up; a write in doubt is told unasked, as its cancellation may get lost."""
-    if journey.unknown:
-        name = journey.call.operation.name
-        emitter.warn(f"{name} {CANCELLED}: its idempotency key is {_key(journey)}")
+    if history.unknown:
+        name = history.call.operation.name
+        emitter.warn(f"{name} {CANCELLED}: its idempotency key is {_key(history)}")
     if emitter.enabled:
-        name, number = journey.call.operation.name, len(journey.attempts)
-        emitter.emit(events.CallCancelled(name, number, journey.effect, _key(journey)))
+        name, number = history.call.operation.name, len(history.attempts)
+        emitter.emit(events.CallCancelled(name, number, history.effect, _key(history)))

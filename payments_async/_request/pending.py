@@ -130,15 +130,15 @@ class PendingRequests:
 
 
 async def join(
-    requests: PendingRequests, request: Request, runtime: Runtime, run: Run, journey: CallHistory
+    requests: PendingRequests, request: Request, runtime: Runtime, run: Run, history: CallHistory
 ) -> Any:
     """The outcome of a request that is under way; one that is left to this caller is sent with `run`.
 
-    `journey`: the caller's own, which counts its deadline and makes its errors.
+    `history`: the caller's own, which counts its deadline and makes its errors.
     """
-    call, doubtful, is_own = journey.call, False, False
+    call, doubtful, is_own = history.call, False, False
     while not is_own:
-        how, value = await _wait(requests, request, runtime, journey)
+        how, value = await _wait(requests, request, runtime, history)
         if how == "abandoned":
             doubtful |= value
         elif _is_alike(request.call, call):
@@ -147,7 +147,7 @@ async def join(
     try:
         value = await run(call)
     except BaseException as stopped:
-        told = _honest(stopped, journey) if doubtful and call.operation.creates else stopped
+        told = _honest(stopped, history) if doubtful and call.operation.creates else stopped
         ended = stopped if _is_callers_own(stopped) else told
         requests.give_up(request, ended, runtime.monotonic(), doubtful=doubtful)
         if told is stopped:
@@ -164,30 +164,30 @@ def _is_callers_own(stopped: BaseException) -> bool:
     return is_closed or isinstance(reason, DeadlineExceeded | LimitReached)
 
 
-def _honest(stopped: BaseException, journey: CallHistory) -> BaseException:
+def _honest(stopped: BaseException, history: CallHistory) -> BaseException:
     """What ended a call; a refusal says nothing of another caller's tries before, which may have paid."""
     if isinstance(stopped, PaymentsError) and stopped.effect == "none":
-        return journey.outcome_unknown(stopped)
+        return history.outcome_unknown(stopped)
     if isinstance(stopped, CancelledError) and not hasattr(stopped, "outcome"):
-        stopped.outcome = journey.outcome_unknown()  # type: ignore[attr-defined] # it rides along
+        stopped.outcome = history.outcome_unknown()  # type: ignore[attr-defined] # it rides along
     return stopped
 
 
 async def _wait(
-    requests: PendingRequests, request: Request, runtime: Runtime, journey: CallHistory
+    requests: PendingRequests, request: Request, runtime: Runtime, history: CallHistory
 ) -> Outcome:
     """The outcome of a request that another caller sends. What ends the wait leaves a creation in doubt."""
     try:
         while request.outcome is None:
-            await _look(request, runtime, journey.until(runtime.monotonic() + _LOOK))
-            if request.outcome is None and journey.is_late(runtime.monotonic):
-                raise _late(journey)
+            await _look(request, runtime, history.until(runtime.monotonic() + _LOOK))
+            if request.outcome is None and history.is_late(runtime.monotonic):
+                raise _late(history)
             stands = request.loop is None or not request.loop.is_running()
             if request.outcome is None and stands:  # nobody sends it any more
                 requests.leave(request, ("abandoned", True), runtime.monotonic())
     except CancelledError as stopped:
-        if journey.call.operation.creates:
-            stopped.outcome = journey.outcome_unknown()  # type: ignore[attr-defined] # it rides along
+        if history.call.operation.creates:
+            stopped.outcome = history.outcome_unknown()  # type: ignore[attr-defined] # it rides along
         raise
     return request.outcome
 
@@ -208,10 +208,10 @@ async def _look(request: Request, runtime: Runtime, until: float) -> None:
             request.waiting = [each for each in request.waiting or () if each is not future]
 
 
-def _late(journey: CallHistory) -> PaymentsError:
+def _late(history: CallHistory) -> PaymentsError:
     """The caller's deadline passed while another one's try was under way."""
-    error = journey.out_of_time()
-    return journey.outcome_unknown(error) if journey.call.operation.creates else error
+    error = history.out_of_time()
+    return history.outcome_unknown(error) if history.call.operation.creates else error
 
 
 def _wake(future: Future[None]) -> None:

@@ -26,8 +26,8 @@ from .._runtime import Runtime
 from ..errors import ConfigurationError, InvalidRequest, LimitReached, PaymentsError, RateLimitedError
 from ..params import Params, PreparedRequest
 from ..params.operations import Operation
-from . import notify as narrate
-from .attempt import foreign, is_sent, make_flight, refuse_connection, unprotected
+from . import notify
+from .attempt import foreign, is_sent, make_request, refuse_connection, unprotected
 from .auth import SecretKey
 from .history import CallHistory
 from .idempotency import KeyMaker, UsedKeys
@@ -59,38 +59,38 @@ class Pipeline:
     async def run(self, call: Call) -> Any:
         """The call's record. Raises the errors of `errors`, each with the call's effect."""
         runtime, settings, emitter = self.runtime, self.settings, self.settings.emitter
-        journey = CallHistory(call, runtime.monotonic(), call.deadline or settings.deadline, self.moment)
+        history = CallHistory(call, runtime.monotonic(), call.deadline or settings.deadline, self.moment)
         key: SecretKey | None = None
         while True:
-            key = self._key(journey, key)
+            key = self._key(history, key)
             state = self.keys.of(key)
             told = emitter.enabled  # of an attempt's beginning and of its end, or of neither
             started = runtime.monotonic()
-            held = self._walk_in(state, journey, started)
-            if not held:
-                held = await self._enter(state, journey)
+            grants = self._try_acquire(state, history, started)
+            if not grants:
+                grants = await self._acquire(state, history)
                 started = runtime.monotonic()
-            flight: HTTPRequest | None = None
+            request: HTTPRequest | None = None
             try:
-                flight = make_flight(call, settings, key, journey.deadline, started)
+                request = make_request(call, settings, key, history.deadline, started)
                 if told:
-                    narrate.sent(emitter, journey)
-                reading = read_answer(call, await self.transport.send(flight), runtime.now)
+                    notify.sent(emitter, history)
+                result = read_answer(call, await self.transport.send(request), runtime.now)
             except TransportError as failure:
-                reading = read_failure(call, failure, sent=is_sent(flight))
+                result = read_failure(call, failure, sent=is_sent(request))
             except BaseException as stopped:
-                self._cut_short(journey, stopped, held, started, flight)
+                self._abort_attempt(history, stopped, grants, started, request)
                 raise
-            self._landed(journey, reading, state, held, started, flight)
+            self._record_attempt(history, result, state, grants, started, request)
             if told:
-                narrate.ended(emitter, journey, reading)
-            if reading.error is None:
+                notify.ended(emitter, history, result)
+            if result.error is None:
                 state.budget.earn()
-                return journey.delivery(reading)
-            refuse_connection(flight, reading.error)
-            delay = self._before_retry(state, journey, reading, reading.error)
+                return history.delivery(result)
+            refuse_connection(request, result.error)
+            delay = self._before_retry(state, history, result, result.error)
             if delay:
-                await self._sleep(journey, delay)
+                await self._sleep(history, delay)
 
     def send(self, call: Call, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
         """Send a write just prepared: no other caller can know a key that the client has made for it."""
@@ -104,8 +104,8 @@ class Pipeline:
             from .pending import join
 
             deadline = call.deadline or self.settings.deadline
-            journey = CallHistory(call, self.runtime.monotonic(), deadline, self.moment)
-            return await join(requests, request, self.runtime, self.run, journey)
+            history = CallHistory(call, self.runtime.monotonic(), deadline, self.moment)
+            return await join(requests, request, self.runtime, self.run, history)
         try:
             value = await self.run(call)
         except BaseException as stopped:
@@ -194,138 +194,138 @@ class Pipeline:
         limiter = self.keys.of(self.settings.key()).limiter
         return limiter.snapshot(self.runtime.monotonic())
 
-    def _key(self, journey: CallHistory, last: SecretKey | None) -> SecretKey:
+    def _key(self, history: CallHistory, last: SecretKey | None) -> SecretKey:
         """The key of the next attempt: a fresh one, but the last one again while its attempt is in doubt.
 
         Another key may not see the first one's idempotency store, and none at all must not hide the doubt.
         """
-        if last is not None and journey.unknown:
+        if last is not None and history.unknown:
             return last
-        key, prepared = self.settings.key(), journey.call.prepared
+        key, prepared = self.settings.key(), history.call.prepared
         if prepared is not None and (problem := foreign(prepared, self.settings.base_url, key)):
-            raise journey.conclusion(ConfigurationError(problem))
+            raise history.conclusion(ConfigurationError(problem))
         return key
 
-    def _walk_in(self, state: KeyState, journey: CallHistory, now: float) -> Grants:
+    def _try_acquire(self, state: KeyState, history: CallHistory, now: float) -> Grants:
         """The way of nearly every call: one gate, open, and no deadline to look at. Empty when it is not."""
-        call = journey.call
+        call = history.call
         gates = state.limiter.gates(call.limit, call.record, now)
-        if len(gates) > 1 or journey.deadline is not None:
+        if len(gates) > 1 or history.deadline is not None:
             return ()
         grant = gates[0].try_enter(now)
         return ((gates[0], grant),) if grant else ()
 
-    async def _enter(self, state: KeyState, journey: CallHistory) -> Grants:
+    async def _acquire(self, state: KeyState, history: CallHistory) -> Grants:
         """Pass the gates of the call's limits, narrow ones first; nothing passes once the deadline has."""
-        call, held, monotonic = journey.call, [], self.runtime.monotonic
+        call, grants, monotonic = history.call, [], self.runtime.monotonic
         try:
             for gate in state.limiter.gates(call.limit, call.record, monotonic()):
-                grant = gate.try_enter(monotonic()) or await self._stand_in_line(gate, journey)
-                held.append((gate, grant))
-            if journey.is_late(monotonic):
-                raise journey.out_of_time()
+                grant = gate.try_enter(monotonic()) or await self._wait_for_slot(gate, history)
+                grants.append((gate, grant))
+            if history.is_late(monotonic):
+                raise history.out_of_time()
         except BaseException as stopped:
-            give_up(held, monotonic(), sent=False)
+            give_up(grants, monotonic(), sent=False)
             if isinstance(stopped, CancelledError):
-                self._given_up(journey, stopped)
+                self._attach_outcome(history, stopped)
             raise
-        return held
+        return grants
 
-    async def _stand_in_line(self, gate: RateLimiter, journey: CallHistory) -> int:
+    async def _wait_for_slot(self, gate: RateLimiter, history: CallHistory) -> int:
         now = self.runtime.monotonic()
         grant = 0
         while not grant:
-            self._refuse_long_wait(gate, journey)
+            self._refuse_long_wait(gate, history)
             patience = max(self.settings.max_retry_after, 60.0)
             try:
-                until = journey.until(self.runtime.monotonic() + patience)
-                grant = await gate.enter(self.runtime, priority=journey.call.priority, until=until)
+                until = history.until(self.runtime.monotonic() + patience)
+                grant = await gate.enter(self.runtime, priority=history.call.priority, until=until)
             except LimiterTimeout:  # the deadline, or a gate that may have been closed for long meanwhile
-                if journey.is_late(self.runtime.monotonic):
-                    raise journey.out_of_time() from None
-        narrate.throttled(self.settings.emitter, journey, self.runtime.monotonic() - now)
+                if history.is_late(self.runtime.monotonic):
+                    raise history.out_of_time() from None
+        notify.throttled(self.settings.emitter, history, self.runtime.monotonic() - now)
         return grant
 
-    def _refuse_long_wait(self, gate: RateLimiter, journey: CallHistory) -> None:
+    def _refuse_long_wait(self, gate: RateLimiter, history: CallHistory) -> None:
         """Raise LimitReached where the caller does not want to wait, or not for so long."""
-        now, name = self.runtime.monotonic(), journey.call.operation.name
+        now, name = self.runtime.monotonic(), history.call.operation.name
         closed = gate.snapshot(now).closed_for
         if closed > self.settings.max_retry_after + JITTER:
             told = (
                 f"{name}: the service's 429 closed the rate limit for {closed:.3g} s; this try was not sent"
             )
-            raise journey.conclusion(LimitReached(told, retry_after=closed))
+            raise history.conclusion(LimitReached(told, retry_after=closed))
         if self.settings.on_limit == "raise":
             wait = gate.wait(now)
             told = f"{name}: the rate limit has no room for {wait:.3g} s; this try was not sent"
-            raise journey.conclusion(LimitReached(told, retry_after=wait))
+            raise history.conclusion(LimitReached(told, retry_after=wait))
 
-    def _landed(
+    def _record_attempt(
         self,
-        journey: CallHistory,
-        reading: AttemptResult,
+        history: CallHistory,
+        result: AttemptResult,
         state: KeyState,
-        held: Grants,
+        grants: Grants,
         started: float,
-        flight: HTTPRequest | None,
+        request: HTTPRequest | None,
     ) -> None:
         """An attempt has its verdict: it is written down, and leaves the gates it had passed."""
         ended = self.runtime.monotonic()
-        journey.note(reading, started, ended)
-        if reading.status is None:
-            give_up(held, ended, sent=is_sent(flight))
-        elif reading.status == 429 and reading.again:
-            self._close(state, held, journey, reading, ended)
+        history.note(result, started, ended)
+        if result.status is None:
+            give_up(grants, ended, sent=is_sent(request))
+        elif result.status == 429 and result.again:
+            self._close(state, grants, history, result, ended)
         else:
-            for gate, grant in held:
+            for gate, grant in grants:
                 gate.leave(grant, ended)
 
-    def _cut_short(
+    def _abort_attempt(
         self,
-        journey: CallHistory,
+        history: CallHistory,
         stopped: BaseException,
-        held: Grants,
+        grants: Grants,
         started: float,
-        flight: HTTPRequest | None,
+        request: HTTPRequest | None,
     ) -> None:
         """An attempt was cancelled, or ended as nobody foresaw: it leaves the gates, and a doubt stays."""
-        ended, sent = self.runtime.monotonic(), is_sent(flight)
-        give_up(held, ended, sent=sent)
+        ended, sent = self.runtime.monotonic(), is_sent(request)
+        give_up(grants, ended, sent=sent)
         reason = "cancelled" if isinstance(stopped, CancelledError) else type(stopped).__name__
-        journey.cut_short(reason, sent=sent, sent_at=started, ended=ended)
+        history.cut_short(reason, sent=sent, sent_at=started, ended=ended)
         if not isinstance(stopped, Exception):
-            self._given_up(journey, stopped)
-        elif journey.unknown:
-            raise journey.outcome_unknown(stopped) from stopped
+            self._attach_outcome(history, stopped)
+        elif history.unknown:
+            raise history.outcome_unknown(stopped) from stopped
 
     def _close(
-        self, state: KeyState, held: Grants, journey: CallHistory, reading: AttemptResult, now: float
+        self, state: KeyState, grants: Grants, history: CallHistory, result: AttemptResult, now: float
     ) -> None:
         """A 429: nobody of this limit goes on until the service's time, plus jitter, has passed."""
-        mistaken = is_mistaken(reading.retry_after)
-        asked = self.settings.max_retry_after if mistaken else reading.retry_after
-        seconds = pause(journey.retries + 1, asked, self.runtime.random())
-        seconds = state.limiter.refused(held, now, seconds, mistaken=mistaken)
-        narrate.closed(self.settings.emitter, journey, seconds)
+        mistaken = is_mistaken(result.retry_after)
+        asked = self.settings.max_retry_after if mistaken else result.retry_after
+        seconds = pause(history.retries + 1, asked, self.runtime.random())
+        seconds = state.limiter.refused(grants, now, seconds, mistaken=mistaken)
+        notify.closed(self.settings.emitter, history, seconds)
 
     def _before_retry(
-        self, state: KeyState, journey: CallHistory, reading: AttemptResult, error: PaymentsError
+        self, state: KeyState, history: CallHistory, result: AttemptResult, error: PaymentsError
     ) -> float:
         """Seconds until the next attempt; raises the call's error when there is none."""
-        call, settings = journey.call, self.settings
+        call, settings = history.call, self.settings
         allowed = settings.max_retries if call.max_retries is None else call.max_retries
-        if not reading.again or self._not_to_be_waited_for(error):
-            raise journey.conclusion(error)
-        if journey.is_late(self.runtime.monotonic):
-            raise journey.out_of_time(error)
-        limited = reading.status == 429  # waited out at the gate, which lets no storm through
-        if journey.retries >= allowed or not (limited or state.budget.spend(reading.reason)):
-            raise journey.conclusion(error)
-        journey.retries += 1
-        delay = 0.0 if limited else backoff(journey.retries, self.runtime.random())
-        if journey.is_late(self.runtime.monotonic, after=delay):
-            raise journey.out_of_time(error)
-        narrate.retrying(settings.emitter, journey, delay, reading.reason)
+        if not result.again or self._not_to_be_waited_for(error):
+            raise history.conclusion(error)
+        if history.is_late(self.runtime.monotonic):
+            raise history.out_of_time(error)
+        limited = result.status == 429  # waited out at the gate, which lets no storm through
+        if history.retries >= allowed or not (limited or state.budget.spend(result.reason)):
+            raise history.conclusion(error)
+        history.retries += 1
+        delay = 0.0 if limited else backoff(history.retries, self.runtime.random())
+        if history.is_late(self.runtime.monotonic, after=delay):
+            raise history.out_of_time(error)
+        notify.retrying(settings.emitter, history, delay, result.reason)
         return delay
 
     def _not_to_be_waited_for(self, error: PaymentsError) -> bool:
@@ -334,15 +334,15 @@ class Pipeline:
             return False
         return self.settings.on_limit == "raise" or (error.retry_after or 0.0) > self.settings.max_retry_after
 
-    async def _sleep(self, journey: CallHistory, seconds: float) -> None:
+    async def _sleep(self, history: CallHistory, seconds: float) -> None:
         try:
             await self.runtime.sleep(seconds)
         except CancelledError as stopped:
-            self._given_up(journey, stopped)
+            self._attach_outcome(history, stopped)
             raise
 
-    def _given_up(self, journey: CallHistory, stopped: BaseException) -> None:
+    def _attach_outcome(self, history: CallHistory, stopped: BaseException) -> None:
         """The caller cancelled: the verdict goes with the cancellation, to the log, and to who listens."""
-        if journey.unknown:
-            stopped.outcome = journey.outcome_unknown()  # type: ignore[attr-defined] # it rides along
-        narrate.cancelled(self.settings.emitter, journey)
+        if history.unknown:
+            stopped.outcome = history.outcome_unknown()  # type: ignore[attr-defined] # it rides along
+        notify.cancelled(self.settings.emitter, history)

@@ -153,9 +153,9 @@ class OutcomeResolver:
         if isinstance(cause, OutcomeUnknown):
             return cause
         call = prepare.writing(prepared, {}, operation=operations.named(prepared.operation))
-        journey = CallHistory(call, 0.0, None, self._pipeline.moment)
-        journey.attempts += cause.attempts if cause is not None else ()
-        return journey.outcome_unknown(cause)
+        history = CallHistory(call, 0.0, None, self._pipeline.moment)
+        history.attempts += cause.attempts if cause is not None else ()
+        return history.outcome_unknown(cause)
 
 
 def _age(prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, now: Timestamps) -> float:

@@ -27,24 +27,24 @@ class InProcessTransport:
         self._sandbox = sandbox
         self._runtime = runtime
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         """The sandbox's answer; TransportFailure when its fault leaves none."""
-        flight.sent = True
-        url = urlsplit(flight.url)
+        request.sent = True
+        url = urlsplit(request.url)
         path = f"{url.path}?{url.query}" if url.query else url.path
-        answer = self._sandbox.handle(flight.method, path, flight.headers, flight.body)
+        answer = self._sandbox.handle(request.method, path, request.headers, request.body)
         if answer.fault is not None:
-            await self._act_out(flight, answer)
+            await self._act_out(request, answer)
         return HTTPResponse(answer.status, CIMultiDictProxy(CIMultiDict(answer.headers)), answer.body)
 
-    async def _act_out(self, flight: HTTPRequest, answer: SandboxAnswer) -> None:
+    async def _act_out(self, request: HTTPRequest, answer: SandboxAnswer) -> None:
         """What the line does to an answer. Returns when the answer arrives after all."""
         fault = answer.fault
-        if isinstance(fault, Slow) and fault.seconds < flight.timeout:
+        if isinstance(fault, Slow) and fault.seconds < request.timeout:
             await self._runtime.sleep(fault.seconds)
         elif isinstance(fault, Slow | Hang):
-            await self._runtime.sleep(flight.timeout)
-            self._fail("timeout", f"no answer within {flight.timeout:g} s")
+            await self._runtime.sleep(request.timeout)
+            self._fail("timeout", f"no answer within {request.timeout:g} s")
         else:  # Drop, Reset, Cut
             self._fail("reset", f"the connection broke ({type(fault).__name__.lower()})")
 

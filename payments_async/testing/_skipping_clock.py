@@ -164,10 +164,10 @@ class _Counting:
         self._runtime = runtime
         self._transport = transport
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         self._runtime.began()
         try:
-            return await self._transport.send(flight)
+            return await self._transport.send(request)
         finally:
             self._runtime.ended()
 

@@ -27,7 +27,7 @@ async def test_what_stops_a_request_from_being_made_keeps_no_place_of_the_limit(
     transport = ScriptedTransport(*[payout_answer(), answer(200, {"data": []})])
     client = connect(transport=transport, limits=RateLimits(writes=2), on_limit="raise", max_retries=0)
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "make_flight", stop)
+        patch.setattr(pipeline, "make_request", stop)
         for _ in range(3):
             with pytest.raises(kind, match="stopped"):
                 await client.payouts.create(**PAYOUT)

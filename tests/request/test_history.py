@@ -50,12 +50,12 @@ def reading(call: Call, word: str) -> AttemptResult:
 
 def walk(call: Call, words: tuple[str, ...]) -> errors.PaymentsError:
     """The error after these attempts, the last of which ends the call."""
-    journey = CallHistory(call, 0.0, None, lambda: MOMENT)
+    history = CallHistory(call, 0.0, None, lambda: MOMENT)
     for number, word in enumerate(words):
         found = reading(call, word)
-        journey.note(found, float(number), number + 0.5)
+        history.note(found, float(number), number + 0.5)
     assert found.error is not None
-    return journey.conclusion(found.error)
+    return history.conclusion(found.error)
 
 
 def true_effect(words: tuple[str, ...]) -> str:
@@ -135,19 +135,19 @@ def test_attempts_tell_how_long_they_waited_and_took() -> None:
 
 @pytest.mark.parametrize(("sent", "effect"), [(False, "none"), (True, "unknown")])
 def test_an_attempt_cut_short_is_in_doubt_once_it_was_sent(sent: bool, effect: str) -> None:
-    journey = CallHistory(PAYOUT, 0.0, None, lambda: MOMENT)
-    journey.cut_short("cancelled", sent=sent, sent_at=1.0, ended=2.0)
-    assert journey.effect == effect
-    assert [(a.verdict, a.reason) for a in journey.attempts] == [
+    history = CallHistory(PAYOUT, 0.0, None, lambda: MOMENT)
+    history.cut_short("cancelled", sent=sent, sent_at=1.0, ended=2.0)
+    assert history.effect == effect
+    assert [(a.verdict, a.reason) for a in history.attempts] == [
         ("in_doubt" if sent else "not_sent", "cancelled")
     ]
 
 
 def test_out_of_time_is_unknown_after_a_doubt_and_a_missed_deadline_before() -> None:
-    journey = CallHistory(PAYOUT, 0.0, 5.0, lambda: MOMENT)
-    assert isinstance(journey.out_of_time(), errors.DeadlineExceeded)
-    journey.note(reading(PAYOUT, "lost"), 0.0, 1.0)
-    assert isinstance(journey.out_of_time(), errors.OutcomeUnknown)
+    history = CallHistory(PAYOUT, 0.0, 5.0, lambda: MOMENT)
+    assert isinstance(history.out_of_time(), errors.DeadlineExceeded)
+    history.note(reading(PAYOUT, "lost"), 0.0, 1.0)
+    assert isinstance(history.out_of_time(), errors.OutcomeUnknown)
 
 
 @pytest.mark.parametrize(("now", "after", "late"), [(104.9, 0.0, False), (105.0, 0.0, True), (104, 1, True)])

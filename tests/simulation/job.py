@@ -33,7 +33,7 @@ from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 from payments_async.models import Verdict
 
 from .ledger import Entry
-from .lookup import testify, walk
+from .lookup import compare, walk
 from .plan import Body
 from .service import Request
 from .worker import Worker
@@ -240,7 +240,7 @@ class Job:
             return None
         began = since_last_send(self._age(entry.intended))
         whole, payment = await walk(self._worker, entry, everywhere=self._everywhere)
-        witness = None if payment is None else testify(self._worker, entry, payment)
+        witness = None if payment is None else compare(self._worker, entry, payment)
         resolution = after_walk(
             ListScan(witness, whole, self._everywhere, began),
             since_send=since_last_send(self._age(entry.intended)),

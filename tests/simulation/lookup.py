@@ -33,7 +33,7 @@ async def walk(worker: Worker, entry: Entry, *, everywhere: bool) -> tuple[bool,
         last = page[_PAGE - 1]
 
 
-def testify(worker: Worker, entry: Entry, payment: Payment) -> Match:
+def compare(worker: Worker, entry: Entry, payment: Payment) -> Match:
     """Whose payout that is."""
     row, plan = entry.body.row, worker.world.plan
     proof = worker.identity(entry).proof(entry.body.content) if plan.proofs else None

@@ -279,7 +279,7 @@ def test_ctrl_c_stops_the_run_in_order(client: Payments, service: Sandbox, ledge
         f"The run was stopped in order: {300 - created} new, {created} created. Its report is in .result."
     )
     assert go_on.startswith("To go on, run the same program again, with the same ledger, input and batch id")
-    assert shown_of(stopped.value) == ["run", "drained", "_ride"]
+    assert shown_of(stopped.value) == ["run", "drained", "_run"]
     with PayoutBatch.open(ledger, client) as batch:
         assert batch.run().exit_code == 0
     assert paid_once(service, 300)
@@ -326,7 +326,7 @@ def test_a_second_ctrl_c_cuts_the_run_off_and_the_next_one_goes_on(
                 batch.run(concurrency=1)
             assert "cut off" in note(stopped.value)
             assert "run the same program again" in note(stopped.value)
-            assert shown_of(stopped.value) == ["run", "drained", "_ride"]
+            assert shown_of(stopped.value) == ["run", "drained", "_run"]
             assert stopped.value.result is None  # type: ignore[attr-defined] # what the bridge adds
             assert batch.status().counts[RowState.IN_FLIGHT] >= 1
         with PayoutBatch.open(ledger, client) as batch:

@@ -24,7 +24,7 @@ from .resolver import Resolver
 from .sender import Sender
 from .service import Service
 from .stopping import Stopping
-from .workers import Claiming, work_off
+from .workers import Claiming, run_workers
 
 _AHEAD: Final = 2
 """Intents on the disk for each row that can be under way."""
@@ -89,7 +89,7 @@ class Engine:
         """
         self._stopping.on_drain = self._begin_drain
         try:
-            await self._greet()
+            await self.check_access()
             async with aclosing(self._claims):
                 await self._work(self._claims.next)
                 await self._resolve()
@@ -98,7 +98,7 @@ class Engine:
                 self._cutting.cancel()
             await self._recorder.close()
 
-    async def _greet(self) -> None:
+    async def check_access(self) -> None:
         try:
             await self._service.greet()
         except PaymentsError as error:
@@ -120,7 +120,7 @@ class Engine:
     async def _work(self, claim: Claiming) -> None:
         if self._stopping.halted:
             return
-        self._working = asyncio.ensure_future(work_off(claim, self._sender.send, self._pace.concurrency))
+        self._working = asyncio.ensure_future(run_workers(claim, self._sender.send, self._pace.concurrency))
         try:
             await self._working
         except asyncio.CancelledError:

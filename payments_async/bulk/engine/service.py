@@ -68,9 +68,9 @@ class Service:
         except ConfigurationError:
             raise
         except PaymentsError as error:
-            self._hear(headers_of(error))
+            self._update_clock(headers_of(error))
             return failed(error, row.reference)
-        self._hear(payout.response.headers)
+        self._update_clock(payout.response.headers)
         return succeeded(payout)
 
     def _prepared(self, row: LedgerRow) -> PreparedRequest:
@@ -113,11 +113,11 @@ class Service:
             self._small = True
             return await self.page(cursor, size=size, filters=filters, deadline=deadline)
         assert page.response is not None  # it came over the line
-        self._hear(page.response.headers)
+        self._update_clock(page.response.headers)
         self.listed += len(page.items)
         return page
 
-    def _hear(self, headers: Mapping[str, str]) -> None:
+    def _update_clock(self, headers: Mapping[str, str]) -> None:
         said = _date(headers.get("date"))
         if said is not None:
             self._heard = (said, self.runtime.monotonic() - self._began)

@@ -56,7 +56,7 @@ class TaskFeed:
             self._rows.extend((row, claim.at) for row in claim.rows)
 
 
-async def work_off(
+async def run_workers(
     claim: Claiming, work: Callable[[LedgerRow, Timestamps], Awaitable[None]], concurrency: int
 ) -> None:
     """Do `work` on every row that `claim` gives, on so many at a time; cancelled, it stops all of them.

@@ -112,7 +112,7 @@ def _same(asked: Detail, shown: Detail) -> bool:
 _TEXTS: Final = ("type", "phone_number", "account_number", "bank_code", "address", "network", "memo_tag")
 
 
-def testify(row: LedgerRow, payout: Payout) -> Match:
+def compare(row: LedgerRow, payout: Payout) -> Match:
     """Whether a payout that has the row's reference is the row's."""
     return judge(expected(row), shown(payout))
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from ...models import Payout, PayoutStatus
 from . import row_state
-from .matching import Match, testify
+from .matching import Match, compare
 from .records import LedgerRow, RowOutcome
 from .row_state import RowState
 from .totals import as_text
@@ -128,7 +128,7 @@ def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> RowOut
     """
     if row.state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT) or payout.id is None:
         return None
-    witness = testify(row, payout)
+    witness = compare(row, payout)
     if witness is Match.EQUAL:
         made = row_state.confirm(row.known, payout.id)
         failure = failure_of(payout)
@@ -172,7 +172,7 @@ def hindrance_to_retry(row: LedgerRow, payout: Payout) -> str | None:
         return f"its payout is {told_of(payout)}"
     if row.final and row.service_status == PayoutStatus.COMPLETED and payout.status != PayoutStatus.REVERSED:
         return contradiction(row, payout)
-    return None if testify(row, payout) is Match.EQUAL else "the list shows its payout differently"
+    return None if compare(row, payout) is Match.EQUAL else "the list shows its payout differently"
 
 
 class RowFate(StrEnum):

@@ -8,7 +8,7 @@ import attrs
 
 from ..engine.payout_list import pages, search
 from ..engine.service import Service
-from ..protocol.matching import Match, testify
+from ..protocol.matching import Match, compare
 from ..protocol.row_state import RowState
 from ..protocol.stop_rules import Account, AccountMismatch, Totals, displacement
 
@@ -54,6 +54,6 @@ async def _sees_unrecorded(ledger: Ledger, service: Service) -> bool:
     async for page in pages(service):
         shown = {payout.reference: payout for payout in page if payout.reference is not None}
         rows = [row for row in await ledger.by_references(shown) if row.state in _OPEN]
-        if any(testify(row, shown[row.reference]) is Match.EQUAL for row in rows):
+        if any(compare(row, shown[row.reference]) is Match.EQUAL for row in rows):
             return True
     return False

@@ -11,7 +11,7 @@ from payments_async.bulk.engine import backoff, resolver, sender
 from payments_async.bulk.protocol import payout_status
 from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt, kind_of
 from payments_async.bulk.protocol.decisions import Resolution, after_walk, post_again_after
-from payments_async.bulk.protocol.matching import Match, testify
+from payments_async.bulk.protocol.matching import Match, compare
 
 
 @contextlib.contextmanager
@@ -28,7 +28,7 @@ def counted(note: Callable[[str], None]) -> Iterator[None]:
         return resolution
 
     def found(*args: Any) -> Match:
-        witness = testify(*args)
+        witness = compare(*args)
         note(f"found: {witness}")
         return witness
 
@@ -41,6 +41,6 @@ def counted(note: Callable[[str], None]) -> Iterator[None]:
         patch.object(backoff, "post_again_after", waited),
         patch.object(sender, "after_attempt", answered),
         patch.object(resolver, "after_walk", resolved),
-        patch.object(payout_status, "testify", found),
+        patch.object(payout_status, "compare", found),
     ):
         yield
