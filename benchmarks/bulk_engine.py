@@ -43,7 +43,7 @@ from payments_async.bulk.protocol.records import Binding, LedgerRow, NewRow, Row
 from payments_async.bulk.protocol.responses import Posted
 from payments_async.bulk.protocol.row_state import confirm
 from payments_async.bulk.protocol.stop_rules import StopRules
-from payments_async.bulk.sources import SourceRow
+from payments_async.bulk.sources import Row
 
 KEY = "sk_sandbox_benchmark"
 BATCH = "benchmark"
@@ -100,7 +100,7 @@ def rows(count: int) -> Iterator[NewRow]:
     """Rows as an input gives them."""
     naming, request = RowIdentifiers("sandbox", BATCH, "", True), PayoutRequest(**ARGUMENTS)
     for number in range(1, count + 1):
-        yield naming.new_row(SourceRow(number, number + 1, str(number), None, request))
+        yield naming.new_row(Row(number, number + 1, str(number), None, request))
 
 
 class Spent:

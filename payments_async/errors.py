@@ -47,7 +47,7 @@ Effect = Literal["none", "happened", "unknown"]
 """Whether this call moved money or made a record: it did not · it did · nobody can tell yet."""
 
 
-class MaskedBody:
+class Body:
     """An answer's body, which may hold account data: read it on purpose, it never prints itself."""
 
     __slots__ = ("raw",)
@@ -131,7 +131,7 @@ class APIStatusError(PaymentsError):
         """{field: [texts]} of a 400 or 422, masked likewise (gap P)."""
         self.headers: dict[str, str] = {name.lower(): without_keys(value) for name, value in headers.items()}
         """The answer's headers, names in lower case, secret keys masked."""
-        self.body: MaskedBody | None = MaskedBody(body)
+        self.body: Body | None = Body(body)
         """The answer's body; left behind by a pickle."""
 
     @property
@@ -252,6 +252,7 @@ __all__ = [
     "APITimeoutError",
     "AuthenticationError",
     "BadRequestError",
+    "Body",
     "ConfigurationError",
     "ConflictError",
     "DeadlineExceeded",
@@ -261,7 +262,6 @@ __all__ = [
     "IdempotencyConflict",
     "InvalidRequest",
     "LimitReached",
-    "MaskedBody",
     "NotFoundError",
     "OutcomeUnknown",
     "PaymentsError",
@@ -378,7 +378,7 @@ class DecodeError(PaymentsError):
         super().__init__(message, **facts)
         self.record_id = record_id and without_keys(record_id)
         """The record's id, when that much could be read; secret keys masked."""
-        self.body: MaskedBody | None = MaskedBody(body)
+        self.body: Body | None = Body(body)
         """The answer's body; left behind by a pickle."""
 
 

@@ -7,6 +7,7 @@ from payments_async.errors import APIStatusError as APIStatusError
 from payments_async.errors import APITimeoutError as APITimeoutError
 from payments_async.errors import AuthenticationError as AuthenticationError
 from payments_async.errors import BadRequestError as BadRequestError
+from payments_async.errors import Body as Body
 from payments_async.errors import ConfigurationError as ConfigurationError
 from payments_async.errors import ConflictError as ConflictError
 from payments_async.errors import DeadlineExceeded as DeadlineExceeded
@@ -16,7 +17,6 @@ from payments_async.errors import Effect as Effect
 from payments_async.errors import IdempotencyConflict as IdempotencyConflict
 from payments_async.errors import InvalidRequest as InvalidRequest
 from payments_async.errors import LimitReached as LimitReached
-from payments_async.errors import MaskedBody as MaskedBody
 from payments_async.errors import NotFoundError as NotFoundError
 from payments_async.errors import OutcomeUnknown as OutcomeUnknown
 from payments_async.errors import PaymentsError as PaymentsError

@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 from payments_async import errors
 from payments_async._http.types import HTTPResponse
 from payments_async._request import error_responses, prepare
-from payments_async.errors import APIStatusError, MaskedBody, PaymentsError, UnprocessableError, error_class
+from payments_async.errors import APIStatusError, Body, PaymentsError, UnprocessableError, error_class
 from payments_async.models import Attempt, Customer, Payout
 from payments_async.params import PreparedRequest, operations
 from tests.support import bodies
@@ -133,12 +133,12 @@ def test_an_error_is_raised_and_caught_as_its_families() -> None:
 
 
 def test_a_body_shows_its_length_alone() -> None:
-    body = MaskedBody(b'{"id": "po_1", "note": "\xc3\xa9"}')
+    body = Body(b'{"id": "po_1", "note": "\xc3\xa9"}')
     assert repr(body) == "<body of 28 bytes>"
     assert body.json() == {"id": "po_1", "note": "é"}
-    assert MaskedBody(b"\xff!").text() == "\ufffd!"
+    assert Body(b"\xff!").text() == "\ufffd!"
     with pytest.raises(ValueError):
-        MaskedBody(b"<html>").json()
+        Body(b"<html>").json()
 
 
 def test_an_invalid_request_names_every_fault() -> None:

@@ -9,9 +9,9 @@ from payments_async.bulk.sources import Item as Item
 from payments_async.bulk.sources import IterableSource as IterableSource
 from payments_async.bulk.sources import JsonLinesSource as JsonLinesSource
 from payments_async.bulk.sources import RejectsFile as RejectsFile
+from payments_async.bulk.sources import Row as Row
 from payments_async.bulk.sources import RowFault as RowFault
 from payments_async.bulk.sources import Source as Source
 from payments_async.bulk.sources import SourceItem as SourceItem
-from payments_async.bulk.sources import SourceRow as SourceRow
 from payments_async.bulk.sources import open_source as open_source
 from payments_async.bulk.sources import read_all_faults as read_all_faults

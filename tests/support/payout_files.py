@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from payments_async.bulk.sources import FileSource, RowFault, SourceRow, open_source
+from payments_async.bulk.sources import FileSource, Row, RowFault, open_source
 
 PHONE: Mapping[str, str] = {
     "amount": "50.10",
@@ -44,15 +44,15 @@ def bytes_file(folder: Path, content: bytes, name: str = "payouts.csv") -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> tuple[list[SourceRow], list[RowFault]]:
+def read(path: Path, **options: Any) -> tuple[list[Row], list[RowFault]]:
     """The rows and the faults of a file."""
     return split(open_source(path, **options))
 
 
-def split(source: FileSource) -> tuple[list[SourceRow], list[RowFault]]:
+def split(source: FileSource) -> tuple[list[Row], list[RowFault]]:
     """The rows and the faults of a source."""
     items = list(source.read())
-    rows = [item for item in items if isinstance(item, SourceRow)]
+    rows = [item for item in items if isinstance(item, Row)]
     return rows, [item for item in items if isinstance(item, RowFault)]
 
 

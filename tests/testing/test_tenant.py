@@ -11,7 +11,7 @@ import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox._journal import LoggedExchange
-from payments_async.sandbox.advisor.advisor import advise
+from payments_async.sandbox.advisor import advise
 from payments_async.testing import SandboxTenant
 
 NOWHERE = "http://shop.test:9/hook"

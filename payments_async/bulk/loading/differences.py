@@ -11,14 +11,14 @@ from ..._validation.rules import is_identifier
 from ..protocol.identifiers import PROOF_KEY
 from ..protocol.records import HIDDEN, InputDifference, LedgerRow, NewRow
 from ..protocol.row_state import RowState
-from ..sources import SourceRow
+from ..sources import Row
 from ..sources._requests import canonical
 
 _PARTS: Final = ("instrument", "customer", "metadata")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)
 
 
-def added(row: SourceRow, state: RowState | None) -> InputDifference:
+def added(row: Row, state: RowState | None) -> InputDifference:
     """A row of the input that the ledger does not have, or has called off."""
     return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "added", state=state)
 
@@ -29,7 +29,7 @@ def removed(stored: LedgerRow) -> InputDifference:
     return InputDifference(stored.number, stored.line, key, "removed", state=stored.state)
 
 
-def changed(row: SourceRow, fields: tuple[str, ...], state: RowState) -> InputDifference:
+def changed(row: Row, fields: tuple[str, ...], state: RowState) -> InputDifference:
     """A row that says something else than in the ledger."""
     return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "changed", fields, state)
 

@@ -29,7 +29,7 @@ from ..protocol.clocks import Timestamps
 from ..protocol.identifiers import PROOF_KEY
 from ..protocol.records import Binding, InputDifference, LedgerRow, NewRow
 from ..protocol.row_state import RowState
-from ..sources import SourceRow
+from ..sources import Row
 from . import differences
 from .reader import CHANGED, SourceReader
 from .rows import RowIdentifiers
@@ -147,8 +147,8 @@ async def _compare(
     return last
 
 
-async def _groups(reading: SourceReader) -> AsyncGenerator[list[SourceRow], None]:
-    group: list[SourceRow] = []
+async def _groups(reading: SourceReader) -> AsyncGenerator[list[Row], None]:
+    group: list[Row] = []
     async with aclosing(reading.rows()) as rows:
         async for row in rows:
             group.append(row)
@@ -164,7 +164,7 @@ async def _corrections(
     reading: SourceReader,
     naming: RowIdentifiers,
     db: AsyncConnection,
-    group: list[SourceRow],
+    group: list[Row],
 ) -> _Moves:
     found = await _keyed(db, group)
     moves: _Moves = []
@@ -179,16 +179,14 @@ async def _corrections(
     return moves
 
 
-async def _keyed(db: AsyncConnection, group: list[SourceRow]) -> dict[str, StoredRow]:
+async def _keyed(db: AsyncConnection, group: list[Row]) -> dict[str, StoredRow]:
     """{a row's key: the ledger's row}. Ledgers of earlier releases have keys as the file had them."""
     keys = [form for row in group for form in {row.row_key, normalize("NFD", row.row_key)}]
     stored = await _store.rows(db, _store.reading(ROWS.c.row_key.in_(keys)))
     return {normalize("NFC", each.row.row_key): each for each in stored}
 
 
-def _correction(
-    comparison: Comparison, naming: RowIdentifiers, row: SourceRow, stored: LedgerRow
-) -> _Move | None:
+def _correction(comparison: Comparison, naming: RowIdentifiers, row: Row, stored: LedgerRow) -> _Move | None:
     """How a row is changed; None when it is not."""
     new = naming.correction(row, stored)
     fields = differences.differing_fields(stored, new)

@@ -9,7 +9,7 @@ from typing import Final
 
 from ..errors import SourceErrors
 from ..protocol.totals import EXACT
-from ..sources import FaultCollector, RejectsFile, RowFault, Source, SourceItem, SourceRow
+from ..sources import FaultCollector, RejectsFile, Row, RowFault, Source, SourceItem
 from .rows import checked
 
 CHANGED: Final = "changed while it was read: read it again"
@@ -53,14 +53,14 @@ class SourceReader:
         """All faults together; None when there was none."""
         return self.faults.error()
 
-    async def rows(self) -> AsyncGenerator[SourceRow, None]:
+    async def rows(self) -> AsyncGenerator[Row, None]:
         """The rows without a fault. Raises SourceUnreadable, and OSError where rejects cannot be written."""
         with self._rejects or nullcontext():
             async for item in checked(self.source, prefix=self._prefix, proofs=self._proofs):
                 faults = self._faults(item)
                 for fault in faults:
                     self._refuse(fault)
-                if isinstance(item, SourceRow) and not faults:
+                if isinstance(item, Row) and not faults:
                     self._count(item)
                     yield item
         self.fingerprint = self.source.fingerprint()
@@ -72,7 +72,7 @@ class SourceReader:
                 pass
 
     def _faults(self, item: SourceItem) -> list[RowFault]:
-        found = [] if isinstance(item, SourceRow) else [item]
+        found = [] if isinstance(item, Row) else [item]
         return found if self._watcher is None else [*self._watcher(item), *found]
 
     def _refuse(self, fault: RowFault) -> None:
@@ -80,7 +80,7 @@ class SourceReader:
         if self._rejects is not None:
             self._rejects.add(fault)
 
-    def _count(self, row: SourceRow) -> None:
+    def _count(self, row: Row) -> None:
         self.good += 1
         self.unnamed += row.reference is None
         request, totals = row.request, self.totals

@@ -11,7 +11,7 @@ from ..._codec import decode
 from ..errors import RowFault
 from ..protocol.identifiers import PROOF_KEY, Identity, body_hash, reference_problem
 from ..protocol.records import LedgerRow, NewRow
-from ..sources import Source, SourceItem, SourceRow
+from ..sources import Row, Source, SourceItem
 from ..sources._names import compared
 
 _PAIRS: Final = 9
@@ -28,7 +28,7 @@ class RowIdentifiers:
     proofs: bool = True
     """Whether each payout carries the metadata pair that shows whose it is."""
 
-    def new_row(self, row: SourceRow) -> NewRow:
+    def new_row(self, row: Row) -> NewRow:
         """Everything that is sent for a row."""
         identity = Identity(
             self.environment, self.batch_id, row.row_key, given=row.reference, prefix=self.prefix
@@ -45,7 +45,7 @@ class RowIdentifiers:
         except ValueError:  # the prefix is too long, which is told
             return None
 
-    def correction(self, row: SourceRow, stored: LedgerRow) -> NewRow:
+    def correction(self, row: Row, stored: LedgerRow) -> NewRow:
         """Everything that is sent for a row of the ledger once it says what `row` does: same reference."""
         known = stored.known
         place = (self.environment, self.batch_id, stored.row_key, known.generation, known.epoch)
@@ -53,7 +53,7 @@ class RowIdentifiers:
         made = self._made(row, identity, stored.reference)
         return attrs.evolve(made, number=stored.number, line=stored.line, row_key=stored.row_key)
 
-    def keeps_reference(self, row: SourceRow, stored: LedgerRow) -> bool:
+    def keeps_reference(self, row: Row, stored: LedgerRow) -> bool:
         """Whether a row asks for the reference that it has in the ledger, made with whatever prefix.
 
         A ledger of an earlier release may have a key in another Unicode form than the row's, and made its
@@ -68,7 +68,7 @@ class RowIdentifiers:
             return False
         return stored.reference == wanted or (row.reference is None and stored.reference.endswith(wanted))
 
-    def _made(self, row: SourceRow, identity: Identity, reference: str) -> NewRow:
+    def _made(self, row: Row, identity: Identity, reference: str) -> NewRow:
         request, pairs = attrs.evolve(row.request, reference=reference), row.request.metadata
         body = decode.encode(request)
         if self.proofs:
@@ -93,14 +93,14 @@ class RowIdentifiers:
 async def checked(source: Source, *, prefix: str, proofs: bool) -> AsyncIterator[SourceItem]:
     """A source's items, and the faults of rows that no batch can take as they are."""
     async for item in source.rows():
-        faults = _faults(item, prefix, proofs) if isinstance(item, SourceRow) else []
+        faults = _faults(item, prefix, proofs) if isinstance(item, Row) else []
         for fault in faults:
             yield fault
         if not faults:
             yield item
 
 
-def _faults(row: SourceRow, prefix: str, proofs: bool) -> list[RowFault]:
+def _faults(row: Row, prefix: str, proofs: bool) -> list[RowFault]:
     found = {}
     reference = row.reference if row.reference is not None else f"{prefix}{'-' * 52}"
     if problem := reference_problem(reference):

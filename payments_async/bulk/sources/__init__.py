@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..errors import RowFault, SourceUnreadable
 from ._base import FaultCollector, FileSource, FileStat, Source, read_all_faults
-from ._rows import SourceItem, SourceRow
+from ._rows import Row, SourceItem
 from .csv import CsvSource
 from .iterables import Item, IterableSource
 from .jsonl import JsonLinesSource
@@ -30,10 +30,10 @@ __all__ = [
     "IterableSource",
     "JsonLinesSource",
     "RejectsFile",
+    "Row",
     "RowFault",
     "Source",
     "SourceItem",
-    "SourceRow",
     "open_source",
     "read_all_faults",
 ]

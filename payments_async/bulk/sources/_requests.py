@@ -15,7 +15,7 @@ from ..errors import RowFault
 from ._cells import Cells, Faults, build, digits_warning, text_faults
 from ._columns import AMOUNT, REFERENCE, ROW_KEY
 from ._names import compared, row_key_fault
-from ._rows import SourceItem, SourceRow
+from ._rows import Row, SourceItem
 
 _FORM = b"payments-sdk rows 1\n"  # a change of the form below is a change of every batch's identity
 _GROUP: Final = 512
@@ -127,7 +127,7 @@ class RowMaker:
             return self._faulty(faults, original, line, row_key, request.reference)
         warnings = (f"{AMOUNT} {warning}",) if warning else ()
         key = str(self._number) if row_key is None else compared(row_key)
-        return (SourceRow(self._number, line, key, request.reference, request, warnings, original),)
+        return (Row(self._number, line, key, request.reference, request, warnings, original),)
 
     def broken(
         self, reason: str, original: Sequence[str], *, line: int | None = None, cells: Cells | None = None

@@ -11,7 +11,7 @@ from ..errors import RowFault
 
 
 @attrs.frozen
-class SourceRow:
+class Row:
     """One payout of the input, within the interface's limits (Endpoints, POST /payouts)."""
 
     number: int
@@ -29,4 +29,4 @@ class SourceRow:
     """The row as it was read, under the source's `columns`."""
 
 
-SourceItem = SourceRow | RowFault
+SourceItem = Row | RowFault

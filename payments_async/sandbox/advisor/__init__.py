@@ -1,1 +1,5 @@
 """The Advisor: where an integration breaks the interface's guidance."""
+
+from .advisor import Finding, advise
+
+__all__ = ["Finding", "advise"]

@@ -23,7 +23,7 @@ from payments_async.bulk.loading.rows import RowIdentifiers
 from payments_async.bulk.protocol.records import LedgerRow, RowOutcome
 from payments_async.bulk.protocol.row_state import confirm, contradict, doubt, refuse
 from payments_async.bulk.protocol.stop_rules import Account
-from payments_async.bulk.sources import IterableSource, SourceRow
+from payments_async.bulk.sources import IterableSource, Row
 from tests.support.batches import Item, item
 from tests.support.ledgers import Clock, all_rows, begun
 
@@ -159,7 +159,7 @@ async def test_no_row_asks_for_a_reference_that_is_too_long_with_its_generation(
     async with await begun(tmp_path / "ledger", 1) as ledger:
         (stored,) = await all_rows(ledger)
     retried = attrs.evolve(stored, known=attrs.evolve(stored.known, generation=1), reference="r~g1")
-    row = SourceRow(1, 2, "row-1", "r", item(1)[1])
+    row = Row(1, 2, "row-1", "r", item(1)[1])
     assert naming.keeps_reference(row, retried)
     assert not naming.keeps_reference(attrs.evolve(row, reference="x" * 190), retried)
     assert not naming.keeps_reference(attrs.evolve(row, reference=None), retried)

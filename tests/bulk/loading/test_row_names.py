@@ -12,7 +12,7 @@ from payments_async.bulk import BatchIdRequired, PayoutBatch, RowState, SourceEr
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.loading import load
 from payments_async.bulk.loading.rows import RowIdentifiers
-from payments_async.bulk.sources import IterableSource, SourceRow, _requests
+from payments_async.bulk.sources import IterableSource, Row, _requests
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import item
 from tests.support.desks import Desk
@@ -45,10 +45,10 @@ COMPOSED = {
 """References of the live batch `june`, made by the release before keys were composed."""
 
 
-async def row_of(key: str) -> SourceRow:
+async def row_of(key: str) -> Row:
     """A row with this key, as a source gives it."""
     (row,) = [each async for each in IterableSource([(key, item(1)[1])]).rows()]
-    assert isinstance(row, SourceRow)
+    assert isinstance(row, Row)
     return row
 
 
@@ -98,7 +98,7 @@ async def test_a_key_is_not_blank(key: str) -> None:
 
 async def test_an_operators_reference_is_never_rewritten() -> None:
     (row,) = [each async for each in IterableSource([item(1, reference=DECOMPOSED)]).rows()]
-    assert isinstance(row, SourceRow)
+    assert isinstance(row, Row)
     assert RowIdentifiers("live", "june").new_row(row).reference == DECOMPOSED
 
 

@@ -18,7 +18,7 @@ from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, Proof,
 from payments_async.bulk.protocol.records import Binding, LedgerRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 from payments_async.bulk.protocol.transitions import fresh, retried
-from payments_async.bulk.sources import SourceRow
+from payments_async.bulk.sources import Row
 
 BINDING = Binding("june", "sandbox", "http://localhost/v1", "key", "input", "{}")
 VALUES = st.recursive(
@@ -42,7 +42,7 @@ def row(*, reference: str | None = None, proofs: bool = True, **changes: Any) ->
         "instrument": Instrument.phone("+22990112233", "BJ"),
     }
     request = PayoutRequest(**{**fields, **changes})
-    read = SourceRow(number=7, line=8, row_key="seven", reference=reference, request=request)
+    read = Row(number=7, line=8, row_key="seven", reference=reference, request=request)
     return failed(fresh(RowIdentifiers("sandbox", "june", proofs=proofs).new_row(read), 1))
 
 

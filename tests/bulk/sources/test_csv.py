@@ -12,7 +12,7 @@ import pytest
 
 from payments_async import CustomerInput, Instrument, PayoutRequest
 from payments_async.bulk.errors import SourceErrors, SourceUnreadable
-from payments_async.bulk.sources import CsvSource, SourceRow, open_source
+from payments_async.bulk.sources import CsvSource, Row, open_source
 from tests.support.payout_files import PHONE, bytes_file, csv_file, jsonl_file, read, split, told
 
 HEADER = b"amount,currency,method,description,instrument.phone_number,instrument.country\n"
@@ -32,7 +32,7 @@ def test_a_row_becomes_the_request_it_says(tmp_path: Path) -> None:
     }
     ((row,), faults) = read(csv_file(tmp_path, full))
     assert faults == []
-    assert row == SourceRow(
+    assert row == Row(
         number=1,
         line=2,
         row_key="ama/june",
@@ -195,7 +195,7 @@ def test_gateway_options_must_be_a_json_object(tmp_path: Path, text: str, reason
 def test_reading_ends_where_rows_cannot_be_told_apart(tmp_path: Path, rest: bytes) -> None:
     source = open_source(bytes_file(tmp_path, HEADER + b"50,XOF,mtn_bj,June,+22990000000,BJ\n" + rest))
     items = source.read()
-    assert isinstance(next(items), SourceRow)
+    assert isinstance(next(items), Row)
     with pytest.raises(SourceUnreadable, match="line 3: the row that begins here breaks the rules") as caught:
         next(items)
     assert caught.value.line == 3

@@ -12,7 +12,7 @@ import pytest
 
 from payments_async import CustomerInput, Instrument, PayoutRequest
 from payments_async.bulk.errors import SourceUnreadable
-from payments_async.bulk.sources import IterableSource, RowFault, Source, SourceRow, open_source
+from payments_async.bulk.sources import IterableSource, Row, RowFault, Source, open_source
 from tests.support.payout_files import PHONE, csv_file, split
 
 REQUEST = PayoutRequest(
@@ -23,7 +23,7 @@ REQUEST = PayoutRequest(
 )
 
 
-async def items_of(source: Source) -> list[SourceRow | RowFault]:
+async def items_of(source: Source) -> list[Row | RowFault]:
     """Everything a source gives."""
     return [item async for item in source.rows()]
 
@@ -31,10 +31,10 @@ async def items_of(source: Source) -> list[SourceRow | RowFault]:
 async def test_requests_and_pairs_become_rows() -> None:
     named = attrs.evolve(REQUEST, reference="inv-7")
     assert await items_of(IterableSource([REQUEST, named])) == [
-        SourceRow(1, None, "1", None, REQUEST),
-        SourceRow(2, None, "2", "inv-7", named),
+        Row(1, None, "1", None, REQUEST),
+        Row(2, None, "2", "inv-7", named),
     ]
-    assert await items_of(IterableSource([("ama", REQUEST)])) == [SourceRow(1, None, "ama", None, REQUEST)]
+    assert await items_of(IterableSource([("ama", REQUEST)])) == [Row(1, None, "ama", None, REQUEST)]
 
 
 async def test_an_async_iterable_gives_the_same_as_a_list() -> None:
@@ -91,7 +91,7 @@ async def test_a_fault_names_the_row_by_key_and_reference_only() -> None:
 async def test_a_missing_type_is_inferred_and_the_callers_request_left_alone() -> None:
     bare = attrs.evolve(REQUEST, instrument=Instrument(phone_number="+22990000000", country="BJ"))
     (row,) = await items_of(IterableSource([bare]))
-    assert isinstance(row, SourceRow)
+    assert isinstance(row, Row)
     assert row.request == REQUEST
     assert bare.instrument == Instrument(phone_number="+22990000000", country="BJ")
 
@@ -99,13 +99,13 @@ async def test_a_missing_type_is_inferred_and_the_callers_request_left_alone() -
 async def test_mappings_are_passed_on_as_they_are() -> None:
     mapped = attrs.evolve(REQUEST, instrument={"anything": ["goes", 1]}, customer={"x": None})
     source = IterableSource([mapped])
-    assert await items_of(source) == [SourceRow(1, None, "1", None, mapped)]
+    assert await items_of(source) == [Row(1, None, "1", None, mapped)]
 
 
 async def test_strict_amounts_hold_here_too() -> None:
     long = attrs.evolve(REQUEST, amount=Decimal("12345678901234567.89"))
     (row,) = await items_of(IterableSource([long]))
-    assert isinstance(row, SourceRow)
+    assert isinstance(row, Row)
     assert len(row.warnings) == 1
     (fault,) = await items_of(IterableSource([long], strict_amounts=True))
     assert isinstance(fault, RowFault)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from payments_async import CustomerInput, Instrument, PayoutRequest
 from payments_async._validation import rules
 from payments_async.bulk.errors import BulkError
-from payments_async.bulk.sources import CsvSource, JsonLinesSource, SourceRow
+from payments_async.bulk.sources import CsvSource, JsonLinesSource, Row
 from tests.support.payout_files import split
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
@@ -85,7 +85,7 @@ def requests_in(source: Any) -> list[PayoutRequest]:
     """The requests of a clean file."""
     rows, faults = split(source)
     assert faults == []
-    return [row.request for row in rows if isinstance(row, SourceRow)]
+    return [row.request for row in rows if isinstance(row, Row)]
 
 
 @ONE_FILE

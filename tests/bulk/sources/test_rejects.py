@@ -12,7 +12,7 @@ import pytest
 from payments_async.bulk import PayoutBatch, RowState, SourceErrors
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.loading.rows import RowIdentifiers
-from payments_async.bulk.sources import IterableSource, SourceRow
+from payments_async.bulk.sources import IterableSource, Row
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import item, items
 from tests.support.desks import Desk
@@ -38,7 +38,7 @@ def table(path: Path) -> list[dict[str, str]]:
 async def reference_of(key: str, batch_id: str = "june") -> str:
     """The reference that a row has in a batch of the sandbox."""
     (row,) = [each async for each in IterableSource([(key, item(1)[1])]).rows()]
-    assert isinstance(row, SourceRow)
+    assert isinstance(row, Row)
     return RowIdentifiers("sandbox", batch_id).new_row(row).reference
 
 
