@@ -19,7 +19,9 @@ from payments_async.cli._exit_codes import Exit
 from payments_async.cli.demo import run
 from payments_async.sandbox import PaymentEntry, Sandbox
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
 FEW = "8"
 
 
@@ -154,7 +156,7 @@ def test_the_whole_demonstration_as_the_readme_calls_it_takes_less_than_15_secon
 
 
 def figure() -> str:
-    (shown,) = re.findall(r"<!-- demo -->\n```text\n(.*?)```", README, re.DOTALL)
+    (shown,) = re.findall(r"<!-- demo -->\n```text\n(.*?)```", GUIDE, re.DOTALL)
     return str(shown)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from cyclopts import App
 
 ROOT = Path(__file__).parents[2]
-_NAMES = ("bulk", "errors", "limits", "sandbox", "testing", "webhooks")
+_NAMES = ("bulk", "errors", "getting-started", "limits", "sandbox", "testing", "webhooks")
 GUIDES = ("README.md", *(f"docs/{name}.md" for name in _NAMES))
 PAGES = (*GUIDES, "docs/architecture.md")
 

@@ -28,11 +28,12 @@ def test_the_guide_to_the_sandbox_names_every_option_of_its_commands_and_no_othe
     assert options_named(page("docs/testing.md")) - {"--full-trace"} <= known, "--full-trace is pytest's"
 
 
-def test_every_option_that_readme_and_the_guide_to_webhooks_name_is_one() -> None:
+def test_every_option_that_readme_and_the_guides_to_start_and_to_webhooks_name_is_one() -> None:
     known = {
         option for command in ("demo", "payouts", "sandbox", "webhooks") for option in options_of(command)
     }
-    assert options_named(page("README.md")) - {"--group"} <= known, "--group is uv's"
+    assert options_named(page("README.md")) <= known
+    assert options_named(page("docs/getting-started.md")) - {"--group"} <= known, "--group is uv's"
     assert options_named(page("docs/webhooks.md")) <= known
 
 

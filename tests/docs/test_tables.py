@@ -12,7 +12,7 @@ from payments_async import PaymentsError, RateLimits, errors
 from payments_async.cli._exit_codes import Exit
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox.common.scenario_words import _FAULTS, _OUTCOMES, _TIMINGS
-from tests.docs.pages import GUIDES, PAGES, ROOT, options_named, options_of, page, rows
+from tests.docs.pages import GUIDES, PAGES, ROOT, options_named, options_of, page, rows, section
 
 PAYOUT = {
     "amount": 10,
@@ -36,8 +36,8 @@ def test_the_guide_to_errors_has_a_row_for_every_error() -> None:
     assert named - {"Error", "---"} == error_names()
 
 
-def test_readme_names_every_error_that_callers_tell_apart() -> None:
-    told = set(re.findall(r"`(\w+)`", page("README.md")))
+def test_the_first_guide_names_every_error_that_callers_tell_apart() -> None:
+    told = set(re.findall(r"`(\w+)`", section("docs/getting-started.md", "Errors, and what to do")))
     assert error_names() - told == {"APIStatusError", "ConflictError"}, "parents of those that are named"
 
 
@@ -109,3 +109,7 @@ def test_the_guide_to_bulk_has_a_row_for_every_command_and_exit_code() -> None:
 def test_every_option_that_the_guide_to_bulk_names_is_one() -> None:
     guide = page("docs/bulk.md").split("## How it was proven")[0]
     assert options_named(guide) <= {*options_of("payouts"), "--help"}
+
+
+def test_readme_is_short() -> None:
+    assert len(page("README.md").splitlines()) <= 150
