@@ -376,7 +376,7 @@ class DecodeError(PaymentsError):
 
     def __init__(self, message: str, *, record_id: str | None, body: bytes, **facts: Any) -> None:
         super().__init__(message, **facts)
-        self.record_id = record_id and without_keys(record_id)
+        self.record_id: str | None = record_id and without_keys(record_id)
         """The record's id, when that much could be read; secret keys masked."""
         self.body: Body | None = Body(body)
         """The answer's body; left behind by a pickle."""

@@ -52,8 +52,8 @@ class Request:
     __slots__ = ("call", "identity", "loop", "outcome", "waiting")
 
     def __init__(self, call: Call, identity: Identity) -> None:
-        self.call = call
-        self.identity = identity
+        self.call: Call = call
+        self.identity: Identity = identity
         self.loop: AbstractEventLoop | None = _get_running_loop()
         """Where it is sent; None for one that is driven by hand."""
         self.outcome: Outcome | None = None

@@ -413,7 +413,7 @@ def payments_sandbox_options():
 
 @pytest.fixture
 def payments_client_options():
-    return {"max_retries": 0, "timeout": 0.2}
+    return {"max_retries": 0, "timeout": 2.0}
 """
     run(
         """

@@ -95,7 +95,7 @@ class Mirror:
         self._ledger, self._settles = ledger, settles
         self._told = Bits()
         self._later = LaterGenerations(ledger)
-        self.contradictions = 0
+        self.contradictions: int = 0
         """Rows whose payout had ended and is shown otherwise."""
         self.findings: list[str] = []
         """The first of these, in words."""

@@ -29,9 +29,9 @@ class PayoutList:
         self._service, self._filters = service, filters
         self._cursor: str | None = None
         self._gone: set[str | None] = set()
-        self.unread = 0
+        self.unread: int = 0
         """Payouts that were shown and could not be read."""
-        self.is_over = False
+        self.is_over: bool = False
 
     @property
     def pages(self) -> int:

@@ -43,9 +43,9 @@ class Service:
         self._pattern: PreparedRequest | None = None
         self._small = False
         """Whether the service has refused large pages (gap D): it then says itself how large they are."""
-        self.listed = 0
+        self.listed: int = 0
         """Payouts of the list that were read."""
-        self.started = self.moment()
+        self.started: Timestamps = self.moment()
         """When this session began: whatever an earlier one recorded was past by then."""
 
     @property

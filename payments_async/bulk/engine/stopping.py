@@ -21,11 +21,11 @@ class Stopping:
         self._resting: dict[asyncio.Future[None], bool] = {}
         self.reason: str | None = None
         """Why, in words; the first reason stays."""
-        self.kind = Stop.PASSING
+        self.kind: Stop = Stop.PASSING
         """What it takes to go on after the first reason."""
-        self.closed = False
-        self.draining = False
-        self.halted = False
+        self.closed: bool = False
+        self.draining: bool = False
+        self.halted: bool = False
         self.rests_until: float | None = None
         """Until when the work as a whole rests, on the runtime's monotonic clock; None while it does not."""
         self.on_drain: Callable[[], object] = bool

@@ -20,8 +20,8 @@ INSTALL_IT: Final = "install payments-sdk with its extra 'sandbox'"
 try:
     from babel import Locale
     from babel.numbers import get_currency_precision, get_currency_symbol
-except ImportError as missing:
-    raise ImportError(f"the sandbox needs babel: {INSTALL_IT}") from missing
+except ImportError as _missing:
+    raise ImportError(f"the sandbox needs babel: {INSTALL_IT}") from _missing
 
 _LOCALE = Locale("en")
 _REGIONAL_A = 0x1F1E6

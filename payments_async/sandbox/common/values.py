@@ -159,7 +159,7 @@ class RequestRefused(Exception):
         self.status = status
         self.message = message
         self.errors = errors
-        self.headers = headers or {}
+        self.headers: Mapping[str, str] = headers or {}
 
 
 class StateError(Exception):

@@ -29,7 +29,7 @@ class Refusal(Exception):
         super().__init__(message)
         self.status = status
         self.message = message
-        self.extra = extra or {}
+        self.extra: Mapping[str, object] = extra or {}
 
 
 def check_origin(request: Request, origin: str) -> None:

@@ -40,7 +40,7 @@ _MARK: Final = 0x70617973
 LOCKS: Final = Path("/proc/locks")
 """Linux: who holds which lock on which file."""
 
-log = logging.getLogger("payments.sandbox")
+log: logging.Logger = logging.getLogger("payments.sandbox")
 
 
 class StateFile:
@@ -48,7 +48,7 @@ class StateFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open or create it. `StateError` when it cannot be used."""
-        self.path = Path(path)
+        self.path: Path = Path(path)
         try:
             with suppress(FileExistsError):  # to close one would end our locks on it
                 made = os.path.realpath(self.path)  # O_EXCL follows no link, and SQLite would
