@@ -16,14 +16,11 @@ from _thread import allocate_lock
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from payments_async.errors import OutcomeUnknown, PaymentsError
 
 from ._traces import HAS_AGENT, traced
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 

@@ -108,8 +108,9 @@ def test_a_second_ctrl_c_cuts_at_once_and_a_row_that_hangs_is_found_out_later(he
         assert terminal.end() == Exit.RESUMABLE
         told = terminal.seen.rpartition("once more")[2]
     assert "Under way" in told
-    assert "payments: Stopped: Ctrl-C, twice. 1 row under way will be asked about first." in " ".join(
-        told.split()
+    assert (
+        "payments: Stopped: Ctrl-C, twice. 1 row under way will be posted again first, unchanged."
+        in " ".join(told.split())
     )
     assert "Traceback" not in told
     assert "idempotency key" not in terminal.seen.replace("\r\n", " "), "the ledger has each row"
@@ -130,4 +131,4 @@ def test_a_drain_ends_at_its_deadline(here: Here) -> None:
     done = here("run", "june.csv", "--drain", "0.2s")
     assert (done.code, done.step("finished")["in_flight"]) == (Exit.RESUMABLE, 1)
     assert done.step("note")["told"].startswith("Ctrl-C: finishing what is under way, 0.2 s at most")
-    assert "1 row under way will be asked about first" in done.err
+    assert "1 row under way will be posted again first, unchanged" in done.err

@@ -136,7 +136,7 @@ def _disagreeing(clean: bool | None, ledger: str) -> str:
 
 
 def _unsure(rows: int) -> str:
-    return f"{counted(rows, 'row')} under way will be asked about first. " if rows else ""
+    return f"{counted(rows, 'row')} under way will be posted again first, unchanged. " if rows else ""
 
 
 _WAYS_OUT: Final[dict[type[LedgerError], str]] = {

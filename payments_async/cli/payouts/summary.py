@@ -143,7 +143,7 @@ def told_activity(activity: Mapping[str, Any] | None, since: float = 0.0) -> str
     waiting, listed, seconds = activity["waiting"], activity["listed"], activity["next_look"]
     told = f"{waiting:,} row{' waits' if waiting == 1 else 's wait'}" if waiting else ""
     if not waiting and listed:
-        told = f"{listed:,} payouts of the service's list read"
+        told = f"{listed:,} payout{'' if listed == 1 else 's'} of the service's list read"
     if told and seconds is not None:
         told += f", next look in {told_duration(round(max(seconds - since, 0.0)))}"
     return f"{told}: {activity['why']}" if waiting else told  # the reason last: a narrow board cuts it off
