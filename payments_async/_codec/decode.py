@@ -1,6 +1,6 @@
-"""Bytes to records by cattrs hooks, requests to bytes by writers, both made per class; msgspec for the JSON.
+"""Bytes to records by cattrs hooks made per class; msgspec for the JSON.
 
-Only this module, `hooks` and `fast_path` import either. Numbers stay exact both ways: a JSON number becomes
+Only the modules of this folder import either. Numbers stay exact both ways: a JSON number becomes
 an int or a Decimal and never passes through a float.
 
 There are two ways from bytes to a record. `fast_path` takes an answer whose fields are all known and of
@@ -10,27 +10,21 @@ mean. A list of more than 1,000 records is refused before any record is made.
 
 from __future__ import annotations
 
-import types
-import typing
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
 from typing import Any, Final, TypeVar
 
-import attrs
 import cattrs
 import msgspec
 
-from .. import models, params
-from .._attrs import named
+from .. import models
 from ..models import Record
 from . import fast_path, hooks
 
 R = TypeVar("R", bound=Record)
 
 _parse = msgspec.json.Decoder(float_hook=Decimal).decode
-_write = msgspec.json.Encoder(decimal_format="number").encode
 
 
 MOST_RECORDS: Final = 1_000
@@ -42,10 +36,6 @@ _LARGE: Final = 256 * 1024
 
 class UnreadableJSON(Exception):
     """Bytes that are not the JSON they should be; the text says how, without quoting them."""
-
-
-class Unwritable(Exception):
-    """A request that cannot be JSON; the text says why, without quoting it."""
 
 
 class Asked(fast_path.Parsed, gc=False):
@@ -163,92 +153,6 @@ def _reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
         return found
 
     return many
-
-
-def encode(request: params.Params, extra: Mapping[str, Any] | None = None) -> bytes:
-    """A request as canonical JSON: the keys that are set, in the interface's order, `extra` over them."""
-    cls = type(request)
-    body = (_WRITERS.get(cls) or _writer_of(cls))(request)
-    return encode_json({**_given(body), **extra} if extra else body)
-
-
-def encode_json(value: Any) -> bytes:
-    """Any JSON value as bytes. Raises Unwritable for lone surrogates and foreign types."""
-    try:
-        return _write(value)
-    except UnicodeEncodeError:
-        problem = "holds text that is not valid Unicode (a lone surrogate)"
-    except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        problem = f"cannot be written as JSON ({type(error).__name__})"
-    raise Unwritable(problem)
-
-
-class RequestBody(msgspec.Struct, gc=False, omit_defaults=True):
-    """A request on its way to JSON, which leaves out what is None. Alive for microseconds, like `Parsed`."""
-
-    __repr__ = named
-
-
-_PLAIN = frozenset({str, Decimal, int, bool, type(None)})
-"""What is written as it is."""
-
-
-_WRITERS: dict[type[Any], Callable[[Any], RequestBody]] = {}
-
-
-def _writer_of(cls: type[Any]) -> Callable[[Any], RequestBody]:
-    """Makes the body of a request of a class; compiled when its class is first seen."""
-    if cls not in _WRITERS:
-        _WRITERS[cls] = _make_writer(cls)
-    return _WRITERS[cls]
-
-
-def _make_writer(cls: type[Any]) -> Callable[[Any], RequestBody]:
-    """One call with all its fields, no dict, no loop, no look-up."""
-    fields, hints = attrs.fields(cls), typing.get_type_hints(cls)
-    form = msgspec.defstruct(
-        f"{cls.__name__}Body", [(f.name, Any, None) for f in fields], bases=(RequestBody,)
-    )
-    scope: dict[str, Any] = {"form": form, "nested": _nested}
-    values = ", ".join(_value(field.name, hints[field.name], scope) for field in fields)
-    exec(f"def write(o): return form({values})", scope)  # noqa: S102 - source made above from our own field names
-    return scope["write"]  # type: ignore[no-any-return] # it comes from exec
-
-
-def _value(name: str, hint: Any, scope: dict[str, Any]) -> str:
-    """Source of a field's value as it is written. A text or a number, which its type says, needs no look."""
-    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    if _PLAIN.issuperset(kinds):
-        return f"o.{name}"
-    source = f"None if o.{name} is None else "
-    for kind in filter(_is_params, kinds):
-        scope.update({f"cls_{name}": kind, f"write_{name}": _writer_of(kind)})
-        source += f"write_{name}(o.{name}) if o.{name}.__class__ is cls_{name} else "
-    return f"{source}nested(o.{name})"
-
-
-def _nested(value: Any) -> Any:
-    """The value of a field that may hold other values. Flat pairs, which most are, go as they are."""
-    if value.__class__ is dict:
-        for item in value.values():
-            if item.__class__ not in _PLAIN:
-                break
-        else:
-            return value
-    if isinstance(value, params.Params):
-        return _writer_of(type(value))(value)
-    if value.__class__ is dict or isinstance(value, Mapping):  # the first is a fiftieth of the second's price
-        return {name: item if item.__class__ in _PLAIN else _nested(item) for name, item in value.items()}
-    return value.astimezone(UTC) if isinstance(value, datetime) else value
-
-
-def _given(body: RequestBody) -> dict[str, Any]:
-    """The fields of a body that are set."""
-    return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not None}
-
-
-def _is_params(cls: Any) -> bool:
-    return isinstance(cls, type) and issubclass(cls, params.Params)
 
 
 _CONVERTER = cattrs.BaseConverter(detailed_validation=False)

@@ -14,7 +14,7 @@ import attrs
 
 from .. import _assumptions
 from .._attrs import maker
-from .._codec import decode
+from .._codec import encode
 from .._validation import rules, tables
 from ..errors import InvalidRequest, UnprocessableError
 from ..models import Record
@@ -240,9 +240,9 @@ def _bytes(
 ) -> bytes:
     try:
         if isinstance(request, Params):
-            return decode.encode(request, extra)
-        return decode.encode_json({**(request or {}), **(extra or {})})
-    except decode.Unwritable as error:
+            return encode.encode(request, extra)
+        return encode.encode_json({**(request or {}), **(extra or {})})
+    except encode.Unwritable as error:
         problem = str(error)
     raise InvalidRequest({"body": [problem]}, operation=operation.name)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from payments_async import errors
-from payments_async._codec.decode import encode
+from payments_async._codec.encode import encode
 from payments_async._http.types import FailureKind, TransportError
 from payments_async._request.outcome import AttemptResult, read_answer, read_failure
 from payments_async._request.prepare import Call

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from ..._codec import decode
+from ..._codec import decode, encode
 from ..._masking import is_visible
 from ...params import CustomerInput, Instrument
 from ..protocol.identifiers import PROOF_KEY
@@ -99,7 +99,7 @@ def _plain(value: Any) -> str | None:
 
 def json_text(value: Any) -> str:
     """A value as JSON text, numbers exact, control characters escaped: they read back as they were."""
-    text = decode.encode_json(value).decode()
+    text = encode.encode_json(value).decode()
     if text.isprintable():
         return text
     return "".join(sign if is_visible(sign) else json.dumps(sign)[1:-1] for sign in text)

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from ..._codec import decode
+from ..._codec import encode
 from ..errors import RowFault
 from ..protocol.identifiers import PROOF_KEY, Identity, body_hash, reference_problem
 from ..protocol.records import LedgerRow, NewRow
@@ -70,10 +70,10 @@ class RowIdentifiers:
 
     def _made(self, row: Row, identity: Identity, reference: str) -> NewRow:
         request, pairs = attrs.evolve(row.request, reference=reference), row.request.metadata
-        body = decode.encode(request)
+        body = encode.encode(request)
         if self.proofs:
             proof = identity.proof(body_hash(body))
-            body = decode.encode(attrs.evolve(request, metadata={**(pairs or {}), PROOF_KEY: proof.text}))
+            body = encode.encode(attrs.evolve(request, metadata={**(pairs or {}), PROOF_KEY: proof.text}))
         made = body_hash(body)
         return NewRow(
             number=row.number,
@@ -86,7 +86,7 @@ class RowIdentifiers:
             body=body,
             body_hash=made,
             idempotency_key=identity.idempotency_key(made),
-            metadata=None if pairs is None else decode.encode_json(dict(pairs)).decode(),
+            metadata=None if pairs is None else encode.encode_json(dict(pairs)).decode(),
         )
 
 

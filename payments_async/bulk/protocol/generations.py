@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import attrs
 
-from ..._codec import decode
+from ..._codec import decode, encode
 from .identifiers import PROOF_KEY, Identity, Proof, body_hash
 from .records import Binding, LedgerRow, NewRow
 
@@ -78,10 +78,10 @@ def _renamed(body: bytes, reference: str, identity: Identity) -> bytes:
     asked["reference"] = reference
     pairs: Mapping[str, Any] = asked.get("metadata") or {}
     if Proof.read(pairs.get(PROOF_KEY)) is None:
-        return decode.encode_json(asked)
+        return encode.encode_json(asked)
     own = {name: value for name, value in pairs.items() if name != PROOF_KEY}
     bare = {name: own if name == "metadata" else value for name, value in asked.items()}
     if not own:
         del bare["metadata"]
-    proof = identity.proof(body_hash(decode.encode_json(bare)))
-    return decode.encode_json({**asked, "metadata": {**own, PROOF_KEY: proof.text}})
+    proof = identity.proof(body_hash(encode.encode_json(bare)))
+    return encode.encode_json({**asked, "metadata": {**own, PROOF_KEY: proof.text}})

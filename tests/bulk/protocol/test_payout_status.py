@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async._codec import decode
+from payments_async._codec import encode
 from payments_async.bulk.engine.mirror import Mirror
 from payments_async.bulk.protocol.identifiers import PROOF_KEY, Proof
 from payments_async.bulk.protocol.payout_status import (
@@ -195,7 +195,7 @@ MADE = Amount(value=Decimal("11.0000000000000000000001"), currency="XOF")
 def test_a_conflict_says_whose_payout_has_the_reference_and_what_it_paid(
     proof: Proof | None, code: str
 ) -> None:
-    body = decode.encode_json({"metadata": {PROOF_KEY: PROOF.text}})
+    body = encode.encode_json({"metadata": {PROOF_KEY: PROOF.text}})
     metadata = {} if proof is None else {PROOF_KEY: proof.text}
     shown = payout(amount=MADE, status="completed", metadata=metadata)
     outcome = settled(row(RowState.IN_DOUBT, body=body), shown)

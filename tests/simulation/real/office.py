@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from payments_async._codec import decode
+from payments_async._codec import encode
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.bulk.protocol.clocks import Timestamps
@@ -166,10 +166,10 @@ class Office:
         epoch, revision = row.known.epoch, row.known.revision + 1
         identity = Identity(environment, BATCH, row.row_key, generation, epoch, revision)
         request = attrs.evolve(wire.request_of(body), reference=identity.reference())
-        content = decode.encode(request)
+        content = encode.encode(request)
         if self._plan.proofs:
             proof = identity.proof(body_hash(content)).text
-            content = decode.encode(attrs.evolve(request, metadata={PROOF_KEY: proof}))
+            content = encode.encode(attrs.evolve(request, metadata={PROOF_KEY: proof}))
         made = body_hash(content)
         return NewRow(
             number=row.number,
