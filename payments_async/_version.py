@@ -1,7 +1,4 @@
-"""The version, as the package's metadata has it too.
-
-What to say where a library of an extra is missing.
-"""
+"""The package's version, and the message for a library of an extra that is not installed."""
 
 from __future__ import annotations
 

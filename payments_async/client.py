@@ -1,7 +1,4 @@
-"""The client: one object per secret key, with a resource for each part of the service.
-
-How a client is put together from its settings.
-"""
+"""The client: one object per secret key, with a resource for each part of the service."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""An answer's body: read as it comes, never more than the limit, and decompressed.
+"""Reads an answer's body as it arrives, decompressed, and never more of it than the limit.
 
-Bounded decompression: an answer that inflates without end costs some memory, not the process.
+The bound holds for the decompressed size too, so a small body that inflates without end costs little memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What is tried again, after how long, and when enough is enough. Pure (Errors, rule 1)."""
+"""What is retried, after how long, and when to stop. Pure (Errors, rule 1).
+
+A 429 is not waited for here: `pipeline` closes the rate limiter, and the next attempt waits there.
+"""
 
 from __future__ import annotations
 

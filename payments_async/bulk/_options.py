@@ -1,7 +1,4 @@
-"""What a run is asked for, checked before anything is sent.
-
-Keyword arguments of a batch's methods, written down once.
-"""
+"""The options of a run, checked before anything is sent, and the keyword arguments of a batch's methods."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a batch comes to: counts, exact sums, and how a run ended.
-
-What an input came to: imported now, known already, or only looked at.
-"""
+"""Reports of a batch: of an import, of progress, and of how a run ended. Counts and exact sums."""
 
 from __future__ import annotations
 

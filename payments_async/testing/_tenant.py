@@ -1,7 +1,4 @@
-"""What one test sees of a sandbox that it shares with others: a key, rules, books and a log of its own.
-
-The sandbox's clock, as a test moves it.
-"""
+"""What one test sees of the shared sandbox: a key, rules, books, a log, and the clock."""
 
 from __future__ import annotations
 

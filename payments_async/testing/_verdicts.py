@@ -1,7 +1,4 @@
-"""What the plugin's fixtures are made of, and what a test owes at its end.
-
-While a failure is told: pytest passes over the frames of this package, so that a test's own lines remain.
-"""
+"""What the plugin checks when a test ends, and how a failure is shown without the frames of this package."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a delivery's body says. Nobody signed it, so it is a hint: which record to look at, and its name.
-
-Reading a delivery's body: so much of it, and for so long.
-"""
+"""Reads a delivery's body, bounded in size and time. Unsigned, so it is only a hint which record to read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Pages of the service's list into the ledger: what they show of the batch's rows.
+"""Writes what pages of the service's list show of a batch's rows into the ledger.
 
-Payouts that a row was given later than its ledger knows of: one that was lost had begun the row anew.
+It also finds payouts of later generations than the ledger knows of: an earlier ledger, since lost, had sent
+those rows again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""An open ledger: its lock, its one connection, one transaction at a time, and what to do when one fails.
-
-What SQLite's failures mean for a ledger.
-"""
+"""An open ledger: its lock, its connection, one transaction at a time, and what failures of SQLite mean."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The header, the totals and the chain in their tables. One path for every database.
-
-What every commit does: rows, totals, an entry of the chain, the head; and what it leaves behind.
-"""
+"""Commits: rows, totals, an entry of the hash chain and the header, in one transaction per change."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Rows of an input that share a key or a reference, rows with faults included; found without a ledger.
+"""Finds rows of an input that share a key or a reference, rows with faults included, without a ledger.
 
-Which of many numbers came more than once: sorted runs in a temporary file, memory that does not grow.
+Names are kept as numbers in sorted runs of a temporary file, so memory does not grow with the input.
 """
 
 from __future__ import annotations

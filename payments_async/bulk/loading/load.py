@@ -1,6 +1,7 @@
-"""An input into the ledger: read once to see that it is clean, once to import it.
+"""Loads an input into the ledger: reads it once to check it and once to import it.
 
-The same input in another ledger beside this one: its rows could be paid twice, under other references.
+Refuses an input that another ledger in the same folder has: its rows could be paid twice, under other
+references.
 """
 
 from __future__ import annotations

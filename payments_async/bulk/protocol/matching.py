@@ -1,7 +1,4 @@
-"""Whether a payout that was found under a row's reference is the row's. Pure (Resources, Payout; gap AC).
-
-A row's payout as it was asked for, and a payout as the list shows it, to be compared. Pure.
-"""
+"""Compares the payout found under a row's reference with what the row asks for. Pure (Payout; gap AC)."""
 
 from __future__ import annotations
 

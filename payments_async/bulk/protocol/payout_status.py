@@ -1,7 +1,4 @@
-"""What a payout, as the list shows it, teaches of its row. Pure (Resources, Payout; States; gaps H, I).
-
-What became of a row, in the words of whoever looks for it. Pure.
-"""
+"""What a listed payout says of its row: whether it has ended, and how. Pure (States; gaps H, I)."""
 
 from __future__ import annotations
 

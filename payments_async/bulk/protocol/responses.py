@@ -1,6 +1,6 @@
-"""What the client returned or raised for one post of a row, in the protocol's terms. Pure (Errors).
+"""The client's answer or error for one post of a row, in the protocol's terms. Pure (Errors).
 
-Why the service cannot be worked with at all, in one sentence that says what mends it. Pure.
+Also the errors that stop a whole run, such as a refused key, each with what corrects it.
 """
 
 from __future__ import annotations

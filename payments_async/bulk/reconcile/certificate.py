@@ -1,7 +1,4 @@
-"""What may be said of a batch at its end, with all it rests on.
-
-The whole list against the whole ledger: what each says of the payouts of a batch.
-"""
+"""The certificate: compares the service's whole list with the whole ledger, row by row and field by field."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Rows whose payouts have finally failed, made ready to be paid anew.
-
-Rows that the service refused, made ready to be sent again as they are.
-"""
+"""Makes rows ready to be paid again: those whose payouts failed for good, and those that were refused."""
 
 from __future__ import annotations
 

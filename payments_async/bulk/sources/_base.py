@@ -1,8 +1,6 @@
-"""What every source can do: give its rows, their hash, and what shows whether it changed.
+"""What every source of rows has: its rows, their hash, and whether it has changed.
 
-Lines of a text file, in bounded memory, whatever is in it.
-
-All faults of an input together: the first of them to read, all of them counted.
+Here too: lines of a text file in bounded memory, and the collector of all faults of an input.
 """
 
 from __future__ import annotations

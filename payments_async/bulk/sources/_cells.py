@@ -1,8 +1,7 @@
-"""From the cells of one row to a payout request, and what is wrong with them. Pure.
+"""Turns the cells of one row into a payout request, or says what is wrong with them. Pure.
 
-JSON read for money: numbers exact, no name twice, nothing that is not JSON.
-
-Which instrument type a payout's fields are of, when nobody says (gap L).
+An amount becomes a Decimal in `PayoutRequest` (`params`). JSON cells are read with exact numbers. A missing
+instrument type is inferred when exactly one fits (gap L).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rows from cells, one after the other: numbers, keys, hash, and the faults of each row together.
+"""Makes rows of cells, one after the other: number, key, hash, and all faults of each row.
 
-What an input says, as one hash: the same for the same rows, however they are written down.
+The hash of an input is the same for the same rows, however they are written down.
 """
 
 from __future__ import annotations

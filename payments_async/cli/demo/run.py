@@ -1,7 +1,4 @@
-"""The demonstration from the file to the verdict.
-
-The demonstration's work, once awaited and once blocking. The two differ as any two such programs do.
-"""
+"""Runs the demonstration: the file, the payouts awaited and blocking, and the comparison with the books."""
 
 from __future__ import annotations
 

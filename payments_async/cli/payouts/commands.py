@@ -1,9 +1,4 @@
-"""`payments payouts status`, `export`, `check`, `reconcile` and `retry-failed`, as they are typed.
-
-`payments payouts run`, as it is typed.
-
-The app that the commands of `payments payouts` belong to, and what each asks for first.
-"""
+"""The commands of `payments payouts`, with their options as they are typed."""
 
 from __future__ import annotations
 

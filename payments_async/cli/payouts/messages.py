@@ -1,7 +1,4 @@
-"""What to do next, for each way a command ends. Pure.
-
-What stops a command, in an operator's words: the reason and the way out. Pure.
-"""
+"""Messages of the payouts commands: why a command stopped, and what to do next. Pure."""
 
 from __future__ import annotations
 

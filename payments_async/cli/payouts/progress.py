@@ -1,7 +1,4 @@
-"""How far a run has come: a bar with figures on a terminal, a JSON line a second anywhere else.
-
-The input, watched while it is read.
-"""
+"""Shows the progress of a run: a bar with figures on a terminal, a JSON line a second anywhere else."""
 
 from __future__ import annotations
 

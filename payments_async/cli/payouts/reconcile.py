@@ -1,7 +1,4 @@
-"""`payments payouts reconcile` and `retry-failed`: learn from the service; begin failed rows anew.
-
-The certificate at the end of a batch, written beside its ledger.
-"""
+"""`payments payouts reconcile` and `retry-failed`, and the certificate file beside the ledger."""
 
 from __future__ import annotations
 

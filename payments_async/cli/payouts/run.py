@@ -1,7 +1,4 @@
-"""`payments payouts run`: from the file to the certificate.
-
-The input into the ledger, or looked at only, and what is told of it.
-"""
+"""`payments payouts run`: from the file, through the ledger, to the certificate."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What every command of the family stands on: a loop, a client, errors that end as one message.
+"""What every payouts command runs in: an event loop, a client, signals, and errors that end as one message.
 
-SIGTERM and Ctrl-C while a batch is worked on: the first ends it in order, the second at once.
+The first SIGTERM or Ctrl-C ends the work in order, the second at once.
 """
 
 from __future__ import annotations

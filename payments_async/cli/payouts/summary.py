@@ -1,7 +1,4 @@
-"""Rows and money of a batch, as every command tells them. Pure.
-
-Where a batch stands, as a table: a line for each state, a column for each currency.
-"""
+"""Rows and sums of a batch, as a table with a line for each state and a column for each currency. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How the simulated service is wished for, where it listens, and what a program needs to reach it.
-
-`payments sandbox`: serve until told to stop.
-"""
+"""`payments sandbox`: starts the service with the options given, and serves until it is stopped."""
 
 from __future__ import annotations
 

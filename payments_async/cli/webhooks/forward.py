@@ -1,7 +1,4 @@
-"""One POST to somewhere else: no redirect is followed, no proxy asked, the answer read up to a bound.
-
-`payments webhooks resend`: through the control API of a sandbox that runs.
-"""
+"""Forwards one delivery: one POST, no redirect, no proxy, a bounded answer. `resend` posts likewise."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The constraint tables of the request bodies (`docs/interface.md`, Endpoints; gaps L to P).
-
-What only a narrow service refuses: the interface gives these fields a length or a least amount (gap O).
-"""
+"""The constraints of request bodies, also under `strict` (`docs/interface.md`, Endpoints; gaps L to P)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A control rule: what `sandbox.on(...)` gives back, and what it has in common with other scenarios.
-
-The scenario of requests and records that nothing else decides.
-"""
+"""Rules, as `sandbox.on(...)` returns them, and the default scenario for requests that no rule matches."""
 
 from __future__ import annotations
 

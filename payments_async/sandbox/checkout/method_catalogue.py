@@ -1,9 +1,6 @@
-"""What a payer can choose from here. All of it is fiction of the sandbox's own.
+"""The payment methods that a payer can choose, their fields, and what is wrong with a field.
 
-The interface shows no method codes, and its discovery endpoints are not described: these methods exist in no
-service. The countries are real, so that names and restrictions can be tried; what they offer is not.
-
-What the payer typed, and what is wrong with it. A problem says where and how to mend it.
+The interface shows no method codes, so these exist only in the sandbox. The countries are real.
 """
 
 from __future__ import annotations

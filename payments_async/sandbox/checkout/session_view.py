@@ -1,7 +1,4 @@
-"""One request to a session's pages, and what every page of the session needs to know.
-
-Where a payment stands, as the payer should see it.
-"""
+"""One request to a session's pages, and where its payment stands as the payer should see it."""
 
 from __future__ import annotations
 

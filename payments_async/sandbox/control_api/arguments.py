@@ -1,6 +1,6 @@
-"""One control request, with readers that say what is wrong with a value and where.
+"""One request to the control API: whether it may be made, and readers for its values.
 
-Who may ask: programs of this machine and the sandbox's own pages, no page of another site.
+Programs of this machine and the sandbox's own pages may ask; pages of other sites may not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The shapes of payments, attempts and sessions (`docs/interface.md`, Resources and their fields).
-
-Colours as `#rrggbb`, and what can be read on them (the contrast ratio of WCAG 2, from 1 to 21).
-"""
+"""JSON of payments, attempts and sessions, colours included (`docs/interface.md`, Resources)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The life of a payment and its attempts (gaps F and G): tried, completed, failed, expired, refunded.
-
-How well a payment method has worked of late (gap J): what the API and the hosted page both show.
-"""
+"""The life of a payment and its attempts (gaps F and G), and the recent health of methods (gap J)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One delivery on its way, as a value.
-
-When a delivery is tried (gap Y), and what the scenario's words make of that: values in, values out.
-"""
+"""One delivery on its way, and when it is tried (gap Y, or the scenario's words). Values only."""
 
 from __future__ import annotations
 
