@@ -1,8 +1,5 @@
 # From payments_async/client.py; change that, then run: python payments_sync/_mirror.py
-"""The client: one object per secret key, with a resource for each part of the service.
-
-How a client is put together from its settings.
-"""
+"""The client: one object per secret key, with a resource for each part of the service."""
 
 from __future__ import annotations
 
