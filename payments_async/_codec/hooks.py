@@ -27,7 +27,7 @@ if typing.TYPE_CHECKING:
 
 Hook = Callable[..., Any]
 
-_OURS = f"{__package__}.models."
+_OURS = f"{Record.__module__.rpartition('.')[0]}."
 """Where our own record classes are."""
 
 

@@ -155,3 +155,32 @@ async def test_amounts_of_whole_numbers_are_summed_exactly(service: Sandbox, tmp
     async with in_process(service) as client:
         report = await paid(tmp_path / "l", client, rows)
     assert report.sums == {"XOF": {RowState.CREATED: Decimal(6)}}
+
+
+class Overslept:
+    """A transport whose first creation is not sent, because the machine slept for 26 hours before it."""
+
+    def __init__(self, transport: Any, runtime: JumpingRuntime) -> None:
+        self._transport, self._runtime, self._slept = transport, runtime, False
+
+    async def send(self, flight: Any) -> Any:
+        if flight.method == "POST" and not self._slept:
+            self._slept = True
+            self._runtime.step(26 * 3600.0)
+            raise TransportError("connect", "the machine slept")
+        return await self._transport.send(flight)
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+async def test_a_row_whose_key_grew_too_old_while_it_was_under_way_is_looked_for_before_it_is_paid(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    async with in_process(service) as client:
+        pipeline = client._pipeline
+        pipeline.transport = Overslept(pipeline.transport, runtime_of(client))
+        report = await paid(tmp_path / "l", client, items(1))
+    assert (report.exit_code, len(service.books.payouts())) == (0, 1)
+    operations = [request.operation for request in service.requests]
+    assert operations.index("payouts.list") < operations.index("payouts.create")
