@@ -68,8 +68,10 @@ def mirror(session: nox.Session) -> None:
 
 
 def run_tests(session: nox.Session, *options: str) -> None:
-    """The whole suite on both cores, against the installed package."""
-    session.run("pytest", "--numprocesses=2", "--dist=worksteal", *options, *session.posargs)
+    """The whole suite on both cores, against the installed package; prints the ten slowest tests."""
+    session.run(
+        "pytest", "--numprocesses=2", "--dist=worksteal", "--durations=10", *options, *session.posargs
+    )
 
 
 @nox.session(python=RUNNING)
