@@ -16,10 +16,11 @@ from unicodedata import normalize
 
 import attrs
 
+from .._files import STATUS_SUFFIX, refuse_ledger_files
 from .._options import require_batch_id
 from .._report import ImportReport
-from .._status_file import SUFFIX, StatusFile
-from ..errors import SourceUnreadable
+from .._status_file import StatusFile
+from ..errors import BulkError, SourceUnreadable
 from ..ledger.ledger import Ledger
 from ..ledger_errors import InputPaidElsewhere
 from ..protocol.records import Binding, NewRow
@@ -27,7 +28,6 @@ from ..protocol.stop_rules import Account
 from ..protocol.totals import payable
 from ..sources import Item, IterableSource, Source, open_source
 from . import edits
-from .own_files import refuse_rejects
 from .reader import CHANGED, SourceReader
 from .rows import RowIdentifiers
 from .survey import Survey, accepted, survey
@@ -45,7 +45,7 @@ def paid_elsewhere(ledger: str, binding: Binding) -> InputPaidElsewhere | None:
         here = not binding.environment or said.get("environment") in (None, binding.environment)
         other = said.get("batch_id")
         if same and here and isinstance(other, str) and other != binding.batch_id:
-            name = os.path.basename(path).removesuffix(SUFFIX)
+            name = os.path.basename(path).removesuffix(STATUS_SUFFIX)
             return InputPaidElsewhere(ledger, batch_id=other, ledger=name)
     return None
 
@@ -54,7 +54,9 @@ def _told_beside(ledger: str) -> Iterator[tuple[str, dict[str, Any]]]:
     own = StatusFile.of(ledger).path
     try:
         with os.scandir(os.path.dirname(os.path.abspath(ledger))) as entries:
-            files = sorted(each.path for each in entries if each.is_file() and each.name.endswith(SUFFIX))
+            files = sorted(
+                each.path for each in entries if each.is_file() and each.name.endswith(STATUS_SUFFIX)
+            )
     except OSError:  # a folder that may not be listed
         return
     for path in files:
@@ -123,6 +125,16 @@ def stat_of(source: Source) -> str:
 def same_file(recorded: Binding, stat: str) -> bool:
     """Whether a file is the one that was read into the ledger, by what can be seen of it."""
     return stat not in (_NO_FILE, "") and stat == recorded.input_stat
+
+
+def refuse_rejects(target: str | os.PathLike[str] | None, ledger: str, source: Source) -> None:
+    """Raise BulkError when rejects written to `target` would replace the ledger or the source's file."""
+    if target is None:
+        return
+    refuse_ledger_files(target, ledger)
+    is_file = source.stat() is not None
+    if is_file and os.path.realpath(target) == os.path.realpath(source.name):
+        raise BulkError(f"{os.fspath(target)}: is the input itself; choose another path for the rejects")
 
 
 async def load(ledger: Ledger, place: Account, source: Source, wishes: LoadSettings) -> ImportReport:

@@ -13,8 +13,16 @@ from ..protocol.stop_rules import Account
 from ..protocol.totals import payable
 from ..sources import Source
 from . import edits
-from .load import LoadSettings, first_survey, importable, paid_elsewhere, require_place, same_file, stat_of
-from .own_files import refuse_rejects
+from .load import (
+    LoadSettings,
+    first_survey,
+    importable,
+    paid_elsewhere,
+    refuse_rejects,
+    require_place,
+    same_file,
+    stat_of,
+)
 from .reader import SourceReader
 from .survey import accepted, survey
 
