@@ -29,11 +29,11 @@ from hypothesis import strategies as st
 
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits, StateError, VirtualClock
 from payments_async.sandbox.api.core import Core
+from payments_async.sandbox.checkout.events import answer_stream
 from payments_async.sandbox.common.clock import EPOCH
 from payments_async.sandbox.common.scenario_words import ACTION_TYPES, HookWord, ScenarioOutcome, Timing
 from payments_async.sandbox.common.values import Request, Stream
 from payments_async.sandbox.control_api.events import open_stream
-from payments_async.sandbox.http.checkout_events import answer_stream
 from payments_async.sandbox.records import records
 from payments_async.sandbox.records.records import FailureRecord, GatewayRecord, Plan
 from payments_async.sandbox.storage import file as _state
@@ -186,7 +186,7 @@ def test_who_only_looks_does_not_have_it_written_unless_something_falls_due(
         paying = answer_stream(sandbox, Request("GET", f"{page}/events", "", {}, b"", "127.0.0.1"))
         assert isinstance(paying, Stream)
         asyncio.run(beginning(watched, 2))
-        asyncio.run(beginning(paying, 1))
+        asyncio.run(beginning(paying, 2))
         for path in ("", "payouts", "payments", "phone", "api/payouts", "api/requests", "api/limits"):
             assert sandbox.handle("GET", f"/_sandbox/{path}").status == 200
         assert sandbox._keeper is not None
