@@ -1,4 +1,4 @@
-# From payments_async/__init__.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/__init__.py; change that, then run: python -m tools.mirror
 """Collect payments and send payouts, blocking.
 
     with Payments() as client:

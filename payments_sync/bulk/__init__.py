@@ -1,4 +1,4 @@
-# From payments_async/bulk/__init__.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/bulk/__init__.py; change that, then run: python -m tools.mirror
 """Many payouts, blocking: each row of a file paid at most once, none lost, every doubtful one shown.
 
     with Payments() as client, PayoutBatch.open("june.ledger", client) as batch:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ._module import Module
-from ._words import SOURCE, blocking, header
+from .module import Module
+from .words import SOURCE, blocking, header
 
 SHARED = ("arguments", "errors", "events", "models", "params")
 """Public modules without a coroutine: their names are the same objects in both packages."""
