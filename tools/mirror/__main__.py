@@ -37,7 +37,7 @@ def mirror(root: Path) -> dict[str, str]:
     texts[f"{TARGET}/__init__.py"] = face(read("__init__"))
     below = read("resources")
     texts[f"{TARGET}/resources/__init__.py"] = f"{header(below.path)}\n{below.docstring(below.tree)}\n"
-    texts[f"{TARGET}/bulk/__init__.py"] = bulk(read("bulk"), ["batch"])
+    texts[f"{TARGET}/bulk/__init__.py"] = bulk(read("bulk"))
     for name in (*SHARED, *BULK):
         texts[f"{TARGET}/{name}.py"] = same_objects(read(name))
     return texts

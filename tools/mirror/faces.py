@@ -11,7 +11,38 @@ SHARED = ("arguments", "errors", "events", "models", "params")
 """Public modules without a coroutine: their names are the same objects in both packages."""
 
 _FACE = '''{header}
-"""Collect payments and send payouts, blocking.
+"""{text}
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import {source}
+{version}
+if TYPE_CHECKING:
+{typed}
+
+{ours}
+
+_OURS = {homes}
+{constants}
+__all__ = {all}  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+{loading}    if name not in __all__:
+        raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+    value = globals()[name] = getattr(import_module(_OURS.get(name, "{source}"), __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({{*globals(), *__all__{listed}}})
+'''
+
+_TOP = """Collect payments and send payouts, blocking.
 
     with Payments() as client:
         payout = client.payouts.create(amount=Decimal("50"), currency="XOF", method="mtn_bj",
@@ -20,123 +51,62 @@ _FACE = '''{header}
 
 The same names as `payments_async`, with `Payments` for `AsyncPayments`, and the same methods and arguments:
 change the import, and drop the `await`. Models, params, errors, limits and events are the same objects.
-Public names are loaded when they are first used.
-"""
+Public names are loaded when they are first used."""
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from {source}._version import __version__ as __version__
-
-if TYPE_CHECKING:
-{typed}
-
-{modules}
-{clients}
-
-_HOME = {{
-{homes}}}
-_MODULES = frozenset({{{names}}})
-
-__all__ = ["__version__", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f".{{name}}", __name__)
-    if name not in _HOME:
-        raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
-    value = getattr(import_module(_HOME[name], __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({{*globals(), *__all__, *_MODULES}})
-'''
-
-_BULK = '''{header}
-"""Many payouts, blocking: each row of a file paid at most once, none lost, every doubtful one shown.
+_BULK = """Many payouts, blocking: each row of a file paid at most once, none lost, every doubtful one shown.
 
     with Payments() as client, PayoutBatch.open("june.ledger", client) as batch:
         batch.load("june.csv")
         report = batch.run()
 
-The same names as `{source}`, whose `PayoutBatch` does the work on the client's loop; reports,
+The same names as `payments_async.bulk`, whose `PayoutBatch` does the work on the client's loop; reports,
 errors and sources are the same objects. Ctrl-C stops a run in order, a second one cuts it off; either way it
-can be run again. `on_progress` is called on the loop's thread. Payouts that are no list are read in the
-caller's thread. Public names are loaded when they are first used.
-"""
-
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-{typed}
-
-{twins}
-
-_HOME = {{
-{homes}}}
-
-__all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
-    value = getattr(import_module(_HOME[name], __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({{*globals(), *__all__}})
-'''
+can be run again. `on_progress` is called on the loop's thread. Payouts from code of yours, such as a
+generator, are read in your thread. Public names are loaded when they are first used."""
 
 
 def face(package: Module) -> str:
-    """The text of the package: the source's public names, loaded when used, and the blocking client."""
-    homes = package.constant("_HOMES")
-    clients = [blocking(name) for name in homes["client"]]
-    shared = sorted({name for names in homes.values() for name in names} - set(homes["client"]), key=_order)
+    """The text of the package: the source's public names, and the blocking client."""
     return _FACE.format(
-        header=header(package.path),
-        source=SOURCE,
-        typed=_typed(SOURCE, shared),
-        modules="\n".join(f"    from . import {name} as {name}" for name in sorted(SHARED)),
-        names=", ".join(f'"{name}"' for name in sorted(SHARED)),
-        clients=_typed(".client", clients),
-        homes=_homes(".client", clients) + _homes(SOURCE, shared),
+        **_names(
+            package, "client", "".join(f"    from . import {name} as {name}\n" for name in sorted(SHARED))
+        ),
+        text=_TOP,
+        version=f"from {SOURCE}._version import __version__ as __version__\n",
+        constants=f'_THEIRS = {{"AsyncPayments"}}\n_MODULES = frozenset({{{_quoted(sorted(SHARED))}}})\n',
+        all=f"sorted({{*{SOURCE}.__all__, *_OURS}} - _THEIRS)",
+        loading='    if name in _MODULES:\n        return import_module(f".{name}", __name__)\n',
+        listed=", *_MODULES",
     )
 
 
-def bulk(package: Module, twins: Sequence[str]) -> str:
-    """The text of the package of bulk: the names of the modules `twins` are ours, the others the source's."""
-    homes = package.constant("_HOMES")
-    blocking_homes = {f".{home}": sorted(homes[home], key=_order) for home in twins}
-    ours = {name for names in blocking_homes.values() for name in names}
-    shared = sorted({name for names in homes.values() for name in names} - ours, key=_order)
-    source = package.name
-    return _BULK.format(
-        header=header(package.path),
-        source=source,
-        typed=_typed(source, shared),
-        twins="\n".join(_typed(home, names) for home, names in blocking_homes.items()),
-        homes="".join(_homes(home, names) for home, names in blocking_homes.items()) + _homes(source, shared),
-    )
+def bulk(package: Module) -> str:
+    """The text of the package of bulk: the source's public names, and the blocking batch."""
+    names = _names(package, "batch", "")
+    everything = f"{package.name}.__all__"
+    return _FACE.format(**names, text=_BULK, version="", constants="", all=everything, loading="", listed="")
+
+
+def _names(package: Module, home: str, modules: str) -> dict[str, str]:
+    """What of the template says where names come from: those of the module `home` are the package's own."""
+    homes, source = package.constant("_HOMES"), package.name
+    ours = [blocking(name) for name in homes[home]]
+    shared = sorted({name for names in homes.values() for name in names} - {*homes[home]}, key=_order)
+    return {
+        "header": header(package.path),
+        "source": source,
+        "typed": _typed(source, shared),
+        "ours": modules + _typed(f".{home}", ours),
+        "homes": "{" + ", ".join(f'"{name}": ".{home}"' for name in ours) + "}",
+    }
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
 
 
 def _typed(home: str, names: Sequence[str]) -> str:
     return "\n".join(f"    from {home} import {name} as {name}" for name in names)
-
-
-def _homes(home: str, names: Sequence[str]) -> str:
-    return "".join(f'    "{name}": "{home}",\n' for name in names)
 
 
 def same_objects(source: Module) -> str:
