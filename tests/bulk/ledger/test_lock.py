@@ -103,11 +103,13 @@ def test_a_lock_that_says_nothing_readable_is_a_lock_all_the_same(tmp_path: Path
     lock.release()
 
 
-@pytest.mark.parametrize("looking", [True, False])
-async def test_a_batch_waits_for_a_process_that_only_reads(service: Sandbox, tmp_path: Path, looking: bool) -> None:
+@pytest.mark.parametrize("read_only", [True, False])
+async def test_a_batch_waits_for_a_process_that_only_reads(
+    service: Sandbox, tmp_path: Path, read_only: bool
+) -> None:
     async with in_process(service) as client:
         await paid(tmp_path / "l", client, items(2))
-        client_of_the_next: AsyncPayments | None = None if looking else client
+        client_of_the_next: AsyncPayments | None = None if read_only else client
         lock = taken(tmp_path / "l", read_only=True)
         opening = asyncio.ensure_future(PayoutBatch.open(tmp_path / "l", client_of_the_next).__aenter__())
         await asyncio.sleep(0)  # it has found the lock taken
