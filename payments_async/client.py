@@ -6,14 +6,13 @@ import itertools
 import os
 import ssl
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import attrs
 
-from . import _hints
 from ._http.loading import default_transport
 from ._http.types import Transport
-from ._masking import hidden_pairs
+from ._polling.waiter import Waiting
 from ._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from ._rate_limit.registry import PROCESS, LimiterRegistry
 from ._request import prepare
@@ -21,18 +20,19 @@ from ._request.auth import hidden
 from ._request.idempotency import KeyMaker, UsedKeys
 from ._request.key_state import Keys
 from ._request.pipeline import Pipeline
+from ._request.resolve import OutcomeResolver, refuse_settled
 from ._request.settings import Settings, altered, check_numbers, check_parts, settle, variables, verifies
 from ._runtime import SESSION, SYSTEM, Runtime
+from .arguments import WriteOptions
 from .errors import OutcomeUnknown
+from .events import Event
+from .models._masking import hidden_pairs
 from .params import PreparedRequest, operations
 from .resources._base import ResourceClient
 from .resources.checkouts import AsyncCheckouts
 from .resources.methods import AsyncMethods
 from .resources.payment_intents import AsyncPaymentIntents
 from .resources.payouts import AsyncPayouts
-
-if TYPE_CHECKING:
-    from ._polling.waiter import Waiting
 
 _clocks = itertools.count(1)
 """Numbers the clocks of tests."""
@@ -45,21 +45,6 @@ def opened(settings: Settings, runtime: Runtime, transport: Transport) -> Pipeli
     session = SESSION if is_system else f"{SESSION}-{next(_clocks)}"
     keys = Keys(limiters, settings.base_url, settings.limits)
     return Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), UsedKeys(), session)
-
-
-def waits(pipeline: Pipeline) -> Callable[[], Waiting]:
-    """Gives a client's waits, which are loaded with the first: a first answer needs none."""
-
-    made: dict[str, Waiting] = {}  # filled in one step: two threads that ask first share one
-
-    def waiting() -> Waiting:
-        if not made:
-            from ._polling.waiter import Waiting
-
-            made.setdefault("waiting", Waiting(pipeline))
-        return made["waiting"]
-
-    return waiting
 
 
 R = TypeVar("R")
@@ -90,7 +75,7 @@ class AsyncPayments:
         proxy: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
         insecure: bool = False,
-        on_event: Callable[[_hints.Event], object] | None = None,
+        on_event: Callable[[Event], object] | None = None,
         app_info: str | None = None,
         transport: Transport | None = None,
         runtime: Runtime | None = None,
@@ -148,9 +133,9 @@ class AsyncPayments:
         )
         if not callable(api_key):
             pipeline.keys.of(settings.key())  # now: a warning about differing limits names the caller
-        self._assemble(pipeline, waits(pipeline))
+        self._assemble(pipeline, Waiting(pipeline))
 
-    def _assemble(self, pipeline: Pipeline, waiting: Callable[[], Waiting]) -> None:
+    def _assemble(self, pipeline: Pipeline, waiting: Waiting) -> None:
         self._pipeline = pipeline
         channel = self._channel = ResourceClient(pipeline, waiting)
         self.checkouts: AsyncCheckouts = AsyncCheckouts(channel)
@@ -170,7 +155,7 @@ class AsyncPayments:
         max_retries: int | None = None,
         on_limit: Literal["wait", "raise"] | None = None,
         max_retry_after: float | None = None,
-        on_event: Callable[[_hints.Event], object] | None = None,
+        on_event: Callable[[Event], object] | None = None,
     ) -> Self:
         """A client with other options on the same connections, limits and waits; what is None stays.
 
@@ -201,7 +186,7 @@ class AsyncPayments:
         params: Mapping[str, Any] | None = None,
         result: None = None,
         limit: LimitClass | None = None,
-        **options: Unpack[_hints.WriteOptions],
+        **options: Unpack[WriteOptions],
     ) -> Any: ...
     @overload
     async def request(
@@ -213,7 +198,7 @@ class AsyncPayments:
         params: Mapping[str, Any] | None = None,
         result: type[R],
         limit: LimitClass | None = None,
-        **options: Unpack[_hints.WriteOptions],
+        **options: Unpack[WriteOptions],
     ) -> R: ...
     async def request(
         self,
@@ -224,7 +209,7 @@ class AsyncPayments:
         params: Mapping[str, Any] | None = None,
         result: type[Any] | None = None,
         limit: LimitClass | None = None,
-        **options: Unpack[_hints.WriteOptions],
+        **options: Unpack[WriteOptions],
     ) -> Any:
         """Call anything the interface does not show, with the same limits, retries, errors and decoding.
 
@@ -307,8 +292,6 @@ class AsyncPayments:
             ResponseMismatch: the reference belongs to a payout that differs.
             ConfigurationError: not something that can be resolved, or of another environment or address.
         """
-        from ._request.resolve import OutcomeResolver, refuse_settled
-
         refuse_settled(outcome)
         return await OutcomeResolver(self._pipeline, self.payouts.find).resolve(outcome)
 

@@ -36,11 +36,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from ._masking import body_without_keys, without_keys
+from .models._masking import body_without_keys, without_keys
 from .models._response import Attempt
 
 if TYPE_CHECKING:
-    from ._clocks import Timestamps
     from .params.prepared import PreparedRequest
 
 Effect = Literal["none", "happened", "unknown"]
@@ -320,7 +319,7 @@ class OutcomeUnknown(PaymentsError):
         first_sent_at: datetime | None,
         key_expires_at: datetime | None,
         last_sent_at: datetime | None = None,
-        ended: Timestamps | None = None,
+        ended: object = None,
         in_use: float = 0.0,
         **facts: Any,
     ) -> None:
@@ -333,7 +332,8 @@ class OutcomeUnknown(PaymentsError):
         """When the request was prepared: no try of it, in any process, can have left before."""
         self.last_sent_at = last_sent_at
         """When the call ended, by the wall clock: no try of it has left since."""
-        self._ended = ended
+        self._ended: Any = ended
+        """The same moment on every clock (`_request/clocks.py`)."""
         self._in_use = in_use
         """Seconds for which the key had been in use when the call ended, as far as the call can tell."""
         self.key_expires_at = key_expires_at

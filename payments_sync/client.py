@@ -1,4 +1,4 @@
-# From payments_async/client.py; change that, then run: python -m tools.mirror
+# From payments_async/client.py; change that, then run: python payments_sync/_mirror.py
 """The client: one object per secret key, with a resource for each part of the service."""
 
 from __future__ import annotations
@@ -7,14 +7,15 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
-from payments_async import _hints
 from payments_async._http.types import Transport
-from payments_async._masking import hidden_pairs
 from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from payments_async._request.auth import hidden
 from payments_async._runtime import Runtime
+from payments_async.arguments import WriteOptions
 from payments_async.client import AsyncPayments
 from payments_async.errors import OutcomeUnknown
+from payments_async.events import Event
+from payments_async.models._masking import hidden_pairs
 from payments_async.params import PreparedRequest
 
 from ._event_loop import Bridge
@@ -51,7 +52,7 @@ class Payments:
         proxy: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
         insecure: bool = False,
-        on_event: Callable[[_hints.Event], object] | None = None,
+        on_event: Callable[[Event], object] | None = None,
         app_info: str | None = None,
         transport: Transport | None = None,
         runtime: Runtime | None = None,
@@ -125,7 +126,7 @@ class Payments:
         max_retries: int | None = None,
         on_limit: Literal["wait", "raise"] | None = None,
         max_retry_after: float | None = None,
-        on_event: Callable[[_hints.Event], object] | None = None,
+        on_event: Callable[[Event], object] | None = None,
     ) -> Self:
         """A client with other options on the same connections, limits and waits; what is None stays.
 
@@ -156,7 +157,7 @@ class Payments:
         params: Mapping[str, Any] | None = None,
         result: None = None,
         limit: LimitClass | None = None,
-        **options: Unpack[_hints.WriteOptions],
+        **options: Unpack[WriteOptions],
     ) -> Any: ...
 
     @overload
@@ -169,7 +170,7 @@ class Payments:
         params: Mapping[str, Any] | None = None,
         result: type[R],
         limit: LimitClass | None = None,
-        **options: Unpack[_hints.WriteOptions],
+        **options: Unpack[WriteOptions],
     ) -> R: ...
 
     def request(
@@ -181,7 +182,7 @@ class Payments:
         params: Mapping[str, Any] | None = None,
         result: type[Any] | None = None,
         limit: LimitClass | None = None,
-        **options: Unpack[_hints.WriteOptions],
+        **options: Unpack[WriteOptions],
     ) -> Any:
         """Call anything the interface does not show, with the same limits, retries, errors and decoding.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import IPv6Address
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -43,6 +44,4 @@ def _host(parts: SplitResult) -> str:
     host = (parts.hostname or "").removesuffix(".")
     if ":" not in host:
         return host
-    from ipaddress import IPv6Address  # few need it
-
     return f"[{IPv6Address(host).compressed}]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 import attrs
@@ -15,7 +15,7 @@ from .._request import prepare
 from .._request.pipeline import Pipeline
 from .._runtime import event_loop
 from ..errors import InvalidRequest, WaitTimeout
-from ..models import Payout, Record
+from ..models import Checkout, PaymentAttempt, PaymentIntent, Payout, Record
 from ..params.operations import (
     CHECKOUTS_RETRIEVE,
     INTENTS_LIST,
@@ -27,9 +27,6 @@ from . import schedule
 from .list_poller import PASSING, ListPoller
 from .readings import Readings, Subscription, readings_of
 from .schedule import WaitTarget
-
-if TYPE_CHECKING:
-    from ..models import Checkout, PaymentAttempt, PaymentIntent
 
 R = TypeVar("R")
 

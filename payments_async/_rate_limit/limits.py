@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from fractions import Fraction
+from typing import Any, Final, Literal
 
 import attrs
 
 from .. import _assumptions
 from .._attrs import ValueMixin
 from ..errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from fractions import Fraction
 
 LimitClass = Literal["write", "read", "diagnostic", "refund_availability"]
 """What an operation draws on (`docs/interface.md`, Rate limits; refund availability is gap Z)."""
@@ -102,8 +100,6 @@ def _figures(limits: RateLimits) -> dict[str, int]:
 
 
 def _ratio(fraction: object) -> Fraction:
-    from fractions import Fraction
-
     if not isinstance(fraction, int | float | Fraction) or not 0 < fraction <= 1:
         raise ConfigurationError(f"a share of the limits lies above 0 and up to 1, not {fraction!r}")
     return Fraction(fraction).limit_denominator(1_000_000)  # 0.7 means 7/10, not the double below it

@@ -9,9 +9,9 @@ from typing import Any
 
 from .._codec import decode
 from .._http.types import HTTPResponse
-from .._masking import HIDDEN, clean, without_keys
 from ..errors import APIStatusError, ConflictError, DuplicateReference, Effect, RateLimitedError, error_class
 from ..models import ResponseInfo
+from ..models._masking import HIDDEN, clean, without_keys
 from . import retry
 from .prepare import Call
 

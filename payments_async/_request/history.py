@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -25,11 +25,9 @@ from ..errors import (
 )
 from ..models import Attempt, Record, ResponseInfo
 from . import retry
+from .clocks import Timestamps
 from .outcome import AttemptResult
 from .prepare import Call
-
-if TYPE_CHECKING:
-    from .._clocks import Timestamps
 
 _STEPS: Mapping[str, str] = {
     "pool": "raise max_connections, or try again later",

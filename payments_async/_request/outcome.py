@@ -23,6 +23,7 @@ from ..errors import (
 )
 from ..models import Amount, Payout, Verdict
 from ..models._response import is_replayed
+from ..models.lists import proves_end
 from ..params import PreparedRequest
 from ..params.operations import Operation
 from . import error_responses, retry
@@ -235,8 +236,6 @@ def _raw(call: Call, tree: Any) -> Any:
 
 def _page(cls: type[Any], data: Any, pagination: Any) -> models.Page[Any]:
     """A page; one record that cannot be read does not keep anybody from the others."""
-    from ..models.lists import proves_end  # only lists need it: a first payout does without
-
     if not isinstance(data, list):
         raise decode.UnreadableJSON("without its list")
     if len(data) > decode.MOST_RECORDS:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Coroutine, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -29,17 +29,16 @@ from ..params.operations import Operation
 from . import notify
 from .attempt import foreign, is_sent, make_request, refuse_connection, unprotected
 from .auth import SecretKey
+from .clocks import Timestamps
 from .history import CallHistory
 from .idempotency import KeyMaker, UsedKeys
 from .key_state import Keys, KeyState
 from .outcome import AttemptResult, read_answer, read_failure
+from .pending import PendingRequests, join
+from .pending import of as pending_of
 from .prepare import Call, prepare
 from .retry import JITTER, backoff, is_mistaken, pause
 from .settings import Settings
-
-if TYPE_CHECKING:
-    from .._clocks import Timestamps
-    from .pending import PendingRequests
 
 
 @attrs.define(eq=False)
@@ -101,8 +100,6 @@ class Pipeline:
         requests = self._pending or self.pending
         request, is_own = requests.enter(call)
         if not is_own:
-            from .pending import join
-
             deadline = call.deadline or self.settings.deadline
             history = CallHistory(call, self.runtime.monotonic(), deadline, self.moment)
             return await join(requests, request, self.runtime, self.run, history)
@@ -116,11 +113,9 @@ class Pipeline:
 
     @property
     def pending(self) -> PendingRequests:
-        """The requests under way on this client's clock; loaded with the first key that others may know."""
+        """The requests under way on this client's clock."""
         if self._pending is None:
-            from .pending import of
-
-            self._pending = of(self.runtime)
+            self._pending = pending_of(self.runtime)
         return self._pending
 
     def prepare(
@@ -185,8 +180,6 @@ class Pipeline:
 
     def moment(self) -> Timestamps:
         """Now, on our own clocks."""
-        from .._clocks import Timestamps
-
         return Timestamps(self.runtime.now().timestamp(), self.runtime.monotonic(), self.session)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:

@@ -5,6 +5,7 @@ A call's bytes and idempotency key are made here, once; every try sends these.
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
@@ -28,7 +29,7 @@ Priority = Literal["interactive", "bulk"]
 Errors = dict[str, list[str]]
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Call:
     """One call, ready to go."""
 
@@ -46,7 +47,6 @@ class Call:
     max_retries: int | None = None
 
 
-_call = maker(Call)
 _prepared = maker(PreparedRequest)
 
 
@@ -66,7 +66,7 @@ def reading(
     path = operations.path_with(
         operation.path_for(ids), {**(query or {}), **(options.get("extra_query") or {})}
     )
-    return _call(
+    return Call(
         operation,
         path,
         operation.limit,
@@ -92,11 +92,11 @@ def writing(
     """
     path, headers, limit = prepared.path, prepared.headers, limit or operation.limit
     if not options:
-        return _call(operation, path, limit, headers, record, prepared, request, priority)
+        return Call(operation, path, limit, headers, record, prepared, request, priority)
     if faults := _number_problems(options):
         raise InvalidRequest(faults, operation=operation.name)
     made_of = None if options.get("extra_body") else request
-    return _call(operation, path, limit, headers, record, prepared, made_of, priority, **sending(options))
+    return Call(operation, path, limit, headers, record, prepared, made_of, priority, **sending(options))
 
 
 def with_params(
@@ -161,8 +161,6 @@ def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: 
     """Raise TypeError for a keyword argument that the method does not take, with the nearest it does."""
     if known.issuperset(arguments):
         return
-    import difflib
-
     name = min(arguments.keys() - known)
     near = difflib.get_close_matches(name, sorted(known), 1)
     told = f"{method}() got an unexpected keyword argument {name!r}"

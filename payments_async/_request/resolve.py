@@ -14,8 +14,7 @@ from typing import Any
 
 import attrs
 
-from .. import _assumptions, _clocks
-from .._clocks import Timestamps
+from .. import _assumptions
 from ..errors import (
     APIStatusError,
     AuthenticationError,
@@ -31,7 +30,8 @@ from ..errors import (
 from ..models import Payout
 from ..models._response import is_replayed
 from ..params import PreparedRequest, operations
-from . import prepare
+from . import clocks, prepare
+from .clocks import Timestamps
 from .history import CallHistory, server_time
 from .outcome import mismatch
 from .pipeline import Pipeline
@@ -162,8 +162,8 @@ def _age(prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, now
     """Seconds for which the request's key has been in use, at most."""
     made = prepared.created_at.timestamp()
     if isinstance(given, OutcomeUnknown):
-        return _clocks.key_age(made, given._ended, given._in_use, now)
-    return _clocks.key_age(made, None, 0.0, now)
+        return clocks.key_age(made, given._ended, given._in_use, now)
+    return clocks.key_age(made, None, 0.0, now)
 
 
 def _can_be_dated(ended: Timestamps | None, now: Timestamps) -> bool:
@@ -179,7 +179,7 @@ def _is_dead(given: OutcomeUnknown | PreparedRequest, now: Timestamps, since_dou
     ended = given._ended if isinstance(given, OutcomeUnknown) else None
     if ended is None or (since_doubt is not None and since_doubt <= _assumptions.ABANDONED_AFTER):
         return False
-    return _clocks.at_least(ended, now) > _assumptions.ABANDONED_AFTER
+    return clocks.at_least(ended, now) > _assumptions.ABANDONED_AFTER
 
 
 def _start(given: Any, now: Timestamps) -> float | None:

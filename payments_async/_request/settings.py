@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import sys
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, Literal
 
 import attrs
@@ -146,8 +147,6 @@ def _limits(limits: RateLimits | None, share: str | None) -> RateLimits | None:
         raise ConfigurationError(f"limits must be a RateLimits, not {type(limits).__name__}")
     if not share:
         return limits
-    from fractions import Fraction
-
     try:
         part = Fraction(share)
     except (ValueError, ZeroDivisionError):

@@ -97,9 +97,9 @@ class PayoutBatch:
         """
         from .loading import load as _loading
 
-        settings = _loading.settings_of(options)
-        rows = _loading.source_of(source, strict_amounts=settings.strict_amounts)
-        report = await _loading.load(self._ledger, self._service.place, rows, settings)
+        wishes = _loading.wishes_of(options)
+        rows = _loading.source_of(source, strict_amounts=wishes.strict_amounts)
+        report = await _loading.load(self._ledger, self._service.place, rows, wishes)
         self._session.tell(running=self._work.under_way)
         return report
 
@@ -119,10 +119,10 @@ class PayoutBatch:
         from .loading import load as _loading
         from .loading import preview as _preview
 
-        settings = _loading.settings_of(options)
-        rows = _loading.source_of(source, strict_amounts=settings.strict_amounts)
-        async with self._session.reading() as ledger:
-            return await _preview.preview(self._session.path, ledger, self._session.place, rows, settings)
+        wishes = _loading.wishes_of(options)
+        rows = _loading.source_of(source, strict_amounts=wishes.strict_amounts)
+        async with self._session.look() as ledger:
+            return await _preview.preview(self._session.path, ledger, self._session.place, rows, wishes)
 
     async def run(
         self,

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import attrs
 
-from .._masking import clean
 from ..errors import PaymentsError
+from ..models._masking import clean
 
 _TOLD = 20
 _UNNAMED: Final = (

@@ -10,9 +10,9 @@ from typing import Final
 
 from cyclopts import App, CycloptsError
 
-from .._masking import clean_lines
 from .._version import __version__
 from ..errors import PaymentsError
+from ..models._masking import clean_lines
 from ._exit_codes import CommandEnded, Exit, exit_of
 from ._output import OutputConsole, write_nowhere
 from .demo import demo

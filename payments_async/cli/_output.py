@@ -1,7 +1,7 @@
 """What a command says while it works: to a person, or to a program as JSON lines.
 
 Every step is told once, with a sentence for people and its facts for programs; each `Show` takes its half.
-Foreign text is cleaned here, where it is printed (`_masking.clean`); JSON escapes it by itself.
+Foreign text is cleaned here, where it is printed (`models/_masking.py`); JSON escapes it by itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
-from .._masking import clean
+from ..models._masking import clean
 
 Json = Annotated[bool, Parameter(negative="", show_default=False)]
 """The `--json` flag of every command that has one."""

@@ -8,7 +8,7 @@ from typing import Literal
 import attrs
 
 from .._attrs import ValueMixin
-from .._masking import clean, without_keys
+from ._masking import clean, without_keys
 
 Verdict = Literal["not_sent", "not_executed", "executed", "in_doubt"]
 """What one attempt can have done: nothing left · refused · carried out · nobody can tell."""

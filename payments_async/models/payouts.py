@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from .._masking import shown_address
+from ._masking import shown_address
 from ._record import Record, masked
 from .common import Amount, Country, Customer, ExchangeRate, Failure, Gateway, Method
 from .statuses import PayoutStatus

@@ -6,7 +6,7 @@ To change a path, a method, a limit class or a result type, edit this table and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import quote, unquote, urlencode
 
@@ -42,8 +42,8 @@ class Operation(ValueMixin, Generic[R_co]):
     path: str
     """Relative to the base URL, with {placeholders}."""
     limit: Limit
-    record_class: Callable[[], type[R_co]] | None = attrs.field(eq=False, repr=False)
-    """Gives `result`, which is loaded when it is first needed."""
+    result: type[R_co] | None = attrs.field(repr=False)
+    """The record class of an answer."""
     shape: Shape = "record"
     creates: bool = False
     """Whether it makes a record, so that an attempt without an answer leaves its outcome unknown."""
@@ -51,15 +51,6 @@ class Operation(ValueMixin, Generic[R_co]):
     """The placeholder that names the record it is about: that of a per-record limit, or of `echo`."""
     echo: str | None = None
     """The answer's field that repeats the id of `record`."""
-    _result: type[R_co] | None = attrs.field(default=None, init=False, eq=False, repr=False)
-    """A slot: a `cached_property` needs a dict, out of which each field is read at seven times the price."""
-
-    @property
-    def result(self) -> type[R_co] | None:
-        """The record class of an answer."""
-        if self._result is None and self.record_class is not None:
-            object.__setattr__(self, "_result", self.record_class())
-        return self._result
 
     def path_for(self, ids: Mapping[str, str] | None) -> str:
         """The path with its placeholders filled: each id percent-encoded, as one segment."""
@@ -78,7 +69,7 @@ CHECKOUTS_CREATE = Operation(
     "POST",
     "/payment/checkouts",
     "write",
-    lambda: models.Checkout,
+    models.Checkout,
     "checkout",
     creates=True,
 )
@@ -87,23 +78,23 @@ CHECKOUTS_RETRIEVE = Operation(
     "GET",
     "/payment/checkouts/{checkout_id}",
     "read",
-    lambda: models.Checkout,
+    models.Checkout,
     "checkout",
     record="checkout_id",
     echo="id",
 )
 INTENTS_CREATE = Operation(
-    "payment_intents.create", "POST", "/payment/intents", "write", lambda: models.PaymentIntent, creates=True
+    "payment_intents.create", "POST", "/payment/intents", "write", models.PaymentIntent, creates=True
 )
 INTENTS_LIST = Operation(
-    "payment_intents.list", "GET", "/payment/intents", "read", lambda: models.PaymentIntent, "page"
+    "payment_intents.list", "GET", "/payment/intents", "read", models.PaymentIntent, "page"
 )
 INTENTS_RETRIEVE_ATTEMPT = Operation(
     "payment_intents.retrieve_attempt",
     "GET",
     "/payment/intents/{payment_intent_id}/attempts/{attempt_id}",
     "read",
-    lambda: models.PaymentAttempt,
+    models.PaymentAttempt,
     record="attempt_id",
     echo="id",
 )
@@ -112,14 +103,14 @@ INTENTS_REFUND_AVAILABILITY = Operation(
     "GET",
     "/payment/intents/{payment_intent_id}/refunds/availability",
     "refund_availability",
-    lambda: models.RefundAvailability,
+    models.RefundAvailability,
 )
 INTENTS_REQUERY = Operation(
     "payment_intents.requery",
     "POST",
     "/payment/intents/{payment_intent_id}/requery",
     "diagnostic",
-    lambda: models.Requery,
+    models.Requery,
     record="payment_intent_id",
     echo="payment_intent_id",
 )
@@ -128,17 +119,17 @@ INTENTS_INSPECT_ATTEMPT = Operation(
     "GET",
     "/payment/intents/{payment_intent_id}/attempts/{attempt_id}/inspect",
     "diagnostic",
-    lambda: models.Inspection,
+    models.Inspection,
     record="attempt_id",
 )
-PAYOUTS_CREATE = Operation("payouts.create", "POST", "/payouts", "write", lambda: models.Payout, creates=True)
-PAYOUTS_LIST = Operation("payouts.list", "GET", "/payouts", "read", lambda: models.Payout, "page")
+PAYOUTS_CREATE = Operation("payouts.create", "POST", "/payouts", "write", models.Payout, creates=True)
+PAYOUTS_LIST = Operation("payouts.list", "GET", "/payouts", "read", models.Payout, "page")
 PAYOUTS_SYNC = Operation(
     "payouts.sync",
     "GET",
     "/payouts/{payout_id}/sync",
     "diagnostic",
-    lambda: models.Payout,
+    models.Payout,
     record="payout_id",
     echo="id",
 )
@@ -147,7 +138,7 @@ PAYOUTS_INSPECT = Operation(
     "GET",
     "/payouts/{payout_id}/inspect",
     "diagnostic",
-    lambda: models.Inspection,
+    models.Inspection,
     record="payout_id",
 )
 METHODS_STATUS = Operation(
@@ -155,7 +146,7 @@ METHODS_STATUS = Operation(
     "GET",
     "/utils/status/payment/method/{method_code}/{country_code}",
     "read",
-    lambda: models.MethodStatus,
+    models.MethodStatus,
     "method_status",
 )
 
@@ -255,8 +246,7 @@ def bare(method: str, path: str, result: type[Any] | None = None) -> Operation[A
     listed, _ = record_of(method, path)
     creates = method != "GET" and (listed is None or listed.creates)
     limit = default_limit(method, path)
-    record_class = (lambda: result) if result else None
-    return Operation(f"{method} {path}", method, path, limit, record_class, "raw", creates=creates)
+    return Operation(f"{method} {path}", method, path, limit, result, "raw", creates=creates)
 
 
 def default_limit(method: str, path: str) -> Limit:

@@ -1,4 +1,4 @@
-"""What callers send to collect payments (Endpoints). Found in `params`, which loads them when first used."""
+"""What callers send to collect payments (Endpoints). Found in `params`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime
 
 import attrs
 
-from .._masking import shown_address
+from ..models._masking import shown_address
 from ..models._record import masked
 from ._base import Money, Pairs, Params, decimal_if_readable
 from .payouts import CustomerInput

@@ -8,7 +8,7 @@ from functools import cache
 import attrs
 
 from .._attrs import maker
-from .._masking import shown_address
+from ..models._masking import shown_address
 from ..models._record import masked
 from ._base import Money, Pairs, Params, decimal_if_readable
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
 from .. import _assumptions
 from .._attrs import maker
+from .._polling.waiter import Waiting
 from .._request import prepare as _calls
 from .._request.pipeline import Pipeline
 from .._validation import rules
 from ..errors import InvalidRequest, PaymentsError, UnprocessableError
+from ..models import Page
 from ..params import Params, PreparedRequest
 from ..params.operations import Operation, id_problems
-
-if TYPE_CHECKING:
-    from .._polling.waiter import Waiting
-    from ..models import Page
 
 R = TypeVar("R")
 Sending = Coroutine[Any, Any, R]
@@ -61,8 +59,7 @@ class ResourceClient:
     """A client's way to the service, as its resources use it."""
 
     pipeline: Pipeline
-    waiting: Callable[[], Waiting]
-    """Gives the client's waits; they are loaded with the first."""
+    waiting: Waiting
 
     def prepare(self, operation: Operation[Any], cls: type[Params], arguments: Any) -> PreparedRequest:
         """A write's bytes and key. Raises InvalidRequest, also for a key last used with another body.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from .. import _hints, models, params
+from .. import arguments, models, params
 from ..params import PreparedRequest
 from ..params.operations import CHECKOUTS_CREATE, CHECKOUTS_RETRIEVE
 from ._base import Resource
@@ -13,7 +13,7 @@ from ._base import Resource
 class AsyncCheckouts(Resource):
     """`client.checkouts`."""
 
-    async def create(self, **arguments: Unpack[_hints.CheckoutArguments]) -> models.Checkout:
+    async def create(self, **arguments: Unpack[arguments.CheckoutArguments]) -> models.Checkout:
         """Create a payment and its hosted page; send the payer to `.url` (POST /payment/checkouts).
 
         Args:
@@ -29,7 +29,7 @@ class AsyncCheckouts(Resource):
         finally:
             del arguments  # tracebacks print locals
 
-    def prepare(self, **arguments: Unpack[_hints.CheckoutPreparation]) -> PreparedRequest:
+    def prepare(self, **arguments: Unpack[arguments.CheckoutPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -43,7 +43,7 @@ class AsyncCheckouts(Resource):
         finally:
             del arguments  # tracebacks print locals
 
-    async def retrieve(self, checkout_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Checkout:
+    async def retrieve(self, checkout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Checkout:
         """Read a session and its payment back: this, not the payer's return, says whether it was paid.
 
         Endpoints, GET /payment/checkouts/{checkoutId}.
@@ -72,4 +72,4 @@ class AsyncCheckouts(Resource):
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
             PaymentsError: the reading failed for good.
         """
-        return await self._channel.waiting().checkout(checkout, deadline)
+        return await self._channel.waiting.checkout(checkout, deadline)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from .. import _hints, models
+from .. import arguments, models
 from ..params.operations import METHODS_STATUS
 from ._base import Resource
 
@@ -13,7 +13,7 @@ class AsyncMethods(Resource):
     """`client.methods`."""
 
     async def status(
-        self, method_code: str, country_code: str, **options: Unpack[_hints.ReadOptions]
+        self, method_code: str, country_code: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.MethodStatus:
         """Recent health of a payment method in a country, to hide or demote it (Resources, Method status).
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Unpack
 
-from .. import _assumptions, _hints, models, params
+from .. import _assumptions, arguments, models, params
 from ..params import PreparedRequest
 from ..params.operations import (
     INTENTS_CREATE,
@@ -21,7 +21,7 @@ from ._base import Resource
 class AsyncPaymentIntents(Resource):
     """`client.payment_intents`."""
 
-    async def create(self, **arguments: Unpack[_hints.PaymentIntentArguments]) -> models.PaymentIntent:
+    async def create(self, **arguments: Unpack[arguments.PaymentIntentArguments]) -> models.PaymentIntent:
         """Create a payment, and start a first attempt when `attempt` is given (POST /payment/intents).
 
         Args:
@@ -38,7 +38,7 @@ class AsyncPaymentIntents(Resource):
         finally:
             del arguments  # tracebacks print locals
 
-    def prepare(self, **arguments: Unpack[_hints.PaymentIntentPreparation]) -> PreparedRequest:
+    def prepare(self, **arguments: Unpack[arguments.PaymentIntentPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -53,7 +53,7 @@ class AsyncPaymentIntents(Resource):
             del arguments  # tracebacks print locals
 
     async def list(
-        self, **arguments: Unpack[_hints.PaymentIntentFilters]
+        self, **arguments: Unpack[arguments.PaymentIntentFilters]
     ) -> models.Page[models.PaymentIntent]:
         """One page of payments, newest first (GET /payment/intents; gaps A, C, D).
 
@@ -67,7 +67,7 @@ class AsyncPaymentIntents(Resource):
         return await self._channel.list(INTENTS_LIST, _assumptions.INTENT_FILTERS, arguments)
 
     async def iterate(
-        self, **arguments: Unpack[_hints.PaymentIntentIteration]
+        self, **arguments: Unpack[arguments.PaymentIntentIteration]
     ) -> AsyncIterator[models.PaymentIntent]:
         """Every payment of the list that can be read, newest first; pages are read as they are needed.
 
@@ -82,7 +82,7 @@ class AsyncPaymentIntents(Resource):
             yield intent
 
     async def retrieve_attempt(
-        self, payment_intent_id: str, attempt_id: str, **options: Unpack[_hints.ReadOptions]
+        self, payment_intent_id: str, attempt_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.PaymentAttempt:
         """One attempt, with its failure when it did not succeed.
 
@@ -101,7 +101,7 @@ class AsyncPaymentIntents(Resource):
         return await self._channel.read(INTENTS_RETRIEVE_ATTEMPT, options, ids)
 
     async def refund_availability(
-        self, payment_intent_id: str, **options: Unpack[_hints.ReadOptions]
+        self, payment_intent_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.RefundAvailability:
         """What can still be refunded of a payment; at most 100 reads a minute (gap Z).
 
@@ -118,7 +118,9 @@ class AsyncPaymentIntents(Resource):
         ids = {"payment_intent_id": payment_intent_id}
         return await self._channel.read(INTENTS_REFUND_AVAILABILITY, options, ids)
 
-    async def requery(self, payment_intent_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Requery:
+    async def requery(
+        self, payment_intent_id: str, **options: Unpack[arguments.ReadOptions]
+    ) -> models.Requery:
         """Have the service ask the gateways about a payment: recovery, not normal reading (gap T).
 
         At most 12 a minute per payment (Limits, Rate limits).
@@ -135,7 +137,7 @@ class AsyncPaymentIntents(Resource):
         return await self._channel.post(INTENTS_REQUERY, options, ids)
 
     async def inspect_attempt(
-        self, payment_intent_id: str, attempt_id: str, **options: Unpack[_hints.ReadOptions]
+        self, payment_intent_id: str, attempt_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.Inspection:
         """The gateway's own record of an attempt: diagnostics (gap U).
 
@@ -170,4 +172,4 @@ class AsyncPaymentIntents(Resource):
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
             PaymentsError: the reading failed for good.
         """
-        return await self._channel.waiting().attempt(payment_intent_id, attempt_id, deadline)
+        return await self._channel.waiting.attempt(payment_intent_id, attempt_id, deadline)

@@ -7,7 +7,7 @@ from typing import Unpack
 
 import attrs
 
-from .. import _assumptions, _hints, models
+from .. import _assumptions, arguments, models
 from .._request import prepare as _calls
 from ..errors import InvalidRequest, SearchIncomplete
 from ..params import PayoutRequest, PreparedRequest
@@ -15,12 +15,13 @@ from ..params.operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_LIST, P
 from ._base import Resource
 
 _FIND = attrs.evolve(PAYOUTS_LIST, name="payouts.find")
+_SEARCH_OPTIONS = frozenset(arguments.Search.__annotations__)
 
 
 class AsyncPayouts(Resource):
     """`client.payouts`."""
 
-    async def create(self, **arguments: Unpack[_hints.PayoutArguments]) -> models.Payout:
+    async def create(self, **arguments: Unpack[arguments.PayoutArguments]) -> models.Payout:
         """Send money. The payout that comes back is usually not final yet (POST /payouts).
 
         Args:
@@ -38,7 +39,7 @@ class AsyncPayouts(Resource):
         finally:
             del arguments  # tracebacks print locals
 
-    def prepare(self, **arguments: Unpack[_hints.PayoutPreparation]) -> PreparedRequest:
+    def prepare(self, **arguments: Unpack[arguments.PayoutPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -52,7 +53,7 @@ class AsyncPayouts(Resource):
         finally:
             del arguments  # tracebacks print locals
 
-    async def list(self, **arguments: Unpack[_hints.PayoutFilters]) -> models.Page[models.Payout]:
+    async def list(self, **arguments: Unpack[arguments.PayoutFilters]) -> models.Page[models.Payout]:
         """One page of payouts, newest first (GET /payouts; gaps B, C, D).
 
         Args:
@@ -64,7 +65,7 @@ class AsyncPayouts(Resource):
         """
         return await self._channel.list(PAYOUTS_LIST, _assumptions.PAYOUT_FILTERS, arguments)
 
-    async def iterate(self, **arguments: Unpack[_hints.PayoutIteration]) -> AsyncIterator[models.Payout]:
+    async def iterate(self, **arguments: Unpack[arguments.PayoutIteration]) -> AsyncIterator[models.Payout]:
         """Every payout of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
@@ -77,7 +78,7 @@ class AsyncPayouts(Resource):
         async for payout in self._channel.iterate(PAYOUTS_LIST, _assumptions.PAYOUT_FILTERS, arguments):
             yield payout
 
-    async def find(self, reference: str, **search: Unpack[_hints.Search]) -> models.Payout | None:
+    async def find(self, reference: str, **search: Unpack[arguments.Search]) -> models.Payout | None:
         """The payout with this reference; None when the list, back to `created_on_or_after`, is without it.
 
         The list is read newest first, to its end when no date is given; None is never a guess.
@@ -97,17 +98,15 @@ class AsyncPayouts(Resource):
             InvalidRequest: a fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        from ..arguments import Search
-
-        _calls.refuse_unknown(search, frozenset(Search.__annotations__), _FIND.name)
-        most, arguments = search.pop("max_pages", 100), {**search}
+        _calls.refuse_unknown(search, _SEARCH_OPTIONS, _FIND.name)
+        most, filters = search.pop("max_pages", 100), {**search}
         faults = {} if _calls.count(most) and most else {"max_pages": ["must be a whole number, 1 or more"]}
         if not isinstance(reference, str) or not reference:
             faults["reference"] = ["must be the text that was sent as reference"]
         if faults:
             raise InvalidRequest(faults, operation=_FIND.name)
         number, unread = 0, 0
-        async for page in self._channel.pages(_FIND, _assumptions.PAYOUT_FILTERS, arguments, large=True):
+        async for page in self._channel.pages(_FIND, _assumptions.PAYOUT_FILTERS, filters, large=True):
             number += 1
             found = next((payout for payout in page if payout.reference == reference), None)
             if found is not None:
@@ -122,7 +121,7 @@ class AsyncPayouts(Resource):
             raise SearchIncomplete(told, pages=number, cursor=None, operation=_FIND.name)
         return None
 
-    async def sync(self, payout_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Payout:
+    async def sync(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Payout:
         """Have the service ask the gateway about a payout: recovery, not normal reading (gap V).
 
         At most 12 a minute per payout (Limits, Rate limits).
@@ -137,7 +136,7 @@ class AsyncPayouts(Resource):
         """
         return await self._channel.read(PAYOUTS_SYNC, options, {"payout_id": payout_id})
 
-    async def inspect(self, payout_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Inspection:
+    async def inspect(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Inspection:
         """The gateway's own record of a payout: diagnostics (gap U).
 
         At most 12 a minute per payout (Limits, Rate limits).
@@ -167,7 +166,7 @@ class AsyncPayouts(Resource):
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
             PaymentsError: the reading failed for good.
         """
-        return await self._channel.waiting().payout(payout, deadline)
+        return await self._channel.waiting.payout(payout, deadline)
 
 
 def _incomplete(pages: int, cursor: str | None) -> SearchIncomplete:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 from urllib.parse import unquote
 
-from payments_async._masking import clean
+from payments_async.models._masking import clean
 from payments_async.sandbox import LoggedRequest
 from payments_async.sandbox._journal import JournalEntry, LoggedExchange
 from payments_async.sandbox.common.json import decode_object

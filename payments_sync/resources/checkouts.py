@@ -1,11 +1,11 @@
-# From payments_async/resources/checkouts.py; change that, then run: python -m tools.mirror
+# From payments_async/resources/checkouts.py; change that, then run: python payments_sync/_mirror.py
 """Checkouts: a payment with a hosted page that collects it."""
 
 from __future__ import annotations
 
 from typing import Unpack
 
-from payments_async import _hints, models
+from payments_async import arguments, models
 from payments_async.params import PreparedRequest
 from payments_async.resources.checkouts import AsyncCheckouts
 
@@ -18,7 +18,7 @@ class Checkouts:
     def __init__(self, twin: AsyncCheckouts, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
 
-    def create(self, **arguments: Unpack[_hints.CheckoutArguments]) -> models.Checkout:
+    def create(self, **arguments: Unpack[arguments.CheckoutArguments]) -> models.Checkout:
         """Create a payment and its hosted page; send the payer to `.url` (POST /payment/checkouts).
 
         Args:
@@ -34,7 +34,7 @@ class Checkouts:
         finally:
             del arguments  # tracebacks print locals
 
-    def prepare(self, **arguments: Unpack[_hints.CheckoutPreparation]) -> PreparedRequest:
+    def prepare(self, **arguments: Unpack[arguments.CheckoutPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -48,7 +48,7 @@ class Checkouts:
         finally:
             del arguments  # tracebacks print locals
 
-    def retrieve(self, checkout_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Checkout:
+    def retrieve(self, checkout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Checkout:
         """Read a session and its payment back: this, not the payer's return, says whether it was paid.
 
         Endpoints, GET /payment/checkouts/{checkoutId}.

@@ -1,11 +1,11 @@
-# From payments_async/resources/methods.py; change that, then run: python -m tools.mirror
+# From payments_async/resources/methods.py; change that, then run: python payments_sync/_mirror.py
 """Payment methods: how well they work now."""
 
 from __future__ import annotations
 
 from typing import Unpack
 
-from payments_async import _hints, models
+from payments_async import arguments, models
 from payments_async.resources.methods import AsyncMethods
 
 from .._event_loop import Bridge
@@ -18,7 +18,7 @@ class Methods:
         self._async, self._bridge = twin, bridge
 
     def status(
-        self, method_code: str, country_code: str, **options: Unpack[_hints.ReadOptions]
+        self, method_code: str, country_code: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.MethodStatus:
         """Recent health of a payment method in a country, to hide or demote it (Resources, Method status).
 

@@ -1,4 +1,4 @@
-# From payments_async/resources/payment_intents.py; change that, then run: python -m tools.mirror
+# From payments_async/resources/payment_intents.py; change that, then run: python payments_sync/_mirror.py
 """Payment intents: payments collected through the API, and the attempts at collecting them."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Unpack
 
-from payments_async import _hints, models
+from payments_async import arguments, models
 from payments_async.params import PreparedRequest
 from payments_async.resources.payment_intents import AsyncPaymentIntents
 
@@ -19,7 +19,7 @@ class PaymentIntents:
     def __init__(self, twin: AsyncPaymentIntents, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
 
-    def create(self, **arguments: Unpack[_hints.PaymentIntentArguments]) -> models.PaymentIntent:
+    def create(self, **arguments: Unpack[arguments.PaymentIntentArguments]) -> models.PaymentIntent:
         """Create a payment, and start a first attempt when `attempt` is given (POST /payment/intents).
 
         Args:
@@ -36,7 +36,7 @@ class PaymentIntents:
         finally:
             del arguments  # tracebacks print locals
 
-    def prepare(self, **arguments: Unpack[_hints.PaymentIntentPreparation]) -> PreparedRequest:
+    def prepare(self, **arguments: Unpack[arguments.PaymentIntentPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -51,7 +51,7 @@ class PaymentIntents:
             del arguments  # tracebacks print locals
 
     def list(
-        self, **arguments: Unpack[_hints.PaymentIntentFilters]
+        self, **arguments: Unpack[arguments.PaymentIntentFilters]
     ) -> models.Page[models.PaymentIntent]:
         """One page of payments, newest first (GET /payment/intents; gaps A, C, D).
 
@@ -65,7 +65,7 @@ class PaymentIntents:
         return self._bridge.call(self._async.list, **arguments)
 
     def iterate(
-        self, **arguments: Unpack[_hints.PaymentIntentIteration]
+        self, **arguments: Unpack[arguments.PaymentIntentIteration]
     ) -> Iterator[models.PaymentIntent]:
         """Every payment of the list that can be read, newest first; pages are read as they are needed.
 
@@ -79,7 +79,7 @@ class PaymentIntents:
         return self._bridge.iterate(self._async.iterate, **arguments)
 
     def retrieve_attempt(
-        self, payment_intent_id: str, attempt_id: str, **options: Unpack[_hints.ReadOptions]
+        self, payment_intent_id: str, attempt_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.PaymentAttempt:
         """One attempt, with its failure when it did not succeed.
 
@@ -97,7 +97,7 @@ class PaymentIntents:
         return self._bridge.call(self._async.retrieve_attempt, payment_intent_id, attempt_id, **options)
 
     def refund_availability(
-        self, payment_intent_id: str, **options: Unpack[_hints.ReadOptions]
+        self, payment_intent_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.RefundAvailability:
         """What can still be refunded of a payment; at most 100 reads a minute (gap Z).
 
@@ -113,7 +113,9 @@ class PaymentIntents:
         """
         return self._bridge.call(self._async.refund_availability, payment_intent_id, **options)
 
-    def requery(self, payment_intent_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Requery:
+    def requery(
+        self, payment_intent_id: str, **options: Unpack[arguments.ReadOptions]
+    ) -> models.Requery:
         """Have the service ask the gateways about a payment: recovery, not normal reading (gap T).
 
         At most 12 a minute per payment (Limits, Rate limits).
@@ -129,7 +131,7 @@ class PaymentIntents:
         return self._bridge.call(self._async.requery, payment_intent_id, **options)
 
     def inspect_attempt(
-        self, payment_intent_id: str, attempt_id: str, **options: Unpack[_hints.ReadOptions]
+        self, payment_intent_id: str, attempt_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.Inspection:
         """The gateway's own record of an attempt: diagnostics (gap U).
 

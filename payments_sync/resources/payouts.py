@@ -1,4 +1,4 @@
-# From payments_async/resources/payouts.py; change that, then run: python -m tools.mirror
+# From payments_async/resources/payouts.py; change that, then run: python payments_sync/_mirror.py
 """Payouts: money sent to an instrument."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Unpack
 
-from payments_async import _hints, models
+from payments_async import arguments, models
 from payments_async.params import PreparedRequest
 from payments_async.resources.payouts import AsyncPayouts
 
@@ -19,7 +19,7 @@ class Payouts:
     def __init__(self, twin: AsyncPayouts, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
 
-    def create(self, **arguments: Unpack[_hints.PayoutArguments]) -> models.Payout:
+    def create(self, **arguments: Unpack[arguments.PayoutArguments]) -> models.Payout:
         """Send money. The payout that comes back is usually not final yet (POST /payouts).
 
         Args:
@@ -37,7 +37,7 @@ class Payouts:
         finally:
             del arguments  # tracebacks print locals
 
-    def prepare(self, **arguments: Unpack[_hints.PayoutPreparation]) -> PreparedRequest:
+    def prepare(self, **arguments: Unpack[arguments.PayoutPreparation]) -> PreparedRequest:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
@@ -51,7 +51,7 @@ class Payouts:
         finally:
             del arguments  # tracebacks print locals
 
-    def list(self, **arguments: Unpack[_hints.PayoutFilters]) -> models.Page[models.Payout]:
+    def list(self, **arguments: Unpack[arguments.PayoutFilters]) -> models.Page[models.Payout]:
         """One page of payouts, newest first (GET /payouts; gaps B, C, D).
 
         Args:
@@ -63,7 +63,7 @@ class Payouts:
         """
         return self._bridge.call(self._async.list, **arguments)
 
-    def iterate(self, **arguments: Unpack[_hints.PayoutIteration]) -> Iterator[models.Payout]:
+    def iterate(self, **arguments: Unpack[arguments.PayoutIteration]) -> Iterator[models.Payout]:
         """Every payout of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
@@ -75,7 +75,7 @@ class Payouts:
         """
         return self._bridge.iterate(self._async.iterate, **arguments)
 
-    def find(self, reference: str, **search: Unpack[_hints.Search]) -> models.Payout | None:
+    def find(self, reference: str, **search: Unpack[arguments.Search]) -> models.Payout | None:
         """The payout with this reference; None when the list, back to `created_on_or_after`, is without it.
 
         The list is read newest first, to its end when no date is given; None is never a guess.
@@ -97,7 +97,7 @@ class Payouts:
         """
         return self._bridge.call(self._async.find, reference, **search)
 
-    def sync(self, payout_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Payout:
+    def sync(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Payout:
         """Have the service ask the gateway about a payout: recovery, not normal reading (gap V).
 
         At most 12 a minute per payout (Limits, Rate limits).
@@ -112,7 +112,7 @@ class Payouts:
         """
         return self._bridge.call(self._async.sync, payout_id, **options)
 
-    def inspect(self, payout_id: str, **options: Unpack[_hints.ReadOptions]) -> models.Inspection:
+    def inspect(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Inspection:
         """The gateway's own record of a payout: diagnostics (gap U).
 
         At most 12 a minute per payout (Limits, Rate limits).

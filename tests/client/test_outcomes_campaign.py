@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from payments_async import _clocks as clocks
-from payments_async._clocks import Timestamps
+from payments_async._request import clocks
+from payments_async._request.clocks import Timestamps
 from tests.campaigns.outcomes import Campaign
 from tests.support.forms import Connect
 

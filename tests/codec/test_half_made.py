@@ -11,7 +11,6 @@ import pytest
 from payments_async import models
 from payments_async._attrs import maker, writable
 from payments_async._codec import decode, fast_path
-from payments_async._request.prepare import Call
 from payments_async.models import Payout
 from payments_async.params import PayoutRequest, PreparedRequest
 
@@ -62,7 +61,7 @@ def test_what_a_request_says_is_not_shown() -> None:
 
 @pytest.mark.parametrize(
     "cls",
-    [PayoutRequest, PreparedRequest, Call, models.Attempt, models.ResponseInfo],
+    [PayoutRequest, PreparedRequest, models.Attempt, models.ResponseInfo],
     ids=lambda cls: cls.__name__,
 )
 def test_a_half_made_value_can_be_shown(cls: Any) -> None:

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from payments_async import errors
-from payments_async._clocks import Timestamps
 from payments_async._http.types import HTTPResponse, TransportError
+from payments_async._request.clocks import Timestamps
 from payments_async._request.history import CallHistory
 from payments_async._request.outcome import AttemptResult, read_answer, read_failure
 from payments_async._request.prepare import Call

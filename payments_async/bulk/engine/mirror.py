@@ -12,8 +12,8 @@ from typing import Final
 
 import attrs
 
-from ..._masking import clean
 from ...models import Payout
+from ...models._masking import clean
 from ..ledger.ledger import Ledger
 from ..protocol.generations import earlier_references, parted
 from ..protocol.payout_status import contradiction, facts_of, mirrored, settled

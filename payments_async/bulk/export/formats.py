@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from ..._masking import clean
 from ..._version import with_extra
+from ...models._masking import clean
 from ..errors import BulkError
 from ..sources.rejects import escaped
 from .rows import WHOLE, Record, flat, json_text

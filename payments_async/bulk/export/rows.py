@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from ..._codec import decode, encode
-from ..._masking import is_visible
+from ...models._masking import is_visible
 from ...params import CustomerInput, Instrument
 from ..protocol.identifiers import PROOF_KEY
 from ..protocol.records import LedgerRow

@@ -52,10 +52,10 @@ async def opened(
             raise LedgerDamaged(path, ["the header is missing"])
         _refuse_emptied(path, mark)
         return None
-    state, findings = ended
+    standing, findings = ended
     if findings:
         raise LedgerDamaged(path, findings)
-    return state
+    return standing
 
 
 def _refuse_emptied(path: str, mark: HighWater | None) -> None:

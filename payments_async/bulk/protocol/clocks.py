@@ -1,4 +1,4 @@
-"""How old a row's intents are, and what follows for its key and its requests. Pure (`_clocks.py`)."""
+"""How old a row's intents are, and what follows for its key and its requests. Pure (`_request/clocks.py`)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import math
 from typing import Final
 
 from ..._assumptions import KEY_TRUSTED_FOR
-from ..._clocks import CLOCK_TOLERANCE as CLOCK_TOLERANCE
-from ..._clocks import ElapsedRange as ElapsedRange
-from ..._clocks import Timestamps as Timestamps
-from ..._clocks import at_least, passed, went_back
+from ..._request.clocks import CLOCK_TOLERANCE as CLOCK_TOLERANCE
+from ..._request.clocks import ElapsedRange as ElapsedRange
+from ..._request.clocks import Timestamps as Timestamps
+from ..._request.clocks import at_least, passed, went_back
 from .safeguards import ALL, ProtocolRules
 
 INTENT_LIFETIME: Final = 300.0

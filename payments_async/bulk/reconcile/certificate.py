@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import attrs
 
-from ..._masking import clean
 from ...models import Payout
+from ...models._masking import clean
 from .._report import BatchReport, report_of
 from ..engine.mirror import Bits, LaterGenerations
 from ..engine.payout_list import pages

@@ -9,10 +9,10 @@ from typing import Any
 from rich.padding import Padding
 from rich.text import Text
 
-from ..._masking import clean
 from ..._runtime import SYSTEM
 from ...bulk import PayoutBatch, RowFate, RowState
 from ...bulk.ledger_errors import LedgerDamaged, LedgerLocked
+from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from . import files, messages
 from .amounts import grouped, plain

@@ -13,11 +13,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..._masking import clean
 from ..._runtime import SYSTEM, Timer
 from ...bulk.sources import Source, SourceItem
 from ...bulk.sources import open_source as open_file
 from ...bulk.sources._base import FileStat
+from ...models._masking import clean
 from .._output import INDENT, Show
 from .amounts import grouped
 from .messages import counted

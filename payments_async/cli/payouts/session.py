@@ -18,17 +18,16 @@ from typing import Any, Final, TypeVar
 import attrs
 from rich.console import Console
 
-from ..._masking import clean
 from ..._request.notify import CANCELLED
 from ..._runtime import SYSTEM
 from ...bulk import BatchReport, OutcomesUnrecorded, Progress
-from ...bulk._files import write_text
 from ...bulk.errors import BulkError
 from ...bulk.ledger_errors import LedgerBroken, LedgerDamaged, LedgerFull, LedgerGone, LedgerReadOnly
 from ...bulk.protocol.responses import is_shut_out, why
 from ...client import AsyncPayments
 from ...errors import APIConnectionError, APIStatusError, PaymentsError
 from ...events import logger
+from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit, exit_of
 from .._output import JsonLines, OutputConsole, Show, Terminal, write_nowhere
 from . import files
@@ -258,7 +257,7 @@ def _code_unrecorded(error: OutcomesUnrecorded) -> Exit:
 def _kept(ledger: str, error: OutcomesUnrecorded) -> str:
     path = files.unrecorded_of(ledger)
     try:
-        write_text(path, error.to_json())
+        files.write(path, error.to_json())
     except OSError:
         print(error.to_json(), flush=True)
         return "They are on the standard output, as JSON"

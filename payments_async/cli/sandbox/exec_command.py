@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
-from ..._masking import clean
+from ...models._masking import clean
 from .serve import ServeOptions, environment, inspector_of, open_sandbox
 
 NOT_RUNNABLE: Final = 126

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlsplit
 
 import attrs
 
-from ..._masking import clean
 from ...errors import ConfigurationError
+from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from .._output import show_for
 

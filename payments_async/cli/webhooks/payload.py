@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import attrs
 
-from payments_async._masking import clean
 from payments_async._validation.rules import is_identifier
+from payments_async.models._masking import clean
 
 HIDDEN: Final = "•••"
 

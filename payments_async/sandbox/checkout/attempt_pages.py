@@ -18,7 +18,8 @@ from ..records.tenants import Tenant
 from ..records.world import World
 from .next_action import one_time_code
 from .pages import say
-from .responses import FILES, page, qr_image, redirect
+from .rendering import qr_image, render
+from .responses import asset, image, page, redirect
 from .session_view import PAGES, SessionView
 
 _AFTER: Mapping[str, tuple[str, str]] = {
@@ -47,11 +48,12 @@ def outcome(visit: SessionView) -> Answer:
     heading, text = _AFTER.get(status, _UNDER_WAY)
     context = {
         "visit": visit,
+        "look": visit.look,
         "heading": heading,
         "text": text,
         "onward": status in ("completed", "failed", "expired"),
     }
-    return page("after.html", context, visit.look)
+    return page(render("after.html", context), visit.look)
 
 
 def enter_code(visit: SessionView) -> Answer:
@@ -67,11 +69,11 @@ def enter_code(visit: SessionView) -> Answer:
 
 def picture(visit: SessionView) -> Answer:
     """The QR code of the page where the payer's wallet app would confirm."""
-    return qr_image(f"{visit.world.origin}{visit.address('phone')}")
+    return image(qr_image(f"{visit.world.origin}{visit.address('phone')}"))
 
 
 def kit(_: SessionView) -> Answer:
     """The provider's kit."""
-    found = FILES.asset("sdk.js")
+    found = asset("sdk.js")
     assert found is not None
     return found

@@ -1,6 +1,7 @@
 """The service's records and the tables of their states.
 
-Records change only through `payouts` and `payments`, which consult the tables here.
+Records change only through `_payouts` and `_payments`, which consult the tables here. What they hold does not
+change but is replaced, so that a state can be kept while they go on (`copy_on_write`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..common.json import JsonObject
 from ..common.masking import shown_address
 from ..common.money import less, total
 from ..common.scenario_words import HookWords, ScenarioOutcome, Timing
+from .copy_on_write import before_change
 
 PAYOUT_STATES: Mapping[str, frozenset[str]] = {
     "pending": frozenset({"processing", "completed", "failed"}),
@@ -92,7 +94,7 @@ class GatewayRecord:
     external_id: str
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, on_setattr=before_change)
 class PayoutRecord:
     """Money sent to an instrument. Times are seconds since 1970."""
 
@@ -138,7 +140,7 @@ class Site(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, on_setattr=before_change)
 class AttemptRecord:
     """One try at collecting a payment."""
 
@@ -169,7 +171,7 @@ class AttemptRecord:
         return not ATTEMPT_STATES[self.status]
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, on_setattr=before_change)
 class CheckoutRecord:
     """The hosted page of a payment."""
 
@@ -194,7 +196,7 @@ class RefundRecord:
     pending: bool
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, on_setattr=before_change)
 class PaymentRecord:
     """A payment intent. `channel` is `api` or `checkout`."""
 

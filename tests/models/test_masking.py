@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async._masking import (
+from payments_async._request.auth import NotText, hidden
+from payments_async.models._masking import (
     HiddenPairs,
     address,
     body_without_keys,
@@ -21,7 +22,6 @@ from payments_async._masking import (
     shown_address,
     without_keys,
 )
-from payments_async._request.auth import NotText, hidden
 from payments_async.sandbox.common import masking as sandbox
 from tests.support.canary import CANARY_KEY
 
@@ -80,7 +80,7 @@ def test_hidden_pairs_are_a_mapping_that_does_not_show_itself() -> None:
 
 SENTRY = """
 from sentry_sdk.serializer import serialize
-from payments_async._masking import hidden_pairs
+from payments_async.models._masking import hidden_pairs
 shown = serialize({"json": hidden_pairs({"email": "ada@shop.test"})}, is_vars=True)
 assert shown == {"json": "<1 pairs>"}, shown
 """
