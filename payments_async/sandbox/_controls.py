@@ -181,7 +181,7 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
             self._core.world.reset()
             self._core.rules.clear()
             self._requests.clear()
-            self._mail.clear()
+            self._outbox.clear()
             self._journal.clear()
             self.advice = None
 
@@ -195,7 +195,7 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
             self.clock.advance(seconds)
             effects = self._core.due(self.clock.now())
             self._keep(effects)
-            fired = self._mail.fired(self._core.world.now)
+            fired = self._outbox.fired(self._core.world.now)
             self._poke()
         changes = [effect for effect in effects if isinstance(effect, Change)]
         return sorted([*changes, *fired], key=lambda change: change.at) if fired else changes

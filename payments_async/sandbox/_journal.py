@@ -47,7 +47,7 @@ class LoggedExchange:
     answer: Answer | None = attrs.field(repr=False)
     retry_after: str | None = None
     """What the answer's `Retry-After` said."""
-    told: int = 0
+    caused: int = 0
     """How many of the entries right before it came with it: what it caused, after what had fallen due."""
 
     @property
@@ -85,7 +85,7 @@ class WebhookTried:
     record_id: str
     event: str
     status: int | None
-    told: str | None
+    error: str | None
     """Why it is no success, where the status does not tell."""
     forged: bool = False
     only_listened: bool = False
@@ -94,7 +94,7 @@ class WebhookTried:
     @property
     def accepted(self) -> bool:
         """Whether the receiver took it."""
-        return self.told is None and self.status is not None and 200 <= self.status < 300
+        return self.error is None and self.status is not None and 200 <= self.status < 300
 
 
 Item = LoggedExchange | WebhookTried | Effect
@@ -136,11 +136,11 @@ class Journal:
             self._wake()
 
     def add_exchange(
-        self, log: LoggedRequest, real: float, body: bytes, answer: Answer, told: int = 0
+        self, log: LoggedRequest, real: float, body: bytes, answer: Answer, caused: int = 0
     ) -> LoggedExchange:
-        """A request was answered, the last `told` entries with it; keeps its bytes while there is room."""
+        """A request was answered, the last `caused` entries with it; keeps its bytes while there is room."""
         retry_after = answer.headers.get("Retry-After") if answer.status == 429 else None
-        exchange = LoggedExchange(log, real, body, answer, retry_after, told)
+        exchange = LoggedExchange(log, real, body, answer, retry_after, caused)
         size = exchange.size
         self._bodies.append((exchange, size))
         self._room -= size
@@ -205,7 +205,7 @@ class Journal:
 
 def tried(webhook: Webhook, result: WebhookTry | NotSent, now: float) -> WebhookTried:
     """How one try went; an address that was refused was never asked."""
-    status, told, at = (
+    status, error, at = (
         (None, str(result), now) if isinstance(result, NotSent) else (result.status, result.error, result.at)
     )
     return WebhookTried(
@@ -214,7 +214,7 @@ def tried(webhook: Webhook, result: WebhookTry | NotSent, now: float) -> Webhook
         webhook.record_id,
         webhook.event,
         status,
-        told,
+        error,
         forged=webhook.origin == "forged",
         only_listened=isinstance(result, WebhookTry) and result.only_listened,
     )

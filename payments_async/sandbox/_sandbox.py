@@ -101,13 +101,14 @@ class Sandbox(SandboxControls):
             raise RuntimeError("the sandbox is serving already")
         if self._keeper is not None and self._keeper.is_over:
             raise RuntimeError("the sandbox has left its state file; make another Sandbox")
-        wires = SenderCallbacks(self._take, self._report, self._put_back, self.clock.now, self.clock.sleep)
-        door = WebhookSender(wires, self._allowed)
-        server = Server(self._serve, self.clock.sleep, self._port, door)
+        clock = self.clock
+        callbacks = SenderCallbacks(self._take, self._report, self._put_back, clock.now, clock.sleep)
+        sender = WebhookSender(callbacks, self._allowed)
+        server = Server(self._serve, clock.sleep, self._port, sender)
         self._core.world.origin = f"http://{HOST}:{server.port}"
         server.start()
-        self._server, self._mail.poke = server, door.poke
-        door.poke()
+        self._server, self._outbox.poke = server, sender.poke
+        sender.poke()
         if self._keeper is not None:
             self._keeper.start()
 
@@ -116,7 +117,7 @@ class Sandbox(SandboxControls):
 
         With a state file it writes and leaves that, too, serving or not; `StateError` when it cannot.
         """
-        server, self._server, self._mail.poke = self._server, None, None
+        server, self._server, self._outbox.poke = self._server, None, None
         if server is not None:
             server.stop()
         if self._keeper is not None:

@@ -40,7 +40,7 @@ class SandboxService(WebhookControls):
         self._core = core
         self._lock = threading.RLock()
         self._requests: deque[LoggedExchange] = deque(maxlen=KEPT)
-        self._mail = Outbox(self._lock)
+        self._outbox = Outbox(self._lock)
         self._journal = Journal()
         self._keeper: StateSaver | None = None
         self._changed = False
@@ -101,8 +101,8 @@ class SandboxService(WebhookControls):
             if effects and isinstance(logged := effects[-1], LoggedRequest):
                 before = self._journal.last
                 awaits = self._keep(effects[:-1])
-                told = self._journal.last - before
-                exchange = self._journal.add_exchange(logged, real_seconds(), request.body, answer, told)
+                caused = self._journal.last - before
+                exchange = self._journal.add_exchange(logged, real_seconds(), request.body, answer, caused)
                 self._requests.append(exchange)
             else:
                 awaits = self._keep(effects)
@@ -113,10 +113,10 @@ class SandboxService(WebhookControls):
         awaits: list[str] = []
         for effect in effects:
             if isinstance(effect, Notice):  # nothing that happened: nobody is told
-                self._mail.inbox.append(effect)
+                self._outbox.inbox.append(effect)
                 continue
             self._journal.add(effect)
-            if isinstance(effect, Delivery) and (webhook_id := self._mail.keep(effect)):
+            if isinstance(effect, Delivery) and (webhook_id := self._outbox.keep(effect)):
                 awaits.append(webhook_id)
         if effects and self._core.world.has_receivers:
             self._poke()
@@ -132,7 +132,7 @@ class SandboxService(WebhookControls):
         self._keeper = StateSaver(file, self._freeze, self._lock)
         if found is None:
             return None
-        self._mail.courier, key, then = found
+        self._outbox.queue, key, then = found
         self.clock.advance(max(0.0, then - self.clock.now()))  # time does not go back
         return key
 
@@ -145,13 +145,13 @@ class SandboxService(WebhookControls):
                 return None
             self._keep(self._core.due(self.clock.now()))
             self._changed = False
-            return Snapshot(self._core, self._mail.courier, self.api_key, self.clock.now())
+            return Snapshot(self._core, self._outbox.queue, self.api_key, self.clock.now())
 
     def _take(self, room: int) -> tuple[list[Webhook], float | None]:
-        """What the door is to send now, and in how many seconds there may be more."""
+        """What the sender is to send now, and in how many seconds there may be more."""
         with self.present() as world:
-            webhooks = self._mail.take(world.now, room)
-            moments = [self._mail.courier.next_at if room > len(webhooks) else None]
+            webhooks = self._outbox.take(world.now, room)
+            moments = [self._outbox.queue.next_at if room > len(webhooks) else None]
             moments.append(world.next_at if world.has_receivers else None)
             due = min((moment for moment in moments if moment is not None), default=None)
             return webhooks, None if due is None else due - world.now
@@ -159,10 +159,10 @@ class SandboxService(WebhookControls):
     def _report(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
         with self._lock:
             self._changed = True
-            self._mail.reported(webhook_id, result)
-            if webhook_id in self._mail.courier:
-                self._journal.add(tried(self._mail.courier.find(webhook_id), result, self._core.world.now))
+            self._outbox.reported(webhook_id, result)
+            if webhook_id in self._outbox.queue:
+                self._journal.add(tried(self._outbox.queue.find(webhook_id), result, self._core.world.now))
 
     def _put_back(self) -> None:
         with self._lock:
-            self._mail.courier.put_back(self._core.world.now)
+            self._outbox.queue.put_back(self._core.world.now)

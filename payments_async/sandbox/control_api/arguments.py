@@ -146,9 +146,9 @@ class Made:
     value: object
 
 
-def invalid(name: str, told: str) -> Refusal:
+def invalid(name: str, wrong: str) -> Refusal:
     """422 that says what is wrong with one field."""
-    return Refusal(422, f"{name}: {told}", {"field": name})
+    return Refusal(422, f"{name}: {wrong}", {"field": name})
 
 
 def one_of(name: str, value: str, known: Collection[str]) -> str:

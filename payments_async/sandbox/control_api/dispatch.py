@@ -23,7 +23,7 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-TOLD = "refusals=told"
+REFUSALS_AS_200 = "refusals=200"
 """The query string of the inspector's buttons: refusals come as 200, so that the console stays clean."""
 
 _NEAR = re.compile(r"\((?:near|there are): ([^()]*)\)")
@@ -32,9 +32,9 @@ _NEAR = re.compile(r"\((?:near|there are): ([^()]*)\)")
 def answer_control(sandbox: SandboxControls, request: Request) -> Answer | Stream:
     """Answer a request under `/_sandbox/api/`."""
     answer = _answer_or_refusal(sandbox, request)
-    if isinstance(answer, Answer) and answer.status >= 400 and request.query == TOLD:
-        told: JsonObject = {"refused": answer.status, **decode_object(answer.body)}
-        return _said(200, told)
+    if isinstance(answer, Answer) and answer.status >= 400 and request.query == REFUSALS_AS_200:
+        refusal: JsonObject = {"refused": answer.status, **decode_object(answer.body)}
+        return _json_answer(200, refusal)
     return answer
 
 
@@ -43,13 +43,15 @@ def _answer_or_refusal(sandbox: SandboxControls, request: Request) -> Answer | S
         check_origin(request, sandbox.origin)
         return _answer(sandbox, request)
     except Refusal as refusal:
-        return _said(refusal.status, {"message": refusal.message, **_near(refusal.message), **refusal.extra})
+        return _json_answer(
+            refusal.status, {"message": refusal.message, **_near(refusal.message), **refusal.extra}
+        )
     except UnknownWord as unknown:
-        return _said(400, {"message": str(unknown), **_near(str(unknown))})
+        return _json_answer(400, {"message": str(unknown), **_near(str(unknown))})
     except LookupError as missing:
-        return _said(404, {"message": str(missing.args[0] if missing.args else missing)})
+        return _json_answer(404, {"message": str(missing.args[0] if missing.args else missing)})
     except (ValueError, TypeError) as wrong:
-        return _said(422, {"message": str(wrong)})
+        return _json_answer(422, {"message": str(wrong)})
 
 
 def _answer(sandbox: SandboxControls, request: Request) -> Answer | Stream:
@@ -60,7 +62,7 @@ def _answer(sandbox: SandboxControls, request: Request) -> Answer | Stream:
     body = read_body(request) if request.method == "POST" else {}
     query = dict(parse_qsl(request.query, keep_blank_values=True))
     found = route.run(sandbox, ControlCall(values, query, body))
-    return _said(201, found.value) if isinstance(found, Made) else _said(200, found)
+    return _json_answer(201, found.value) if isinstance(found, Made) else _json_answer(200, found)
 
 
 def _find(method: str, path: str) -> tuple[Route, dict[str, str]]:
@@ -82,5 +84,5 @@ def _near(message: str) -> dict[str, list[str]]:
     return {"near": found[1].split(", ")} if found else {}
 
 
-def _said(status: int, value: object) -> Answer:
+def _json_answer(status: int, value: object) -> Answer:
     return Answer(status, _HEADERS, encode(value))

@@ -41,7 +41,7 @@ def entry_view(entry: JournalEntry) -> JsonObject:
 
 
 def _try_view(item: WebhookTried) -> JsonObject:
-    how = {"status": item.status, "told": item.told, "accepted": item.accepted, "forged": item.forged}
+    how = {"status": item.status, "error": item.error, "accepted": item.accepted, "forged": item.forged}
     return {"at": stamp(item.at), "id": item.webhook_id, "record": item.record_id, "event": item.event, **how}
 
 

@@ -28,7 +28,7 @@ class Route:
 
     method: str
     path: str
-    told: str
+    what: str
     run: Run
     pattern: re.Pattern[str] = attrs.field(init=False, repr=False)
 
@@ -37,7 +37,7 @@ class Route:
 
 
 def _index(_: SandboxControls, call: ControlCall) -> object:
-    return {"routes": [{"method": one.method, "path": one.path, "what": one.told} for one in ROUTES]}
+    return {"routes": [{"method": one.method, "path": one.path, "what": one.what} for one in ROUTES]}
 
 
 def _state(sandbox: SandboxControls, call: ControlCall) -> object:

@@ -37,13 +37,13 @@ _NO_HTTP = (HttpProcessingError, web.RequestPayloadError)
 """What aiohttp raises for a head or a body that cannot be read."""
 
 
-def _is_worth_telling(record: logging.LogRecord) -> bool:
-    """Not what a caller wrote that is no HTTP: he gets a 400, and nobody's log a traceback."""
+def _is_own_fault(record: logging.LogRecord) -> bool:
+    """Whether it is no fault of the caller's: for a request that is no HTTP, a 400 says enough."""
     return not (record.exc_info and isinstance(record.exc_info[1], _NO_HTTP))
 
 
 _log = logging.getLogger(__name__)
-_log.addFilter(_is_worth_telling)
+_log.addFilter(_is_own_fault)
 
 
 def check_port(port: object) -> None:
@@ -70,7 +70,7 @@ def listen(port: int | None) -> socket.socket:
 class Server:
     """Serves `answer` over HTTP from `start` to `stop`; `sleep` is what `slow` faults wait on.
 
-    Webhooks leave through `door` meanwhile.
+    `sender` sends webhooks meanwhile.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class Server:
         answer: Callable[[Request], Answer | Stream],
         sleep: Callable[[float], Awaitable[None]],
         port: int | None,
-        door: WebhookSender,
+        sender: WebhookSender,
     ) -> None:
         self._answer = answer
         self._sleep = sleep
-        self._door = door
+        self._sender = sender
         self._socket = listen(port)
         self.port: int = self._socket.getsockname()[1]
-        door.own = (HOST, self.port)
+        sender.own = (HOST, self.port)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name=f"sandbox-{self.port}", daemon=True)
@@ -118,7 +118,7 @@ class Server:
             self._socket.close()
             self._ready.set_exception(failure)
             return
-        sending = asyncio.ensure_future(self._door.run())
+        sending = asyncio.ensure_future(self._sender.run())
         self._ready.set_result(None)
         await self._stopping.wait()
         sending.cancel()
@@ -136,7 +136,7 @@ class Server:
         if isinstance(answer, Stream):
             return await _stream(request, answer)
         if answer.awaits:
-            await self._door.tried(answer.awaits)
+            await self._sender.tried(answer.awaits)
         if answer.fault is not None:
             return await self._act(request, answer)
         return web.Response(status=answer.status, headers=answer.headers, body=answer.body)

@@ -60,11 +60,11 @@ def _caused(entries: Sequence[JournalEntry]) -> _Caused:
     """What came with each request, less what had fallen due by itself before it."""
     caused = _Caused({}, set())
     for place, entry in enumerate(entries):
-        if isinstance(entry.item, LoggedExchange) and entry.item.told:
+        if isinstance(entry.item, LoggedExchange) and entry.item.caused:
             with_it = [
                 one
-                for one in entries[max(0, place - entry.item.told) : place]
-                if entry.seq - one.seq <= entry.item.told and _moment(one.item) == entry.item.log.at
+                for one in entries[max(0, place - entry.item.caused) : place]
+                if entry.seq - one.seq <= entry.item.caused and _moment(one.item) == entry.item.log.at
             ]
             caused.by[entry.seq] = [one.item for one in with_it]
             caused.taken.update(one.seq for one in with_it)
@@ -119,7 +119,7 @@ def newest(entries: Sequence[JournalEntry], wanted: Callable[[Item], bool], most
     while place >= 0 and len(found) < most:
         item, start = entries[place].item, place
         if wanted(item):
-            start = max(0, place - (item.told if isinstance(item, LoggedExchange) else 0))
+            start = max(0, place - (item.caused if isinstance(item, LoggedExchange) else 0))
             found.extend(reversed(entries[start : place + 1]))
         place = start - 1
     found.reverse()
@@ -136,8 +136,8 @@ def has_status(item: Item, status: str) -> bool:
         return status == str(item.log.status)
     if isinstance(item, Change):
         return status == item.after
-    told = getattr(item, "event", "").rpartition(".")[2]
-    return status == told or (isinstance(item, WebhookTried) and status == str(item.status))
+    event_status = getattr(item, "event", "").rpartition(".")[2]
+    return status == event_status or (isinstance(item, WebhookTried) and status == str(item.status))
 
 
 def holds(item: Item, needle: str, names: Callable[[str], str]) -> bool:

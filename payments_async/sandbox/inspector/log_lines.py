@@ -132,7 +132,7 @@ def _request(
         "named": seen_of(exchange).thing,
         "marks": marks,
         "parts": [*_moves(happening.changes), *_due(happening.deliveries)],
-        "told": reason(exchange, limits),
+        "reason": reason(exchange, limits),
         "end": str(log.status or "no answer"),
         "tone": http_tone(log.status),
     }
@@ -160,7 +160,7 @@ def _record(happening: Activity, names: RecordNames) -> Card:
         "named": None,
         "marks": [],
         "parts": [*_moves(happening.changes, own=about), *_due(happening.deliveries)],
-        "told": None,
+        "reason": None,
         "end": last.after,
         "tone": tone(last.after),
     }
@@ -178,7 +178,7 @@ def _untried(due: Delivery, happening: Activity, names: RecordNames) -> Card:
         "named": names.name(due.record_id),
         "marks": [("bad", "forged")] if due.forged else [],
         "parts": [],
-        "told": None,
+        "reason": None,
         "end": "due",
         "tone": "idle",
     }
@@ -197,7 +197,7 @@ def _webhook(happening: Activity, names: RecordNames) -> Card:
         "named": names.name(last.record_id),
         "marks": [("bad", "forged")] if last.forged else [],
         "parts": [f"{often} tries"] if often > 1 else [],
-        "told": last.told,
+        "reason": last.error,
         "end": "not delivered" if last.status is None else str(last.status),
         "tone": "ok" if last.accepted else "bad",
     }

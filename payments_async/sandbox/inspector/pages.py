@@ -155,7 +155,7 @@ def _with_it(entries: list[JournalEntry], request_id: str) -> tuple[list[Journal
     for place in range(len(entries) - 1, -1, -1):
         item = entries[place].item
         if isinstance(item, LoggedExchange) and item.log.request_id == request_id:
-            return entries[max(0, place - item.told) : place + 1], attrs.evolve(item)
+            return entries[max(0, place - item.caused) : place + 1], attrs.evolve(item)
     raise LookupError(f"no request {request_id!r} in the journal")
 
 

@@ -1,4 +1,4 @@
-"""Which addresses a simulated payment may be told to: this machine and private networks, and no others.
+"""The addresses that webhooks may be sent to: this machine and private networks, and no others.
 
 A simulated "completed" must never reach production. An address is read strictly, in one way only: what
 another reader might take for another host is refused. A name under `.test` or `.localhost` is this machine,

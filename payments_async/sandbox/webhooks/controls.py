@@ -1,4 +1,4 @@
-"""The part of `Sandbox` that is about webhooks."""
+"""What a test may see of webhooks, and do with them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .webhook import Webhook
 
 
 class WebhookControls:
-    """Looks at and meddles with deliveries. Every method may be called from any thread."""
+    """Shows, repeats and forges deliveries. Every method may be called from any thread."""
 
     clock: Clock
-    _mail: Outbox
+    _outbox: Outbox
 
     @abstractmethod
     def present(self) -> AbstractContextManager[World]:
-        """The sandbox's insides as of now, under its lock."""
+        """The records as of now, under the sandbox's lock."""
 
     @property
     def deliveries(self) -> list[Delivery]:
@@ -31,17 +31,15 @@ class WebhookControls:
         What became of each is in `webhooks`. Those of records without a `webhook_url` are in `inbox`.
         """
         with self.present():
-            return list(self._mail.deliveries)
+            return list(self._outbox.deliveries)
 
     @property
     def inbox(self) -> list[Delivery]:
-        """What records without a `webhook_url` would have been told, oldest first (2,000 at most)."""
+        """The deliveries of records without a `webhook_url`, never sent; oldest first (2,000 at most)."""
         with self.present():
             return [
-                Delivery(
-                    told.at, told.event, told.record_id, "", written(told.event, told.letter), (), told.forged
-                )
-                for told in self._mail.inbox
+                Delivery(one.at, one.event, one.record_id, "", written(one.event, one.letter), (), one.forged)
+                for one in self._outbox.inbox
             ]
 
     @property
@@ -52,12 +50,12 @@ class WebhookControls:
         the sandbox serves.
         """
         with self.present():
-            return self._mail.courier.webhooks
+            return self._outbox.queue.webhooks
 
     def resend(self, webhook_id: str) -> Webhook:
         """Send a delivery once more, with tries of its own, whatever became of it; `LookupError`."""
         with self.present() as world:
-            webhook = self._mail.courier.resend(webhook_id, world.now)
+            webhook = self._outbox.queue.resend(webhook_id, world.now)
             self._poke()
             return webhook
 
@@ -69,10 +67,10 @@ class WebhookControls:
         `LookupError` for an unknown id; `ValueError` for an event that such a record does not have, and for a
         record without `webhook_url` when no `url` is given.
         """
-        with self._mail.lock:
+        with self._outbox.lock:
             with self.present() as world:
                 _forge(world, record_id, event, url)
-            return self._mail.courier.webhooks[-1]
+            return self._outbox.queue.webhooks[-1]
 
     def wait_for_webhooks(self, timeout: float = 10.0) -> None:
         """Return once every delivery due by now has been tried; retries that are not due yet do not count.
@@ -81,16 +79,15 @@ class WebhookControls:
         `timeout` seconds of the machine's time, at once when the sandbox is not serving and something is due.
         """
         with self.present() as world:
-            is_serving = self._mail.poke is not None
+            is_serving = self._outbox.poke is not None
             now = lambda: max(world.now, self.clock.now())  # noqa: E731 - the world's is rounded, maybe up
-            if not self._mail.wait_until_idle(now, timeout if is_serving else 0):
-                raise TimeoutError(
-                    f"webhooks are still due after {timeout:g} s" if is_serving else "nobody sends webhooks"
-                )
+            if not self._outbox.wait_until_idle(now, timeout if is_serving else 0):
+                late = f"webhooks are still due after {timeout:g} s"
+                raise TimeoutError(late if is_serving else "the sandbox is not serving")
 
     def _poke(self) -> None:
-        if self._mail.poke is not None:
-            self._mail.poke()
+        if self._outbox.poke is not None:
+            self._outbox.poke()
 
 
 def _forge(world: World, record_id: str, event: str | None, url: str | None) -> None:

@@ -1,6 +1,6 @@
-"""What is due, what is under way and what nobody receives: the state behind the sandbox's webhooks.
+"""The webhooks of one sandbox: those that are due or under way, and those without a receiver.
 
-Not safe for threads by itself: the sandbox's lock is around every call.
+Not safe for threads by itself: the sandbox's lock is held around every call.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ INBOX = 2_000
 
 @attrs.define(eq=False)
 class Outbox:
-    """Sorts what the core tells. `poke` is set while somebody sends."""
+    """Keeps what the core emits. `poke` wakes the sender, and is set while there is one."""
 
     lock: threading.RLock
-    courier: WebhookQueue = attrs.field(factory=WebhookQueue)
+    queue: WebhookQueue = attrs.field(factory=WebhookQueue)
     deliveries: deque[Delivery] = attrs.field(factory=lambda: deque(maxlen=KEPT))
     inbox: deque[Notice] = attrs.field(factory=lambda: deque(maxlen=INBOX))
     poke: Callable[[], None] | None = None
@@ -34,48 +34,48 @@ class Outbox:
     def __attrs_post_init__(self) -> None:
         self._idle = threading.Condition(self.lock)
 
-    def keep(self, told: Delivery) -> str | None:
+    def keep(self, delivery: Delivery) -> str | None:
         """One more is due; gives its id if the request that caused it must wait for its first try."""
-        if not told.forged:
-            self.deliveries.append(told)
-        webhook_id = self.courier.accept(told)
-        is_awaited = any(word.kind == "before_response" for word in told.hooks)
-        return webhook_id if is_awaited and not self.courier.find(webhook_id).is_over else None
+        if not delivery.forged:
+            self.deliveries.append(delivery)
+        webhook_id = self.queue.accept(delivery)
+        is_awaited = any(word.kind == "before_response" for word in delivery.hooks)
+        return webhook_id if is_awaited and not self.queue.find(webhook_id).is_over else None
 
     def clear(self) -> None:
         """Forget everything; what is under way is not waited for."""
-        self.courier.clear()
+        self.queue.clear()
         self.deliveries.clear()
         self.inbox.clear()
 
     def take(self, now: float, room: int) -> list[Webhook]:
         """At most `room` of those to be sent now."""
-        taken = self.courier.take(now, room)
+        taken = self.queue.take(now, room)
         self._idle.notify_all()
         return taken
 
     def reported(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
         """A try is over, or the address was refused."""
-        if webhook_id not in self.courier:  # forgotten by `clear` meanwhile
+        if webhook_id not in self.queue:  # forgotten by `clear` meanwhile
             return
         if isinstance(result, NotSent):
-            self.courier.refuse(webhook_id, str(result))
+            self.queue.refuse(webhook_id, str(result))
         else:
-            self.courier.report(webhook_id, result)
+            self.queue.report(webhook_id, result)
         self._idle.notify_all()
 
     def fired(self, now: float) -> list[Change]:
-        """The tries that are due by `now`, as changes; none when nobody sends."""
+        """The tries that are due by `now`, as changes; none while there is no sender."""
         if self.poke is None:
             return []
         return [
             Change(webhook.next_at or now, "webhook", webhook.id, _before(webhook), "sending")
-            for webhook in self.courier.due(now)
+            for webhook in self.queue.due(now)
         ]
 
     def wait_until_idle(self, now: Callable[[], float], timeout: float) -> bool:
         """Whether nothing is due or under way within `timeout` real seconds. The lock is free meanwhile."""
-        return self._idle.wait_for(lambda: self.courier.is_idle(now()), timeout)
+        return self._idle.wait_for(lambda: self.queue.is_idle(now()), timeout)
 
 
 def _before(webhook: Webhook) -> str | None:

@@ -1,4 +1,4 @@
-"""The delivery machine: takes what is due, says what to send now, and is told how each try went.
+"""The queue of webhooks: takes those that are due, says what to send now, and plans the next try after each.
 
 Pure and synchronous, on sandbox time given by its caller. The tries of one record follow one another; those
 of different records do not wait for each other.

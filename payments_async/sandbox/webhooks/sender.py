@@ -1,7 +1,7 @@
-"""The door through which webhooks leave: one POST for each try, to an address that has been judged.
+"""Sends webhooks: one POST for each try, to an address that `address_guard` has allowed.
 
-Runs on the server's loop beside it. No redirect is followed, no proxy asked, no cookie kept, and of an answer
-only its status counts. Timeouts are in seconds of the machine, not of the sandbox: so is the receiver.
+Runs on the server's loop. No redirect is followed, no proxy asked, no cookie kept, and only the status of an
+answer counts. Timeouts are in seconds of the machine, not of the sandbox, because the receiver's time is.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _ANSWER_BYTES = 65_536
 """How much of an answer is read, so that the receiver can finish; none of it is used."""
 
 LISTENER = "X-Sandbox-Listener"
-"""In an answer: its sender only looks at deliveries, as `payments webhooks listen` does."""
+"""In an answer: its receiver only shows deliveries, as `payments webhooks listen` does."""
 
 DELIVERY = "X-Sandbox-Delivery"
-"""In a delivery: its name, for whoever wants it once more. The service has no such header."""
+"""In a delivery: its id, with which it can be sent again. The service has no such header."""
 
 _REST = 0.01
-"""Sandbox seconds between two looks at what time alone has brought."""
+"""Sandbox seconds at least until the queue is read again for what has fallen due."""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 Take = Callable[[int], tuple[list[Webhook], float | None]]
@@ -45,7 +45,7 @@ Take = Callable[[int], tuple[list[Webhook], float | None]]
 
 @attrs.frozen
 class SenderCallbacks:
-    """What the door is connected to. Called from the server's thread only."""
+    """How the sender reaches the queue and the clock. Called from the server's thread only."""
 
     take: Take
     report: Callable[[str, WebhookTry | NotSent], None]
@@ -58,13 +58,13 @@ class WebhookSender:
     """Sends what is due while `run` runs. `poke` may be called from any thread, the rest in the loop."""
 
     def __init__(
-        self, wires: SenderCallbacks, allowed: frozenset[str], resolve: Resolve | None = None
+        self, callbacks: SenderCallbacks, allowed: frozenset[str], resolve: Resolve | None = None
     ) -> None:
-        self._wires = wires
+        self._callbacks = callbacks
         self._allowed = allowed
         self._resolve = resolve or look_up
         self.own: tuple[str, int] | None = None
-        """Where the sandbox itself listens: no delivery goes there, and to its controls least of all."""
+        """The sandbox's own address: no delivery goes there, least of all to its controls."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._poked = asyncio.Event()
         self._is_poked = False
@@ -81,7 +81,7 @@ class WebhookSender:
             while True:
                 self._is_poked = False
                 self._poked.clear()
-                webhooks, wait = self._wires.take(AT_ONCE - len(self._under_way))
+                webhooks, wait = self._callbacks.take(AT_ONCE - len(self._under_way))
                 for webhook in webhooks:
                     self._start(webhook)
                 self._set_alarm(wait)
@@ -91,7 +91,7 @@ class WebhookSender:
             await self._close()
 
     def poke(self) -> None:
-        """Something may be due. Without effect while the door does not run."""
+        """Read the queue: something may be due. Without effect while the sender does not run."""
         loop = self._loop
         if loop is not None and not self._is_poked:
             self._is_poked = True
@@ -111,10 +111,10 @@ class WebhookSender:
         task.add_done_callback(self._under_way.discard)
 
     def _set_alarm(self, wait: float | None) -> None:
-        """Look again in so many sandbox seconds, or earlier."""
+        """Read the queue again in so many sandbox seconds, or earlier."""
         if wait is None:
             return
-        due = self._wires.now() + max(wait, _REST)
+        due = self._callbacks.now() + max(wait, _REST)
         if self._alarm is not None and self._alarm_at <= due:
             return
         if self._alarm is not None:
@@ -123,13 +123,13 @@ class WebhookSender:
         self._alarm = asyncio.ensure_future(self._ring(max(wait, _REST)))
 
     async def _ring(self, wait: float) -> None:
-        await self._wires.sleep(wait)
+        await self._callbacks.sleep(wait)
         self._alarm = None
         self.poke()
 
     async def _deliver(self, webhook: Webhook) -> None:
         loop = asyncio.get_running_loop()
-        at, started = self._wires.now(), loop.time()
+        at, started = self._callbacks.now(), loop.time()
         status: int | None = None
         error: str | None = None
         only_listened = False
@@ -137,23 +137,23 @@ class WebhookSender:
             async with asyncio.timeout(TIMEOUT):
                 status, only_listened = await self._send(webhook)
         except NotSent as refused:
-            self._tell(webhook.id, refused)
+            self._report(webhook.id, refused)
             return
-        except Exception as failure:  # whatever it is, it must not end the door or block the record
-            error = _told(failure)
+        except Exception as failure:  # of any kind: it must not end the sender or block the record
+            error = _reason(failure)
         if status is not None and 300 <= status < 400:
             error = "a redirect is not followed"
         seconds = round(loop.time() - started, 6)
-        self._tell(webhook.id, WebhookTry(at, seconds, status, error, only_listened))
+        self._report(webhook.id, WebhookTry(at, seconds, status, error, only_listened))
 
-    def _tell(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
-        self._wires.report(webhook_id, result)
+    def _report(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
+        self._callbacks.report(webhook_id, result)
         if (event := self._awaited.get(webhook_id)) is not None:
             event.set()
         asyncio.get_running_loop().call_soon(self.poke)  # once there is room for another
 
     async def _send(self, webhook: Webhook) -> tuple[int, bool]:
-        """The answer's status, and whether a mere listener gave it; `NotSent` when nobody may be asked."""
+        """The answer's status, and whether a mere listener gave it; `NotSent` for a refused address."""
         target = read_target(webhook.url, self._allowed)
         addresses = target.addresses
         if not addresses:
@@ -204,10 +204,10 @@ class WebhookSender:
         if self._session is not None:
             await self._session.close()
             self._session = None
-        self._wires.put_back()
+        self._callbacks.put_back()
 
 
-def _told(failure: Exception) -> str:
+def _reason(failure: Exception) -> str:
     """Why a try failed, without anything of what was sent."""
     if isinstance(failure, TimeoutError):
         return f"no answer within {TIMEOUT:g} s"
@@ -215,7 +215,7 @@ def _told(failure: Exception) -> str:
         return "the connection ended without an answer"
     cause = failure.os_error if isinstance(failure, aiohttp.ClientConnectorError) else failure
     if isinstance(cause, ConnectionRefusedError):
-        return "nobody listens there: connection refused"
+        return "nothing listens there: connection refused"
     text = cause.strerror if isinstance(cause, OSError) else None
     return text or type(failure).__name__
 

@@ -309,8 +309,8 @@ def test_tries_and_timelines_have_their_dates(sandbox: Sandbox, api: Api) -> Non
     began = sandbox.clock.now()
     (hook,) = sandbox.webhooks
     for after in (0.0, 30.0, 86_400.0):
-        sandbox._mail.courier.take(began + after, 1)
-        sandbox._mail.courier.report(hook.id, WebhookTry(began + after, 0.01, 500, None))
+        sandbox._outbox.queue.take(began + after, 1)
+        sandbox._outbox.queue.report(hook.id, WebhookTry(began + after, 0.01, 500, None))
     shown = text_of(page(sandbox, "webhooks"))
     assert "2026-01-01 00:00:00.000 500" in shown
     assert " 0.010 s 00:00:30.000 500" in shown

@@ -656,7 +656,7 @@ def test_every_kind_of_record_comes_back(file: Path) -> None:
 
     second = opened(file)
     assert second.books.payouts() == first.books.payouts()
-    assert second._mail.courier._over == first._mail.courier._over == deque([first.webhooks[-1].id])
+    assert second._outbox.queue._over == first._outbox.queue._over == deque([first.webhooks[-1].id])
     assert second.books.payments() == first.books.payments()
     assert second.webhooks == first.webhooks
     second.settle(pending)

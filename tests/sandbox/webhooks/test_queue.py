@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from payments_async.sandbox import Delivery, Webhook, WebhookTry
 from payments_async.sandbox.common.scenario_words import HookWord
-from payments_async.sandbox.webhooks import queue
+from payments_async.sandbox.webhooks import queue as queue_module
 from payments_async.sandbox.webhooks.queue import WebhookQueue
 from payments_async.sandbox.webhooks.webhook import HELD_FOR, OFFSETS, next_try, treatment
 
@@ -25,37 +25,37 @@ def answered(at: float, status: int = 200) -> WebhookTry:
     return WebhookTry(at, 0.1, status)
 
 
-def deliver(courier: WebhookQueue, until: float, status: int = 200) -> list[tuple[float, str, str]]:
+def deliver(queue: WebhookQueue, until: float, status: int = 200) -> list[tuple[float, str, str]]:
     """Try all that falls due until then, each at its own time; gives time, record and event of every try."""
     log = []
-    while (now := courier.next_at) is not None and now <= until:
-        for webhook in courier.take(now, 100):
+    while (now := queue.next_at) is not None and now <= until:
+        for webhook in queue.take(now, 100):
             log.append((now, webhook.record_id, webhook.event))
-            courier.report(webhook.id, answered(now, status))
+            queue.report(webhook.id, answered(now, status))
     return log
 
 
-def states(courier: WebhookQueue) -> Counter[str]:
-    return Counter(webhook.state for webhook in courier.webhooks)
+def states(queue: WebhookQueue) -> Counter[str]:
+    return Counter(webhook.state for webhook in queue.webhooks)
 
 
 @pytest.mark.parametrize("status", [100, 199, 300, 302, 400, 404, 410, 429, 500, 503])
 def test_anything_but_2xx_is_tried_five_times_and_then_given_up(status: int) -> None:
-    courier = WebhookQueue()
-    courier.accept(due(at=7.0))
-    assert [at - 7.0 for at, *_ in deliver(courier, 1e9, status)] == [0, 30, 120, 600, 3600] == list(OFFSETS)
-    (webhook,) = courier.webhooks
+    queue = WebhookQueue()
+    queue.accept(due(at=7.0))
+    assert [at - 7.0 for at, *_ in deliver(queue, 1e9, status)] == [0, 30, 120, 600, 3600] == list(OFFSETS)
+    (webhook,) = queue.webhooks
     assert (webhook.state, webhook.reason, webhook.next_at) == ("given_up", "5 tries in vain", None)
     assert [tried.status for tried in webhook.tries] == [status] * 5
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 299])
 def test_2xx_is_the_end(status: int) -> None:
-    courier = WebhookQueue()
-    courier.accept(due())
-    assert len(deliver(courier, 1e9, status)) == 1
-    assert courier.webhooks[0].state == "delivered"
-    assert courier.webhooks[0].is_over
+    queue = WebhookQueue()
+    queue.accept(due())
+    assert len(deliver(queue, 1e9, status)) == 1
+    assert queue.webhooks[0].state == "delivered"
+    assert queue.webhooks[0].is_over
 
 
 def test_a_timeout_and_a_2xx_with_an_error_are_no_success() -> None:
@@ -64,41 +64,41 @@ def test_a_timeout_and_a_2xx_with_an_error_are_no_success() -> None:
 
 
 def test_a_late_end_of_a_try_does_not_push_the_next_ones_back() -> None:
-    courier = WebhookQueue()
-    webhook_id = courier.accept(due())
-    courier.take(0.0, 1)
-    assert courier.report(webhook_id, answered(9.0, FAILED)).next_at == 30.0
-    courier.take(400.0, 1)
-    late = courier.report(webhook_id, answered(400.0, FAILED))
+    queue = WebhookQueue()
+    webhook_id = queue.accept(due())
+    queue.take(0.0, 1)
+    assert queue.report(webhook_id, answered(9.0, FAILED)).next_at == 30.0
+    queue.take(400.0, 1)
+    late = queue.report(webhook_id, answered(400.0, FAILED))
     assert (late.next_at, late.tries[-1].at) == (400.0, 400.0)
 
 
 def test_a_record_s_tries_follow_one_another_and_others_do_not_wait() -> None:
-    courier = WebhookQueue()
-    first, second = courier.accept(due(0)), courier.accept(due(0, "payout.completed"))
-    other = courier.accept(due(0, record="po_2"))
-    assert [webhook.id for webhook in courier.take(0, 10)] == [first, other]
-    assert courier.take(0, 10) == []
-    assert [webhook.id for webhook in courier.due(0)] == [second]
-    assert not courier.is_idle(0)
-    courier.report(first, answered(1, FAILED))
-    assert [webhook.id for webhook in courier.take(1, 10)] == [second]
+    queue = WebhookQueue()
+    first, second = queue.accept(due(0)), queue.accept(due(0, "payout.completed"))
+    other = queue.accept(due(0, record="po_2"))
+    assert [webhook.id for webhook in queue.take(0, 10)] == [first, other]
+    assert queue.take(0, 10) == []
+    assert [webhook.id for webhook in queue.due(0)] == [second]
+    assert not queue.is_idle(0)
+    queue.report(first, answered(1, FAILED))
+    assert [webhook.id for webhook in queue.take(1, 10)] == [second]
 
 
 def test_no_more_are_taken_than_there_is_room_for() -> None:
-    courier = WebhookQueue()
+    queue = WebhookQueue()
     for number in range(5):
-        courier.accept(due(record=f"po_{number}"))
-    assert [len(courier.take(0, room)) for room in (0, 2, 10, 10)] == [0, 2, 3, 0]
+        queue.accept(due(record=f"po_{number}"))
+    assert [len(queue.take(0, room)) for room in (0, 2, 10, 10)] == [0, 2, 3, 0]
 
 
 def test_words_drop_delay_and_copy() -> None:
-    courier = WebhookQueue()
-    courier.accept(due(0, "dropped", "po_1", HookWord("drop")))
-    courier.accept(due(0, "late", "po_2", HookWord("delay", seconds=45)))
-    courier.accept(due(0, "thrice", "po_3", HookWord("duplicate", count=3)))
-    courier.accept(due(0, "usual", "po_4", HookWord("ok")))
-    log = deliver(courier, 1e9)
+    queue = WebhookQueue()
+    queue.accept(due(0, "dropped", "po_1", HookWord("drop")))
+    queue.accept(due(0, "late", "po_2", HookWord("delay", seconds=45)))
+    queue.accept(due(0, "thrice", "po_3", HookWord("duplicate", count=3)))
+    queue.accept(due(0, "usual", "po_4", HookWord("ok")))
+    log = deliver(queue, 1e9)
     assert sorted(log) == [
         (0, "po_3", "thrice"),
         (0, "po_3", "thrice"),
@@ -106,29 +106,29 @@ def test_words_drop_delay_and_copy() -> None:
         (0, "po_4", "usual"),
         (45, "po_2", "late"),
     ]
-    dropped, _, original, second, third, _ = courier.webhooks
+    dropped, _, original, second, third, _ = queue.webhooks
     assert (dropped.state, dropped.tries) == ("dropped", ())
     assert [copy.origin for copy in (original, second, third)] == ["due", "duplicate", "duplicate"]
     assert {second.repeats, third.repeats} == {original.id}
 
 
 def test_reorder_lets_each_pair_of_a_record_s_deliveries_change_places() -> None:
-    courier, swap = WebhookQueue(), HookWord("reorder")
+    queue, swap = WebhookQueue(), HookWord("reorder")
     for at, event in enumerate(["a", "b", "c"]):
-        courier.accept(due(at, event, "po_1", swap))
-    courier.accept(due(0, "x", "po_2", swap))
-    assert deliver(courier, 59) == [(1, "po_1", "b"), (1, "po_1", "a")]
-    assert deliver(courier, 1e9) == [(HELD_FOR, "po_2", "x"), (2 + HELD_FOR, "po_1", "c")]
-    courier.accept(due(100, "d", "po_1", swap))
-    assert courier.next_at == 100 + HELD_FOR
+        queue.accept(due(at, event, "po_1", swap))
+    queue.accept(due(0, "x", "po_2", swap))
+    assert deliver(queue, 59) == [(1, "po_1", "b"), (1, "po_1", "a")]
+    assert deliver(queue, 1e9) == [(HELD_FOR, "po_2", "x"), (2 + HELD_FOR, "po_1", "c")]
+    queue.accept(due(100, "d", "po_1", swap))
+    assert queue.next_at == 100 + HELD_FOR
 
 
 def test_copies_are_held_back_together() -> None:
-    courier, words = WebhookQueue(), (HookWord("reorder"), HookWord("duplicate", count=2))
-    courier.accept(due(0, "a", "po_1", *words))
-    courier.accept(due(5, "b", "po_1", *words))
-    assert [event for _, _, event in deliver(courier, 59)] == ["b", "a", "a"]
-    assert [event for _, _, event in deliver(courier, 1e9)] == ["b"]
+    queue, words = WebhookQueue(), (HookWord("reorder"), HookWord("duplicate", count=2))
+    queue.accept(due(0, "a", "po_1", *words))
+    queue.accept(due(5, "b", "po_1", *words))
+    assert [event for _, _, event in deliver(queue, 59)] == ["b", "a", "a"]
+    assert [event for _, _, event in deliver(queue, 1e9)] == ["b"]
 
 
 def test_what_comes_before_the_response_is_neither_held_nor_delayed() -> None:
@@ -138,54 +138,54 @@ def test_what_comes_before_the_response_is_neither_held_nor_delayed() -> None:
 
 
 def test_what_was_cut_off_is_due_again_without_having_been_tried() -> None:
-    courier = WebhookQueue()
-    webhook_id = courier.accept(due())
-    waiting = courier.accept(due(3, "payout.completed"))
-    courier.take(0, 10)
-    courier.put_back(20.0)
-    assert (courier.find(webhook_id).tries, courier.find(webhook_id).next_at) == ((), 20.0)
-    assert deliver(courier, 100) == [(3, "po_1", "payout.completed"), (20, "po_1", "payout.created")]
-    assert courier.find(waiting).state == "delivered"
+    queue = WebhookQueue()
+    webhook_id = queue.accept(due())
+    waiting = queue.accept(due(3, "payout.completed"))
+    queue.take(0, 10)
+    queue.put_back(20.0)
+    assert (queue.find(webhook_id).tries, queue.find(webhook_id).next_at) == ((), 20.0)
+    assert deliver(queue, 100) == [(3, "po_1", "payout.completed"), (20, "po_1", "payout.created")]
+    assert queue.find(waiting).state == "delivered"
 
 
 def test_a_refused_one_is_over_with_its_reason() -> None:
-    courier = WebhookQueue()
-    webhook_id = courier.accept(due())
-    courier.take(0, 1)
-    courier.refuse(webhook_id, "a stranger")
-    assert (courier.find(webhook_id).state, courier.find(webhook_id).reason) == ("refused", "a stranger")
-    assert courier.is_idle(1e9)
+    queue = WebhookQueue()
+    webhook_id = queue.accept(due())
+    queue.take(0, 1)
+    queue.refuse(webhook_id, "a stranger")
+    assert (queue.find(webhook_id).state, queue.find(webhook_id).reason) == ("refused", "a stranger")
+    assert queue.is_idle(1e9)
 
 
 def test_any_can_be_sent_again_with_tries_of_its_own() -> None:
-    courier = WebhookQueue()
-    first = courier.accept(due())
-    deliver(courier, 1e9, FAILED)
-    again = courier.resend(first, 9000.0)
+    queue = WebhookQueue()
+    first = queue.accept(due())
+    deliver(queue, 1e9, FAILED)
+    again = queue.resend(first, 9000.0)
     assert (again.origin, again.repeats, again.at, again.next_at) == ("resent", first, 0.0, 9000.0)
-    assert len(deliver(courier, 1e9, FAILED)) == 5
+    assert len(deliver(queue, 1e9, FAILED)) == 5
     with pytest.raises(LookupError, match="no webhook 'wh_x'"):
-        courier.resend("wh_x", 0)
+        queue.resend("wh_x", 0)
 
 
 def test_memory_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "KEPT", 3)
-    monkeypatch.setattr(queue, "MOST_WAITING", 2)
-    courier = WebhookQueue()
-    ids = [courier.accept(due(record=f"po_{number}")) for number in range(4)]
-    assert states(courier) == {"waiting": 2, "given_up": 2}
-    assert courier.find(ids[3]).reason == "2 deliveries were waiting already"
-    deliver(courier, 0)
-    assert [webhook.id for webhook in courier.webhooks] == [ids[0], ids[1], ids[3]]
+    monkeypatch.setattr(queue_module, "KEPT", 3)
+    monkeypatch.setattr(queue_module, "MOST_WAITING", 2)
+    queue = WebhookQueue()
+    ids = [queue.accept(due(record=f"po_{number}")) for number in range(4)]
+    assert states(queue) == {"waiting": 2, "given_up": 2}
+    assert queue.find(ids[3]).reason == "2 deliveries were waiting already"
+    deliver(queue, 0)
+    assert [webhook.id for webhook in queue.webhooks] == [ids[0], ids[1], ids[3]]
 
 
 def test_after_forgetting_all_ids_go_on() -> None:
-    courier = WebhookQueue()
-    first = courier.accept(due())
-    courier.take(0, 1)
-    courier.clear()
-    assert (courier.webhooks, courier.next_at, first in courier) == ([], None, False)
-    assert courier.accept(due()) != first
+    queue = WebhookQueue()
+    first = queue.accept(due())
+    queue.take(0, 1)
+    queue.clear()
+    assert (queue.webhooks, queue.next_at, first in queue) == ([], None, False)
+    assert queue.accept(due()) != first
 
 
 def test_neither_address_nor_body_is_shown() -> None:
@@ -215,21 +215,21 @@ DUE = st.tuples(st.floats(0, 50), st.sampled_from("abc"), st.sampled_from(["po_1
 def test_whatever_the_words_each_is_tried_until_it_is_taken_and_no_more_than_five_times(
     told: list[tuple[float, str, str, list[HookWord]]], taken: list[bool], room: int
 ) -> None:
-    courier = WebhookQueue()
+    queue = WebhookQueue()
     for at, event, record, words in sorted(told, key=lambda each: each[0]):
-        courier.accept(due(at, event, record, *words))
+        queue.accept(due(at, event, record, *words))
     verdicts = 0
-    while (now := courier.next_at) is not None:
-        webhooks = courier.take(now, room)
+    while (now := queue.next_at) is not None:
+        webhooks = queue.take(now, room)
         assert len({webhook.record_id for webhook in webhooks}) == len(webhooks) <= room
         for webhook in webhooks:
             verdicts += 1
             status = 204 if taken[verdicts % len(taken)] else FAILED
-            courier.report(webhook.id, answered(now, status))
-    assert courier.is_idle(1e12)
+            queue.report(webhook.id, answered(now, status))
+    assert queue.is_idle(1e12)
     copies = [treatment(tuple(words)).copies for *_, words in told]
-    assert len(courier.webhooks) == sum(copies)
-    for webhook in courier.webhooks:
+    assert len(queue.webhooks) == sum(copies)
+    for webhook in queue.webhooks:
         at_once = [tried.at for tried in webhook.tries]
         planned = [webhook.first_at + offset for offset in OFFSETS[: len(at_once)]]
         assert at_once == planned

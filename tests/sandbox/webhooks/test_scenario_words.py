@@ -128,7 +128,7 @@ def test_nothing_is_sent_and_nothing_reported_while_it_does_not_serve(api: Api) 
     api.payout(webhook_url=HOOK)
     assert {change.kind for change in api.sandbox.advance(9999)} == {"payout"}
     assert [(webhook.state, webhook.tries) for webhook in api.sandbox.webhooks] == [("waiting", ())] * 2
-    with pytest.raises(TimeoutError, match="nobody sends webhooks"):
+    with pytest.raises(TimeoutError, match="the sandbox is not serving"):
         api.sandbox.wait_for_webhooks()
 
 

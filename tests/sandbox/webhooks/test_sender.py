@@ -289,8 +289,8 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
         asked.append(host)
         return addresses
 
-    def make(wires: SenderCallbacks, allowed: frozenset[str]) -> WebhookSender:
-        return WebhookSender(wires, allowed, resolve)
+    def make(callbacks: SenderCallbacks, allowed: frozenset[str]) -> WebhookSender:
+        return WebhookSender(callbacks, allowed, resolve)
 
     monkeypatch.setattr(_sandbox, "WebhookSender", make)
     return asked
@@ -340,8 +340,8 @@ async def test_a_look_up_holds_for_one_try(monkeypatch: pytest.MonkeyPatch, rece
         asked.append(host)
         return ["127.0.0.1"]
 
-    def make(wires: SenderCallbacks, allowed: frozenset[str]) -> WebhookSender:
-        doors.append(WebhookSender(wires, allowed, resolve))
+    def make(callbacks: SenderCallbacks, allowed: frozenset[str]) -> WebhookSender:
+        doors.append(WebhookSender(callbacks, allowed, resolve))
         return doors[-1]
 
     doors: list[WebhookSender] = []

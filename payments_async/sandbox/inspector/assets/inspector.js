@@ -19,7 +19,7 @@ async function ask(call, body) {
   const options = { method, headers: { "Content-Type": "application/json" } };
   if (method === "POST") options.body = body || "{}";
   // a refusal comes as 200 and a member, so that a mistyped word is no error on the console
-  const answer = await fetch(API + path + (method === "GET" ? "" : "?refusals=told"), options);
+  const answer = await fetch(API + path + (method === "GET" ? "" : "?refusals=200"), options);
   const value = await answer.json();
   if (!answer.ok || value.refused) {
     const failure = new Error(value.message || `refused with ${answer.status}`);
@@ -90,7 +90,7 @@ document.addEventListener("submit", (event) => {
   const form = event.target;
   if (!form.dataset.call) return;
   event.preventDefault();
-  mend(form);
+  clearFaults(form);
   run(form.querySelector("button"), async () => {
     let value;
     try {
@@ -107,19 +107,19 @@ document.addEventListener("submit", (event) => {
 // What is wrong with a form stands in it, at the field that is named, else the first one that must be filled in.
 function complain(form, failure) {
   const field = form.elements[failure.field] || form.querySelector("[required]");
-  const told = document.createElement("p");
-  told.id = `wrong-${field.name}`;
-  told.className = "wrong bad-text";
-  told.textContent = failure.message;
+  const note = document.createElement("p");
+  note.id = `wrong-${field.name}`;
+  note.className = "wrong bad-text";
+  note.textContent = failure.message;
   field.setAttribute("aria-invalid", "true");
   field.dataset.described = field.getAttribute("aria-describedby") || "";
-  field.setAttribute("aria-describedby", `${told.id} ${field.dataset.described}`.trim());
-  form.querySelector("button").after(told);
+  field.setAttribute("aria-describedby", `${note.id} ${field.dataset.described}`.trim());
+  form.querySelector("button").after(note);
   field.focus();
   failure.stands = true; // in the form: once is enough
 }
 
-function mend(form) {
+function clearFaults(form) {
   form.querySelectorAll(".wrong").forEach((one) => one.remove());
   for (const field of form.querySelectorAll("[aria-invalid]")) {
     field.removeAttribute("aria-invalid");
