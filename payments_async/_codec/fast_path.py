@@ -15,13 +15,12 @@ from decimal import Decimal
 from functools import cache, partial
 from typing import Any, Final
 
-import attrs
 import msgspec
 
 from .. import models
 from .._attrs import named, writable
 from ..models import ExchangeRate, Record
-from .hooks import Hook, bare, hints_of, integer, is_record, number, rate
+from .hooks import Hook, fields_of, integer, is_record, number, rate
 
 if typing.TYPE_CHECKING:
     import cattrs
@@ -62,9 +61,8 @@ name: the class need not be loaded."""
 
 
 def _fields(cls: type[Record]) -> dict[str, Any]:
-    """A record class's fields and their types, without `None`."""
-    hints = hints_of(cls)
-    kinds = {f.name: bare(hints[f.name]) for f in attrs.fields(cls) if not f.name.startswith("_")}
+    """A record class's fields and the types of their usual values."""
+    kinds = fields_of(cls)
     if cls.__name__ not in _RATES_OF_BOTH_FORMS and "exchange_rate" in kinds:
         kinds["exchange_rate"] = ExchangeRate
     return kinds
