@@ -41,8 +41,8 @@ class KeptFinding:
     last_at: float
     count: int = 0
     """How many requests and deliveries have shown it."""
-    told: int = 0
-    """How many of them its title tells of: those of one look."""
+    titled: int = 0
+    """How many of them its title counts: those of one judgement."""
     _newest: int = 0
     """The journal's number of the newest of them: a clock may stand still, numbers go on."""
 
@@ -57,8 +57,8 @@ class KeptFinding:
         self.count += len(new)
         self._newest = max([self._newest, *(places[one][0] for one in new)])
         self.last_at = max([self.last_at, *(places[one][1] for one in new)])
-        longest = finding if len(ids_of(finding)) >= self.told else self.finding
-        self.told = max(self.told, len(ids_of(finding)))
+        longest = finding if len(ids_of(finding)) >= self.titled else self.finding
+        self.titled = max(self.titled, len(ids_of(finding)))
         self.finding = attrs.evolve(
             longest,
             requests=_bounded([*self.finding.requests, *(one for one in finding.requests if one in new)]),
