@@ -1,7 +1,7 @@
-"""How a blocking batch reaches the loop: while it is open, it stays on the one that it was opened on.
+"""Runs the work of a blocking batch on the loop that the batch was opened on.
 
-It has a lease of its own, so that its ledger can be closed in order even after its client was. Whoever
-interrupts a run ends it as `stop` does; whoever closes a batch waits for what other threads do with it.
+A batch has a lease of its own, so that its ledger can be closed in order even after its client was. An
+interrupted run ends as after `stop`. Closing a batch waits for what other threads do with it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from payments_async.bulk import BatchReport
 from payments_async.bulk.errors import BulkError
 from payments_async.errors import PaymentsError
 
-from ._blocking_call import GRACE, PATIENCE, BlockingCall
+from ._blocking_call import GRACE, WAIT_SLICE, BlockingCall
 from ._event_loop import Bridge
 from ._row_feed import FedCall
 
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_CUT: Final = "The run was cut off: what was under way stays in flight, and the next run finds out about it."
+_CUT: Final = (
+    "The run was cut off: rows under way stay in flight, and the next run finds out what became of them."
+)
 _AGAIN: Final = (
-    "To go on, run the same program again, with the same ledger, input and batch id: no row is paid twice."
+    "To resume, run the same program again with the same ledger, input and batch id: no row is paid twice."
 )
 _FORKED: Final = (
     "the process was forked while this batch was open, and its ledger and the lock on it are the parent's: "
@@ -39,33 +41,33 @@ _FORKED: Final = (
 
 
 class BatchBridge(Bridge):
-    """One batch's way to the loop, usable from any thread while the batch is open."""
+    """Runs one batch's calls on the loop, from any thread, while the batch is open."""
 
-    __slots__ = ("_client", "_pinned", "_works")
+    __slots__ = ("_batch", "_client", "_pinned")
 
     def __init__(self, twin: AsyncPayoutBatch, client: Bridge | None) -> None:
-        self._works = _Works(twin)
-        super().__init__(self._works.close)
+        self._batch = _OpenBatch(twin)
+        super().__init__(self._batch.close)
         self._client = client
         self._pinned: CallQueue | None = None
 
     def open(self) -> None:
-        """Open the ledger on the client's loop, and stay there. Raises BulkError, LedgerError."""
+        """Open the ledger on the client's loop, and keep to that loop. Raises BulkError, LedgerError."""
         if self._pinned is not None:
             raise BulkError(_FORKED if self._pinned.closed else "the batch is open already")
         self._refuse_own_loop()
-        self._pinned = super()._line()
+        self._pinned = super()._queue()
         try:
-            self.call(self._works.open)
+            self.call(self._batch.open)
         except BaseException:
             self.close()
             raise
 
     def call(self, func: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """As a client's, and `close` waits for its end."""
-        return super().call(self._works.tracked(func), *args, **kwargs)
+        """As `Bridge.call`; `close` also waits for its end."""
+        return super().call(self._batch.tracked(func), *args, **kwargs)
 
-    def fed(
+    def call_with_rows(
         self,
         func: Callable[Concatenate[Input, P], Coroutine[Any, Any, T]],
         source: Input,
@@ -73,11 +75,11 @@ class BatchBridge(Bridge):
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """As `call`, for what reads the caller's rows; code of the caller's is run in the caller's thread."""
+        """As `call`, for a function that reads rows: the caller's code runs in the caller's thread."""
         self._refuse_own_loop()
-        return self._run(self._line(), FedCall(self._works.tracked(func), source, args, kwargs))
+        return self._run(self._queue(), FedCall(self._batch.tracked(func), source, args, kwargs))
 
-    def drained(
+    def call_and_drain(
         self,
         drain: float,
         func: Callable[P, Coroutine[Any, Any, T]],
@@ -85,46 +87,46 @@ class BatchBridge(Bridge):
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """As `call`, for a run, which is not cut off when it is interrupted: it has `drain` seconds to end.
+        """As `call`, for a run: an interruption stops it in order, with `drain` seconds to end.
 
-        The exception that interrupts it then leaves with the report in `.result`. Another one cuts it.
+        The interrupting exception then has the report in `.result`. A second one cuts the run off.
         """
         self._refuse_own_loop()
-        run = _Run(self._works.tracked(func), args, kwargs, self._works.stop, drain)
-        return self._run(self._line(), run)
+        run = _StoppableCall(self._batch.tracked(func), args, kwargs, self._batch.stop, drain)
+        return self._run(self._queue(), run)
 
-    def tell(self, order: Callable[P, None], /, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Have the loop carry out an order to what runs there; without waiting, and from any thread."""
-        line = self._pinned
-        if line is None or line.closed:  # nothing runs
+    def call_soon(self, func: Callable[P, None], /, *args: P.args, **kwargs: P.kwargs) -> None:
+        """Run a plain function on the loop, from any thread, without waiting for it."""
+        queue = self._pinned
+        if queue is None or queue.closed:  # nothing runs
             return
-        if _get_running_loop() is line.loop:
-            order(*args, **kwargs)
+        if _get_running_loop() is queue.loop:
+            func(*args, **kwargs)
         else:
-            line.tell(lambda: order(*args, **kwargs))
+            queue.call_soon(lambda: func(*args, **kwargs))
 
     def close(self) -> None:
-        """End what runs, close the ledger, leave the loop. Nothing in a forked child: it is the parent's."""
+        """Stop what runs, close the ledger, end the lease. Does nothing in a forked child."""
         super().close()
         self._pinned = None
 
-    def _run(self, line: CallQueue, hop: BlockingCall[T]) -> T:
-        """As a client's. Ctrl-C in a long wait is expected: how this waits is nothing to tell of it."""
+    def _run(self, queue: CallQueue, call: BlockingCall[T]) -> T:
+        """As `Bridge._run`, but the traceback of Ctrl-C, which is expected here, is short."""
         try:
-            return super()._run(line, hop)
+            return super()._run(queue, call)
         except KeyboardInterrupt as stopped:
             raise stopped.with_traceback(None) from None
 
-    def _line(self) -> CallQueue:
+    def _queue(self) -> CallQueue:
         if self._pinned is not None and self._pinned.closed:
             raise BulkError(_FORKED)
         if self._client is not None:
-            self._client._line()  # the client is used, so it is the client's to close its connections
-        return self._pinned or super()._line()  # when it is not open, the twin knows what can be done
+            self._client._queue()  # so that closing the client closes its connections
+        return self._pinned or super()._queue()  # one that is not open refuses by itself what it cannot do
 
 
-class _Works:
-    """On the loop: a batch and what is under way with it. Knows no bridge: a batch can be forgotten, too."""
+class _OpenBatch:
+    """A batch and its tasks, on the loop. It does not refer to the bridge, which can so be collected."""
 
     def __init__(self, twin: AsyncPayoutBatch) -> None:
         self._twin = twin
@@ -137,7 +139,7 @@ class _Works:
         self._is_open = True
 
     def tracked(self, func: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-        """The function, whose end `close` will wait for."""
+        """The function, for whose end `close` waits."""
 
         async def call(*args: P.args, **kwargs: P.kwargs) -> T:
             task = asyncio.current_task()
@@ -151,31 +153,31 @@ class _Works:
         return call
 
     def stop(self, reason: str) -> None:
-        """Have a run end."""
+        """Stop a run in order."""
         self._twin.stop(reason)
 
     async def close(self) -> None:
-        """Let what is under way come to its end, or cut it off when this is cancelled; close the ledger."""
+        """Wait for what is under way, or cancel it when this is cancelled; then close the ledger."""
         self.stop("the batch was closed")
         try:
-            await self._quiet()
+            await self._wait_for_tasks()
         except asyncio.CancelledError:
             for task in self._tasks:
                 task.cancel()
-            await self._quiet()
+            await self._wait_for_tasks()
             raise
         finally:
             if self._is_open:
                 self._is_open = False
                 await self._twin.__aexit__(None, None, None)
 
-    async def _quiet(self) -> None:
+    async def _wait_for_tasks(self) -> None:
         if self._tasks:
             await asyncio.wait(set(self._tasks))
 
 
-class _Run(BlockingCall[T]):
-    """A call that is stopped before it is cut."""
+class _StoppableCall(BlockingCall[T]):
+    """A call that can be stopped in order before it is cancelled."""
 
     __slots__ = ("_seconds", "_stop")
 
@@ -190,25 +192,25 @@ class _Run(BlockingCall[T]):
         super().__init__(func, args, kwargs)
         self._stop, self._seconds = stop, seconds
 
-    def abandon(self, line: CallQueue, stopped: BaseException) -> None:
-        """Have it stop, and wait for its end; interrupted again, cut it off and let it note what it knows."""
+    def cancel_and_wait(self, queue: CallQueue, stopped: BaseException) -> None:
+        """Stop it and wait for its end. A second interruption cuts it off; it still records what it knows."""
         try:
-            line.tell(self._end)
+            queue.call_soon(self._end)
             ended = self._wait_for(self._seconds + GRACE)
         except BaseException as again:
-            self._cut(line, again)
+            self._cut(queue, again)
             raise
         if ended:
-            self.account(stopped, ended=True)
+            self.annotate(stopped, ended=True)
         else:
-            self._cut(line, stopped)
+            self._cut(queue, stopped)
 
-    def account(self, stopped: BaseException, *, ended: bool) -> None:
-        """Write on the interrupting exception how the run ended; `.result` is its report, if there is one."""
+    def annotate(self, stopped: BaseException, *, ended: bool) -> None:
+        """Note on the interrupting exception how the run ended. `.result` is its report, if there is one."""
         error = self._taken() if ended else None
-        stopped.outcome = None  # type: ignore[attr-defined] # as for any call: no single request is in doubt
-        stopped.result = self._value  # type: ignore[attr-defined] # it rides along
-        stopped.add_note(f"{_told(ended, error, self._value)}\n{_AGAIN}")
+        stopped.outcome = None  # type: ignore[attr-defined] # no single request is in doubt
+        stopped.result = self._value  # type: ignore[attr-defined] # as on a CancelledError
+        stopped.add_note(f"{_run_note(ended, error, self._value)}\n{_AGAIN}")
 
     def _ended(self, cancelled: asyncio.CancelledError) -> PaymentsError:
         return BulkError(f"{_CUT} {_AGAIN}")
@@ -219,19 +221,19 @@ class _Run(BlockingCall[T]):
         else:
             self._stop("interrupted")
 
-    def _cut(self, line: CallQueue, stopped: BaseException) -> None:
-        line.cancel(self)
-        self.account(stopped, ended=self.wait_briefly())
+    def _cut(self, queue: CallQueue, stopped: BaseException) -> None:
+        queue.cancel(self)
+        self.annotate(stopped, ended=self.wait_briefly())
 
     def _wait_for(self, seconds: float) -> bool:
         while seconds > 0:
-            if self._done.acquire(timeout=min(seconds, PATIENCE)):
+            if self._done.acquire(timeout=min(seconds, WAIT_SLICE)):
                 return True
-            seconds -= PATIENCE
+            seconds -= WAIT_SLICE
         return False
 
 
-def _told(ended: bool, error: BaseException | None, report: object) -> str:
+def _run_note(ended: bool, error: BaseException | None, report: object) -> str:
     if ended and error is None:
         assert isinstance(report, BatchReport)
         counts = [

@@ -1,11 +1,11 @@
-"""One blocking call's way to the event loop and back, and what its caller learns from an interruption.
+"""One blocking call, the queue that carries it to the event loop, and what an interruption leaves behind.
 
-Whatever ends the wait, such as Ctrl-C, cancels the call, waits two seconds at most, and leaves with
-`.outcome`, `.result` and a note on whether money may have moved. The wait is made of slices of 0.2 s: a
-signal that arrives just before a lock is waited for does not end that wait.
+An exception that ends the wait, such as KeyboardInterrupt, cancels the call and waits for it, two seconds at
+most. It then carries `.outcome`, `.result` and a note on whether money may have moved. The wait is made of
+slices of 0.2 s: a signal that arrives just before a lock is waited for does not end that wait.
 
-The queue onto the loop takes no lock, so that the garbage collector may post in the middle of anything. One
-wake-up serves all calls that came meanwhile.
+The queue takes no lock, so that the garbage collector may post in the middle of anything. One wake-up serves
+all calls that came meanwhile.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from ._traces import HAS_AGENT, traced
 T = TypeVar("T")
 
 GRACE: Final = 2.0
-"""Seconds that an interrupted caller waits for its call to come to an end."""
+"""Seconds that an interrupted caller waits for its call to end."""
 
-PATIENCE: Final = 0.2
-"""Seconds a wait lasts at a time. A signal that arrives just before a wait begins is seen only when it ends,
-as is every one on Windows, and `_thread.interrupt_main` everywhere."""
+WAIT_SLICE: Final = 0.2
+"""Seconds that one wait lasts. A signal that arrives just before a wait is seen only when the wait ends. On
+Windows that is true of every signal, and of `_thread.interrupt_main` everywhere."""
 
 
 class BlockingCall(Generic[T]):
-    """A coroutine function with its arguments and its caller's context, to be run on another thread's loop.
+    """A coroutine function, its arguments and its caller's context, to be run on the loop of another thread.
 
-    The caller waits for a plain lock: it is a third of the price of a future.
+    The caller waits for a plain lock, which costs a third of what a future costs.
     """
 
     __slots__ = (
@@ -55,13 +55,13 @@ class BlockingCall(Generic[T]):
         self._done = allocate_lock()
         self._done.acquire()
         self.over = False
-        """It has ended, or will never begin; its caller may not have heard of it yet."""
+        """Whether it has ended or will never begin. Its caller may not have woken up yet."""
         self.context = copy_context()
         self.task: asyncio.Task[None] | None = None
-        """What runs it, once it has begun."""
+        """The task that runs it, once it has begun."""
 
     async def run(self, running: dict[BlockingCall[Any], asyncio.Task[None]]) -> None:
-        """Run it, on the loop, as one of those that run; it is none of them when the caller hears of it."""
+        """Run it, on the loop. It leaves `running` before its caller wakes up."""
         try:
             if not self.over:
                 self.task = running[self]
@@ -74,7 +74,7 @@ class BlockingCall(Generic[T]):
             self._done.release()
 
     def cancel(self) -> None:
-        """End it, on the loop: before it has begun, it never will."""
+        """Cancel it, on the loop. If it has not begun, it never will."""
         if self.task is not None:
             self.task.cancel()
         elif not self.over:
@@ -84,29 +84,29 @@ class BlockingCall(Generic[T]):
 
     def wait(self) -> None:
         """Block until it has ended."""
-        while not self._done.acquire(True, PATIENCE):  # by position: by name it costs as much as the queue
+        while not self._done.acquire(True, WAIT_SLICE):  # by position: by name it costs as much as the queue
             pass
 
     def wait_briefly(self) -> bool:
-        """Block until it has ended, for `GRACE` seconds at most; whether it has."""
+        """Block until it has ended, for `GRACE` seconds at most. Returns whether it has ended."""
         return self._done.acquire(timeout=GRACE)
 
-    def abandon(self, line: CallQueue, stopped: BaseException) -> None:
-        """The wait for it was interrupted: cancel it, and say on the exception what became of it.
+    def cancel_and_wait(self, queue: CallQueue, stopped: BaseException) -> None:
+        """Cancel the call after its wait was interrupted, and annotate the exception with what became of it.
 
-        Twice Ctrl-C: wait no more.
+        A second interruption ends this wait too.
         """
         try:
-            line.cancel(self)
+            queue.cancel(self)
             ended = self.wait_briefly()
         except BaseException as again:
-            line.cancel(self)
-            self.account(again, ended=False)
+            queue.cancel(self)
+            self.annotate(again, ended=False)
             raise
-        self.account(stopped, ended=ended)
+        self.annotate(stopped, ended=ended)
 
     def result(self) -> T:
-        """What came of it; raises what it raised, to be shown to `has_raised`."""
+        """Its return value. Raises what it raised; `has_raised` then recognises that exception."""
         error = self._error
         if error is None:
             value: T = self._value
@@ -117,29 +117,29 @@ class BlockingCall(Generic[T]):
         try:
             raise error
         finally:
-            del error  # an exception in its own traceback's frame would keep both alive
+            del error  # an exception in a frame of its own traceback would keep both alive
 
     def has_raised(self, stopped: BaseException) -> bool:
-        """Whether an exception is the call's own, and no interruption of its caller. It is not kept then."""
+        """Whether the call itself raised this exception. If so, the call no longer keeps it."""
         if id(stopped) != self._raised:
             return False
         self._error = None
         return True
 
-    def account(self, stopped: BaseException, *, ended: bool) -> None:
-        """Write on the interrupting exception what became of the call, and whether money may have moved.
+    def annotate(self, stopped: BaseException, *, ended: bool) -> None:
+        """Note on the interrupting exception what became of the call, and whether money may have moved.
 
         `stopped.outcome` is an OutcomeUnknown for `client.resolve`, or None. `stopped.result` is the record
         of a call that had succeeded when it was interrupted.
         """
         error = self._taken() if ended else None
         outcome = error if isinstance(error, OutcomeUnknown) else getattr(error, "outcome", None)
-        stopped.outcome = outcome  # type: ignore[attr-defined] # it rides along, as on a CancelledError
+        stopped.outcome = outcome  # type: ignore[attr-defined] # as on a CancelledError
         stopped.result = self._value  # type: ignore[attr-defined] # likewise
         stopped.add_note(_note(ended, error, outcome))
 
     def _ended(self, cancelled: asyncio.CancelledError) -> PaymentsError:
-        """What a caller sees whose call the end of the process cancelled."""
+        """The error for a caller whose call was cancelled because the process ends."""
         outcome: OutcomeUnknown | None = getattr(cancelled, "outcome", None)
         return outcome or PaymentsError(
             "the process is ending: the call was stopped before it could move money"
@@ -153,7 +153,7 @@ class BlockingCall(Generic[T]):
 def _note(ended: bool, error: BaseException | None, outcome: OutcomeUnknown | None) -> str:
     if not ended:
         return (
-            "The call had not stopped yet when it was left: money may have moved; "
+            "The call had not stopped yet when its caller stopped waiting: money may have moved; "
             "look for its record before you make it again."
         )
     if outcome is not None:
@@ -162,74 +162,74 @@ def _note(ended: bool, error: BaseException | None, outcome: OutcomeUnknown | No
             "give this exception's .outcome to client.resolve() before you make it again."
         )
     if error is None:
-        return "The call had just succeeded: what it was to do has happened, and its record is in .result."
+        return "The call had just succeeded, and its record is in .result."
     if isinstance(error, PaymentsError) and error.effect != "none":
         return f"The call had just failed, and money may have moved: {error}"
     return "The call was stopped before it could move money; it can be made again."
 
 
 class CallQueue:
-    """Takes hops to one event loop, from any thread. Made on that loop.
+    """Carries calls from any thread to one event loop. It is made on that loop.
 
-    Nothing here takes a lock, so that a garbage collector's finalizer may post in the middle of anything.
-    What makes that safe is the order of steps: a poster appends a hop before it looks whether the line is
-    closed, and the loop closes the line before it empties it.
+    Nothing here takes a lock, so that a finalizer may post in the middle of anything. The order of steps
+    makes that safe: a thread appends a call before it checks whether the queue is closed, and the loop closes
+    the queue before it empties it.
     """
 
-    __slots__ = ("_awake", "_hops", "_running", "closed", "loop")
+    __slots__ = ("_awake", "_calls", "_running", "closed", "loop")
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.closed = False
-        """Nothing is taken any more: the loop is ending, or it is a parent process's."""
-        self._hops: deque[BlockingCall[Any]] = deque()
+        """Whether it takes no more calls: the loop is ending, or belongs to a parent process."""
+        self._calls: deque[BlockingCall[Any]] = deque()
         self._running: dict[BlockingCall[Any], asyncio.Task[None]] = {}
         self._awake = False
 
-    def post(self, hop: BlockingCall[Any]) -> bool:
-        """Have the hop run. False when the line is closed: it does not run."""
+    def post(self, call: BlockingCall[Any]) -> bool:
+        """Run a call on the loop. Returns False, and does not run it, when the queue is closed."""
         if self.closed:
             return False
-        self._hops.append(hop)
+        self._calls.append(call)
         if not self._awake:
             self._awake = True
             try:
                 self.loop.call_soon_threadsafe(self._empty)
             except RuntimeError:  # the loop was closed a moment ago
                 pass
-            except BaseException:  # Ctrl-C just now: whoever came meanwhile counts on this wake-up
+            except BaseException:  # Ctrl-C just now: calls that came meanwhile need this wake-up
                 self._awake = False
-                self.tell(self._empty)
+                self.call_soon(self._empty)
                 raise
-        return not self.closed or not self._withdrawn(hop)
+        return not self.closed or not self._take_back(call)
 
-    def leave(self, hop: BlockingCall[Any]) -> None:
-        """Have a hop run whose end nobody waits for. A closed line just keeps it, and what it holds."""
-        if not self.post(hop):
-            self._hops.append(hop)
+    def post_unwaited(self, call: BlockingCall[Any]) -> None:
+        """Run a call that no thread waits for. A closed queue keeps it, and all it refers to, as it is."""
+        if not self.post(call):
+            self._calls.append(call)
 
-    def cancel(self, hop: BlockingCall[Any]) -> None:
-        """End a hop, wherever it is; without a loop it runs nowhere."""
-        if not self.tell(hop.cancel):
-            hop.cancel()
+    def cancel(self, call: BlockingCall[Any]) -> None:
+        """Cancel a call, also when the loop is gone."""
+        if not self.call_soon(call.cancel):
+            call.cancel()
 
-    def tell(self, order: Callable[[], object]) -> bool:
-        """Have the loop carry out a plain function, after whatever was posted before. False: it is gone."""
+    def call_soon(self, func: Callable[[], object]) -> bool:
+        """Run a plain function on the loop, after what was posted before. False when the loop is gone."""
         try:
-            self.loop.call_soon_threadsafe(order)
+            self.loop.call_soon_threadsafe(func)
         except RuntimeError:
             return False
         return True
 
     async def cancel_others(self) -> None:
-        """End every hop but the one that runs this."""
+        """Cancel every call but the one that runs this."""
         current = asyncio.current_task()
-        for hop in self._running:
-            if hop.task is not current:
-                hop.cancel()
+        for call in self._running:
+            if call.task is not current:
+                call.cancel()
 
     async def serve(self, until_stopped: Callable[[], Awaitable[None]]) -> None:
-        """Take hops until told to stop; then let those under way come to their end."""
+        """Take calls until `until_stopped` returns, then wait for those under way."""
         threading.current_thread().name = "payments-sync"
         await until_stopped()
         self.closed = True
@@ -239,15 +239,15 @@ class CallQueue:
 
     def _empty(self) -> None:
         self._awake = False
-        hops = self._hops
-        while hops:
-            hop = hops.popleft()
-            self._running[hop] = self.loop.create_task(hop.run(self._running), context=hop.context)
+        calls = self._calls
+        while calls:
+            call = calls.popleft()
+            self._running[call] = self.loop.create_task(call.run(self._running), context=call.context)
 
-    def _withdrawn(self, hop: BlockingCall[Any]) -> bool:
-        """Take a hop back, unless the loop has taken it first."""
+    def _take_back(self, call: BlockingCall[Any]) -> bool:
+        """Take a call out of the queue. Returns False when the loop has taken it first."""
         try:
-            self._hops.remove(hop)
+            self._calls.remove(call)
         except ValueError:
             return False
         return True

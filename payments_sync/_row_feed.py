@@ -1,10 +1,10 @@
-"""Rows from the caller's own code, read where it belongs: in the caller's thread, while the loop goes on.
+"""Rows from the caller's own code, read in the caller's thread while the loop works.
 
     caller's thread                             the thread "payments-sync"
-    Fed.wait ◀──── a request for a group ────── Feed, as the reader asks for its next row
-             ───── rows, or an exception ─────▶
+    FedCall.wait ◀── a request for a group ──── RowFeed, when its reader needs a row
+                 ─── rows, or an exception ───▶
 
-A generator may so take its time, use a database connection of its thread, or call the client itself.
+So a generator may be slow, use a database connection of its thread, or call the client itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, I
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from ._blocking_call import PATIENCE, BlockingCall
+from ._blocking_call import WAIT_SLICE, BlockingCall
 
 if TYPE_CHECKING:
     from payments_async.bulk.loading.load import Input
@@ -23,49 +23,48 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 GROUP: Final = 100
-"""Rows that are read ahead: a trip between two threads costs more than a row."""
-
+"""Rows in one group: a trip between two threads costs more than a row."""
 
 Group = tuple[list[Any], Exception | None]
-"""Rows, and what ended them before their time."""
+"""Rows, and the exception that ended them early."""
 
 
 class RowFeed(AsyncIterable[Any]):
-    """An iterable for the loop's side, whose items the caller's thread takes from another one."""
+    """An asynchronous iterable whose items the caller's thread takes from another iterable."""
 
     def __init__(self, items: Iterable[Any]) -> None:
         self._items = items
-        self._orders: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._requests: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
 
     def serve(self) -> None:
-        """In the caller's thread: read what is asked for, until the call has ended."""
+        """Read groups as they are requested, in the caller's thread, until the call has ended."""
         while True:
             try:
-                order = self._orders.get(timeout=PATIENCE)
-            except Empty:  # a signal may have been missed: see PATIENCE
+                request = self._requests.get(timeout=WAIT_SLICE)
+            except Empty:  # a signal may have been missed: see WAIT_SLICE
                 continue
-            if order is None:
+            if request is None:
                 return
-            order()
+            request()
 
     def end(self) -> None:
-        """Nothing more will be asked for."""
-        self._orders.put(None)
+        """Say that no more groups will be requested."""
+        self._requests.put(None)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         reading = _Reading(self._items)
-        group, error = await self._asked(reading)
+        group, error = await self._next_group(reading)
         while group or error:
             for item in group:
                 yield item
             if error is not None:
                 raise error
-            group, error = await self._asked(reading)
+            group, error = await self._next_group(reading)
 
-    async def _asked(self, reading: _Reading) -> Group:
+    async def _next_group(self, reading: _Reading) -> Group:
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Group] = loop.create_future()
-        self._orders.put(lambda: loop.call_soon_threadsafe(_answer, answered, reading.group()))
+        self._requests.put(lambda: loop.call_soon_threadsafe(_answer, answered, reading.group()))
         return await answered
 
 
@@ -77,7 +76,7 @@ class _Reading:
         self._iterator: Iterator[Any] | None = None
 
     def group(self) -> Group:
-        """The next of them, in the caller's thread; none are left when it is empty."""
+        """The next group, read in the caller's thread; empty at the end."""
         group: list[Any] = []
         try:
             if self._iterator is None:
@@ -92,7 +91,7 @@ class _Reading:
 
 
 class FedCall(BlockingCall[T]):
-    """A call whose caller, instead of just waiting, reads the rows that it asks for."""
+    """A call whose caller reads the rows that it needs, instead of only waiting."""
 
     __slots__ = ("_feed",)
 
@@ -104,11 +103,11 @@ class FedCall(BlockingCall[T]):
         kwargs: Mapping[str, Any],
     ) -> None:
         self._feed = RowFeed(cast(Iterable[Any], source)) if _is_code(source) else None
-        given = source if self._feed is None else _as_often(self._feed, source)
+        given = source if self._feed is None else _repeatable_like(self._feed, source)
         super().__init__(func, (given, *args), kwargs)
 
     async def run(self, running: dict[BlockingCall[Any], asyncio.Task[None]]) -> None:
-        """Run it, on the loop; the caller then reads no more."""
+        """Run it, on the loop. The caller then stops reading."""
         try:
             await super().run(running)
         finally:
@@ -116,19 +115,19 @@ class FedCall(BlockingCall[T]):
                 self._feed.end()
 
     def wait(self) -> None:
-        """Read what is asked for, until the call has ended."""
+        """Read rows until the call has ended."""
         if self._feed is not None:
             self._feed.serve()
         super().wait()
 
 
 def _is_code(source: Input) -> bool:
-    """Whether to read it may run code of the caller's: it is neither a file, nor a list, nor awaited."""
+    """Whether reading it may run the caller's code: it is no path, no list and not asynchronous."""
     return isinstance(source, Iterable) and not isinstance(source, str | os.PathLike | list | tuple)
 
 
-def _as_often(feed: RowFeed, source: object) -> AsyncIterable[Any]:
-    """The feed: to be read once where its source can be read but once."""
+def _repeatable_like(feed: RowFeed, source: object) -> AsyncIterable[Any]:
+    """The feed, which can be read only once when its source can."""
     return aiter(feed) if isinstance(source, Iterator) else feed
 
 

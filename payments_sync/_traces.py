@@ -1,7 +1,7 @@
-"""New Relic's trace, carried from a blocking caller's thread to the call on the loop.
+"""Carries New Relic's trace from a blocking caller's thread to the call on the loop.
 
 Its agent keeps the current trace by thread and by task. Other agents keep it in context variables, which a
-hop copies with the rest of its caller's context.
+call copies with the rest of its caller's context.
 """
 
 from __future__ import annotations

@@ -82,11 +82,11 @@ def _entered(owner: ast.ClassDef, method: Function, twin: str, given: list[str])
         yield "self._bridge.close()"
     elif isinstance(method, ast.FunctionDef):
         if method.returns and ast.unparse(method.returns) == "None":
-            yield _call("self._bridge.tell", [twin, *given])
+            yield _call("self._bridge.call_soon", [twin, *given])
     elif "drain" in [each.arg for each in arguments]:
-        yield _call("return self._bridge.drained", ["drain", twin, *given])
+        yield _call("return self._bridge.call_and_drain", ["drain", twin, *given])
     elif arguments and ast.unparse(arguments[0].annotation or arguments[0]) == "Input":
-        yield _call("return self._bridge.fed", [twin, *given])
+        yield _call("return self._bridge.call_with_rows", [twin, *given])
 
 
 def _twin_of(name: str, what: str) -> str:

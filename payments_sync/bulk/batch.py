@@ -81,7 +81,7 @@ class PayoutBatch:
             InputPaidElsewhere: a ledger beside this one has the same input as another batch.
             LedgerError: see `bulk.ledger_errors`.
         """
-        return self._bridge.fed(self._async.load, source, **options)
+        return self._bridge.call_with_rows(self._async.load, source, **options)
 
     def preview(self, source: Input, **options: Unpack[ReadingOptions]) -> ImportReport:
         """What `load` would come to: reads and checks every row, imports none, sends none.
@@ -96,7 +96,7 @@ class PayoutBatch:
 
         Raises what `load` does, but for LedgerOfAnotherInput and InputPaidElsewhere, which are told.
         """
-        return self._bridge.fed(self._async.preview, source, **options)
+        return self._bridge.call_with_rows(self._async.preview, source, **options)
 
     def run(
         self,
@@ -135,7 +135,7 @@ class PayoutBatch:
             OutcomesUnrecorded: the ledger cannot record what was learned; the next run learns it again.
             LedgerError: see `bulk.ledger_errors`.
         """
-        return self._bridge.drained(
+        return self._bridge.call_and_drain(
             drain,
             self._async.run,
             on_progress,
@@ -218,7 +218,7 @@ class PayoutBatch:
 
         To be called from any thread, by a signal handler for instance.
         """
-        self._bridge.tell(self._async.stop, reason)
+        self._bridge.call_soon(self._async.stop, reason)
 
     def export(
         self,

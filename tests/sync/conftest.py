@@ -20,7 +20,7 @@ def no_thread_is_left() -> Iterator[None]:
     yield
     gc.collect()
     for thread in threading.enumerate():
-        if thread.name == "payments-sync-farewell":
+        if thread.name == "payments-sync-closing":
             thread.join(10.0)
     for thread in loop_threads():
         thread.join(10.0)

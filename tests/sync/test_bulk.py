@@ -22,7 +22,7 @@ from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.errors import ConfigurationError
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_sync import Payments, _batch_bridge, _row_feed
-from payments_sync._blocking_call import GRACE, PATIENCE
+from payments_sync._blocking_call import GRACE, WAIT_SLICE
 from payments_sync._row_feed import GROUP
 from payments_sync.bulk import PayoutBatch
 from tests.support.batches import Item, calling, item, items, ledger_rows, steady_ledgers
@@ -243,7 +243,7 @@ def test_a_reader_that_has_left_is_not_answered_and_a_slow_one_is_waited_for() -
 
     asyncio.run(left())
     feed, served = _row_feed.RowFeed([]), MagicMock()
-    feed._orders = MagicMock(get=MagicMock(side_effect=[Empty, served, None]))
+    feed._requests = MagicMock(get=MagicMock(side_effect=[Empty, served, None]))
     feed.serve()
     served.assert_called_once_with()
 
@@ -278,8 +278,8 @@ def test_ctrl_c_stops_the_run_in_order(client: Payments, service: Sandbox, ledge
     assert told == (
         f"The run was stopped in order: {300 - created} new, {created} created. Its report is in .result."
     )
-    assert go_on.startswith("To go on, run the same program again, with the same ledger, input and batch id")
-    assert shown_of(stopped.value) == ["run", "drained", "_run"]
+    assert go_on.startswith("To resume, run the same program again with the same ledger, input and batch id")
+    assert shown_of(stopped.value) == ["run", "call_and_drain", "_run"]
     with PayoutBatch.open(ledger, client) as batch:
         assert batch.run().exit_code == 0
     assert paid_once(service, 300)
@@ -310,14 +310,14 @@ def test_ctrl_c_ends_the_following_and_the_batch_stays_in_use(
 def test_a_second_ctrl_c_cuts_the_run_off_and_the_next_one_goes_on(
     sandbox: Sandbox, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop = _batch_bridge._Works.stop
+    stop = _batch_bridge._OpenBatch.stop
 
-    def stopped_and_pressed_again(works: _batch_bridge._Works, reason: str) -> None:
+    def stopped_and_pressed_again(works: _batch_bridge._OpenBatch, reason: str) -> None:
         stop(works, reason)
         if reason == "interrupted":
             interrupt_main_thread()
 
-    monkeypatch.setattr(_batch_bridge._Works, "stop", stopped_and_pressed_again)
+    monkeypatch.setattr(_batch_bridge._OpenBatch, "stop", stopped_and_pressed_again)
     with Payments(sandbox.api_key, base_url=sandbox.base_url) as client:
         ring(client, 2, interrupt_main_thread).hangs = True
         with PayoutBatch.open(ledger, client) as batch:
@@ -326,7 +326,7 @@ def test_a_second_ctrl_c_cuts_the_run_off_and_the_next_one_goes_on(
                 batch.run(concurrency=1)
             assert "cut off" in note(stopped.value)
             assert "run the same program again" in note(stopped.value)
-            assert shown_of(stopped.value) == ["run", "drained", "_run"]
+            assert shown_of(stopped.value) == ["run", "call_and_drain", "_run"]
             assert stopped.value.result is None  # type: ignore[attr-defined] # what the bridge adds
             assert batch.status().counts[RowState.IN_FLIGHT] >= 1
         with PayoutBatch.open(ledger, client) as batch:
@@ -341,7 +341,7 @@ def test_a_run_that_does_not_stop_is_cut_off(client: Payments, ledger: Path) -> 
 
     with PayoutBatch.open(ledger, client) as batch:
         with pytest.raises(KeyboardInterrupt) as stopped:
-            batch._bridge.drained(-GRACE, deaf)
+            batch._bridge.call_and_drain(-GRACE, deaf)
         assert "cut off" in note(stopped.value)
 
 
@@ -360,14 +360,14 @@ def test_a_run_that_had_failed_when_it_was_interrupted_tells_why(
         raise error
 
     with PayoutBatch.open(ledger, client) as batch:
-        hop = _batch_bridge._Run(failing, (), {}, lambda _: None, 1.0)
-        line = batch._bridge._line()
+        call = _batch_bridge._StoppableCall(failing, (), {}, lambda _: None, 1.0)
+        queue = batch._bridge._queue()
         with pytest.raises(KeyboardInterrupt):
-            line.post(hop)
+            queue.post(call)
             raised.wait(10.0)
             threading.Event().wait(0.2)  # a signal that came just before a wait is seen after it
         stopped = KeyboardInterrupt()
-        hop.abandon(line, stopped)
+        call.cancel_and_wait(queue, stopped)
     assert told in note(stopped)
 
 
@@ -378,19 +378,19 @@ def test_a_run_that_was_interrupted_before_it_began_never_begins(client: Payment
         ran.append(1)
 
     with PayoutBatch.open(ledger, client) as batch:
-        run_ = _batch_bridge._Run(begin, (), {}, lambda _: None, 1.0)
+        run_ = _batch_bridge._StoppableCall(begin, (), {}, lambda _: None, 1.0)
         stopped = KeyboardInterrupt()
-        run_.abandon(batch._bridge._line(), stopped)
+        run_.cancel_and_wait(batch._bridge._queue(), stopped)
     assert (ran, "cut off" in note(stopped)) == ([], True)
 
 
 def test_a_run_is_waited_for_in_short_slices(client: Payments, ledger: Path) -> None:
     slices = MagicMock(side_effect=[False, False, False])
-    run_ = _batch_bridge._Run(_never, (), {}, lambda _: None, 1.0)
+    run_ = _batch_bridge._StoppableCall(_never, (), {}, lambda _: None, 1.0)
     run_._done = SimpleNamespace(acquire=slices)  # type: ignore[assignment] # what a wait uses of a lock
-    assert not run_._wait_for(2.5 * PATIENCE)
+    assert not run_._wait_for(2.5 * WAIT_SLICE)
     waited = [call.kwargs["timeout"] for call in slices.call_args_list]
-    assert waited == pytest.approx([PATIENCE, PATIENCE, PATIENCE / 2])
+    assert waited == pytest.approx([WAIT_SLICE, WAIT_SLICE, WAIT_SLICE / 2])
 
 
 # Opening and closing
@@ -399,9 +399,9 @@ def test_a_run_is_waited_for_in_short_slices(client: Payments, ledger: Path) -> 
 def test_ctrl_c_while_a_batch_closes_cuts_off_what_it_waits_for(
     client: Payments, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop = _batch_bridge._Works.stop
+    stop = _batch_bridge._OpenBatch.stop
 
-    def pressed(works: _batch_bridge._Works, reason: str) -> None:
+    def pressed(works: _batch_bridge._OpenBatch, reason: str) -> None:
         stop(works, reason)
         interrupt_main_thread()
 
@@ -413,11 +413,11 @@ def test_ctrl_c_while_a_batch_closes_cuts_off_what_it_waits_for(
 
     def work(batch: PayoutBatch) -> None:
         try:
-            batch._bridge.drained(30.0, endless)
+            batch._bridge.call_and_drain(30.0, endless)
         except BulkError as error:
             ends.append(error)
 
-    monkeypatch.setattr(_batch_bridge._Works, "stop", pressed)
+    monkeypatch.setattr(_batch_bridge._OpenBatch, "stop", pressed)
     batch = PayoutBatch.open(ledger, client).__enter__()
     working = threading.Thread(target=work, args=(batch,))
     working.start()
@@ -434,13 +434,13 @@ def test_once_forked_a_batch_refuses_and_leaves_the_parents_loop_alone(
     client: Payments, ledger: Path
 ) -> None:
     with PayoutBatch.open(ledger, client) as batch:
-        line = batch._bridge._line()
-        line.closed = True  # what the fork does in the child
+        queue = batch._bridge._queue()
+        queue.closed = True  # what the fork does in the child
         for call in (batch.run, batch.__enter__):
             with pytest.raises(BulkError, match="forked while this batch was open"):
                 call()
         batch.stop()
-        line.closed = False
+        queue.closed = False
 
 
 def test_an_input_is_previewed_without_opening(client: Payments, ledger: Path) -> None:
@@ -488,13 +488,13 @@ def test_a_batch_that_cannot_be_opened_leaves_nothing_behind(ledger: Path) -> No
 def test_a_forgotten_batch_gives_its_ledger_back(
     client: Payments, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed, close = threading.Event(), _batch_bridge._Works.close
+    closed, close = threading.Event(), _batch_bridge._OpenBatch.close
 
-    async def noted(works: _batch_bridge._Works) -> None:
+    async def noted(works: _batch_bridge._OpenBatch) -> None:
         await close(works)
         closed.set()
 
-    monkeypatch.setattr(_batch_bridge._Works, "close", noted)
+    monkeypatch.setattr(_batch_bridge._OpenBatch, "close", noted)
     batch = PayoutBatch.open(ledger, client)
     batch.__enter__()
     batch.load(items(1))

@@ -59,7 +59,7 @@ def fork(monkeypatch: pytest.MonkeyPatch) -> list[_event_loop.LoopThread]:
     """What a child's first moments do to this module, undone afterwards; calling it is the test's part."""
     kept: list[_event_loop.LoopThread] = []
     monkeypatch.setattr(_event_loop, "_INHERITED", kept)
-    monkeypatch.setattr(_event_loop, "_exchange", _event_loop.LoopThread())
+    monkeypatch.setattr(_event_loop, "_loop_thread", _event_loop.LoopThread())
     return kept
 
 
@@ -81,12 +81,12 @@ def test_a_child_leaves_everything_of_the_parents_alone(
     forgotten.payouts.list()
     next(items)
     (parents,) = loop_threads()
-    line = client._bridge._line()
+    queue = client._bridge._queue()
     touched: list[object] = []
-    line.loop, loop = Watched(touched), line.loop  # type: ignore[assignment] # what a line uses of it
+    queue.loop, loop = Watched(touched), queue.loop  # type: ignore[assignment] # what a queue uses of it
 
     _event_loop._after_fork()
-    assert fork[0].line is line
+    assert fork[0].queue is queue
     client.close()
     del forgotten
     gc.collect()
@@ -98,11 +98,11 @@ def test_a_child_leaves_everything_of_the_parents_alone(
     assert loop_threads() == [parents]
     assert touched == []
 
-    line.loop = loop
+    queue.loop = loop
     fork[0].give_back()
     fork[0].give_back()
 
 
 def test_a_fork_before_the_first_call_has_nothing_to_leave(fork: list[_event_loop.LoopThread]) -> None:
     _event_loop._after_fork()
-    assert [exchange.line for exchange in fork] == [None]
+    assert [loop_thread.queue for loop_thread in fork] == [None]

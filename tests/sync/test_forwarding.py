@@ -77,13 +77,13 @@ def test_a_resource_forwards(module: str, name: str) -> None:
 class BatchBridge(StraightBridge):
     """The ways that only a batch takes, too."""
 
-    fed = StraightBridge.call
+    call_with_rows = StraightBridge.call
 
-    def drained(self, drain: Any, func: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def call_and_drain(self, drain: Any, func: Any, /, *args: Any, **kwargs: Any) -> Any:
         assert drain == kwargs["drain"]
         return func(*args, **kwargs)
 
-    def tell(self, order: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_soon(self, order: Any, *args: Any, **kwargs: Any) -> Any:
         order(*args, **kwargs)
 
 

@@ -122,15 +122,15 @@ def test_a_call_that_does_not_stop_is_not_waited_for(monkeypatch: pytest.MonkeyP
             client.payouts.create(**payout("r-1"))
         transport.enough.set()
     assert outcome(stopped.value) is None
-    assert "had not stopped yet when it was left: money may have moved" in note(stopped.value)
+    assert "had not stopped yet when its caller stopped waiting: money may have moved" in note(stopped.value)
 
 
 def test_a_second_interruption_ends_the_wait_for_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     silence = Silence(interrupt_main_thread, sent=True)
     waits: list[BlockingCall[Any]] = []
 
-    def wait_briefly(hop: BlockingCall[Any]) -> bool:
-        waits.append(hop)
+    def wait_briefly(call: BlockingCall[Any]) -> bool:
+        waits.append(call)
         raise KeyboardInterrupt
 
     with Payments(KEY, base_url=ADDRESS, transport=silence) as client:
@@ -151,11 +151,11 @@ async def nothing() -> None:
     """What there is to close."""
 
 
-async def alone(hop: BlockingCall[Any]) -> None:
-    """Run a hop as a line does."""
+async def alone(call: BlockingCall[Any]) -> None:
+    """Run a call as a queue does."""
     running: dict[BlockingCall[Any], asyncio.Task[None]] = {}
-    running[hop] = asyncio.create_task(hop.run(running))
-    await running[hop]
+    running[call] = asyncio.create_task(call.run(running))
+    await running[call]
     assert running == {}
 
 
@@ -178,10 +178,10 @@ async def fail_afterwards() -> str:
 def test_an_interruption_just_after_the_end_tells_how_it_ended(
     ending: Any, result: str | None, told: str
 ) -> None:
-    hop: BlockingCall[str] = BlockingCall(ending, (), {})
-    asyncio.run(alone(hop))
+    call: BlockingCall[str] = BlockingCall(ending, (), {})
+    asyncio.run(alone(call))
     stopped = KeyboardInterrupt()
-    hop.account(stopped, ended=hop.wait_briefly())
+    call.annotate(stopped, ended=call.wait_briefly())
     assert stopped.result == result  # type: ignore[attr-defined] # what the bridge adds
     assert told in note(stopped)
 
@@ -192,14 +192,14 @@ def test_a_hop_cancelled_before_it_began_never_runs() -> None:
     async def work() -> None:
         ran.append(1)
 
-    hop: BlockingCall[None] = BlockingCall(work, (), {})
-    hop.cancel()
-    hop.cancel()
-    asyncio.run(alone(hop))
+    call: BlockingCall[None] = BlockingCall(work, (), {})
+    call.cancel()
+    call.cancel()
+    asyncio.run(alone(call))
     assert ran == []
-    assert hop.wait_briefly()
+    assert call.wait_briefly()
     with pytest.raises(PaymentsError, match="before it could move money"):
-        hop.result()
+        call.result()
 
 
 def interruption_of(ending: Any, monkeypatch: pytest.MonkeyPatch) -> BaseException:
@@ -215,11 +215,11 @@ def interruption_of(ending: Any, monkeypatch: pytest.MonkeyPatch) -> BaseExcepti
 def test_an_interruption_seen_when_the_wait_is_over_tells_how_the_call_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Between the end of the wait and the next line of Python, signals are looked at once more."""
+    """Between the end of the wait and the next queue of Python, signals are looked at once more."""
     wait = BlockingCall.wait
 
-    def wait_and_be_interrupted(hop: BlockingCall[Any]) -> None:
-        wait(hop)
+    def wait_and_be_interrupted(call: BlockingCall[Any]) -> None:
+        wait(call)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(BlockingCall, "wait", wait_and_be_interrupted)
@@ -242,10 +242,10 @@ def test_an_interruption_of_the_handing_over_tells_how_the_call_ended(
     """Signals are looked at whenever a function begins, and before an exception leaves one."""
     hand_over = BlockingCall.result
 
-    def interrupted(hop: BlockingCall[Any]) -> Any:
+    def interrupted(call: BlockingCall[Any]) -> Any:
         if late:
             with contextlib.suppress(PaymentsError):
-                hand_over(hop)
+                hand_over(call)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(BlockingCall, "result", interrupted)
@@ -266,9 +266,9 @@ def test_an_interruption_without_a_signal_is_seen_too() -> None:
 
 def test_a_long_wait_is_made_of_short_ones() -> None:
     slices = MagicMock(side_effect=[False, False, True])
-    hop: BlockingCall[str] = BlockingCall(succeed, (), {})
-    hop._done = SimpleNamespace(acquire=slices)  # type: ignore[assignment] # what a wait uses of a lock
-    hop.wait()
+    call: BlockingCall[str] = BlockingCall(succeed, (), {})
+    call._done = SimpleNamespace(acquire=slices)  # type: ignore[assignment] # what a wait uses of a lock
+    call.wait()
     assert slices.call_count == 3
     assert {call.args for call in slices.call_args_list} == {(True, 0.2)}
 

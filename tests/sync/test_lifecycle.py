@@ -165,9 +165,9 @@ def test_a_call_that_hangs_in_a_daemon_thread_does_not_keep_the_process() -> Non
 
 
 def test_the_end_of_the_process_stops_calls_and_says_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange = _event_loop.LoopThread()
-    monkeypatch.setattr(_event_loop, "_exchange", exchange)
-    exchange.end()  # nobody ever called: nothing to end
+    loop_thread = _event_loop.LoopThread()
+    monkeypatch.setattr(_event_loop, "_loop_thread", loop_thread)
+    loop_thread.end()  # nobody ever called: nothing to end
     failures: list[PaymentsError] = []
     flying = threading.Semaphore(0)
     clients = [
@@ -184,7 +184,7 @@ def test_the_end_of_the_process_stops_calls_and_says_what_is_known(monkeypatch: 
     for thread in threads:
         thread.start()
         assert flying.acquire(timeout=10.0)
-    exchange.end()
+    loop_thread.end()
     for thread in threads:
         thread.join(10.0)
     assert sorted(failure.effect for failure in failures) == ["none", "unknown"]
@@ -194,8 +194,8 @@ def test_the_end_of_the_process_stops_calls_and_says_what_is_known(monkeypatch: 
 def test_a_hook_that_blocks_the_loop_does_not_keep_the_process(
     monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox
 ) -> None:
-    exchange = _event_loop.LoopThread()
-    monkeypatch.setattr(_event_loop, "_exchange", exchange)
+    loop_thread = _event_loop.LoopThread()
+    monkeypatch.setattr(_event_loop, "_loop_thread", loop_thread)
     monkeypatch.setattr("payments_sync._blocking_call.GRACE", 0.01)
     reached, go_on = threading.Event(), threading.Event()
 
@@ -207,7 +207,7 @@ def test_a_hook_that_blocks_the_loop_does_not_keep_the_process(
     with ThreadPoolExecutor(1) as pool:
         page = pool.submit(client.payouts.list)
         assert reached.wait(10.0)
-        exchange.end()
+        loop_thread.end()
         assert len(loop_threads()) == 1
         go_on.set()
         with pytest.raises(PaymentsError, match="the process is ending"):
