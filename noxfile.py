@@ -17,7 +17,7 @@ nox.options.sessions = ["lint", "typing", "mirror", "tests"]
 
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 OTHERS = [version for version in ("3.11", "3.12", "3.13") if version != RUNNING]
-CODE = ["payments_async", "payments_sync", "tests", "benchmarks", "examples", "noxfile.py"]
+CODE = ["payments_async", "payments_sync", "tests", "benchmarks", "examples", "tools", "noxfile.py"]
 CI = os.environ.get("CI") == "true"
 
 
@@ -64,12 +64,14 @@ def typing(session: nox.Session) -> None:
 def mirror(session: nox.Session) -> None:
     """Renew payments_sync from payments_async; `nox -s mirror -- --check` only compares."""
     check = session.posargs or ["--check"] * CI
-    session.run("python", "payments_sync/_mirror.py", *check)
+    session.run("python", "-m", "tools.mirror", *check)
 
 
 def run_tests(session: nox.Session, *options: str) -> None:
-    """The whole suite on both cores, against the installed package."""
-    session.run("pytest", "--numprocesses=2", "--dist=worksteal", *options, *session.posargs)
+    """The whole suite on both cores, against the installed package; prints the ten slowest tests."""
+    session.run(
+        "pytest", "--numprocesses=2", "--dist=worksteal", "--durations=10", *options, *session.posargs
+    )
 
 
 @nox.session(python=RUNNING)

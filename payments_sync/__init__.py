@@ -1,4 +1,4 @@
-# From payments_async/__init__.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/__init__.py; change that, then run: python -m tools.mirror
 """Collect payments and send payouts, blocking.
 
     with Payments() as client:
@@ -16,6 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import payments_async
 from payments_async._version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -89,83 +90,19 @@ if TYPE_CHECKING:
     from . import params as params
     from .client import Payments as Payments
 
-_HOME = {
-    "Payments": ".client",
-    "Amount": "payments_async",
-    "APIConnectionError": "payments_async",
-    "APIStatusError": "payments_async",
-    "APITimeoutError": "payments_async",
-    "AppearanceInput": "payments_async",
-    "Attempt": "payments_async",
-    "AttemptInput": "payments_async",
-    "AuthenticationError": "payments_async",
-    "BadRequestError": "payments_async",
-    "Checkout": "payments_async",
-    "CheckoutRequest": "payments_async",
-    "CheckoutRestriction": "payments_async",
-    "CheckoutSession": "payments_async",
-    "ConfigurationError": "payments_async",
-    "ConflictError": "payments_async",
-    "Country": "payments_async",
-    "Customer": "payments_async",
-    "CustomerInput": "payments_async",
-    "DeadlineExceeded": "payments_async",
-    "DecodeError": "payments_async",
-    "DuplicateReference": "payments_async",
-    "ExchangeRate": "payments_async",
-    "Failure": "payments_async",
-    "FailureCategory": "payments_async",
-    "IdempotencyConflict": "payments_async",
-    "Inspection": "payments_async",
-    "Instrument": "payments_async",
-    "InvalidRequest": "payments_async",
-    "LimitReached": "payments_async",
-    "LimitSnapshot": "payments_async",
-    "Method": "payments_async",
-    "MethodHealth": "payments_async",
-    "MethodStatus": "payments_async",
-    "NextAction": "payments_async",
-    "NextActionType": "payments_async",
-    "NotFoundError": "payments_async",
-    "OutcomeUnknown": "payments_async",
-    "Page": "payments_async",
-    "Pagination": "payments_async",
-    "PaymentAttempt": "payments_async",
-    "PaymentAttemptStatus": "payments_async",
-    "PaymentIntent": "payments_async",
-    "PaymentIntentRequest": "payments_async",
-    "PaymentIntentStatus": "payments_async",
-    "PaymentsError": "payments_async",
-    "Payout": "payments_async",
-    "PayoutInstrument": "payments_async",
-    "PayoutRequest": "payments_async",
-    "PayoutStatus": "payments_async",
-    "PermissionDeniedError": "payments_async",
-    "PhoneInput": "payments_async",
-    "PreparedRequest": "payments_async",
-    "RateLimitedError": "payments_async",
-    "RateLimits": "payments_async",
-    "RefundAvailability": "payments_async",
-    "Requery": "payments_async",
-    "ResponseInfo": "payments_async",
-    "ResponseMismatch": "payments_async",
-    "SearchIncomplete": "payments_async",
-    "ServerError": "payments_async",
-    "UnprocessableError": "payments_async",
-    "WaitTimeout": "payments_async",
-}
+_OURS = {"Payments": ".client"}
+_THEIRS = {"AsyncPayments"}
 _MODULES = frozenset({"arguments", "errors", "events", "models", "params"})
 
-__all__ = ["__version__", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = sorted({*payments_async.__all__, *_OURS} - _THEIRS)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f".{name}", __name__)
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name], __name__), name)
-    globals()[name] = value
+    value = globals()[name] = getattr(import_module(_OURS.get(name, "payments_async"), __name__), name)
     return value
 
 

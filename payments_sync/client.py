@@ -1,4 +1,4 @@
-# From payments_async/client.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/client.py; change that, then run: python -m tools.mirror
 """The client: one object per secret key, with a resource for each part of the service."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# From payments_async/errors.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/errors.py; change that, then run: python -m tools.mirror
 """The same objects as in `payments_async.errors`."""
 
 from payments_async.errors import STATUS_ERRORS as STATUS_ERRORS

@@ -1,4 +1,4 @@
-# From payments_async/events.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/events.py; change that, then run: python -m tools.mirror
 """The same objects as in `payments_async.events`."""
 
 from payments_async.events import LONG as LONG

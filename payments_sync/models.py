@@ -1,4 +1,4 @@
-# From payments_async/models/__init__.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/models/__init__.py; change that, then run: python -m tools.mirror
 """The same objects as in `payments_async.models`."""
 
 from payments_async.models import Amount as Amount

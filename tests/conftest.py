@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from tests.support.desks import Desk
 
 pytest_plugins = ["pytester", "tests.canary_plugin", "tests.facts_plugin"]
+
+# `benchmarks` and `tools` come from the checkout, last on the path: what is tested is the installed package
+sys.path.append(str(Path(__file__).parents[1]))
 
 # a busy machine is no finding: what takes too long altogether, pytest's timeout ends
 hypothesis.settings.register_profile(

@@ -1,4 +1,4 @@
-"""A file that appears whole or not at all, and that only its owner may read."""
+"""Private files: written beside their place and put there whole, so that a reader never sees half of one."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, Final, Self
+
+from .errors import BulkError
+
+STATUS_SUFFIX: Final = ".status.json"
+_LEDGER_SUFFIXES: Final = ("", ".lock", STATUS_SUFFIX, ".ballast", "-wal", "-shm", "-journal")
 
 
-class WholeFile:
-    """Written beside its place, and put there when the context ends without an exception (mode 0600)."""
+class AtomicFile:
+    """Replaces a file when the context ends without an exception; only its owner may read it (mode 0600)."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, durable: bool = True) -> None:
         self.path: Path = Path(path)
         self._part = self.path.with_name(f"{self.path.name}.part")
+        self._durable = durable
         self.file: BinaryIO
         """What is written to, within the context."""
 
@@ -32,7 +38,7 @@ class WholeFile:
         """Put the file in its place, or nothing after an exception. Raises OSError, and leaves no part."""
         try:
             with self.file:
-                if kind is None:
+                if kind is None and self._durable:
                     self.file.flush()
                     os.fsync(self.file.fileno())
             if kind is None:
@@ -40,3 +46,15 @@ class WholeFile:
         finally:
             with suppress(FileNotFoundError):
                 self._part.unlink()
+
+
+def write_text(path: str | os.PathLike[str], text: str, *, durable: bool = True) -> None:
+    """Replace a file by this text. `durable`: wait until it is on the disk. Raises OSError."""
+    with AtomicFile(path, durable=durable) as whole:
+        whole.file.write(text.encode())
+
+
+def refuse_ledger_files(target: str | os.PathLike[str], ledger: str) -> None:
+    """Raise BulkError when `target` is the ledger at this path, or a file that belongs to it."""
+    if os.path.realpath(target) in {os.path.realpath(ledger + suffix) for suffix in _LEDGER_SUFFIXES}:
+        raise BulkError(f"{os.fspath(target)}: is the ledger's own file; choose another path")

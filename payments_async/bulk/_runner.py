@@ -31,6 +31,7 @@ class BatchRunner:
         self._rhythm: PollSchedule | None = None
         self._ends: Ends | None = None
         self._engine: Engine | None = None
+        self._doing: Doing = "paying"
 
     @property
     def under_way(self) -> bool:
@@ -68,7 +69,7 @@ class BatchRunner:
             stopping.on_drain = bool  # the engine has nothing left to drain
             session.ledger.require_there()
             if wait_final is not None and not stopping.draining:
-                engine.doing = "following"
+                self._engine, self._doing = None, "following"
                 await self._follow(wait_final, stopping, on_progress)
         return self.report(stopping, followed=wait_final is not None)
 
@@ -104,7 +105,7 @@ class BatchRunner:
         """Compare the ledger with the list and with itself; also while something else is done."""
         from .reconcile.certificate import certify
 
-        with self._reported("certifying", on_progress):
+        with self._reported(lambda: "certifying", on_progress):
             return await certify(self._session.ledger, self._session.service)
 
     async def retry_failed(
@@ -131,13 +132,13 @@ class BatchRunner:
         return committed
 
     @contextmanager
-    def _reported(self, doing: Doing, on_progress: OnProgress | None) -> Iterator[None]:
-        """Tell every five seconds what is being done."""
+    def _reported(self, doing: Callable[[], Doing], on_progress: OnProgress | None) -> Iterator[None]:
+        """Report every five seconds what is being done."""
         session, before = self._session, self._session.activity
         listed, reports = session.service.listed, 0
 
         def activity() -> Activity:
-            return self._activity(doing, session.service.listed - listed)
+            return self._activity(doing(), session.service.listed - listed)
 
         def report() -> None:
             nonlocal reports
@@ -183,9 +184,9 @@ class BatchRunner:
                 "this batch is being run already, or worked on otherwise: wait for that, or stop it"
             )
         runtime = self._session.service.runtime
-        self._stopping = Stopping(runtime)
+        self._stopping, self._doing = Stopping(runtime), doing
         try:
-            with self._reported(doing, on_progress):
+            with self._reported(lambda: self._doing, on_progress):
                 yield self._stopping
             self._session.ledger.require_there()
         finally:

@@ -1,4 +1,4 @@
-"""What an open batch stands on: its ledger, the service it pays at, and who is told how far it has come."""
+"""An open batch: its ledger, the service it pays at, its progress reports."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("payments_async")
 _STATUS_EVERY: Final = 1.0
-_LOOKS: Final = 5.0
-"""Seconds that somebody who only looks is waited for: `status` takes a moment, `check` may take longer."""
-_LOOK_AGAIN: Final = 0.05
+_READER_WAIT: Final = 5.0
+"""Seconds to wait for a process that only reads the ledger: `status` is short, `check` may take longer."""
+_READER_POLL: Final = 0.05
 OnProgress = Callable[[Progress], object]
 
 
@@ -36,7 +36,7 @@ class BatchSession:
     def __init__(self, path: str | os.PathLike[str], client: AsyncPayments | None, *, create: bool) -> None:
         self._path, self._create = os.fspath(path), create and client is not None
         self._service = None if client is None else Service(client)
-        self._looking = None if client is not None else SYSTEM.token(8).hex()
+        self._reader_session = None if client is not None else SYSTEM.token(8).hex()
         self._ledger: Ledger | None = None
         self._written = -_STATUS_EVERY
         self._discarded = False
@@ -45,22 +45,22 @@ class BatchSession:
 
     async def open(self) -> None:
         """Open and lock the ledger. Raises LedgerError."""
-        self._ledger = await self._open(create=self._create, looks=self._service is None)
+        self._ledger = await self._open(create=self._create, read_only=self._service is None)
 
-    async def _open(self, *, create: bool = False, looks: bool) -> Ledger:
-        """The ledger, once those have left it who only look; whoever works on it is not waited for."""
+    async def _open(self, *, create: bool = False, read_only: bool) -> Ledger:
+        """The ledger. Waits for a process that only reads it, and not for one that works on it."""
         from .ledger.ledger import Ledger
         from .ledger_errors import LedgerLocked
 
         runtime = SYSTEM if self._service is None else self._service.runtime
-        until = runtime.monotonic() + _LOOKS
+        until = runtime.monotonic() + _READER_WAIT
         while True:
             try:
-                return await Ledger.open(self._path, clock=self.moment, create=create, looks=looks)
+                return await Ledger.open(self._path, clock=self.moment, create=create, read_only=read_only)
             except LedgerLocked as locked:
-                if not locked.looks or runtime.monotonic() >= until:
+                if not locked.read_only or runtime.monotonic() >= until:
                     raise
-            await runtime.sleep(_LOOK_AGAIN)
+            await runtime.sleep(_READER_POLL)
 
     async def discard(self) -> None:
         """Have the ledger and its status file removed when it is closed. Raises LedgerRefused."""
@@ -74,19 +74,19 @@ class BatchSession:
         await self.ledger.close()
 
     @asynccontextmanager
-    async def look(self) -> AsyncIterator[Ledger | None]:
+    async def reading(self) -> AsyncIterator[Ledger | None]:
         """The ledger when it holds a batch, opened for the meantime when it is not open; None otherwise."""
         if self._ledger is not None:
             yield None if self._ledger.is_empty else self._ledger
             return
         async with contextlib.AsyncExitStack() as stack:
-            yield await self._opened(stack)
+            yield await self._opened_for_reading(stack)
 
-    async def _opened(self, stack: contextlib.AsyncExitStack) -> Ledger | None:
+    async def _opened_for_reading(self, stack: contextlib.AsyncExitStack) -> Ledger | None:
         from .ledger_errors import LedgerMissing
 
         try:
-            return await stack.enter_async_context(await self._open(looks=True))
+            return await stack.enter_async_context(await self._open(read_only=True))
         except LedgerMissing:  # there is none, or its import did not end
             return None
 
@@ -101,7 +101,7 @@ class BatchSession:
 
     @property
     def service(self) -> Service:
-        """The service through the client. Raises BulkError for a batch that was opened to look only."""
+        """The service through the client. Raises BulkError for a batch that was opened to be read."""
         if self._service is None:
             raise BulkError("this batch was opened without a client, to look only: open it with one")
         return self._service
@@ -118,12 +118,12 @@ class BatchSession:
 
     def moment(self) -> Timestamps:
         """Now: on the client's clocks, or without one on this machine's."""
-        if self._looking is None:
+        if self._reader_session is None:
             return self.service.moment()
-        return Timestamps(SYSTEM.now().timestamp(), SYSTEM.monotonic(), self._looking)
+        return Timestamps(SYSTEM.now().timestamp(), SYSTEM.monotonic(), self._reader_session)
 
     def committed(self, on_progress: OnProgress | None) -> None:
-        """Something was recorded: tell whoever looks on, but let nobody break the run."""
+        """Something was recorded: report it. A failing callback does not break the run."""
         if self.service.runtime.monotonic() - self._written >= _STATUS_EVERY:
             self.report(on_progress)
         else:

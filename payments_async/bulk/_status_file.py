@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import attrs
 
+from . import _files
 from ._activity import Activity
 from .protocol.records import Binding, StateTotals
 from .protocol.row_state import RowState
 from .protocol.totals import as_text
 
-SUFFIX: Final = ".status.json"
 _VERSION: Final = 1
 _LONGEST: Final = 1 << 20
 """Characters that are read: a longer file is somebody else's."""
@@ -61,18 +61,12 @@ class StatusFile:
     @classmethod
     def of(cls, ledger: str) -> StatusFile:
         """The status file of the ledger at this path."""
-        return cls(ledger + SUFFIX)
+        return cls(ledger + _files.STATUS_SUFFIX)
 
     def write(self, said: dict[str, Any]) -> bool:
         """Replace what it says. False when it cannot be written: a run goes on without it."""
-        beside = f"{self.path}.new"
         try:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(beside)
-            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(descriptor, "w", encoding="utf-8") as file:
-                json.dump(said, file, separators=(",", ":"))
-            os.replace(beside, self.path)
+            _files.write_text(self.path, json.dumps(said, separators=(",", ":")), durable=False)
         except OSError:
             return False
         return True

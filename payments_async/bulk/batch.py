@@ -97,9 +97,9 @@ class PayoutBatch:
         """
         from .loading import load as _loading
 
-        wishes = _loading.wishes_of(options)
-        rows = _loading.source_of(source, strict_amounts=wishes.strict_amounts)
-        report = await _loading.load(self._ledger, self._service.place, rows, wishes)
+        settings = _loading.settings_of(options)
+        rows = _loading.source_of(source, strict_amounts=settings.strict_amounts)
+        report = await _loading.load(self._ledger, self._service.place, rows, settings)
         self._session.tell(running=self._work.under_way)
         return report
 
@@ -119,10 +119,10 @@ class PayoutBatch:
         from .loading import load as _loading
         from .loading import preview as _preview
 
-        wishes = _loading.wishes_of(options)
-        rows = _loading.source_of(source, strict_amounts=wishes.strict_amounts)
-        async with self._session.look() as ledger:
-            return await _preview.preview(self._session.path, ledger, self._session.place, rows, wishes)
+        settings = _loading.settings_of(options)
+        rows = _loading.source_of(source, strict_amounts=settings.strict_amounts)
+        async with self._session.reading() as ledger:
+            return await _preview.preview(self._session.path, ledger, self._session.place, rows, settings)
 
     async def run(
         self,

@@ -86,15 +86,17 @@ class LedgerLocked(LedgerError):
 
     way_out = "wait for that run to end, or stop it; it can be resumed"
 
-    def __init__(self, path: str, *, pid: int | None, since: datetime | None, looks: bool = False) -> None:
+    def __init__(
+        self, path: str, *, pid: int | None, since: datetime | None, read_only: bool = False
+    ) -> None:
         holder = "another process" if pid is None else f"process {pid}"
         super().__init__(path, f"in use by {holder}" + (f" since {since.isoformat()}" if since else ""))
         self.pid = pid
         """The process that holds it; None when it did not say."""
         self.since = since
         """Since when, UTC; None when it did not say."""
-        self.looks = looks
-        """Whether it only looks at it, and has done so for longer than others wait."""
+        self.read_only = read_only
+        """Whether it only reads it, and has done so for longer than others wait."""
 
 
 class LedgerNewer(LedgerError):

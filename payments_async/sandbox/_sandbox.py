@@ -10,14 +10,13 @@ from typing import Self
 from ._controls import SandboxControls
 from .api.core import Core
 from .api.rule import default_scenario
+from .checkout.events import answer_stream
 from .common.clock import Clock, VirtualClock
 from .common.host_check import refuse_foreign
-from .common.operations import CONSOLE, PREFIX
+from .common.operations import CONSOLE, CONTROL_API, PREFIX
 from .common.profiles import Profile, profile_named
 from .common.rate_limits import SandboxLimits
 from .common.values import Answer, Request, Stream
-from .http.checkout_events import answer_stream
-from .http.router import answer_console, keep_findings
 from .http.server import HOST, Server, check_port
 from .records.books import Books
 from .webhooks.sender import SenderCallbacks, WebhookSender
@@ -157,8 +156,23 @@ class Sandbox(SandboxControls):
         if foreign := refuse_foreign(request, self.origin):
             return foreign
         if request.path.startswith(CONSOLE):
-            return answer_console(self, request)
+            return self._answer_console(request)
         answer = answer_stream(self, request) or self._answer(request)
-        if self._journal.is_mostly_unread:
-            keep_findings(self)
+        if self._journal.is_mostly_unread:  # the Advisor reads it before its oldest entries go
+            from .advisor.findings import findings_of
+
+            findings_of(self).look(self)
         return answer
+
+    def _answer_console(self, request: Request) -> Answer | Stream:
+        """The control API below `/_sandbox/api/`, the inspector's pages beside it; no part of the API.
+
+        Imported with their first request: they would make `import payments_async.sandbox` a twelfth dearer.
+        """
+        if request.path.startswith(CONTROL_API):
+            from .control_api import answer_control
+
+            return answer_control(self, request)
+        from .inspector import answer_page
+
+        return answer_page(self, request)

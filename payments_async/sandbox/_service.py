@@ -24,7 +24,7 @@ from .webhooks.outbox import Outbox
 
 if TYPE_CHECKING:
     from .storage.file import StateSaver
-    from .storage.snapshot import Snapshot
+    from .storage.rows import Row
 
 KEPT = 20_000
 """How many of the latest requests are kept."""
@@ -125,27 +125,27 @@ class SandboxService(WebhookControls):
     def _resume(self, path: str | PathLike[str]) -> str | None:
         """Go on from the state in the file and give its first API key; None when a state begins here."""
         from .storage.file import StateFile, StateSaver
-        from .storage.restore import thaw  # together 10 ms, for those who keep a state
+        from .storage.restore import restore  # together 10 ms, for those who keep a state
 
         file = StateFile(path)
-        found = file.read(partial(thaw, self._core))
-        self._keeper = StateSaver(file, self._freeze, self._lock)
+        found = file.read(partial(restore, self._core))
+        self._keeper = StateSaver(file, self._dump)
         if found is None:
             return None
         self._outbox.queue, key, then = found
         self.clock.advance(max(0.0, then - self.clock.now()))  # time does not go back
         return key
 
-    def _freeze(self, anyhow: bool) -> Snapshot | None:
-        """The state for the file; None when nothing has happened since the last one, unless `anyhow`."""
-        from .storage.snapshot import Snapshot
+    def _dump(self) -> list[Row] | None:
+        """The state for the file; None when nothing has happened since the last one."""
+        from .storage.rows import dump
 
         with self._lock:
-            if not (self._changed or anyhow):
+            if not self._changed:
                 return None
             self._keep(self._core.due(self.clock.now()))
             self._changed = False
-            return Snapshot(self._core, self._outbox.queue, self.api_key, self.clock.now())
+            return dump(self._core, self._outbox.queue, self.api_key, self.clock.now())
 
     def _take(self, room: int) -> tuple[list[Webhook], float | None]:
         """What the sender is to send now, and in how many seconds there may be more."""

@@ -1,4 +1,4 @@
-# From payments_async/bulk/__init__.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/bulk/__init__.py; change that, then run: python -m tools.mirror
 """Many payouts, blocking: each row of a file paid at most once, none lost, every doubtful one shown.
 
     with Payments() as client, PayoutBatch.open("june.ledger", client) as batch:
@@ -7,14 +7,16 @@
 
 The same names as `payments_async.bulk`, whose `PayoutBatch` does the work on the client's loop; reports,
 errors and sources are the same objects. Ctrl-C stops a run in order, a second one cuts it off; either way it
-can be run again. `on_progress` is called on the loop's thread. Payouts that are no list are read in the
-caller's thread. Public names are loaded when they are first used.
+can be run again. `on_progress` is called on the loop's thread. Payouts from code of yours, such as a
+generator, are read in your thread. Public names are loaded when they are first used.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+import payments_async.bulk
 
 if TYPE_CHECKING:
     from payments_async.bulk import Activity as Activity
@@ -43,41 +45,15 @@ if TYPE_CHECKING:
 
     from .batch import PayoutBatch as PayoutBatch
 
-_HOME = {
-    "PayoutBatch": ".batch",
-    "Activity": "payments_async.bulk",
-    "Audit": "payments_async.bulk",
-    "BatchIdRequired": "payments_async.bulk",
-    "BatchReport": "payments_async.bulk",
-    "BulkError": "payments_async.bulk",
-    "Certificate": "payments_async.bulk",
-    "CheckReport": "payments_async.bulk",
-    "ExportReport": "payments_async.bulk",
-    "ImportReport": "payments_async.bulk",
-    "InputDifference": "payments_async.bulk",
-    "InputPaidElsewhere": "payments_async.bulk",
-    "LedgerError": "payments_async.bulk",
-    "LedgerOfAnotherInput": "payments_async.bulk",
-    "LeftRow": "payments_async.bulk",
-    "LoadOptions": "payments_async.bulk",
-    "OutcomesUnrecorded": "payments_async.bulk",
-    "Progress": "payments_async.bulk",
-    "ReadingOptions": "payments_async.bulk",
-    "RetryReport": "payments_async.bulk",
-    "RowFate": "payments_async.bulk",
-    "RowState": "payments_async.bulk",
-    "SourceErrors": "payments_async.bulk",
-    "SourceUnreadable": "payments_async.bulk",
-}
+_OURS = {"PayoutBatch": ".batch"}
 
-__all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = payments_async.bulk.__all__  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name], __name__), name)
-    globals()[name] = value
+    value = globals()[name] = getattr(import_module(_OURS.get(name, "payments_async.bulk"), __name__), name)
     return value
 
 

@@ -1,4 +1,4 @@
-# From payments_async/bulk/batch.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/bulk/batch.py; change that, then run: python -m tools.mirror
 """A batch of payouts: load an input, run it, and run it again after whatever happened.
 
     with PayoutBatch.open("june.ledger", client) as batch:

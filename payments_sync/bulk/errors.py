@@ -1,4 +1,4 @@
-# From payments_async/bulk/errors.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/bulk/errors.py; change that, then run: python -m tools.mirror
 """The same objects as in `payments_async.bulk.errors`."""
 
 from payments_async.bulk.errors import BatchIdRequired as BatchIdRequired

@@ -1,4 +1,4 @@
-# From payments_async/bulk/ledger_errors.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/bulk/ledger_errors.py; change that, then run: python -m tools.mirror
 """The same objects as in `payments_async.bulk.ledger_errors`."""
 
 from payments_async.bulk.ledger_errors import InputPaidElsewhere as InputPaidElsewhere

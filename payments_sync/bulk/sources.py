@@ -1,4 +1,4 @@
-# From payments_async/bulk/sources/__init__.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/bulk/sources/__init__.py; change that, then run: python -m tools.mirror
 """The same objects as in `payments_async.bulk.sources`."""
 
 from payments_async.bulk.sources import CsvSource as CsvSource

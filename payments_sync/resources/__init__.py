@@ -1,2 +1,2 @@
-# From payments_async/resources/__init__.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/resources/__init__.py; change that, then run: python -m tools.mirror
 """The resources of a client: one module each, one method per operation."""

@@ -1,4 +1,4 @@
-# From payments_async/resources/checkouts.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/resources/checkouts.py; change that, then run: python -m tools.mirror
 """Checkouts: a payment with a hosted page that collects it."""
 
 from __future__ import annotations

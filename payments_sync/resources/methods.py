@@ -1,4 +1,4 @@
-# From payments_async/resources/methods.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/resources/methods.py; change that, then run: python -m tools.mirror
 """Payment methods: how well they work now."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# From payments_async/resources/payment_intents.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/resources/payment_intents.py; change that, then run: python -m tools.mirror
 """Payment intents: payments collected through the API, and the attempts at collecting them."""
 
 from __future__ import annotations

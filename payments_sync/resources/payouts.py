@@ -1,4 +1,4 @@
-# From payments_async/resources/payouts.py; change that, then run: python payments_sync/_mirror.py
+# From payments_async/resources/payouts.py; change that, then run: python -m tools.mirror
 """Payouts: money sent to an instrument."""
 
 from __future__ import annotations

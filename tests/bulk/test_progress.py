@@ -92,6 +92,18 @@ async def test_a_hanging_request_does_not_silence_the_run(
     assert len(listener.doing("paying")) >= 5
 
 
+async def test_waiting_is_said_only_while_a_row_waits(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    service.on("payouts.create", description="row 3").respond("http:500", times=5)
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        listener = Listener(clock_of(client), tmp_path / "l")
+        await batch.run(listener)
+        assert listener.told[-1][1].doing == "paying"
+        await batch.run(listener, wait_final=3600.0)
+    assert listener.told[-1][1].doing == "following"
+    assert {activity.waiting for activity in listener.doing("waiting")} == {1}
+
+
 async def test_rows_that_wait_are_told_of_while_others_are_paid(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:

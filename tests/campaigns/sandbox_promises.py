@@ -114,18 +114,18 @@ def a_day(_: int) -> Iterator[Promise]:
 
 
 def state(_: int) -> Iterator[Promise]:
-    """How long writing a large state keeps requests waiting, and how long it takes in all."""
+    """How long writing a large state keeps requests waiting."""
     with tempfile.TemporaryDirectory() as folder:
         sandbox = Sandbox(
             state=Path(folder) / "state.db", clock=VirtualClock.frozen(), limits=SandboxLimits.off()
         )
         for number in range(KEPT):
             _pay(sandbox, number)
-        holds = list(_holds(sandbox))
+        began = time.thread_time()
+        assert sandbox._dump() is not None
+        held = time.thread_time() - began
         sandbox.stop()
-    told = f"writing a state of {KEPT:,} payouts"
-    yield Promise(f"{told}, longest hold", max(holds) * 1e3, 10, unit=" ms")
-    yield Promise(f"{told}, work in all", sum(holds), 1, unit=" s")
+    yield Promise(f"requests wait for a state of {KEPT:,} payouts", held, 0.4, unit=" s")
 
 
 def _pay(sandbox: Sandbox, number: int) -> None:
@@ -138,22 +138,6 @@ def _pay(sandbox: Sandbox, number: int) -> None:
     }
     headers = {"Authorization": f"Bearer {sandbox.api_key}", "X-Idempotency-Key": f"key-{number:08d}"}
     assert sandbox.handle("POST", "/v1/payouts", headers, json.dumps(body).encode()).status == 201
-
-
-def _holds(sandbox: Sandbox) -> Iterator[float]:
-    """Processor seconds of each step that the service has to wait for."""
-    began = time.thread_time()
-    moment = sandbox._freeze(True)
-    assert moment is not None
-    yield time.thread_time() - began
-    parts = moment.parts()
-    while True:
-        began = time.thread_time()
-        part = next(parts, None)
-        yield time.thread_time() - began
-        if part is None:
-            break
-    moment.close()
 
 
 def forged(tries: int) -> Iterator[Promise]:

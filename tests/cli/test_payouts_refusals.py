@@ -20,7 +20,7 @@ from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerBroken, LedgerError, LedgerFull
 from payments_async.bulk.reconcile import same_account
 from payments_async.cli._exit_codes import Exit
-from payments_async.cli.payouts import confirm, files, payouts, session
+from payments_async.cli.payouts import confirm, payouts, session
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import PHONE, Here, assert_paid_once, environment_of, payouts_file
 
@@ -347,7 +347,7 @@ def test_outcomes_that_the_ledger_cannot_take_are_kept_elsewhere(
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "record", refuse)
         if not is_writable:
-            patch.setattr(files, "write", no_room)
+            patch.setattr(session, "write_text", no_room)
         done = here("run", "june.csv")
     done.assert_one_message(code, "as planned", "4 outcomes are not recorded")
     kept = Path("june.csv.ledger.unrecorded.json").read_text() if is_writable else done.out.splitlines()[-2]

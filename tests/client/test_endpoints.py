@@ -10,7 +10,6 @@ import pytest
 
 from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
-from payments_async.sandbox import Sandbox
 from tests.support.creations import SMALLEST, create, row
 from tests.support.jumping import JumpingRuntime
 from tests.support.watched import WatchedSandbox
@@ -185,20 +184,6 @@ async def test_a_list_goes_to_its_path_without_a_query(
     assert not watched.arrived[-1].body
 
 
-@pytest.mark.fact("endpoint.checkouts.redirect-to-url", "service.checkout-is-payment-and-page")
-async def test_a_checkout_says_where_to_send_the_payer(
-    connect: Callable[..., Any], watched: WatchedSandbox
-) -> None:
-    client = connect(watched)
-    created = await create(client, "checkouts")
-    read = await client.checkouts.retrieve(created.checkout.id)
-
-    origin = watched.base_url.removesuffix("/v1")
-    assert created.checkout.url.startswith(origin)
-    assert created.url == read.url == created.checkout.url
-    assert created.payment.id == read.payment.id
-
-
 @pytest.mark.fact("endpoint.live-operations-not-for-reading")
 async def test_waiting_and_listing_never_use_the_live_operations(
     connect: Callable[..., Any], watched: WatchedSandbox
@@ -232,16 +217,3 @@ async def test_nothing_but_the_address_names_a_version(
         assert not named
         assert "version" not in request.query
         assert request.headers["accept"] == "application/json"
-
-
-@pytest.mark.fact("events.webhook-url-optional")
-@pytest.mark.parametrize("resource", SMALLEST)
-async def test_a_webhook_url_is_optional(
-    connect: Callable[..., Any], sandbox: Sandbox, resource: str
-) -> None:
-    client = connect(sandbox)
-    await create(client, resource)
-    assert sandbox.deliveries == []
-    if resource == "payouts":
-        await create(client, resource, webhook_url="http://127.0.0.1:9/hook")
-        assert [delivery.url for delivery in sandbox.deliveries] == ["http://127.0.0.1:9/hook"]

@@ -23,6 +23,8 @@ from tests.support.forms import (
     rows,
 )
 
+pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
+
 AMOUNT = {"value": Decimal("10.10"), "formatted": "XOF 10.10", "short": "XOF 10", "currency": "XOF"}
 RATE = {
     "value": Decimal("655.95700000"),

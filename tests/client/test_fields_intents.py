@@ -12,6 +12,8 @@ from payments_async.models import Amount, Customer, MethodFilter, PaymentAttempt
 from tests.support import bodies
 from tests.support.forms import INTENTS, INTENTS_ALONE, PAGES, Connect, at, call, exactly, read, rows
 
+pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
+
 LIST = ("intent in the list",)
 
 

@@ -21,6 +21,8 @@ from payments_async.models import (
 from tests.support import bodies
 from tests.support.forms import ATTEMPTS, ATTEMPTS_ALONE, Connect, at, exactly, read, rows
 
+pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
+
 LIST = ("attempt in the list",)
 
 

@@ -24,6 +24,8 @@ from payments_async.models import (
 from tests.support import bodies
 from tests.support.forms import CHECKOUTS, PAYOUTS, Connect, at, exactly, read, rows
 
+pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
+
 BENIN = Country("BJ", "Benin", "🇧🇯")
 
 

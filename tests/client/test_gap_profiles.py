@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -167,9 +166,3 @@ async def test_a_refund_is_looked_up_at_the_pace_of_the_lower_figure(world: Watc
         await client.payment_intents.refund_availability(intent.id)
     assert {request.status for request in world.sandbox.requests[1:]} == {200}
     assert world.seconds > 0
-
-
-async def test_amounts_are_read_exactly(world: Watched) -> None:
-    made = await world.client().payouts.create(**{**FIELDS, "amount": Decimal("10.10")}, reference="r-1")
-    assert (made.amount.value, made.fee_amount.value) == (Decimal("10.10"), Decimal("0.10"))
-    assert (made.method.value, made.instrument.country.code) == ("mtn_bj", "BJ")

@@ -12,7 +12,7 @@ from payments_async.errors import InvalidRequest
 from payments_async.sandbox import Sandbox
 from tests.support.creations import PAYOUT, SMALLEST, create
 from tests.support.jumping import JumpingRuntime
-from tests.support.scripted import ScriptedTransport, answer, lost
+from tests.support.scripted import ScriptedTransport, answer
 from tests.support.watched import WatchedSandbox
 
 HEADER = "X-Idempotency-Key"
@@ -56,21 +56,6 @@ async def test_every_write_is_keyed_and_no_read_is(
     keyed = [request.method for request in watched.arrived if HEADER.lower() in request.headers]
     assert keyed == ["POST"] * 4
     assert len(watched.arrived) == 13
-
-
-@pytest.mark.fact("idempotency.post-retries-keyed")
-@pytest.mark.parametrize("own", [None, "caller-key-1"])
-async def test_every_repeat_carries_the_first_sendings_key_and_bytes(
-    connect: Callable[..., Any], own: str | None
-) -> None:
-    transport = ScriptedTransport(lost(), answer(503), answer(429), CREATED)
-    client = connect(transport=transport, runtime=JumpingRuntime(), max_retries=3)
-    await create(client, "payouts", idempotency_key=own)
-    keys = {flight.headers[HEADER] for flight in transport.flights}
-    assert len(transport.flights) == 4
-    assert len(keys) == 1
-    assert len({flight.body for flight in transport.flights}) == 1
-    assert own is None or keys == {own}
 
 
 @pytest.mark.fact("idempotency.replayed-header")

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.support.creations import PAYOUT, SMALLEST, create
-from tests.support.scripted import ScriptedTransport, answer
 from tests.support.watched import WatchedSandbox
 
 
@@ -63,20 +62,6 @@ async def test_extra_headers_are_sent_and_may_replace_the_user_agent(
     assert watched.headers["x-trace"] == "a b\tc"
     assert watched.headers["user-agent"] == "mine/1"
     assert watched.headers["authorization"].startswith("Bearer ")
-
-
-@pytest.mark.fact("open.success-codes")
-@pytest.mark.parametrize("status", [200, 201, 202, 203, 207, 226, 299])
-@pytest.mark.parametrize("resource", SMALLEST)
-async def test_any_2xx_is_a_success_of_a_creation(
-    connect: Callable[..., Any], resource: str, status: int
-) -> None:
-    record = {"id": "x_1", "amount": {"value": 50, "currency": "XOF"}}
-    data = {"checkout": {"id": "x_1"}, "payment": record} if resource == "checkouts" else record
-    transport = ScriptedTransport(answer(status, {"data": data}))
-    created = await create(connect(transport=transport), resource)
-    assert created.response.status == status
-    assert len(transport.flights) == 1
 
 
 @pytest.mark.fact("service.codes-are-configuration")

@@ -10,7 +10,6 @@ import pytest
 from payments_async import (
     APIConnectionError,
     DecodeError,
-    DuplicateReference,
     OutcomeUnknown,
     PaymentsError,
     RateLimitedError,
@@ -198,29 +197,6 @@ async def test_a_key_may_be_rotated_any_number_of_times(connect: Connect) -> Non
         await played.client.payouts.list()
     sent = [str(flight.headers["Authorization"]) for flight in played.transport.flights]
     assert sent == [f"Bearer sk_sandbox_{number}" for number in range(40)]
-
-
-@pytest.mark.fact("idempotency.replayed-header")
-async def test_a_replayed_success_says_so(connect: Connect, sandbox: Sandbox) -> None:
-    client = jumping(connect, sandbox)
-    sandbox.on("payouts.create").respond("lost_response", times=1)
-    payout = await client.payouts.create(**PAYOUT)
-    assert payout.response.replayed
-    again = await client.payouts.create(**{**PAYOUT, "reference": "r-2"})
-    assert not again.response.replayed
-    assert len(sandbox.books.payouts()) == 2
-
-
-@pytest.mark.fact("error.409.duplicate-reference")
-async def test_a_duplicate_reference_is_told_and_not_repeated(connect: Connect, sandbox: Sandbox) -> None:
-    client = jumping(connect, sandbox)
-    await client.payouts.create(**PAYOUT)
-    with pytest.raises(DuplicateReference) as caught:
-        await client.payouts.create(**PAYOUT)
-    assert caught.value.status == 409
-    assert isinstance(caught.value.message, str)
-    assert (caught.value.effect, len(caught.value.attempts)) == ("none", 1)
-    assert len(sandbox.books.payouts()) == 1
 
 
 @pytest.mark.fact("events.polling-is-secondary")

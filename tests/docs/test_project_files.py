@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import re
+import tomllib
+from importlib.metadata import files
 from typing import Any
 
 import pytest
@@ -37,8 +39,15 @@ def test_the_hooks_are_the_project_s_own_linters() -> None:
     repositories = loaded(HOOKS)["repos"]
     assert [repository["repo"] for repository in repositories] == ["local"]
     entries = " ".join(hook["entry"] for hook in repositories[0]["hooks"])
-    for tool in ("ruff format", "ruff check", "lint-imports", "payments_sync/_mirror.py --check"):
+    for tool in ("ruff format", "ruff check", "lint-imports", "tools.mirror --check"):
         assert tool in entries
+
+
+def test_the_wheel_holds_the_two_packages_and_no_tool_of_developers() -> None:
+    packages = tomllib.loads(page("pyproject.toml"))["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert packages == ["payments_async", "payments_sync"]
+    installed = [path for path in files("payments-sdk") or [] if path.suffix == ".py"]
+    assert {path.parts[0] for path in installed} <= {*packages}
 
 
 @pytest.mark.parametrize("name", PROSE)

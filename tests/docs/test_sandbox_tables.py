@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from payments_async.sandbox.checkout.events import EVENTS
 from payments_async.sandbox.checkout.messages import _WORDS
 from payments_async.sandbox.checkout.method_catalogue import METHODS
 from payments_async.sandbox.checkout.simulated_bank import PLACES
@@ -13,7 +14,6 @@ from payments_async.sandbox.common import magic_numbers
 from payments_async.sandbox.common.magic_numbers import MAGIC
 from payments_async.sandbox.common.profiles import PROFILES
 from payments_async.sandbox.common.scenario_words import _HOOKS
-from payments_async.sandbox.http.checkout_events import EVENTS
 from payments_async.sandbox.records.payout_json import FAILURE_CATEGORIES, failure_for
 from payments_async.sandbox.records.webhook_json import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from payments_async.sandbox.webhooks.webhook import OFFSETS

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from payments_sync import _mirror
 from tests.sync.scenes import ROOT
+from tools.mirror import __main__ as mirror
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def test_the_twin_in_the_tree_is_fresh() -> None:
-    command = [sys.executable, "-S", str(ROOT / "payments_sync" / "_mirror.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    command = [sys.executable, "-S", "-m", "tools.mirror", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -42,49 +42,49 @@ def test_a_changed_source_is_named_until_the_twin_is_written(
     edit(copy / "payments_async/resources/payouts.py", "Send money.", "Send much money.")
     edit(copy / "payments_async/resources/payouts.py", "deadline: float = 900.0", "deadline: float = 60.0")
     stale = "payments_sync/resources/payouts.py"
-    assert _mirror.main(["--check"], copy) == 1
+    assert mirror.main(["--check"], copy) == 1
     assert capsys.readouterr().out == f"{stale} is stale\n"
-    assert _mirror.main([], copy) == 0
+    assert mirror.main([], copy) == 0
     assert capsys.readouterr().out == f"{stale} written\n"
-    assert _mirror.main(["--check"], copy) == 0
+    assert mirror.main(["--check"], copy) == 0
     text = (copy / stale).read_text(encoding="utf-8")
     assert "Send much money." in text
     assert "deadline: float = 60.0" in text
 
 
 def test_everything_can_be_written_anew(copy: Path) -> None:
-    before = _mirror.mirror(copy)
+    before = mirror.mirror(copy)
     shutil.rmtree(copy / "payments_sync" / "resources")
     for path in before:
         (copy / path).unlink(missing_ok=True)
-    assert _mirror.main([], copy) == 0
+    assert mirror.main([], copy) == 0
     assert {path: (ROOT / path).read_text(encoding="utf-8") for path in before} == before
-    assert _mirror.main(["--check"], copy) == 0
+    assert mirror.main(["--check"], copy) == 0
 
 
 def test_a_new_name_appears_in_the_package(copy: Path) -> None:
     edit(copy / "payments_async/__init__.py", '("LimitSnapshot", "RateLimits")', '("Kilo", "RateLimits")')
-    texts = _mirror.mirror(copy)
-    assert '"Kilo": "payments_async",' in texts["payments_sync/__init__.py"]
+    texts = mirror.mirror(copy)
+    assert "from payments_async import Kilo as Kilo\n" in texts["payments_sync/__init__.py"]
     assert "LimitSnapshot" not in texts["payments_sync/__init__.py"]
 
 
 @pytest.mark.parametrize("old", ['"""`client.payouts`."""', '"""Payouts: money sent to an instrument."""'])
 def test_a_class_or_module_without_words_is_refused(copy: Path, old: str) -> None:
     edit(copy / "payments_async/resources/payouts.py", old, "")
-    with pytest.raises(_mirror.Unmirrored, match="has no docstring"):
-        _mirror.mirror(copy)
+    with pytest.raises(mirror.Unmirrored, match="has no docstring"):
+        mirror.mirror(copy)
 
 
 def test_a_public_method_without_words_is_refused(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with (copy / "payments_async/resources/methods.py").open("a") as file:
         file.write("\n    async def mute(self) -> None:\n        return None\n")
-    assert _mirror.main(["--check"], copy) == 1
+    assert mirror.main(["--check"], copy) == 1
     told = "payments_async/resources/methods.py: AsyncMethods.mute has no docstring\n"
     assert capsys.readouterr().err == told
 
 
 def test_a_twin_without_a_source_is_refused(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (copy / "payments_sync/resources/refunds.py").write_text("", encoding="utf-8")
-    assert _mirror.main([], copy) == 1
+    assert mirror.main([], copy) == 1
     assert "payments_sync/resources/refunds.py: remove it" in capsys.readouterr().err

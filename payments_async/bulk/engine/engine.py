@@ -69,8 +69,12 @@ class Engine:
         self._working: asyncio.Task[None] | None = None
         self._cutting: Timer | None = None
         self._is_cut = False
-        self.doing: Doing = "paying"
-        """`waiting` once every row was sent, and only rows in doubt are left."""
+        self._has_sent_all = False
+
+    @property
+    def doing(self) -> Doing:
+        """`waiting` while nothing is left but rows in doubt that wait."""
+        return "waiting" if self._has_sent_all and self.waits.why else "paying"
 
     @property
     def waits(self) -> Waits:
@@ -132,7 +136,7 @@ class Engine:
 
     async def _resolve(self) -> None:
         """Post again and look, whenever rows are due, until none waits or the patience is over."""
-        runtime, self.doing = self._service.runtime, "waiting"
+        runtime, self._has_sent_all = self._service.runtime, True
         until = runtime.monotonic() + self._pace.patience
         while (due := self._due) is not None and not self._stopping.draining:
             if due <= until:

@@ -11,11 +11,10 @@ from typing import Final
 
 import attrs
 
-from .._files import WholeFile
+from .._files import AtomicFile, refuse_ledger_files
 from ..errors import BulkError, SourceUnreadable
 from ..ledger.ledger import Ledger
 from ..loading.load import same_file, stat_of
-from ..loading.own_files import refuse_ledger_files
 from ..protocol.payout_status import RowFate, chosen
 from ..protocol.records import LedgerRow
 from ..protocol.row_state import RowState
@@ -55,7 +54,7 @@ async def export(
     if not overwrite:
         _refuse_earlier(target)
     names = set() if kind in NESTED else await _names(ledger, wanted)
-    with WholeFile(target) as whole:
+    with AtomicFile(target) as whole:
         form = kind(whole.file, _export_rows.columns(names))
         try:
             sums = await _written(ledger, form, wanted, accounts=accounts)

@@ -24,7 +24,7 @@ from .schema import ENTRIES, ROWS
 
 _SEGMENT: Final = 16
 _PAGE: Final = 500
-_TOLD: Final = 100
+_MOST_FINDINGS: Final = 100
 
 
 async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[LedgerState, list[str]] | None:
@@ -35,7 +35,7 @@ async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[LedgerState,
     told = await journal.header(db)
     if told is None:
         return None
-    header, told_in, (number, digest) = told
+    header, described_in, (number, digest) = told
     last = await _last_entry(db)
     found = await _segment(db, header, last.number)
     if (last.number, last.hash) != (number, digest):
@@ -43,7 +43,7 @@ async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[LedgerState,
     totals = await journal.totals(db)
     if sum(rows for rows, _ in totals.values()) != header.rows:
         found.append("the totals do not count as many rows as were imported")
-    found += await _header_findings(db, header, told_in)
+    found += await _header_findings(db, header, described_in)
     found += await _mark_findings(db, header, last.number, mark)
     return LedgerState(header, last, totals), found or await _outline_findings(db, last)
 
@@ -73,8 +73,8 @@ async def _segment(db: AsyncConnection, header: Header, last: int) -> list[str]:
     return hash_chain.breaks(entries[0], entries[1:], header.binding.batch_id)
 
 
-async def _header_findings(db: AsyncConnection, header: Header, told_in: int) -> list[str]:
-    told = await journal.entries(db, ENTRIES.c.number == told_in, limit=1)
+async def _header_findings(db: AsyncConnection, header: Header, described_in: int) -> list[str]:
+    told = await journal.entries(db, ENTRIES.c.number == described_in, limit=1)
     same = told and told[0].changes == journal.facts(header)
     return [] if same else ["the header is not as it was written"]
 
@@ -115,7 +115,7 @@ class _Findings(list[str]):
     """The first hundred things that are wrong: a ledger with a million needs no more."""
 
     def add(self, *found: str) -> None:
-        self.extend(found[: _TOLD - len(self)])
+        self.extend(found[: _MOST_FINDINGS - len(self)])
 
 
 async def everything(db: AsyncConnection, expected: LedgerState) -> CheckReport:
@@ -123,8 +123,8 @@ async def everything(db: AsyncConnection, expected: LedgerState) -> CheckReport:
 
     Takes memory for one page of rows. Raises Unreadable when not even its end can be read.
     """
-    standing, wrong = await end(db, None) or (None, [])
-    if standing != expected:
+    state, wrong = await end(db, None) or (None, [])
+    if state != expected:
         raise UnreadableRow("the end of the ledger is not what this run committed last")
     header, last = expected.header, expected.head
     found = _Findings(wrong)

@@ -64,7 +64,7 @@ T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]
 """What a transaction does. It may run twice, and keeps nothing of a run that failed."""
 
-BALLAST: Final = 4 << 20
+RESERVE_SIZE: Final = 4 << 20
 """Bytes kept free for outcomes: more than a log grows to before it is used again from its start."""
 
 
@@ -77,7 +77,7 @@ class Purpose(Enum):
     IMPORT = auto()
     """Whole or not at all: given up when the caller is cancelled."""
     OUTCOME = auto()
-    """Something happened already: the ballast is given up for it."""
+    """Something happened already: the reserve is given up for it."""
 
 
 @attrs.define(eq=False)
@@ -94,13 +94,13 @@ class LedgerConnection:
     """Set within a transaction: what to do once it is committed, even when its caller was cancelled."""
     _engine: AsyncEngine = attrs.field(kw_only=True)
     _connection: AsyncConnection = attrs.field(kw_only=True)
-    _ballast: DiskReserve = attrs.field(kw_only=True)
+    _reserve: DiskReserve = attrs.field(kw_only=True)
     _watch: FileWatch = attrs.field(kw_only=True)
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     _running: set[asyncio.Future[Any]] = attrs.field(factory=set)
     _failure: TransactionFailure | None = None
     _closed: bool = False
-    _forsaken: bool = False
+    _is_to_be_removed: bool = False
 
     @property
     def gone(self) -> str | None:
@@ -127,9 +127,9 @@ class LedgerConnection:
             if isinstance(done, TransactionFailure):
                 self._give_up(done)
 
-    def forsake(self) -> None:
+    def remove_when_closed(self) -> None:
         """Remove the file once it is closed: nothing was ever sent under it, and its batch is not wanted."""
-        self._forsaken = True
+        self._is_to_be_removed = True
 
     async def close(self) -> None:
         """Wait for what is under way, close the file and give the lock back. A second call does nothing."""
@@ -144,8 +144,8 @@ class LedgerConnection:
                 with contextlib.suppress(*sqlite.FAILURES):  # a broken disk; what was committed is
                     await self._connection.close()
                 await self._engine.dispose()
-                self._ballast.drop()
-                if self._forsaken and self._failure is None and not gone:
+                self._reserve.drop()
+                if self._is_to_be_removed and self._failure is None and not gone:
                     self.lock.note(None)  # the lock stays, as ever
                     remove(self.path)
             finally:
@@ -166,16 +166,16 @@ class LedgerConnection:
             raise LedgerClosed(self.path, "is closed")
         if self._failure is not None:
             self._give_up(self._failure)
-        if self._forsaken and purpose is not Purpose.READ:
+        if self._is_to_be_removed and purpose is not Purpose.READ:
             raise LedgerClosed(self.path, "was discarded, and is removed when the batch is left")
         if purpose in (Purpose.INTENT, Purpose.IMPORT):
             if gone := self.gone:
                 raise LedgerGone(self.path, gone)
-            if not self._ballast.ready():
+            if not self._reserve.ready():
                 raise LedgerFull(self.path, "no room is left on the disk for the outcomes of what is sent")
 
     def _makes_room(self, failure: TransactionFailure, purpose: Purpose) -> bool:
-        return failure.kind == sqlite.FULL and purpose is Purpose.OUTCOME and self._ballast.drop()
+        return failure.kind == sqlite.FULL and purpose is Purpose.OUTCOME and self._reserve.drop()
 
     async def _attempt(self, work: Work[T]) -> T | TransactionFailure:
         self.after = None
@@ -211,17 +211,16 @@ class LedgerConnection:
 
 
 async def open_handle(
-    path: str, *, create: bool, pid: int, since: float, looks: bool = False
+    path: str, *, create: bool, pid: int, since: float, read_only: bool = False
 ) -> LedgerConnection:
     """Lock the ledger at `path` and open it; `create` makes the file when there is none.
 
-    `looks` is told to whoever finds it locked meanwhile.
-
-    Raises LedgerMissing, LedgerOnNetwork, LedgerReadOnly, LedgerLocked, LedgerExposed, LedgerForeign or
-    LedgerDamaged; then nothing stays open.
+    `read_only` is written into the lock, for a process that finds the ledger locked. Raises LedgerMissing,
+    LedgerOnNetwork, LedgerReadOnly, LedgerLocked, LedgerExposed, LedgerForeign or LedgerDamaged; then nothing
+    stays open.
     """
     path = _located(path, create=create)
-    lock = LedgerLock.acquire(path, pid=pid, since=since, looks=looks)
+    lock = LedgerLock.acquire(path, pid=pid, since=since, read_only=read_only)
     try:
         made = _prepared(path, lock)
         return await _connected(path, lock, made=made, check=not made and needs_check(path))
@@ -260,10 +259,10 @@ async def _connected(path: str, lock: LedgerLock, *, made: bool, check: bool) ->
     except sqlite.FAILURES as error:
         failure = TransactionFailure(*sqlite.diagnosed(error))
     else:
-        ballast, watch = DiskReserve(f"{path}.ballast", BALLAST), FileWatch((path, f"{path}-wal"))
+        reserve, watch = DiskReserve(f"{path}.ballast", RESERVE_SIZE), FileWatch((path, f"{path}-wal"))
         watch.gone()  # a first look: the file that was opened is the one to watch
         return LedgerConnection(
-            path, lock, made, check, engine=engine, connection=connection, ballast=ballast, watch=watch
+            path, lock, made, check, engine=engine, connection=connection, reserve=reserve, watch=watch
         )
     await connection.close()
     await engine.dispose()

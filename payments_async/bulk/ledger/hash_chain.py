@@ -73,7 +73,7 @@ def outline(row: LedgerRow) -> list[Any]:
     return [row.number, known.state, known.generation, known.epoch, known.payout_id]
 
 
-def told(rows: Iterable[LedgerRow]) -> str:
+def outlines(rows: Iterable[LedgerRow]) -> str:
     """What an entry says of the rows it changed."""
     return _encode([outline(row) for row in rows])
 

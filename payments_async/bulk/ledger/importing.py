@@ -22,7 +22,7 @@ from .journal import LedgerState
 from .schema import ROWS, SCHEMA, UNIQUE, WORK
 
 _SLICE: Final = 500
-_DUPLICATES_TOLD: Final = 100
+_MOST_DUPLICATES: Final = 100
 _FIRST_ENTRY: Final = 1
 
 
@@ -135,7 +135,7 @@ async def _shared(db: AsyncConnection, column: Column[str]) -> tuple[list[Duplic
     first, times = func.min(ROWS.c.number).label("first"), func.count().label("times")
     shared = select(column.label("value"), first).group_by(column).having(times > 1)
     total = (await db.execute(select(func.count()).select_from(shared.subquery()))).scalar_one()
-    few = shared.order_by(first).limit(_DUPLICATES_TOLD).subquery()
+    few = shared.order_by(first).limit(_MOST_DUPLICATES).subquery()
     second = func.min(ROWS.c.number).label("second")
     pairs = (
         select(few.c.value, few.c.first, second)

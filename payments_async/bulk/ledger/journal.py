@@ -74,7 +74,7 @@ async def set_header(db: AsyncConnection, header: Header, told: ChainEntry, *, f
         "client_version": header.client_version,
         "rows": header.rows,
         "totals": json.dumps(_amounts(header.totals)),
-        "told_in": told.number,
+        "described_in": told.number,
         "head": told.number,
         "head_hash": told.hash,
     }
@@ -92,7 +92,7 @@ async def header(db: AsyncConnection) -> tuple[Header, int, tuple[int, bytes]] |
         read = Header(
             binding, float(found.created_at), found.client_version, found.schema, int(found.rows), amounts
         )
-        return read, int(found.told_in), (int(found.head), blob(found.head_hash))
+        return read, int(found.described_in), (int(found.head), blob(found.head_hash))
 
 
 async def schema(db: AsyncConnection) -> int | None:
@@ -152,7 +152,9 @@ async def commit(
     moved = _totals.moved(before.totals, changes)
     await set_totals(db, moved, before.totals)
     digest = hash_chain.moved(head.rows_digest, (stored.digest for stored, _ in planned), added)
-    entry = hash_chain.linked(head, before.header.binding.batch_id, at, kind, hash_chain.told(rows), digest)
+    entry = hash_chain.linked(
+        head, before.header.binding.batch_id, at, kind, hash_chain.outlines(rows), digest
+    )
     await append(db, entry)
     return LedgerState(before.header, entry, {**before.totals, **moved}), rows
 

@@ -58,7 +58,7 @@ class Ledger(LedgerReader):
         at = self._clock()
 
         async def work(db: AsyncConnection) -> None:
-            self._will_stand(await load(db, binding, rows, at=at, client_version=__version__))
+            self._after_commit(await load(db, binding, rows, at=at, client_version=__version__))
 
         try:
             await self._handle.transact(work, Purpose.IMPORT)
@@ -75,7 +75,7 @@ class Ledger(LedgerReader):
         at = self._clock()
 
         async def work(db: AsyncConnection) -> None:
-            self._will_stand(await journal.rebind(db, self._standing_now, binding, at))
+            self._after_commit(await journal.rebind(db, self._current, binding, at))
 
         await self._handle.transact(work, Purpose.OUTCOME)
 
@@ -84,7 +84,7 @@ class Ledger(LedgerReader):
         used = or_(ROWS.c.first_intent.is_not(None), ROWS.c.state != RowState.NEW, RETRIED)
         if await self._found(_store.reading(used, limit=1)):
             raise LedgerRefused(self.path, None, "its rows were sent or called off: it is the record of that")
-        self._handle.forsake()
+        self._handle.remove_when_closed()
 
     async def edit(self, work: Edit, *, dry: bool = False) -> None:
         """Carry out commits as one transaction: all of them, or none. `dry`: `work` makes none.
@@ -95,7 +95,7 @@ class Ledger(LedgerReader):
         at = self._clock()
 
         async def edited(db: AsyncConnection) -> None:
-            self._will_stand(await work(db, self._standing_now, at))
+            self._after_commit(await work(db, self._current, at))
 
         await self._handle.transact(edited, Purpose.READ if dry else Purpose.IMPORT)
 
@@ -133,7 +133,7 @@ class Ledger(LedgerReader):
     async def record(self, outcomes: Iterable[RowOutcome]) -> tuple[LedgerRow, ...]:
         """Add what was learned, all in one commit. Gives the rows that changed, as they are now.
 
-        An outcome that knows less than the ledger changes nothing. A full disk gives up the ballast first;
+        An outcome that knows less than the ledger changes nothing. A full disk gives up the reserve first;
         LedgerFull means that these outcomes are not recorded and must be kept elsewhere.
         """
         learned = list(outcomes)
@@ -203,15 +203,15 @@ class Ledger(LedgerReader):
         moment = at or self._clock()
 
         async def work(db: AsyncConnection) -> tuple[LedgerRow, ...]:
-            standing, rows = await journal.commit(db, self._standing_now, kind, moment, plan)
-            self._will_stand(standing)
+            state, rows = await journal.commit(db, self._current, kind, moment, plan)
+            self._after_commit(state)
             return rows
 
         return await self._handle.transact(work, purpose)
 
-    def _will_stand(self, standing: LedgerState) -> None:
-        self._handle.after = partial(self._stand, standing)
+    def _after_commit(self, state: LedgerState) -> None:
+        self._handle.after = partial(self._set_state, state)
 
-    def _stand(self, standing: LedgerState) -> None:
-        self._standing, head = standing, standing.head
-        self._handle.lock.note(HighWater(standing.header.binding.batch_id, head.number, head.hash.hex()))
+    def _set_state(self, state: LedgerState) -> None:
+        self._state, head = state, state.head
+        self._handle.lock.note(HighWater(state.header.binding.batch_id, head.number, head.hash.hex()))

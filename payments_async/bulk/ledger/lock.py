@@ -3,7 +3,7 @@
 The lock belongs to the open file (`flock`), so it goes with the process that held it, however that ended.
 It is not put on the ledger itself: SQLite's own locks on a file end when the process closes any handle to it.
 
-What it says of the ledger is a second witness. It is written after each commit, without waiting for the
+What it says of the ledger is a second record. It is written after each commit, without waiting for the
 disk: once a process has died it is never ahead of the ledger, unless the ledger lost commits.
 """
 
@@ -43,11 +43,11 @@ class LedgerLock:
     _since: float
     mark: HighWater | None
     """What was written when the ledger was used last; None when there is nothing, or nothing readable."""
-    _looks: bool = False
+    _read_only: bool = False
 
     @classmethod
-    def acquire(cls, ledger: str, *, pid: int, since: float, looks: bool = False) -> Self:
-        """Take the lock of the ledger at this path; `looks`: for a moment, only to look at it.
+    def acquire(cls, ledger: str, *, pid: int, since: float, read_only: bool = False) -> Self:
+        """Take the lock of the ledger at this path; `read_only`: for a moment, to read the ledger.
 
         Raises LedgerLocked, LedgerReadOnly.
         """
@@ -59,9 +59,9 @@ class LedgerLock:
         said = _read(descriptor)
         if not _locked(descriptor):
             os.close(descriptor)
-            looked_at = said.get("looks") is True
-            raise LedgerLocked(ledger, pid=_pid_of(said), since=_since_of(said), looks=looked_at)
-        lock = cls(path, descriptor, pid, since, _mark_of(_read(descriptor)), looks)
+            read_only = said.get("read_only") is True
+            raise LedgerLocked(ledger, pid=_pid_of(said), since=_since_of(said), read_only=read_only)
+        lock = cls(path, descriptor, pid, since, _mark_of(_read(descriptor)), read_only)
         lock._write(lock.mark)
         return lock
 
@@ -81,9 +81,9 @@ class LedgerLock:
 
     def _write(self, mark: HighWater | None) -> None:
         seen = attrs.asdict(mark) if mark else None
-        said = {"pid": self._pid, "since": self._since, "looks": self._looks, "mark": seen}
+        said = {"pid": self._pid, "since": self._since, "read_only": self._read_only, "mark": seen}
         text = json.dumps(said)
-        with contextlib.suppress(OSError):  # a second witness only: the ledger itself is what counts
+        with contextlib.suppress(OSError):  # a second record only: the ledger itself is what counts
             os.pwrite(self._descriptor, text.ljust(_SIZE - 1).encode() + b"\n", 0)
 
 

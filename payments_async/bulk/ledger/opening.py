@@ -52,10 +52,10 @@ async def opened(
             raise LedgerDamaged(path, ["the header is missing"])
         _refuse_emptied(path, mark)
         return None
-    standing, findings = ended
+    state, findings = ended
     if findings:
         raise LedgerDamaged(path, findings)
-    return standing
+    return state
 
 
 def _refuse_emptied(path: str, mark: HighWater | None) -> None:

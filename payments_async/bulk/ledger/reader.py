@@ -31,7 +31,7 @@ class LedgerReader:
         """Use `open`."""
         self._handle = handle
         self._clock = clock
-        self._standing: LedgerState | None = None
+        self._state: LedgerState | None = None
 
     @classmethod
     async def open(
@@ -40,15 +40,15 @@ class LedgerReader:
         *,
         clock: Callable[[], Timestamps],
         create: bool = False,
-        looks: bool = False,
+        read_only: bool = False,
     ) -> Self:
         """Open and lock the ledger at `path`, and see that its end is as it was written.
 
         With `create`, a missing file is made (mode 0600), and one that holds no batch yet is taken. `clock`
-        gives the moment of each entry; its `session` names this run. `looks`: it is opened for a moment only.
+        gives the moment of each entry; its `session` names this run. `read_only`: for a moment, to read it.
         """
         pid, since = os.getpid(), clock().wall
-        handle = await open_handle(os.fspath(path), create=create, pid=pid, since=since, looks=looks)
+        handle = await open_handle(os.fspath(path), create=create, pid=pid, since=since, read_only=read_only)
         ledger = cls(handle, clock)
         try:
             await ledger._begin(create=create)
@@ -59,10 +59,10 @@ class LedgerReader:
 
     async def _begin(self, *, create: bool) -> None:
         handle = self._handle
-        self._standing = await handle.transact(
+        self._state = await handle.transact(
             lambda db: opening.opened(db, handle.path, handle.lock.mark, check=handle.needs_check)
         )
-        if self._standing is not None:
+        if self._state is not None:
             await handle.in_write_ahead_log()
         elif not create:
             raise LedgerMissing(handle.path, "holds no batch: its import did not end")
@@ -76,7 +76,7 @@ class LedgerReader:
     async def close(self) -> None:
         """Wait for a commit under way, close and unlock the file; one made now, without a batch, goes."""
         if self._handle.made and self.is_empty:
-            self._handle.forsake()
+            self._handle.remove_when_closed()
         await self._handle.close()
 
     @property
@@ -97,29 +97,29 @@ class LedgerReader:
     @property
     def is_empty(self) -> bool:
         """Whether nothing was imported yet."""
-        return self._standing is None
+        return self._state is None
 
     @property
     def header(self) -> Header:
         """What the ledger says of itself. Raises LedgerMissing before the import."""
-        return self._standing_now.header
+        return self._current.header
 
     @property
     def head(self) -> tuple[int, str]:
         """The last entry of the chain: its number, and its hash in hexadecimal. Raises LedgerMissing too."""
-        head = self._standing_now.head
+        head = self._current.head
         return head.number, head.hash.hex()
 
     @property
     def totals(self) -> StateTotals:
         """Rows and sums by state and currency, as of the last commit. Raises LedgerMissing too."""
-        return self._standing_now.totals
+        return self._current.totals
 
     @property
-    def _standing_now(self) -> LedgerState:
-        if self._standing is None:
+    def _current(self) -> LedgerState:
+        if self._state is None:
             raise LedgerMissing(self.path, "holds no batch yet: `load` comes first")
-        return self._standing
+        return self._state
 
     def require(self, binding: Binding, *, other_key: bool = False, other_input: bool = False) -> None:
         """See that this run is what the ledger was begun for: batch, environment, base URL, key and input.
@@ -237,9 +237,9 @@ class LedgerReader:
 
         A few seconds for 100,000 rows; nothing else is done meanwhile. What is wrong is in `.findings`.
         """
-        standing = self._standing_now
+        state = self._current
         try:
-            report = await self._handle.transact(lambda db: _check.everything(db, standing))
+            report = await self._handle.transact(lambda db: _check.everything(db, state))
         except LedgerDamaged as error:
             report = CheckReport(0, 0, "", error.findings)  # so damaged that it could not be read through
         return report.with_finding(self.gone)  # a deleted file can be read, and checked, to the last

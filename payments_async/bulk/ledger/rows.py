@@ -75,7 +75,7 @@ def blob(value: object) -> bytes:
     return value
 
 
-def _standing(row: LedgerRow, digest: bytes) -> tuple[Any, ...]:
+def _changing(row: LedgerRow, digest: bytes) -> tuple[Any, ...]:
     """The values that any change may change: the last columns, in their order."""
     known = row.known
     return (
@@ -94,7 +94,7 @@ def _content(row: LedgerRow) -> tuple[Any, ...]:
 
 
 _COLUMNS: Final = tuple(ROWS.c.keys())
-_CONTENT, _STANDING = _COLUMNS[3:11], _COLUMNS[11:]
+_CONTENT, _CHANGING = _COLUMNS[3:11], _COLUMNS[11:]
 _SAME: Final = ("row_number", "rank_before")
 
 
@@ -105,8 +105,8 @@ def _update(columns: Sequence[str]) -> ManyStatements:
 
 
 _ADD: Final = ManyStatements(insert(ROWS), _COLUMNS)
-_MOVE: Final = _update(("idempotency_key", *_STANDING))
-_REPLACE: Final = _update((*_CONTENT, *_STANDING))
+_MOVE: Final = _update(("idempotency_key", *_CHANGING))
+_REPLACE: Final = _update((*_CONTENT, *_CHANGING))
 
 
 def reading(*conditions: ColumnElement[bool], limit: int | None = None) -> Select[Any]:
@@ -154,7 +154,7 @@ def _groups(numbers: Sequence[int], size: int = 500) -> Iterator[Sequence[int]]:
 async def add(db: AsyncConnection, new: Sequence[tuple[LedgerRow, bytes]]) -> None:
     """Insert rows with their digests."""
     values = [
-        (row.number, row.line, row.row_key, *_content(row), *_standing(row, digest)) for row, digest in new
+        (row.number, row.line, row.row_key, *_content(row), *_changing(row, digest)) for row, digest in new
     ]
     await execute_many(db, _ADD, values)
 
@@ -169,7 +169,7 @@ async def replace(db: AsyncConnection, changes: Sequence[tuple[StoredRow, Ledger
     values = [
         (
             *(_content(after) if content else (after.idempotency_key,)),
-            *(*_standing(after, digest), after.number, before.rank),
+            *(*_changing(after, digest), after.number, before.rank),
         )
         for (before, after), digest in zip(changes, digests, strict=True)
     ]

@@ -44,7 +44,7 @@ HEADER: Final = Table(
     Column("client_version", Text, nullable=False),
     Column("rows", Integer, nullable=False),
     Column("totals", Text, nullable=False),
-    Column("told_in", Integer, nullable=False),  # the entry that carries these facts
+    Column("described_in", Integer, nullable=False),  # the entry that carries these facts
     Column("head", Integer, nullable=False),  # the last entry: a chain that was cut short is noticed
     Column("head_hash", LargeBinary, nullable=False),
 )

@@ -33,7 +33,7 @@ _SETTINGS: Final = (
     "PRAGMA cell_size_check=ON",
     f"PRAGMA cache_size=-{_CACHE}",
 )
-_FAULTS_TOLD: Final = 20
+_MOST_FAULTS: Final = 20
 
 FULL: Final = "full"
 BUSY: Final = "busy"
@@ -103,7 +103,7 @@ async def roll_back(connection: AsyncConnection) -> None:
 async def faults(connection: AsyncConnection, *, quick: bool = False) -> list[str]:
     """What SQLite's own check finds wrong with the file; `quick` leaves out whether indexes agree."""
     check = "quick_check" if quick else "integrity_check"
-    found = await connection.exec_driver_sql(f"PRAGMA {check}({_FAULTS_TOLD})")
+    found = await connection.exec_driver_sql(f"PRAGMA {check}({_MOST_FAULTS})")
     return [str(text) for (text,) in found if text != "ok"]
 
 

@@ -76,7 +76,7 @@ class Comparison:
         return number < len(self._seen) and self._seen[number] == 1
 
 
-async def naming_of(ledger: Ledger, prefix: str) -> RowIdentifiers:
+async def identifiers_of(ledger: Ledger, prefix: str) -> RowIdentifiers:
     """How the rows of a ledger were named; the ledger itself tells whether they carry proofs."""
     binding = ledger.header.binding
     body: dict[str, Any] = decode.parse((await ledger.first()).body)
@@ -84,19 +84,19 @@ async def naming_of(ledger: Ledger, prefix: str) -> RowIdentifiers:
     return RowIdentifiers(binding.environment, binding.batch_id, prefix, proofs)
 
 
-async def compared(ledger: Ledger, reading: SourceReader, naming: RowIdentifiers) -> Comparison:
+async def compared(ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers) -> Comparison:
     """What an input says otherwise than its ledger. Changes nothing."""
     comparison = Comparison(accept=False)
 
-    async def work(db: AsyncConnection, standing: LedgerState, at: Timestamps) -> LedgerState:
-        return await _compare(comparison, reading, naming, db, standing, at)
+    async def work(db: AsyncConnection, state: LedgerState, at: Timestamps) -> LedgerState:
+        return await _compare(comparison, reading, identifiers, db, state, at)
 
     await ledger.edit(work, dry=True)
     return comparison
 
 
 async def taken_over(
-    ledger: Ledger, reading: SourceReader, naming: RowIdentifiers, binding: Binding, *, accept: bool
+    ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers, binding: Binding, *, accept: bool
 ) -> Comparison:
     """Have the ledger go with an edited input, whose rows must be the same unless edits are accepted.
 
@@ -105,19 +105,19 @@ async def taken_over(
     """
     comparison = Comparison(accept)
 
-    async def work(db: AsyncConnection, standing: LedgerState, at: Timestamps) -> LedgerState:
-        standing = await _compare(comparison, reading, naming, db, standing, at)
+    async def work(db: AsyncConnection, state: LedgerState, at: Timestamps) -> LedgerState:
+        state = await _compare(comparison, reading, identifiers, db, state, at)
         if reading.fingerprint != binding.input_hash:
             raise SourceUnreadable(reading.source.name, CHANGED)
         if comparison.total:
             raise LedgerOfAnotherInput(
                 ledger.path,
-                recorded=standing.header.binding.input_hash,
+                recorded=state.header.binding.input_hash,
                 given=binding.input_hash,
                 differences=comparison.told,
                 total=comparison.total,
             )
-        return await journal.rebind(db, standing, binding, at)
+        return await journal.rebind(db, state, binding, at)
 
     await ledger.edit(work)
     return comparison
@@ -126,14 +126,14 @@ async def taken_over(
 async def _compare(
     comparison: Comparison,
     reading: SourceReader,
-    naming: RowIdentifiers,
+    identifiers: RowIdentifiers,
     db: AsyncConnection,
     last: LedgerState,
     at: Timestamps,
 ) -> LedgerState:
     async with aclosing(_groups(reading)) as groups:
         async for group in groups:
-            corrections = await _corrections(comparison, reading, naming, db, group)
+            corrections = await _corrections(comparison, reading, identifiers, db, group)
             comparison.corrected += len(corrections)
             last = await _carried_out(db, last, "correct", at, corrections)
     number = -1
@@ -162,7 +162,7 @@ async def _groups(reading: SourceReader) -> AsyncGenerator[list[Row], None]:
 async def _corrections(
     comparison: Comparison,
     reading: SourceReader,
-    naming: RowIdentifiers,
+    identifiers: RowIdentifiers,
     db: AsyncConnection,
     group: list[Row],
 ) -> _Moves:
@@ -174,7 +174,7 @@ async def _corrections(
             comparison.takes(differences.added(row, None if stored is None else stored.row.state))
             continue
         comparison.sees(stored.row.number)
-        if move := _correction(comparison, naming, row, stored.row):
+        if move := _correction(comparison, identifiers, row, stored.row):
             moves.append((stored, move))
     return moves
 
@@ -186,11 +186,13 @@ async def _keyed(db: AsyncConnection, group: list[Row]) -> dict[str, StoredRow]:
     return {normalize("NFC", each.row.row_key): each for each in stored}
 
 
-def _correction(comparison: Comparison, naming: RowIdentifiers, row: Row, stored: LedgerRow) -> _Move | None:
+def _correction(
+    comparison: Comparison, identifiers: RowIdentifiers, row: Row, stored: LedgerRow
+) -> _Move | None:
     """How a row is changed; None when it is not."""
-    new = naming.correction(row, stored)
+    new = identifiers.correction(row, stored)
     fields = differences.differing_fields(stored, new)
-    if not naming.keeps_reference(row, stored):
+    if not identifiers.keeps_reference(row, stored):
         fields = tuple(sorted({*fields, "reference"}))
     if not fields or not comparison.takes(differences.changed(row, fields, stored.state)):
         return None
@@ -208,9 +210,9 @@ def _is_called_off(comparison: Comparison, row: LedgerRow) -> bool:
 
 
 async def _carried_out(
-    db: AsyncConnection, standing: LedgerState, kind: str, at: Timestamps, moves: _Moves
+    db: AsyncConnection, state: LedgerState, kind: str, at: Timestamps, moves: _Moves
 ) -> LedgerState:
     async def plan(_: AsyncConnection, entry: int) -> list[journal.Change]:
         return [(stored, move(stored.row, entry)) for stored, move in moves]
 
-    return (await journal.commit(db, standing, kind, at, plan))[0]
+    return (await journal.commit(db, state, kind, at, plan))[0]

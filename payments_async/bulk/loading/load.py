@@ -16,10 +16,11 @@ from unicodedata import normalize
 
 import attrs
 
+from .._files import STATUS_SUFFIX, refuse_ledger_files
 from .._options import require_batch_id
 from .._report import ImportReport
-from .._status_file import SUFFIX, StatusFile
-from ..errors import SourceUnreadable
+from .._status_file import StatusFile
+from ..errors import BulkError, SourceUnreadable
 from ..ledger.ledger import Ledger
 from ..ledger_errors import InputPaidElsewhere
 from ..protocol.records import Binding, NewRow
@@ -27,34 +28,35 @@ from ..protocol.stop_rules import Account
 from ..protocol.totals import payable
 from ..sources import Item, IterableSource, Source, open_source
 from . import edits
-from .own_files import refuse_rejects
 from .reader import CHANGED, SourceReader
 from .rows import RowIdentifiers
 from .survey import Survey, accepted, survey
 
 
-def paid_elsewhere(ledger: str, binding: Binding) -> InputPaidElsewhere | None:
+def ledger_beside(ledger: str, binding: Binding) -> InputPaidElsewhere | None:
     """What another ledger in the folder of `ledger` says of the same input; None when none does.
 
     Only the status files are read; those that cannot be, or are something else, say nothing. The same
     batch id gives the same references, which the service pays once; another environment pays no money of
     this one's (`""`: any environment).
     """
-    for path, said in _told_beside(ledger):
+    for path, said in _status_files_beside(ledger):
         same = said.get("input_hash") == binding.input_hash
         here = not binding.environment or said.get("environment") in (None, binding.environment)
         other = said.get("batch_id")
         if same and here and isinstance(other, str) and other != binding.batch_id:
-            name = os.path.basename(path).removesuffix(SUFFIX)
+            name = os.path.basename(path).removesuffix(STATUS_SUFFIX)
             return InputPaidElsewhere(ledger, batch_id=other, ledger=name)
     return None
 
 
-def _told_beside(ledger: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _status_files_beside(ledger: str) -> Iterator[tuple[str, dict[str, Any]]]:
     own = StatusFile.of(ledger).path
     try:
         with os.scandir(os.path.dirname(os.path.abspath(ledger))) as entries:
-            files = sorted(each.path for each in entries if each.is_file() and each.name.endswith(SUFFIX))
+            files = sorted(
+                each.path for each in entries if each.is_file() and each.name.endswith(STATUS_SUFFIX)
+            )
     except OSError:  # a folder that may not be listed
         return
     for path in files:
@@ -89,13 +91,13 @@ class LoadSettings:
         """The batch's name in composed form (NFC), as row keys have theirs; `otherwise` when it has none."""
         return otherwise if self.batch_id is None else normalize("NFC", self.batch_id)
 
-    def named_beside(self, recorded: str) -> str:
+    def name_beside(self, recorded: str) -> str:
         """The same for a ledger, whose own name stays as it is: an earlier release kept any form."""
         return recorded if self.named(recorded) == normalize("NFC", recorded) else self.named(recorded)
 
 
-def wishes_of(options: Mapping[str, Any]) -> LoadSettings:
-    """The wishes that options say. Raises TypeError naming one that there is not, and BulkError."""
+def settings_of(options: Mapping[str, Any]) -> LoadSettings:
+    """The settings that options say. Raises TypeError naming one that there is not, and BulkError."""
     known = attrs.fields_dict(LoadSettings)
     for name in options:
         if name not in known:
@@ -125,34 +127,48 @@ def same_file(recorded: Binding, stat: str) -> bool:
     return stat not in (_NO_FILE, "") and stat == recorded.input_stat
 
 
-async def load(ledger: Ledger, place: Account, source: Source, wishes: LoadSettings) -> ImportReport:
+def refuse_rejects(target: str | os.PathLike[str] | None, ledger: str, source: Source) -> None:
+    """Raise BulkError when rejects written to `target` would replace the ledger or the source's file."""
+    if target is None:
+        return
+    refuse_ledger_files(target, ledger)
+    is_file = source.stat() is not None
+    if is_file and os.path.realpath(target) == os.path.realpath(source.name):
+        raise BulkError(f"{os.fspath(target)}: is the input itself; choose another path for the rejects")
+
+
+async def load(ledger: Ledger, place: Account, source: Source, settings: LoadSettings) -> ImportReport:
     """Import a source, or see that it is what the ledger was begun with.
 
     Raises SourceErrors, SourceUnreadable, BatchIdRequired, LedgerMismatch, LedgerDuplicates or another
     LedgerError, and BulkError where the rejects would replace one of the batch's own files.
     """
-    refuse_rejects(wishes.rejects, ledger.path, source)
+    refuse_rejects(settings.rejects, ledger.path, source)
     stat = stat_of(source)
     if not ledger.is_empty:
-        return await _known(ledger, place, source, wishes, stat)
-    found, naming = await first_survey(source, place, wishes)
-    binding = Binding(naming.batch_id, place.environment, place.base_url, place.key, found.fingerprint, stat)
-    reading = await importable(found, naming, wishes)
-    warnings = [*_paid_again(ledger, binding, wishes), *reading.warnings]
-    header = await ledger.import_rows(binding, _rows(source, naming, found.fingerprint))
+        return await _known(ledger, place, source, settings, stat)
+    found, identifiers = await first_survey(source, place, settings)
+    binding = Binding(
+        identifiers.batch_id, place.environment, place.base_url, place.key, found.fingerprint, stat
+    )
+    reading = await importable(found, identifiers, settings)
+    warnings = [*_paid_again(ledger, binding, settings), *reading.warnings]
+    header = await ledger.import_rows(binding, _rows(source, identifiers, found.fingerprint))
     totals, skipped = dict(header.totals), reading.faults.rows
-    return ImportReport(naming.batch_id, header.rows, totals, True, skipped, tuple(warnings))
+    return ImportReport(identifiers.batch_id, header.rows, totals, True, skipped, tuple(warnings))
 
 
-async def first_survey(source: Source, place: Account, wishes: LoadSettings) -> tuple[Survey, RowIdentifiers]:
+async def first_survey(
+    source: Source, place: Account, settings: LoadSettings
+) -> tuple[Survey, RowIdentifiers]:
     """An input that no ledger has, read once, and how its rows are named.
 
     Raises SourceUnreadable, and BatchIdRequired for a live key.
     """
-    prefix, proofs = wishes.reference_prefix, wishes.proofs
-    name_wanted = must_name(place, wishes.batch_id)
+    prefix, proofs = settings.reference_prefix, settings.proofs
+    name_wanted = must_name(place, settings.batch_id)
     found = await survey(source, prefix=prefix, proofs=proofs, must_name=name_wanted)
-    return found, RowIdentifiers(place.environment, wishes.named(found.fingerprint), prefix, proofs)
+    return found, RowIdentifiers(place.environment, settings.named(found.fingerprint), prefix, proofs)
 
 
 def must_name(place: Account, batch_id: str | None) -> bool:
@@ -160,30 +176,30 @@ def must_name(place: Account, batch_id: str | None) -> bool:
     return place.environment == "live" and batch_id is None
 
 
-async def importable(found: Survey, naming: RowIdentifiers, wishes: LoadSettings) -> SourceReader:
+async def importable(found: Survey, identifiers: RowIdentifiers, settings: LoadSettings) -> SourceReader:
     """The reading of an input that can be imported. Raises SourceErrors or SourceUnreadable."""
-    reading = await accepted(found, naming, skip=wishes.skip_invalid, rejects=wishes.rejects)
+    reading = await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
     if not reading.good:
         raise SourceUnreadable(reading.source.name, "has no row that can be paid")
     return reading
 
 
-def _paid_again(ledger: Ledger, binding: Binding, wishes: LoadSettings) -> list[str]:
+def _paid_again(ledger: Ledger, binding: Binding, settings: LoadSettings) -> list[str]:
     """The warning that an input is another batch too. Raises InputPaidElsewhere unless that is wished."""
-    elsewhere = paid_elsewhere(ledger.path, binding)
+    elsewhere = ledger_beside(ledger.path, binding)
     if elsewhere is None:
         return []
-    if not wishes.pay_again:
+    if not settings.pay_again:
         raise elsewhere
     return [f"{elsewhere.problem}: it is paid again on purpose"]
 
 
-def require_place(ledger: Ledger, place: Account, wishes: LoadSettings) -> Binding:
+def require_place(ledger: Ledger, place: Account, settings: LoadSettings) -> Binding:
     """See that a ledger is of the batch that is meant, and belongs here. Raises LedgerMismatch."""
     recorded = ledger.header.binding
     given = attrs.evolve(
         recorded,
-        batch_id=wishes.named_beside(recorded.batch_id),
+        batch_id=settings.name_beside(recorded.batch_id),
         environment=place.environment,
         base_url=place.base_url,
     )
@@ -192,27 +208,27 @@ def require_place(ledger: Ledger, place: Account, wishes: LoadSettings) -> Bindi
 
 
 async def _known(
-    ledger: Ledger, place: Account, source: Source, wishes: LoadSettings, stat: str
+    ledger: Ledger, place: Account, source: Source, settings: LoadSettings, stat: str
 ) -> ImportReport:
-    given = require_place(ledger, place, wishes)
+    given = require_place(ledger, place, settings)
     if not same_file(given, stat):
-        naming = await edits.naming_of(ledger, wishes.reference_prefix)
-        found = await survey(source, prefix=naming.prefix, proofs=naming.proofs)
+        identifiers = await edits.identifiers_of(ledger, settings.reference_prefix)
+        found = await survey(source, prefix=identifiers.prefix, proofs=identifiers.proofs)
         if found.fingerprint != given.input_hash:
-            await accepted(found, naming, skip=wishes.skip_invalid, rejects=wishes.rejects)
+            await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
             edited = attrs.evolve(given, input_hash=found.fingerprint, input_stat=stat)
-            return await _edited(ledger, source, wishes, naming, edited)
+            return await _edited(ledger, source, settings, identifiers, edited)
     header = ledger.header
     worth = payable(ledger.totals)
     return ImportReport(given.batch_id, header.rows, dict(header.totals), False, 0, (), payable=worth)
 
 
 async def _edited(
-    ledger: Ledger, source: Source, wishes: LoadSettings, naming: RowIdentifiers, binding: Binding
+    ledger: Ledger, source: Source, settings: LoadSettings, identifiers: RowIdentifiers, binding: Binding
 ) -> ImportReport:
-    again = _paid_again(ledger, binding, wishes) if wishes.accept_edits else []
-    reading = SourceReader(source, prefix=naming.prefix, proofs=naming.proofs)
-    made = await edits.taken_over(ledger, reading, naming, binding, accept=wishes.accept_edits)
+    again = _paid_again(ledger, binding, settings) if settings.accept_edits else []
+    reading = SourceReader(source, prefix=identifiers.prefix, proofs=identifiers.proofs)
+    made = await edits.taken_over(ledger, reading, identifiers, binding, accept=settings.accept_edits)
     header, changed = ledger.header, made.corrected + made.cancelled
     same = [] if changed else ["the input was written anew; its rows are the same as before"]
     return ImportReport(
@@ -228,11 +244,11 @@ async def _edited(
     )
 
 
-async def _rows(source: Source, naming: RowIdentifiers, fingerprint: str) -> AsyncIterator[NewRow]:
+async def _rows(source: Source, identifiers: RowIdentifiers, fingerprint: str) -> AsyncIterator[NewRow]:
     """The rows without a fault, of the very input that was read before. Raises SourceUnreadable."""
-    reading = SourceReader(source, prefix=naming.prefix, proofs=naming.proofs)
+    reading = SourceReader(source, prefix=identifiers.prefix, proofs=identifiers.proofs)
     async with aclosing(reading.rows()) as rows:
         async for row in rows:
-            yield naming.new_row(row)
+            yield identifiers.new_row(row)
     if reading.fingerprint != fingerprint:
         raise SourceUnreadable(source.name, CHANGED)

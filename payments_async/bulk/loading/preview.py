@@ -13,8 +13,16 @@ from ..protocol.stop_rules import Account
 from ..protocol.totals import payable
 from ..sources import Source
 from . import edits
-from .load import LoadSettings, first_survey, importable, paid_elsewhere, require_place, same_file, stat_of
-from .own_files import refuse_rejects
+from .load import (
+    LoadSettings,
+    first_survey,
+    importable,
+    ledger_beside,
+    refuse_rejects,
+    require_place,
+    same_file,
+    stat_of,
+)
 from .reader import SourceReader
 from .survey import accepted, survey
 
@@ -22,44 +30,48 @@ _LIVE: Final = "a live key needs a batch id here, as not every row has a referen
 
 
 async def preview(
-    path: str, ledger: Ledger | None, place: Account | None, source: Source, wishes: LoadSettings
+    path: str, ledger: Ledger | None, place: Account | None, source: Source, settings: LoadSettings
 ) -> ImportReport:
     """The report that `load` would give for the ledger at `path`; `ledger` is it, when it holds a batch.
 
     Rows that the ledger has otherwise are told in the report. Raises as `load` does otherwise.
     """
-    refuse_rejects(wishes.rejects, path, source)
+    refuse_rejects(settings.rejects, path, source)
     stat = stat_of(source)
     if ledger is not None:
         recorded = ledger.header.binding
         here = place or Account(recorded.environment, recorded.base_url, recorded.key_fingerprint)
-        return await _beside(ledger, require_place(ledger, here, wishes), source, wishes, stat)
+        return await _beside(ledger, require_place(ledger, here, settings), source, settings, stat)
     here = place or Account("", "", "")
-    found, naming = await first_survey(source, here, wishes)
-    binding = Binding(naming.batch_id, here.environment, here.base_url, here.key, found.fingerprint, stat)
-    reading = await importable(found, naming, wishes)
-    elsewhere = paid_elsewhere(path, binding)
+    found, identifiers = await first_survey(source, here, settings)
+    binding = Binding(
+        identifiers.batch_id, here.environment, here.base_url, here.key, found.fingerprint, stat
+    )
+    reading = await importable(found, identifiers, settings)
+    elsewhere = ledger_beside(path, binding)
     told = [] if elsewhere is None else [elsewhere.problem]
-    live = [_LIVE] if place is None and wishes.batch_id is None and reading.unnamed else []
+    live = [_LIVE] if place is None and settings.batch_id is None and reading.unnamed else []
     warnings = (*told, *reading.warnings, *live)
-    return ImportReport(naming.batch_id, reading.good, reading.totals, True, reading.faults.rows, warnings)
+    return ImportReport(
+        identifiers.batch_id, reading.good, reading.totals, True, reading.faults.rows, warnings
+    )
 
 
 async def _beside(
-    ledger: Ledger, binding: Binding, source: Source, wishes: LoadSettings, stat: str
+    ledger: Ledger, binding: Binding, source: Source, settings: LoadSettings, stat: str
 ) -> ImportReport:
     header = ledger.header
     worth = payable(ledger.totals)
     known = ImportReport(binding.batch_id, header.rows, dict(header.totals), False, 0, (), payable=worth)
     if same_file(binding, stat):
         return known
-    naming = await edits.naming_of(ledger, wishes.reference_prefix)
-    found = await survey(source, prefix=naming.prefix, proofs=naming.proofs)
+    identifiers = await edits.identifiers_of(ledger, settings.reference_prefix)
+    found = await survey(source, prefix=identifiers.prefix, proofs=identifiers.proofs)
     if found.fingerprint == binding.input_hash:
         return known
-    reading = await accepted(found, naming, skip=wishes.skip_invalid, rejects=wishes.rejects)
-    again = SourceReader(source, prefix=naming.prefix, proofs=naming.proofs)
-    compared = await edits.compared(ledger, again, naming)
+    reading = await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
+    again = SourceReader(source, prefix=identifiers.prefix, proofs=identifiers.proofs)
+    compared = await edits.compared(ledger, again, identifiers)
     return attrs.evolve(
         known,
         skipped=reading.faults.rows,

@@ -52,7 +52,7 @@ async def survey(source: Source, *, prefix: str, proofs: bool, must_name: bool =
 
 
 async def accepted(
-    found: Survey, naming: RowIdentifiers, *, skip: bool, rejects: str | os.PathLike[str] | None
+    found: Survey, identifiers: RowIdentifiers, *, skip: bool, rejects: str | os.PathLike[str] | None
 ) -> SourceReader:
     """The reading with every fault in it, once its rejects are written.
 
@@ -61,20 +61,20 @@ async def accepted(
     """
     reading = found.reading
     if found.suspects or rejects is not None:
-        reading = await _read_again(found, naming, rejects)
+        reading = await _read_again(found, identifiers, rejects)
     if (error := reading.error) and not (skip and error.can_skip):
         raise error
     return reading
 
 
 async def _read_again(
-    found: Survey, naming: RowIdentifiers, path: str | os.PathLike[str] | None
+    found: Survey, identifiers: RowIdentifiers, path: str | os.PathLike[str] | None
 ) -> SourceReader:
     source, twins = found.reading.source, Twins(found.suspects)
-    references = naming.reference_of if naming.environment else None
+    references = identifiers.reference_of if identifiers.environment else None
     rejects = None if path is None else RejectsFile(path, source, references)
     reading = SourceReader(
-        source, prefix=naming.prefix, proofs=naming.proofs, watcher=twins.faults_of, rejects=rejects
+        source, prefix=identifiers.prefix, proofs=identifiers.proofs, watcher=twins.faults_of, rejects=rejects
     )
     await reading.through()
     if reading.fingerprint != found.fingerprint:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from .._files import WholeFile
+from .._files import AtomicFile
 from ..errors import RowFault
 from ._base import Source
 from ._columns import REFERENCE, ROW_KEY
@@ -74,7 +74,7 @@ class RejectsFile:
 
     @contextmanager
     def _written(self) -> Iterator[None]:
-        with WholeFile(self.path) as whole:
+        with AtomicFile(self.path) as whole:
             text = TextIOWrapper(whole.file, encoding="utf-8", errors="surrogateescape", newline="")
             self._writer: Any = csv.writer(text)
             yield

@@ -12,6 +12,7 @@ from typing import Final
 
 import attrs
 
+from ...bulk._files import write_text
 from .._exit_codes import CommandEnded, Exit
 from . import files
 from .amounts import Confirmation, Money, difference, flags, parsed, plain
@@ -67,7 +68,7 @@ def confirm(wanted: Confirmation, rows: int, ledger: str, asking: ConfirmOptions
     how = confirm_once(wanted.totals, rows, asking)
     if asking.is_live:
         with contextlib.suppress(OSError):  # then it is asked again next time
-            files.write(path, wanted.to_json())
+            write_text(path, wanted.to_json())
     return how
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +20,6 @@ def confirmation_of(ledger: str) -> str:
 def unrecorded_of(ledger: str) -> str:
     """Where outcomes go that the ledger could not take."""
     return f"{ledger}.unrecorded.json"
-
-
-def write(path: str, text: str) -> None:
-    """Put a whole text there, for its owner alone (mode 0600). Raises OSError."""
-    beside = f"{path}.new"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(beside)
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(descriptor)
-    os.replace(beside, path)
 
 
 def read(path: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from ...bulk import BatchReport, Certificate, PayoutBatch, RetryReport
+from ...bulk._files import write_text
 from ...bulk.errors import BulkError
 from ...errors import PaymentsError
 from .._exit_codes import CommandEnded, Exit
@@ -66,7 +67,7 @@ async def certify(batch: PayoutBatch, ledger: str, stage: CommandContext) -> Cer
 def keep(certificate: Certificate, path: str, stage: CommandContext) -> str:
     """Write it there, and tell what it says. Raises Ended when it cannot be written."""
     try:
-        files.write(path, certificate.to_json() + "\n")
+        write_text(path, certificate.to_json() + "\n")
     except OSError as error:
         raise CommandEnded(
             f"the certificate cannot be written to {path} ({error.strerror}); nothing else is wrong, "

@@ -21,6 +21,7 @@ from rich.console import Console
 from ..._request.notify import CANCELLED
 from ..._runtime import SYSTEM
 from ...bulk import BatchReport, OutcomesUnrecorded, Progress
+from ...bulk._files import write_text
 from ...bulk.errors import BulkError
 from ...bulk.ledger_errors import LedgerBroken, LedgerDamaged, LedgerFull, LedgerGone, LedgerReadOnly
 from ...bulk.protocol.responses import is_shut_out, why
@@ -257,7 +258,7 @@ def _code_unrecorded(error: OutcomesUnrecorded) -> Exit:
 def _kept(ledger: str, error: OutcomesUnrecorded) -> str:
     path = files.unrecorded_of(ledger)
     try:
-        files.write(path, error.to_json())
+        write_text(path, error.to_json())
     except OSError:
         print(error.to_json(), flush=True)
         return "They are on the standard output, as JSON"

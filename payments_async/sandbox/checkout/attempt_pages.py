@@ -18,8 +18,7 @@ from ..records.tenants import Tenant
 from ..records.world import World
 from .next_action import one_time_code
 from .pages import say
-from .rendering import qr_image, render
-from .responses import asset, image, page, redirect
+from .responses import FILES, page, qr_image, redirect
 from .session_view import PAGES, SessionView
 
 _AFTER: Mapping[str, tuple[str, str]] = {
@@ -48,12 +47,11 @@ def outcome(visit: SessionView) -> Answer:
     heading, text = _AFTER.get(status, _UNDER_WAY)
     context = {
         "visit": visit,
-        "look": visit.look,
         "heading": heading,
         "text": text,
         "onward": status in ("completed", "failed", "expired"),
     }
-    return page(render("after.html", context), visit.look)
+    return page("after.html", context, visit.look)
 
 
 def enter_code(visit: SessionView) -> Answer:
@@ -69,11 +67,11 @@ def enter_code(visit: SessionView) -> Answer:
 
 def picture(visit: SessionView) -> Answer:
     """The QR code of the page where the payer's wallet app would confirm."""
-    return image(qr_image(f"{visit.world.origin}{visit.address('phone')}"))
+    return qr_image(f"{visit.world.origin}{visit.address('phone')}")
 
 
 def kit(_: SessionView) -> Answer:
     """The provider's kit."""
-    found = asset("sdk.js")
+    found = FILES.asset("sdk.js")
     assert found is not None
     return found

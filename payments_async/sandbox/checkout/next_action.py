@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from ..records.payment_json import next_action
 from ..records.records import AttemptRecord, CheckoutRecord
-from .rendering import qr_code
+from .responses import qr_code
 from .session_view import SessionView
 
 CODE_DIGITS = 6

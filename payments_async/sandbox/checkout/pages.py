@@ -21,7 +21,6 @@ from .choices import (
 from .messages import Message, already_paid, left_words, under_way_instead, words_for
 from .method_catalogue import FieldProblem, find_method, like_this
 from .next_action import action_context
-from .rendering import render
 from .responses import page, redirect
 from .session_view import MOVING, OPENINGS, SessionView, was_rerouted
 
@@ -64,8 +63,7 @@ def left(visit: SessionView) -> Answer:
 
 def say(status: int, heading: str, text: str) -> Answer:
     """A page that only says something."""
-    look = look_of({}, "")
-    return page(render("message.html", {"look": look, "heading": heading, "text": text}), look, status=status)
+    return page("message.html", {"heading": heading, "text": text}, look_of({}, ""), status=status)
 
 
 def choosing(
@@ -83,7 +81,7 @@ def choosing(
         "back": f"{visit.address()}?{urlencode({'country': choice.country or ''})}",
         **_CHOOSING[step](visit, choice),
     }
-    return _page(visit, f"{step}.html", context)
+    return page(f"{step}.html", context, visit.look)
 
 
 def _countries(visit: SessionView, _: Choice) -> dict[str, object]:
@@ -120,7 +118,7 @@ def action_page(visit: SessionView, problems: Sequence[FieldProblem]) -> Answer:
         "problems": problems,
         "refresh": LOOK_AGAIN if action["refresh"] else None,
     }
-    return _page(visit, "action.html", context)
+    return page("action.html", context, visit.look)
 
 
 def _state_page(visit: SessionView, words: Message, state: str | None = None) -> Answer:
@@ -133,7 +131,7 @@ def _state_page(visit: SessionView, words: Message, state: str | None = None) ->
         "retry": _retry(visit),
         "onward": words.tone == "good" and visit.request.path.endswith("/payment"),
     }
-    return _page(visit, "state.html", context)
+    return page("state.html", context, visit.look)
 
 
 def _retry(visit: SessionView) -> dict[str, str]:
@@ -152,7 +150,6 @@ def _common(visit: SessionView, heading: str) -> dict[str, object]:
     used = find_method(active.method) if active else None
     return {
         "visit": visit,
-        "look": visit.look,
         "heading": heading,
         "description": payment.body.get("description"),
         "token": visit.session.form_token,
@@ -163,7 +160,3 @@ def _common(visit: SessionView, heading: str) -> dict[str, object]:
         "refresh": None,
         "problems": (),
     }
-
-
-def _page(visit: SessionView, template: str, context: Mapping[str, object]) -> Answer:
-    return page(render(template, context), visit.look)

@@ -1,12 +1,18 @@
-"""Pages, redirections and assets as answers, with the headers that keep them safe."""
+"""Pages, redirections, pictures and assets as answers, with the headers that keep them safe."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from io import BytesIO
+from pathlib import Path
 
+from ..common.operations import INTERFACE_VERSION
 from ..common.values import Answer
+from ..http.templates import PageFiles
 from .appearance import PageAppearance
-from .rendering import ASSETS, read_asset
+
+FILES = PageFiles(Path(__file__).parent, "/checkout/assets/", {"version": INTERFACE_VERSION}, {})
 
 _GUARDS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
@@ -15,8 +21,15 @@ _GUARDS: Mapping[str, str] = {
 }
 
 
-def page(html: str, look: PageAppearance, *, frames: str = "'none'", status: int = 200) -> Answer:
-    """An HTML page; `frames` says whose pages may show it within themselves."""
+def page(
+    template: str,
+    context: Mapping[str, object],
+    look: PageAppearance,
+    *,
+    frames: str = "'none'",
+    status: int = 200,
+) -> Answer:
+    """A page from a template; `frames` says whose pages may show it within themselves."""
     policy = {
         "default-src": "'none'",
         "style-src": f"'self' {look.theme_source}",
@@ -33,22 +46,28 @@ def page(html: str, look: PageAppearance, *, frames: str = "'none'", status: int
         "Content-Security-Policy": "; ".join(f"{name} {sources}" for name, sources in policy.items()),
         **_GUARDS,
     }
-    return Answer(status, headers, html.encode())
+    return Answer(status, headers, FILES.render(template, {"look": look, **context}).encode())
 
 
 def redirect(address: str) -> Answer:
-    """Go on with a GET of `address`."""
+    """See `address` next, with a GET."""
     return Answer(303, {"Location": address, **_GUARDS}, b"")
 
 
-def image(svg: bytes) -> Answer:
-    """A picture."""
-    return Answer(200, {"Content-Type": "image/svg+xml", **_GUARDS}, svg)
+@cache
+def qr_code(text: str) -> str:
+    """`text` as a QR code: an inline SVG, so no image to fetch and no `data:` address."""
+    import segno  # imported with the first code, as Jinja2 with the first page
+
+    code = segno.make(text, error="m", micro=False)
+    return str(code.svg_inline(border=4, omitsize=True, dark="#000", light="#fff"))
 
 
-def asset(name: str) -> Answer | None:
-    """One of the files that pages load; None for any other name."""
-    if name not in ASSETS:
-        return None
-    lasting = {"Cache-Control": "public, max-age=31536000, immutable"}
-    return Answer(200, {**_GUARDS, **lasting, "Content-Type": ASSETS[name]}, read_asset(name))
+@cache
+def qr_image(text: str) -> Answer:
+    """The same as a picture of its own."""
+    import segno
+
+    image = BytesIO()
+    segno.make(text, error="m", micro=False).save(image, kind="svg", border=4, scale=8, light="#fff")
+    return Answer(200, {"Content-Type": "image/svg+xml", **_GUARDS}, image.getvalue())

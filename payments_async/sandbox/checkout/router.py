@@ -18,7 +18,7 @@ from ..records.records import CheckoutRecord
 from ..records.tenants import Tenant
 from ..records.world import World
 from . import attempt_pages, pages, simulated_bank, submit
-from .responses import asset
+from .responses import FILES
 from .session_view import PAGES, SessionView
 
 __all__ = ["ACTIONS", "PAGES", "answer_payer"]
@@ -62,7 +62,7 @@ def answer_payer(world: World, request: Request) -> Answer:
         return _answer_attempt(world, request)
     name, _, part = request.path.removeprefix(PAGES).partition("/")
     if name == "assets":
-        return asset(part) or _nothing()
+        return FILES.asset(part) or _nothing()
     found, route = find_session(world, name), _ROUTES.get(part)
     if found is None or route is None:
         return _nothing()

@@ -14,7 +14,6 @@ from ..common.values import Answer
 from ..records.payments import settle_attempt
 from .next_action import one_time_code
 from .pages import say
-from .rendering import render
 from .responses import page, redirect
 from .session_view import SessionView
 from .submit import where_it_stands
@@ -53,7 +52,6 @@ def show(visit: SessionView) -> Answer:
     abroad = visit.page is not None and part in _EMBEDDED
     context = {
         "visit": visit,
-        "look": visit.look,
         "place": place,
         "part": part,
         "asked": asked,
@@ -63,7 +61,7 @@ def show(visit: SessionView) -> Answer:
         "follows": part == "phone" and visit.page is None,  # it lies beside the page that pays
     }
     frames = "*" if abroad else "'self'" if place.framed else "'none'"
-    return page(render("simulated.html", context), visit.look, frames=frames)
+    return page("simulated.html", context, visit.look, frames=frames)
 
 
 def take(visit: SessionView) -> Answer:

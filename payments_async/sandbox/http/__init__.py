@@ -1,1 +1,1 @@
-"""The sandbox's HTTP server and its event streams."""
+"""What the sandbox needs to speak HTTP: the server, event streams, and the files of its pages."""

@@ -16,7 +16,7 @@ from ..control_api.json_views import REPLAY_HEADER
 from ..records.world import World
 from .activity import Activity, happenings
 from .failure_reasons import reason
-from .rendering import http_tone, tone
+from .filters import http_tone, tone
 
 Card = dict[str, object]
 

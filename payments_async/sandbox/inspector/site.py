@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from importlib.resources import files
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
+import attrs
+
 from ..common.operations import CONSOLE
 from ..common.values import Answer, Request
+from ..http.templates import PageFiles
+from .filters import FILTERS
 from .pages import PAGES, PageRequest
-from .rendering import render
 
 if TYPE_CHECKING:
     from .._controls import SandboxControls
@@ -27,49 +30,38 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_ASSETS = {
-    "assets/inspector.css": "text/css; charset=utf-8",
-    "assets/inspector.js": "text/javascript; charset=utf-8",
-    "assets/icon.svg": "image/svg+xml",
-}
+_ASSETS = "assets/"
+FILES = PageFiles(Path(__file__).parent, CONSOLE + _ASSETS, {}, FILTERS)
 
 
 def answer_page(sandbox: SandboxControls, request: Request) -> Answer:
     """Answer a request for a page or an asset of the inspector."""
     if request.method not in ("GET", "HEAD"):
-        return _plain(405, "Pages are read; what changes something is at /_sandbox/api/.")
+        text = "Pages can only be read; requests that change something go to /_sandbox/api/."
+        return Answer(405, {**_HEADERS, "Content-Type": "text/plain; charset=utf-8"}, text.encode())
     path = request.path.removeprefix(CONSOLE)
-    if path in _ASSETS:
-        return Answer(200, {**_HEADERS, "Content-Type": _ASSETS[path]}, _assets()[path])
-    _assets()
+    if path.startswith(_ASSETS) and (asset := FILES.asset(path.removeprefix(_ASSETS))):
+        return attrs.evolve(asset, headers={**_HEADERS, **asset.headers})
     return _page(sandbox, request, path)
 
 
 def _page(sandbox: SandboxControls, request: Request, path: str) -> Answer:
     look = PageRequest(sandbox, dict(parse_qsl(request.query)), request.headers.get("host"))
-    for page in PAGES:
-        found = page.pattern.fullmatch(path)
-        if found is None:
-            continue
-        try:
-            context = page.context(look, **found.groupdict())
-        except LookupError as missing:
-            return _html(404, render("missing.html", look.common("", "Not here") | {"told": missing.args[0]}))
-        return _html(200, render(page.template, look.common(page.name, page.title) | context))
-    told = "There is no such page."
-    return _html(404, render("missing.html", look.common("", "Not here") | {"told": told}))
+    found = ((page, page.pattern.fullmatch(path)) for page in PAGES)
+    page, match = next(((page, match) for page, match in found if match), (None, None))
+    if page is None or match is None:
+        return _missing(look, "There is no such page.")
+    try:
+        context = page.context(look, **match.groupdict())
+    except LookupError as missing:
+        return _missing(look, str(missing.args[0]))
+    return _html(200, page.template, look.common(page.name, page.title) | context)
 
 
-def _html(status: int, text: str) -> Answer:
-    return Answer(status, {**_HEADERS, "Content-Type": "text/html; charset=utf-8"}, text.encode())
+def _missing(look: PageRequest, text: str) -> Answer:
+    return _html(404, "missing.html", look.common("", "Not here") | {"text": text})
 
 
-def _plain(status: int, text: str) -> Answer:
-    return Answer(status, {**_HEADERS, "Content-Type": "text/plain; charset=utf-8"}, text.encode())
-
-
-@lru_cache
-def _assets() -> dict[str, bytes]:
-    """All of them at once: a script that an upgrade changed would not fit the pages of the running code."""
-    folder = files(__package__)
-    return {path: folder.joinpath(path).read_bytes() for path in _ASSETS}
+def _html(status: int, template: str, context: Mapping[str, object]) -> Answer:
+    html = FILES.render(template, context)
+    return Answer(status, {**_HEADERS, "Content-Type": "text/html; charset=utf-8"}, html.encode())

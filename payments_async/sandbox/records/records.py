@@ -1,7 +1,6 @@
 """The service's records and the tables of their states.
 
-Records change only through `_payouts` and `_payments`, which consult the tables here. What they hold does not
-change but is replaced, so that a state can be kept while they go on (`copy_on_write`).
+Records change only through `payouts` and `payments`, which consult the tables here.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from ..common.json import JsonObject
 from ..common.masking import shown_address
 from ..common.money import less, total
 from ..common.scenario_words import HookWords, ScenarioOutcome, Timing
-from .copy_on_write import before_change
 
 PAYOUT_STATES: Mapping[str, frozenset[str]] = {
     "pending": frozenset({"processing", "completed", "failed"}),
@@ -94,7 +92,7 @@ class GatewayRecord:
     external_id: str
 
 
-@attrs.define(eq=False, on_setattr=before_change)
+@attrs.define(eq=False)
 class PayoutRecord:
     """Money sent to an instrument. Times are seconds since 1970."""
 
@@ -140,7 +138,7 @@ class Site(Protocol):
         ...
 
 
-@attrs.define(eq=False, on_setattr=before_change)
+@attrs.define(eq=False)
 class AttemptRecord:
     """One try at collecting a payment."""
 
@@ -171,7 +169,7 @@ class AttemptRecord:
         return not ATTEMPT_STATES[self.status]
 
 
-@attrs.define(eq=False, on_setattr=before_change)
+@attrs.define(eq=False)
 class CheckoutRecord:
     """The hosted page of a payment."""
 
@@ -196,7 +194,7 @@ class RefundRecord:
     pending: bool
 
 
-@attrs.define(eq=False, on_setattr=before_change)
+@attrs.define(eq=False)
 class PaymentRecord:
     """A payment intent. `channel` is `api` or `checkout`."""
 

@@ -2,9 +2,8 @@
 
 A transaction replaces them, so that a crash leaves the old state or the new one. SQLite's own lock keeps a
 second sandbox away. Written at the end, and every two seconds while something happens (less often when a
-state is so large that writing it takes long): a crash loses that much. It is written a little at a time, with
-rests in between, so that the service answers meanwhile. The file holds account data, so that only its owner
-may read it.
+state is so large that writing it takes long): a crash loses that much. The file holds account data, so that
+only its owner may read it.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from ..common.clock import real_seconds
 from ..common.values import StateError
-from .parts import VERSION
 from .restore import Unreadable
+from .rows import VERSION, Row
 
 T = TypeVar("T")
 
@@ -30,9 +29,6 @@ EVERY: Final = 2.0
 
 _SHARE: Final = 20
 """Writing takes at most one part in so many of the time."""
-
-_REST: Final = 4
-"""How many times as long as a part took is rested before the next one."""
 
 _MARK: Final = 0x70617973
 """SQLite's application_id of such a file."""
@@ -86,36 +82,25 @@ class StateFile:
             raise StateError(f"{self.path} was written by another version of payments-sdk: delete it")
         self._file.execute(f"PRAGMA application_id = {_MARK}")
         self._file.execute(f"PRAGMA user_version = {VERSION}")
-        self._file.execute("CREATE TABLE IF NOT EXISTS part (id INTEGER PRIMARY KEY, body BLOB)")
+        self._file.execute("CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY, kind TEXT, body BLOB)")
         self._file.execute("COMMIT")
 
-    def read(self, reader: Callable[[Iterable[bytes]], T]) -> T | None:
+    def read(self, reader: Callable[[list[Row]], T]) -> T | None:
         """What `reader` makes of the state, None in a new file; `StateError`, and closed, when it cannot."""
         try:
-            parts = self._load()
-            return reader(parts) if parts else None
+            rows = self._file.execute("SELECT kind, body FROM state ORDER BY id").fetchall()
+            return reader(rows) if rows else None
         except (Unreadable, sqlite3.Error) as damage:
             self.close()
             raise StateError(f"{self.path}: {damage}") from damage
 
-    def _load(self) -> list[bytes]:
-        bodies = [body for (body,) in self._file.execute("SELECT body FROM part ORDER BY id")]
-        if not all(isinstance(body, bytes) for body in bodies):
-            raise Unreadable("the state in the file cannot be read")
-        return bodies
-
-    def save(self, parts: Iterable[bytes]) -> None:
+    def save(self, rows: list[Row]) -> None:
         """Replace the state; `StateError` when it cannot be written, and the old one stays."""
         try:
-            self._file.execute("BEGIN")
-            try:
-                self._file.execute("DELETE FROM part")
-                for part in parts:
-                    self._file.execute("INSERT INTO part (body) VALUES (?)", (part,))
-                self._file.execute("COMMIT")
-            except BaseException:
-                self._file.execute("ROLLBACK")
-                raise
+            with self._file:  # commits, or rolls back
+                self._file.execute("BEGIN")
+                self._file.execute("DELETE FROM state")
+                self._file.executemany("INSERT INTO state (kind, body) VALUES (?, ?)", rows)
         except sqlite3.Error as failure:
             raise StateError(f"{self.path} cannot be written: {_reason(failure, self.path)}") from failure
 
@@ -124,36 +109,19 @@ class StateFile:
         self._file.close()
 
 
-class StateSnapshot(Protocol):
-    """The state of one moment."""
-
-    def parts(self) -> Iterator[bytes]:
-        """It, little by little."""
-
-    def close(self) -> None:
-        """Nobody asks for it any more."""
-
-
 class StateSaver:
     """Writes a state now and then, from a thread of its own.
 
-    `freeze` gives it, None when nothing has changed since it gave the last one, unless its argument is true.
-    `lock` is held while a part of it is made.
+    `dump` gives its rows, None when nothing has changed since it last gave them.
     """
 
-    def __init__(
-        self, file: StateFile, freeze: Callable[[bool], StateSnapshot | None], lock: threading.RLock
-    ) -> None:
+    def __init__(self, file: StateFile, dump: Callable[[], list[Row] | None]) -> None:
         self._file = file
-        self._freeze = freeze
-        self._service = lock
+        self._dump = dump
         self._ended = threading.Event()
-        self._hurried = threading.Event()
-        """Somebody waits for what is being written."""
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._owes = False
-        """Whether the last state that was given could not be written."""
+        self._unwritten: list[Row] | None = None
 
     @property
     def is_over(self) -> bool:
@@ -166,33 +134,18 @@ class StateSaver:
         self._thread.start()
 
     def save(self) -> None:
-        """Write what has changed, without resting; `StateError` when it cannot be written."""
-        self._hurried.set()
+        """Write what has changed; `StateError` when it cannot be written."""
         with self._lock:
-            self._hurried.clear()
-            self._save(lambda _: None)
-
-    def _save(self, rest: Callable[[float], object]) -> float:
-        """Write what has changed, and `rest` after each part; gives the seconds of work it took."""
-        moment = self._freeze(self._owes)
-        if moment is None:
-            return 0.0
-        self._owes = True
-        try:
-            took = _Timed(moment.parts(), self._service, rest)
-            self._file.save(took)
-        finally:
-            with self._service:
-                moment.close()
-        self._owes = False
-        return took.seconds
+            self._unwritten = self._dump() or self._unwritten
+            if self._unwritten is not None:
+                self._file.save(self._unwritten)
+            self._unwritten = None
 
     def stop(self) -> None:
         """Write for the last time and leave the file; `StateError` when that failed. Once is enough."""
         if self._ended.is_set():
             return
         self._ended.set()
-        self._hurried.set()
         if self._thread is not None:
             self._thread.join()
         try:
@@ -203,36 +156,12 @@ class StateSaver:
     def _run(self) -> None:
         pause = EVERY
         while not self._ended.wait(pause):
-            pause = EVERY
+            began = real_seconds()
             try:
-                with self._lock:
-                    pause = max(EVERY, _SHARE * self._save(lambda took: self._hurried.wait(_REST * took)))
+                self.save()
             except StateError as failure:
                 log.warning("the sandbox's state is not kept for now: %s", failure)
-
-
-class _Timed:
-    """Makes parts one by one under a lock, resting in between, and counts the work."""
-
-    def __init__(
-        self, parts: Iterator[bytes], lock: threading.RLock, rest: Callable[[float], object]
-    ) -> None:
-        self._parts = parts
-        self._lock = lock
-        self._rest = rest
-        self.seconds = 0.0
-
-    def __iter__(self) -> Iterator[bytes]:
-        while True:
-            began = real_seconds()
-            with self._lock:
-                part = next(self._parts, None)
-            if part is None:
-                return
-            yield part
-            took = real_seconds() - began
-            self.seconds += took
-            self._rest(took)
+            pause = max(EVERY, _SHARE * (real_seconds() - began))
 
 
 def _reason(failure: OSError | sqlite3.Error, path: Path) -> str:

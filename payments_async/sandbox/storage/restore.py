@@ -1,190 +1,222 @@
-"""A state's parts back into a service: bytes of whatever origin become records, timers and plain values."""
+"""A state's rows back into a service: bytes of whatever origin become records, timers and plain values.
+
+A file may come from anywhere. Bytes are read into the types of `rows` and nothing else, and a record has to
+be one that the service could have made, so that no file makes it fail or hang later.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from ..api.core import Core
+from ..api.field_checks import LARGEST
 from ..common.rate_limits import KeyLimits
+from ..common.scenario_words import ACTION_TYPES, MOST_COPIES, MOST_FAILOVERS, HookWords
 from ..common.values import Answer
-from ..records.idempotency import StoredAnswer as Reply
-from ..records.records import AttemptRecord, CheckoutRecord, PaymentRecord, PayoutRecord, RefundRecord
+from ..records.idempotency import StoredAnswer
+from ..records.records import (
+    ATTEMPT_STATES,
+    PAYMENT_STATES,
+    PAYOUT_STATES,
+    AttemptRecord,
+    CheckoutRecord,
+    PaymentRecord,
+    PayoutRecord,
+    Plan,
+    RefundRecord,
+)
 from ..records.tenants import Tenant, read_allowlist
 from ..records.world import Step
+from ..webhooks import Webhook
 from ..webhooks.queue import WebhookQueue
-from .checks import check
-from .parts import (
-    Attempts,
-    Customers,
-    EndedDeliveries,
-    Head,
-    Part,
-    PaymentsPart,
-    PayoutsPart,
-    Queue,
-    Replies,
-    Sessions,
-    StatePart,
+from .rows import (
+    KINDS,
+    STEPS,
+    Row,
+    StoredAttempt,
     StoredPayment,
-    StoredPayout,
+    StoredReply,
+    StoredState,
+    StoredTenant,
     StoredTimer,
-    Timers,
-    Turns,
-    Webhooks,
-    decode_part,
 )
-from .snapshot import STEPS
+
+_DECIMALS = 1_000_000
+"""More than a request body can hold."""
+
+_decoders: Final[Mapping[str, msgspec.json.Decoder[Any]]] = {
+    kind: msgspec.json.Decoder(form, float_hook=Decimal) for kind, form in KINDS.items()
+}
 
 
 class Unreadable(ValueError):
-    """Bytes that are no state of this version's making."""
+    """Rows that are no state of this version's making."""
 
 
-def thaw(core: Core, parts: Iterable[bytes]) -> tuple[WebhookQueue, str, float]:
-    """Bring a fresh core to a state; gives the courier, the first API key and the time. `Unreadable`."""
+def restore(core: Core, rows: Iterable[Row]) -> tuple[WebhookQueue, str, float]:
+    """Bring a fresh core to a state; gives the webhooks, the first API key and the time. `Unreadable`."""
     try:
-        return _Thawing(core).read(map(decode_part, parts))
+        state, *stored = [_decoders[kind].decode(body) for kind, body in rows]
+        return _Restoring(core, state).read(stored)
     except Exception as damage:
         raise Unreadable("the state in the file cannot be read") from damage
 
 
-class _Thawing:
-    """Puts a state together. A record that is referred to before its part comes is blank until then."""
+class _Restoring:
+    """Puts a state together: keys, then records, then what is still to happen to them."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, state: StoredState) -> None:
         self._core = core
         self._world = core.world
-        self._courier = WebhookQueue()
-        self._records: dict[tuple[type, str], Any] = {}
-        self._blank: set[tuple[type, str]] = set()
+        self._state = state
         self._tenants: dict[str, Tenant] = {}
+        self._webhooks: dict[str, Webhook] = {}
+        self._records: dict[str, PayoutRecord | PaymentRecord | AttemptRecord] = {}
 
-    def read(self, parts: Iterator[Part]) -> tuple[WebhookQueue, str, float]:
-        head = next(parts)
-        if not isinstance(head, Head):
-            raise Unreadable("the first part is no head")
-        self._begin(head)
-        for part in parts:
-            self._add(part)
-        if self._blank:
-            raise Unreadable(f"{len(self._blank)} records are missing")
-        self._order(head)
-        return self._courier, head.api_key, head.now
-
-    def _begin(self, head: Head) -> None:
-        world, courier = self._world, self._courier
-        for each in head.tenants:
-            allowlist = read_allowlist(each.allowlist)
-            meter = KeyLimits(world.limits)
-            tenant = Tenant(each.fingerprint, each.status, allowlist, meter, each.revoked)
-            self._tenants[each.fingerprint] = world.tenants[each.key] = tenant
-        if head.api_key not in world.tenants or len(world.tenants) < len(head.tenants):
+    def read(self, rows: Iterable[object]) -> tuple[WebhookQueue, str, float]:
+        state, world = self._state, self._world
+        for tenant in state.tenants:
+            self._add_tenant(tenant)
+        if state.api_key not in world.tenants or len(world.tenants) < len(state.tenants):
             raise Unreadable("keys that are missing or there twice")
-        world.chance.go_on_from(head.chance)
-        world.has_receivers, world._serial = head.has_receivers, head.serial
-        courier._busy, courier._held = head.busy, head.held
-        courier._accepted, courier._pushed = head.accepted, head.pushed
-        self._core.served = head.served
+        for row in rows:
+            self._add(row)
+        self._sort_attempts()
+        self._set_timers()
+        world.chance.go_on_from(state.chance)
+        world.has_receivers = state.has_receivers
+        self._core.served = state.served
+        return self._queue(), state.api_key, state.now
 
-    def _order(self, head: Head) -> None:
-        """Bring what is still to happen into order; what was under way is due again."""
-        timers, courier = self._world._timers, self._courier
+    def _add_tenant(self, stored: StoredTenant) -> None:
+        tenant = Tenant(
+            stored.fingerprint,
+            stored.status,
+            read_allowlist(stored.allowlist),
+            KeyLimits(self._world.limits),
+            stored.revoked,
+            customers=stored.customers,
+            turns={(words, identity): count for words, identity, count in stored.turns},
+        )
+        self._tenants[stored.fingerprint] = self._world.tenants[stored.key] = tenant
+
+    def _add(self, row: object) -> None:
+        match row:
+            case PayoutRecord():
+                self._add_payout(self._tenants[row.key], row)
+            case StoredPayment():
+                self._add_payment(self._tenants[row.key], row)
+            case StoredReply():
+                answer = Answer(row.status, row.headers, row.body)
+                stored = self._tenants[row.owner].replies._stored
+                stored[row.key] = StoredAnswer(row.request, answer, row.until, row.ready_at)
+            case Webhook():
+                self._webhooks[row.id] = row
+            case _:
+                raise Unreadable("a second first row")
+
+    def _add_payout(self, tenant: Tenant, payout: PayoutRecord) -> None:
+        _check(payout.status in PAYOUT_STATES)
+        _check_amount(payout.amount)
+        _check_plan(payout.plan)
+        _check_hooks(payout.hooks)
+        tenant.payouts.append(payout)
+        tenant.payouts_by_id[payout.id] = self._records[payout.id] = payout
+        if payout.reference is not None:
+            tenant.payouts_by_reference[payout.reference] = payout
+
+    def _add_payment(self, tenant: Tenant, stored: StoredPayment) -> None:
+        _check(stored.status in PAYMENT_STATES)
+        _check_amount(stored.amount)
+        _check_plan(stored.plan)
+        _check_hooks(stored.hooks)
+        fields = {**_fields(stored), "session": None, "attempts": (), "refunds": ()}
+        payment = PaymentRecord(**fields, site=self._world)
+        if stored.session is not None:
+            payment.session = CheckoutRecord(payment=payment, **_fields(stored.session))
+            tenant.sessions[payment.session.id] = payment.session
+        for refund in stored.refunds:
+            _check_amount(refund.amount)
+            payment.refunds += (RefundRecord(payment=payment, **_fields(refund)),)
+        for attempt in stored.attempts:
+            payment.attempts += (self._add_attempt(tenant, payment, attempt),)
+        tenant.payments.append(payment)
+        tenant.payments_by_id[payment.id] = self._records[payment.id] = payment
+
+    def _add_attempt(self, tenant: Tenant, payment: PaymentRecord, stored: StoredAttempt) -> AttemptRecord:
+        _check(stored.status in ATTEMPT_STATES)
+        _check(stored.failovers_left <= MOST_FAILOVERS)
+        _check_plan(stored.plan)
+        attempt = AttemptRecord(payment=payment, **_fields(stored))
+        tenant.attempts[attempt.id] = self._records[attempt.id] = attempt
+        return attempt
+
+    def _sort_attempts(self) -> None:
+        """The oldest first, as they were made; the rows have them by payment."""
+        for tenant in self._tenants.values():
+            tenant.attempts = dict(sorted(tenant.attempts.items(), key=lambda each: each[1].created_at))
+
+    def _set_timers(self) -> None:
+        timers = [(each.at, each.serial, self._step(each)) for each in self._state.timers]
         serials = {serial for _, serial, _ in timers}
-        if len(serials) < len(timers) or max(serials, default=0) > head.serial:
+        if len(serials) < len(timers) or max(serials, default=0) > self._state.serial:
             raise Unreadable("timers that cannot be told apart")
-        named = (*courier._over, *(each for held in head.held.values() for each in held))
-        if not courier._all.keys() >= set(named):
-            raise Unreadable("webhooks are missing")
         heapq.heapify(timers)
-        heapq.heapify(courier._queue)
-        courier.put_back(head.now)
-        if courier._busy:
-            raise Unreadable("a try is under way of no webhook")
-
-    def _add(self, part: Part) -> None:
-        match part:
-            case Timers():
-                self._world._timers.extend((each.at, each.serial, self._step(each)) for each in part.timers)
-            case Webhooks():
-                self._courier._all.update((webhook.id, webhook) for webhook in part.webhooks)
-            case EndedDeliveries():
-                self._courier._over.extend(part.ids)
-            case Queue():
-                self._courier._queue.extend(part.entries)
-            case Head():
-                raise Unreadable("a second head")
-            case _:
-                self._add_to(self._tenants[part.owner], part)
-
-    def _add_to(
-        self,
-        tenant: Tenant,
-        part: PayoutsPart | PaymentsPart | Attempts | Sessions | Replies | Turns | Customers,
-    ) -> None:
-        match part:
-            case PayoutsPart():
-                self._add_payouts(tenant, part.records)
-            case PaymentsPart():
-                payments = [self._filled(PaymentRecord, each) for each in part.records]
-                tenant.payments.extend(payments)
-                tenant.payments_by_id.update((payment.id, payment) for payment in payments)
-            case Attempts():
-                tenant.attempts.update((each.id, self._filled(AttemptRecord, each)) for each in part.records)
-            case Sessions():
-                tenant.sessions.update((each.id, self._filled(CheckoutRecord, each)) for each in part.records)
-            case Replies():
-                for each in part.replies:
-                    answer = Answer(each.status, each.headers, each.body)
-                    tenant.replies._stored[each.key] = Reply(each.request, answer, each.until, each.ready_at)
-            case Turns():
-                tenant.turns.update(((words, identity), count) for words, identity, count in part.turns)
-            case _:
-                tenant.customers.update(part.ids)
-
-    def _add_payouts(self, tenant: Tenant, stored: Sequence[StoredPayout]) -> None:
-        payouts = [self._filled(PayoutRecord, each) for each in stored]
-        tenant.payouts.extend(payouts)
-        tenant.payouts_by_id.update((payout.id, payout) for payout in payouts)
-        named = ((payout.reference, payout) for payout in payouts if payout.reference is not None)
-        tenant.payouts_by_reference.update(named)
-
-    def _filled(self, kind: type, stored: Any) -> Any:
-        check(stored)
-        record = self._record(kind, stored.id)
-        self._blank.remove((kind, stored.id))
-        for name, value in self._fields(record, stored).items():
-            object.__setattr__(record, name, value)
-        return record
-
-    def _fields(self, record: Any, stored: StatePart) -> dict[str, object]:
-        """What a record's fields are, other records in place of their ids."""
-        fields = {name: getattr(stored, name) for name in stored.__struct_fields__}
-        if isinstance(stored, StoredPayment):
-            fields["site"] = self._world
-            fields["session"] = (
-                None if stored.session is None else self._record(CheckoutRecord, stored.session)
-            )
-            fields["attempts"] = tuple(self._record(AttemptRecord, each) for each in stored.attempts)
-            fields["refunds"] = tuple(
-                RefundRecord(each.id, record, each.amount, each.pending) for each in stored.refunds
-            )
-        elif not isinstance(stored, StoredPayout):
-            fields["payment"] = self._record(PaymentRecord, fields["payment"])
-        return fields
-
-    def _record(self, kind: type, record_id: str) -> Any:
-        name = kind, record_id
-        if name not in self._records:
-            self._records[name] = object.__new__(kind)
-            self._blank.add(name)
-        return self._records[name]
+        self._world._timers, self._world._serial = timers, self._state.serial
 
     def _step(self, timer: StoredTimer) -> Step:
         function, kind = STEPS[timer.step]
-        record = self._record(kind, timer.record)
-        if kind is AttemptRecord:
+        record = self._records[timer.record]
+        _check(isinstance(record, kind))
+        if isinstance(record, AttemptRecord):
             return partial(function, self._world, self._tenants[record.payment.key], record)
         return partial(function, self._world, record)
+
+    def _queue(self) -> WebhookQueue:
+        """The deliveries; what was under way is due again."""
+        state = self._state
+        _check(self._webhooks.keys() >= {*state.over, *(each for ids in state.held.values() for each in ids)})
+        queue = WebhookQueue(
+            all=self._webhooks,
+            over=deque(state.over),
+            queue=state.queue,
+            busy=state.busy,
+            held=state.held,
+            accepted=state.accepted,
+            pushed=state.pushed,
+        )
+        heapq.heapify(queue._queue)
+        queue.put_back(state.now)
+        _check(not queue._busy)
+        return queue
+
+
+def _fields(stored: msgspec.Struct) -> dict[str, Any]:
+    return {name: getattr(stored, name) for name in stored.__struct_fields__}
+
+
+def _check(is_possible: bool) -> None:
+    if not is_possible:
+        raise Unreadable("a record that the service could not have made")
+
+
+def _check_amount(amount: Decimal) -> None:
+    """One digit with a large exponent would be printed as a gigabyte."""
+    _check(amount.is_finite() and 0 < amount <= LARGEST and int(amount.as_tuple().exponent) > -_DECIMALS)
+
+
+def _check_plan(plan: Plan | None) -> None:
+    if plan is not None:
+        _check(plan.outcome.kind != "action" or plan.outcome.action in ACTION_TYPES)
+        _check(plan.outcome.count <= MOST_FAILOVERS)
+
+
+def _check_hooks(hooks: HookWords) -> None:
+    _check(all(word.count <= MOST_COPIES for word in hooks))

@@ -59,7 +59,7 @@ def sql(statement: str, *values: object) -> Edit:
             sql("UPDATE header SET totals = '[]'"), "the header cannot be read", id="sums-unreadable"
         ),
         pytest.param(sql("UPDATE header SET head = 3"), "chain ends with entry 22", id="head"),
-        pytest.param(sql("UPDATE header SET told_in = 99"), "header is not as", id="facts-elsewhere"),
+        pytest.param(sql("UPDATE header SET described_in = 99"), "header is not as", id="facts-elsewhere"),
         pytest.param(
             sql("DELETE FROM entries WHERE number = 22"), "chain ends with entry 21", id="chain-cut"
         ),

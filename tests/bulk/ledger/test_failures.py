@@ -13,7 +13,7 @@ import aiosqlite
 import attrs
 import pytest
 
-from payments_async.bulk.ledger.connection import BALLAST
+from payments_async.bulk.ledger.connection import RESERVE_SIZE
 from payments_async.bulk.ledger.file import DiskReserve, FileWatch
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import (
@@ -64,7 +64,7 @@ async def test_a_full_disk_at_an_intent_marks_nothing(tmp_path: Path, disk: Disk
         with pytest.raises(LedgerFull, match="disk is full; make room"):
             await ledger.claim(2)
         assert counts(ledger) == {"NEW": 5}
-        assert os.stat(tmp_path / "ledger.ballast").st_size == BALLAST
+        assert os.stat(tmp_path / "ledger.ballast").st_size == RESERVE_SIZE
         assert numbers(await ledger.claim(2)) == [1, 2]
         assert (await ledger.check()).findings == ()
 

@@ -1,4 +1,4 @@
-"""The lock on a ledger: given back by whoever took it, and waited for where somebody only looks."""
+"""The lock on a ledger: released by the process that took it; a reader of the ledger is waited for."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ def service() -> Iterator[Sandbox]:
         yield sandbox
 
 
-def taken(path: Path, *, looks: bool = False, pid: int | None = None) -> LedgerLock:
+def taken(path: Path, *, read_only: bool = False, pid: int | None = None) -> LedgerLock:
     """The lock of a ledger, as this process holds it."""
-    return LedgerLock.acquire(str(path), pid=os.getpid() if pid is None else pid, since=1.0, looks=looks)
+    return LedgerLock.acquire(
+        str(path), pid=os.getpid() if pid is None else pid, since=1.0, read_only=read_only
+    )
 
 
 @contextmanager
@@ -84,12 +86,12 @@ def test_a_child_that_lets_go_leaves_its_parent_the_lock(tmp_path: Path) -> None
         os.close(kept)
 
 
-def test_whoever_finds_a_ledger_locked_learns_whether_somebody_only_looks(tmp_path: Path) -> None:
-    for looks in (True, False):
-        lock = taken(tmp_path / "l", looks=looks)
+def test_a_locked_ledger_says_whether_it_is_only_read(tmp_path: Path) -> None:
+    for read_only in (True, False):
+        lock = taken(tmp_path / "l", read_only=read_only)
         with pytest.raises(LedgerLocked) as locked:
             taken(tmp_path / "l")
-        assert locked.value.looks is looks
+        assert locked.value.read_only is read_only
         lock.release()
 
 
@@ -101,12 +103,14 @@ def test_a_lock_that_says_nothing_readable_is_a_lock_all_the_same(tmp_path: Path
     lock.release()
 
 
-@pytest.mark.parametrize("looking", [True, False])
-async def test_a_batch_waits_until_a_looker_has_gone(service: Sandbox, tmp_path: Path, looking: bool) -> None:
+@pytest.mark.parametrize("read_only", [True, False])
+async def test_a_batch_waits_for_a_process_that_only_reads(
+    service: Sandbox, tmp_path: Path, read_only: bool
+) -> None:
     async with in_process(service) as client:
         await paid(tmp_path / "l", client, items(2))
-        client_of_the_next: AsyncPayments | None = None if looking else client
-        lock = taken(tmp_path / "l", looks=True)
+        client_of_the_next: AsyncPayments | None = None if read_only else client
+        lock = taken(tmp_path / "l", read_only=True)
         opening = asyncio.ensure_future(PayoutBatch.open(tmp_path / "l", client_of_the_next).__aenter__())
         await asyncio.sleep(0)  # it has found the lock taken
         assert not opening.done()
@@ -116,32 +120,32 @@ async def test_a_batch_waits_until_a_looker_has_gone(service: Sandbox, tmp_path:
         await batch.__aexit__()
 
 
-async def test_a_looker_that_stays_is_not_waited_for_for_ever(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_reader_that_stays_is_not_waited_for_for_ever(service: Sandbox, tmp_path: Path) -> None:
     async with in_process(service) as client:
         await paid(tmp_path / "l", client, items(2))
-        lock, began = taken(tmp_path / "l", looks=True), runtime_of(client).monotonic()
+        lock, began = taken(tmp_path / "l", read_only=True), runtime_of(client).monotonic()
         with pytest.raises(LedgerLocked) as locked:
             await PayoutBatch.open(tmp_path / "l", client).__aenter__()
-        assert locked.value.looks
+        assert locked.value.read_only
         assert 5.0 <= runtime_of(client).monotonic() - began < 7.0
         lock.release()
 
 
-async def test_whoever_works_on_a_ledger_is_not_waited_for_at_all(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_run_on_the_ledger_is_not_waited_for(service: Sandbox, tmp_path: Path) -> None:
     async with in_process(service) as client:
         await paid(tmp_path / "l", client, items(2))
         async with PayoutBatch.open(tmp_path / "l", client):
             began = runtime_of(client).monotonic()
             with pytest.raises(LedgerLocked) as locked:
                 await PayoutBatch.open(tmp_path / "l", client).__aenter__()
-            assert not locked.value.looks
+            assert not locked.value.read_only
             assert runtime_of(client).monotonic() == began
 
 
-async def test_a_preview_only_looks(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_preview_waits_for_a_reader_too(service: Sandbox, tmp_path: Path) -> None:
     async with in_process(service) as client:
         await paid(tmp_path / "l", client, items(2))
-        lock = taken(tmp_path / "l", looks=True)
+        lock = taken(tmp_path / "l", read_only=True)
         previewing = asyncio.ensure_future(PayoutBatch.open(tmp_path / "l").preview(items(2)))
         await asyncio.sleep(0)
         lock.release()

@@ -22,7 +22,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import INTERFACE_VERSION, OBSERVED, Answer, Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox.checkout import method_catalogue, rendering, session_view
+from payments_async.sandbox.checkout import method_catalogue, session_view
 from payments_async.sandbox.common.scenario_words import ACTION_TYPES
 from tests.sandbox.raw_requests import Api
 
@@ -375,15 +375,6 @@ def test_every_page_weighs_less_than_60_kb_with_all_it_loads(api: Api) -> None:
     for page in pages:
         loaded = [api.sandbox.handle("GET", address).body for address in Read(page).fetched]
         assert len(page.encode()) + sum(map(len, loaded)) < 60_000
-
-
-@pytest.mark.parametrize("name", sorted(rendering.ASSETS))
-def test_an_asset_is_served_for_good_under_an_address_of_its_content(api: Api, name: str) -> None:
-    answer = api.sandbox.handle("GET", rendering.asset_address(name))
-    assert answer.body == rendering.read_asset(name)
-    assert answer.headers["Cache-Control"].endswith("immutable")
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert sha256(answer.body).hexdigest()[:12] in rendering.asset_address(name)
 
 
 @pytest.mark.parametrize("field", ["description", "brand", "phone", "return_url"])
@@ -864,28 +855,6 @@ def test_jinja2_and_qr_codes_are_loaded_with_the_first_page() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
     assert ran.stdout == "set()\n"
-
-
-def test_files_replaced_under_a_running_sandbox_change_no_page(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    payer = visit(api)
-    whole = payer.look()
-    rendering._environment.cache_clear()
-
-    def gone(_: object) -> bytes:
-        raise FileNotFoundError
-
-    monkeypatch.setattr(Path, "read_bytes", gone)
-    monkeypatch.setattr("builtins.open", gone)
-    assert payer.look() == whole
-    assert all(rendering.read_asset(name) for name in rendering.ASSETS)
-
-
-def test_without_jinja2_the_page_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(ImportError, match="its extra 'sandbox'"):
-        rendering._environment.__wrapped__()
 
 
 @pytest.mark.fact("versioning.description-1.0.0")

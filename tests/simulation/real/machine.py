@@ -75,7 +75,7 @@ class Machine:
 
         with (
             patch.object(aiosqlite, "connect", self._connect),
-            patch.object(connection, "BALLAST", _BALLAST),
+            patch.object(connection, "RESERVE_SIZE", _BALLAST),
             patch.object(sqlite, "engine_for", sharing(sqlite.engine_for)),
             patch.object(LedgerLock, "acquire", classmethod(acquired)),
             patch.object(LedgerLock, "release", released),

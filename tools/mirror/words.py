@@ -30,4 +30,4 @@ def blocking(text: str) -> str:
 
 def header(path: str) -> str:
     """The first line of what is written."""
-    return f"# From {path}; change that, then run: python {TARGET}/_mirror.py"
+    return f"# From {path}; change that, then run: python -m tools.mirror"

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import indent
 
-from ._bodies import Function, assembly, forwarding, is_entered
-from ._words import Unmirrored, blocking, header
+from .bodies import Function, assembly, forwarding, is_entered
+from .words import Unmirrored, blocking, header
 
 _COPIED = ("__aenter__", "__aexit__", "__repr__")
 """Methods of a client whose bodies need other words, and nothing else; class methods everywhere are such."""

@@ -1,8 +1,7 @@
-"""The live status of a checkout: one event with the step it is at, one with every other, and then the end."""
+"""A session as a stream of events: one with the step it is at, one with each other step, and then the end."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,7 +11,6 @@ import pytest_asyncio
 from aiohttp import web
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.http import checkout_events
 from tests.sandbox.checkout.test_pages import BALANCE, Payer, visit
 from tests.sandbox.raw_requests import Api
 
@@ -61,11 +59,6 @@ async def test_every_tab_is_told_each_step_until_the_end(sandbox: Sandbox, payer
         payer.answer("bank")
         for tab in (first, second):
             assert [await tab.told(), await tab.told()] == ["1-paid", ""]
-
-
-async def test_it_waits_a_second_before_it_is_asked_again(sandbox: Sandbox, payer: Payer) -> None:
-    async with following(sandbox, payer.path()) as tab:
-        assert await tab.response.content.readuntil(b"\n\n") == b"retry: 1000\ndata: 0-open\n\n"
 
 
 @pytest.mark.parametrize(
@@ -117,34 +110,6 @@ async def test_a_session_that_is_not_there_is_told_so_and_ends(
         assert await tab.told() == "0-open"
         sandbox.reset()
         assert [await tab.told(), await tab.told()] == ["gone", ""]
-
-
-async def test_a_quiet_stream_says_that_it_is_there(
-    sandbox: Sandbox, payer: Payer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checkout_events, "_QUIET", 0.01)
-    async with following(sandbox, payer.path()) as tab:
-        await tab.response.content.readuntil(b"\n\n")
-        for _ in range(2):
-            assert await tab.response.content.readuntil(b"\n\n") == b": still here\n\n"
-
-
-async def test_who_leaves_is_forgotten(
-    sandbox: Sandbox, payer: Payer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = asyncio.get_running_loop().create_future()
-    loop, forget = asyncio.get_running_loop(), sandbox.journal.forget
-
-    def note(ticket: object) -> None:
-        forget(ticket)
-        loop.call_soon_threadsafe(left.set_result, None)
-
-    monkeypatch.setattr(sandbox.journal, "forget", note)
-    async with following(sandbox, payer.path()) as tab:
-        assert await tab.told() == "0-open"
-        assert sandbox.journal._wakers
-    await left
-    assert not sandbox.journal._wakers
 
 
 async def test_who_leaves_before_the_first_word_is_no_error_in_the_log(

@@ -1,11 +1,11 @@
 """Writes the blocking twin of each public module of `payments_async`.
 
-    python payments_sync/_mirror.py            write what is stale
-    python payments_sync/_mirror.py --check    name what is stale, and exit 1
+    python -m tools.mirror            write what is stale
+    python -m tools.mirror --check    name what is stale, and exit 1
 
 Signatures and docstrings are slices of the source with a few words changed, so that the result depends on
 no Python version and no formatter. Bodies forward to the asynchronous twin, in forms that a type checker
-follows. Run by path, with the standard library alone: what it writes need not be importable.
+follows. It needs the standard library alone: what it writes need not be importable.
 """
 
 from __future__ import annotations
@@ -13,18 +13,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING or __package__:
-    from ._mirroring._faces import SHARED, bulk, face, same_objects
-    from ._mirroring._module import Module
-    from ._mirroring._words import SOURCE, TARGET, Unmirrored, header
-else:  # by path: the parts lie beside this file
-    from _mirroring._faces import SHARED, bulk, face, same_objects
-    from _mirroring._module import Module
-    from _mirroring._words import SOURCE, TARGET, Unmirrored, header
+from .faces import SHARED, bulk, face, same_objects
+from .module import Module
+from .words import SOURCE, TARGET, Unmirrored, header
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 BULK = ("bulk/errors", "bulk/ledger_errors", "bulk/sources")
 """Public modules of bulk that are not lazy names of its package: the same objects in both."""
 
@@ -43,7 +37,7 @@ def mirror(root: Path) -> dict[str, str]:
     texts[f"{TARGET}/__init__.py"] = face(read("__init__"))
     below = read("resources")
     texts[f"{TARGET}/resources/__init__.py"] = f"{header(below.path)}\n{below.docstring(below.tree)}\n"
-    texts[f"{TARGET}/bulk/__init__.py"] = bulk(read("bulk"), ["batch"])
+    texts[f"{TARGET}/bulk/__init__.py"] = bulk(read("bulk"))
     for name in (*SHARED, *BULK):
         texts[f"{TARGET}/{name}.py"] = same_objects(read(name))
     return texts

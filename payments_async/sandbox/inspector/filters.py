@@ -1,0 +1,73 @@
+"""How the templates write values: times, numbers, JSON, and the colour of a status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+
+import msgspec
+
+from ..common.json import encode
+from ..common.timestamps import stamp
+
+_TONES = {
+    "completed": "ok",
+    "refunded": "ok",
+    "partially_refunded": "ok",
+    "failed": "bad",
+    "expired": "bad",
+    "action_required": "wait",
+    "pending": "idle",
+    "processing": "wait",
+}
+_CLASSES = {0: "bad", 2: "ok", 3: "wait", 4: "wait", 5: "bad"}
+
+
+def moment(at: float | str) -> str:
+    """A date and time to the second, as in `2026-01-01 00:00:05`."""
+    text = stamp(at) if isinstance(at, float) else at
+    return text[:19].replace("T", " ")
+
+
+def day(at: float | str) -> str:
+    """The date, as in `2026-01-01`."""
+    return moment(at)[:10]
+
+
+def clock(at: float | str) -> str:
+    """The time of day to the millisecond."""
+    text = stamp(at) if isinstance(at, float) else at
+    return text[11:23]
+
+
+def pretty(value: object) -> str:
+    """JSON to read, two spaces deep."""
+    return msgspec.json.format(encode(value), indent=2).decode()
+
+
+def plain(value: object) -> str:
+    """A number without a tail of zeros; text as it is."""
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def tone(status: str) -> str:
+    """The colour of a status: ok, wait, bad or idle."""
+    return _TONES.get(status, "idle")
+
+
+def http_tone(status: int) -> str:
+    """The colour of an HTTP status; 0 means that no answer was given."""
+    return _CLASSES.get(status // 100, "idle")
+
+
+FILTERS: Mapping[str, Callable[..., str]] = {
+    "clock": clock,
+    "day": day,
+    "http_tone": http_tone,
+    "moment": moment,
+    "plain": plain,
+    "pretty": pretty,
+    "tone": tone,
+}

@@ -1,0 +1,250 @@
+"""A sandbox's state as typed rows of JSON: keys, records, timers, idempotency stores, waiting webhooks.
+
+Not kept: rules, the request log and the journal, which are a session's; counts of the rate limits, which a
+restart empties. Profile and limits are those that the sandbox is started with.
+
+A row is a kind and a body. Payouts and webhooks hold plain values only, so that msgspec writes and reads them
+as they are. Other records have a stored form, without the references back that they have in memory.
+`restore` reads the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from functools import partial
+from typing import Annotated, Final
+
+import msgspec
+
+from ..api.core import Core
+from ..common.json import JsonObject
+from ..common.scenario_words import HookWords
+from ..records import payments, payouts
+from ..records.idempotency import StoredAnswer
+from ..records.records import AttemptRecord, FailureRecord, GatewayRecord, PaymentRecord, PayoutRecord, Plan
+from ..records.tenants import KeyStatus, Tenant
+from ..webhooks import Webhook
+from ..webhooks.queue import WebhookQueue
+
+VERSION: Final = 2
+"""Which form the rows have. A change of any struct here, or of what it is made of, takes the next number."""
+
+Row = tuple[str, bytes]
+"""A kind (see `KINDS`) and its JSON."""
+
+QueueEntry = tuple[float, int, str]
+"""When a webhook is tried, a number that keeps the order, and its id."""
+Key = Annotated[str, msgspec.Meta(pattern=r"\Ask_sandbox_[0-9a-z]{32}\Z")]
+
+
+class Stored(msgspec.Struct, forbid_unknown_fields=True):
+    """One thing in a state file."""
+
+    def __repr__(self) -> str:  # most of them hold account data
+        return f"<{type(self).__name__}>"
+
+
+class StoredAttempt(Stored):
+    """The fields of an `AttemptRecord` but for its payment, in which it stands."""
+
+    id: str
+    method: str
+    country: str | None
+    phone: str | None
+    currency: str
+    gateway: GatewayRecord
+    plan: Plan
+    created_at: float
+    is_failover: bool
+    failovers_left: int
+    status: str
+    reads: int
+    failure: FailureRecord | None
+    processing_at: float | None
+    action_required_at: float | None
+    completed_at: float | None
+    failed_at: float | None
+    expired_at: float | None
+
+
+class StoredSession(Stored):
+    """The fields of a `CheckoutRecord` but for its payment."""
+
+    id: str
+    country: str | None
+    phone: str | None
+    appearance: JsonObject
+    form_token: str
+
+
+class StoredRefund(Stored):
+    """The fields of a `RefundRecord` but for its payment."""
+
+    id: str
+    amount: Decimal
+    pending: bool
+
+
+class StoredPayment(Stored):
+    """The fields of a `PaymentRecord` but for its site, which is the process's."""
+
+    id: str
+    position: int
+    key: str
+    idempotency_key: str | None
+    channel: str
+    reference: str
+    amount: Decimal
+    currency: str
+    customer: JsonObject | None
+    body: JsonObject
+    plan: Plan | None
+    created_at: float
+    expires_at: float
+    hooks: HookWords
+    status: str
+    session: StoredSession | None
+    attempts: list[StoredAttempt]
+    refunds: list[StoredRefund]
+    completed_at: float | None
+    failed_at: float | None
+    expired_at: float | None
+
+
+class StoredReply(Stored):
+    """The first answer under an idempotency key of the tenant with the fingerprint `owner`."""
+
+    owner: str
+    key: str
+    request: bytes
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    until: float
+    ready_at: float
+
+
+class StoredTenant(Stored):
+    """An API key. `turns` counts how often its requests have met each scenario: words, identity, count."""
+
+    key: Key
+    fingerprint: str
+    status: KeyStatus
+    allowlist: list[str] | None
+    revoked: str | None
+    customers: dict[str, str]
+    turns: list[tuple[str, bytes, int]]
+
+
+class StoredTimer(Stored):
+    """What happens to a record at a moment."""
+
+    at: float
+    serial: int
+    step: str
+    record: str
+
+
+class StoredState(Stored):
+    """The first row: what there is one of, and what is still to happen."""
+
+    api_key: str
+    now: float
+    served: int
+    chance: list[int]
+    has_receivers: bool
+    serial: int
+    tenants: list[StoredTenant]
+    timers: list[StoredTimer]
+    queue: list[QueueEntry]
+    busy: dict[str, list[QueueEntry]]
+    held: dict[str, tuple[str, ...]]
+    over: list[str]
+    accepted: int
+    pushed: int
+
+
+KINDS: Final[Mapping[str, type]] = {
+    "state": StoredState,
+    "payout": PayoutRecord,
+    "payment": StoredPayment,
+    "reply": StoredReply,
+    "webhook": Webhook,
+}
+"""What the body of each kind of row is."""
+
+STEPS: Final[Mapping[str, tuple[Callable[..., None], type]]] = {
+    "payment.expire": (payments._expire_at, PaymentRecord),
+    "attempt.end": (payments._end, AttemptRecord),
+    "payout.process": (payouts._process, PayoutRecord),
+    "payout.end": (payouts._end, PayoutRecord),
+}
+"""What timers do, and to which kind of record."""
+
+_STEP_NAMES: Final = {function: name for name, (function, _) in STEPS.items()}
+_encode: Final = msgspec.json.Encoder(decimal_format="number").encode  # amounts digit for digit
+
+
+def dump(core: Core, queue: WebhookQueue, api_key: str, now: float) -> list[Row]:
+    """The state as rows, at the sandbox's time `now`. The sandbox's lock is held meanwhile."""
+    tenants = core.world.tenants.values()
+    return [
+        ("state", _encode(_state(core, queue, api_key, now))),
+        *(row for tenant in tenants for row in _tenant_rows(tenant)),
+        *(("webhook", _encode(webhook)) for webhook in queue.webhooks),
+    ]
+
+
+def _tenant_rows(tenant: Tenant) -> Iterator[Row]:
+    for payout in tenant.payouts:
+        yield "payout", _encode(payout)
+    for payment in tenant.payments:
+        yield "payment", _encode(msgspec.convert(payment, StoredPayment, from_attributes=True))
+    for key, reply in tenant.replies._stored.items():
+        yield "reply", _encode(_reply(tenant.fingerprint, key, reply))
+
+
+def _state(core: Core, queue: WebhookQueue, api_key: str, now: float) -> StoredState:
+    world = core.world
+    return StoredState(
+        api_key=api_key,
+        now=now,
+        served=core.served,
+        chance=world.chance.state,
+        has_receivers=world.has_receivers,
+        serial=world._serial,
+        tenants=[_tenant(key, tenant) for key, tenant in world.tenants.items()],
+        timers=[_timer(at, serial, step) for at, serial, step in world._timers],
+        queue=queue._queue,
+        busy=queue._busy,
+        held=queue._held,
+        over=list(queue._over),
+        accepted=queue._accepted,
+        pushed=queue._pushed,
+    )
+
+
+def _tenant(key: str, tenant: Tenant) -> StoredTenant:
+    return StoredTenant(
+        key=key,
+        fingerprint=tenant.fingerprint,
+        status=tenant.status,
+        allowlist=None if tenant.allowlist is None else [str(network) for network in tenant.allowlist],
+        revoked=tenant.revoked,
+        customers=tenant.customers,
+        turns=[(words, identity, count) for (words, identity), count in tenant.turns.items()],
+    )
+
+
+def _timer(at: float, serial: int, step: Callable[[float], None]) -> StoredTimer:
+    assert isinstance(step, partial)
+    return StoredTimer(at, serial, _STEP_NAMES[step.func], step.args[-1].id)
+
+
+def _reply(owner: str, key: str, reply: StoredAnswer) -> StoredReply:
+    answer = reply.answer
+    headers = dict(answer.headers)
+    return StoredReply(
+        owner, key, reply.request, answer.status, headers, answer.body, reply.until, reply.ready_at
+    )

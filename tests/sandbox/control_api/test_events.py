@@ -1,0 +1,113 @@
+"""The journal as a stream of events over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from payments_async.sandbox import Change, Sandbox, VirtualClock
+from payments_async.sandbox.control_api import events as _stream
+from tests.sandbox.raw_requests import PAYOUT, Api
+
+
+def change(number: int) -> Change:
+    return Change(float(number), "payout", f"po_{number}", None, "pending")
+
+
+async def events(response: aiohttp.ClientResponse, count: int) -> list[dict[str, Any]]:
+    """The next `count` events, comments left out."""
+    found: list[dict[str, Any]] = []
+    while len(found) < count:
+        block = (await response.content.readuntil(b"\n\n")).decode()
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if line[:1] not in ("", ":"))
+        if "event" in fields:
+            found.append({**fields, "data": json.loads(fields["data"])})
+    return found
+
+
+@pytest.fixture
+def serving() -> Iterator[Sandbox]:
+    with Sandbox(clock=VirtualClock.frozen()) as sandbox:
+        yield sandbox
+
+
+async def test_the_stream_tells_what_happens(serving: Sandbox) -> None:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{serving.origin}/_sandbox/api/stream") as response,
+    ):
+        assert response.headers["Content-Type"] == "text/event-stream"
+        await asyncio.to_thread(Api(serving, serving.api_key).post, "/payouts", PAYOUT)
+        change, request = await events(response, 2)
+    assert (change["event"], change["data"]["kind"], change["data"]["after"]) == (
+        "entry",
+        "change",
+        "pending",
+    )
+    assert (request["id"], request["data"]["kind"], request["data"]["status"]) == ("2", "request", 201)
+
+
+async def test_a_reader_goes_on_where_it_left_off(serving: Sandbox) -> None:
+    api = Api(serving, serving.api_key)
+    for _ in range(3):
+        api.get("/payouts")
+    async with aiohttp.ClientSession() as session:
+        address = f"{serving.origin}/_sandbox/api/stream"
+        async with session.get(address, headers={"Last-Event-ID": "1"}) as response:
+            assert [event["id"] for event in await events(response, 2)] == ["2", "3"]
+        async with session.get(f"{address}?after=2") as response:
+            assert [event["id"] for event in await events(response, 1)] == ["3"]
+        # a number of another sandbox: everything there is
+        async with session.get(address, headers={"Last-Event-ID": "77"}) as response:
+            assert [event["id"] for event in await events(response, 3)] == ["1", "2", "3"]
+
+
+async def test_a_reader_who_missed_much_is_told_how_much(
+    serving: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_stream, "AT_ONCE", 2)
+    api = Api(serving, serving.api_key)
+    for _ in range(5):
+        api.get("/payouts")
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{serving.origin}/_sandbox/api/stream?after=1") as response,
+    ):
+        gap, *rest = await events(response, 3)
+    assert (gap["event"], gap["data"]) == ("gap", {"missed": 2})
+    assert [event["id"] for event in rest] == ["4", "5"]
+
+
+async def test_a_pulse_tells_of_thousands_at_once(serving: Sandbox) -> None:
+    for number in range(3_000):
+        serving.journal.add(change(number))
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{serving.origin}/_sandbox/api/stream?pulse=1&after=5") as response,
+    ):
+        (first,) = await events(response, 1)
+        serving.journal.add(change(3_001))
+        (second,) = await events(response, 1)
+    assert (first["event"], first["id"], first["data"]) == ("pulse", "3000", {"last": 3_000})
+    assert second["data"] == {"last": 3_001}
+
+
+async def test_what_falls_due_is_told_while_somebody_watches() -> None:
+    with Sandbox(clock=VirtualClock(speed=1000)) as sandbox:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{sandbox.origin}/_sandbox/api/stream") as response,
+        ):
+            await asyncio.to_thread(Api(sandbox, sandbox.api_key).post, "/payouts", PAYOUT)
+            told = await events(response, 4)  # created, the request, processing, completed
+    assert [event["data"].get("after") for event in told] == ["pending", None, "processing", "completed"]
+
+
+def test_the_stream_cannot_be_read_in_process(sandbox: Sandbox) -> None:
+    with pytest.raises(ValueError, match="read it over HTTP"):
+        sandbox.handle("GET", "/_sandbox/api/stream")

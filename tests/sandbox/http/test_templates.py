@@ -1,0 +1,69 @@
+"""The files of the sandbox's pages: read once, rendered with every value escaped, assets kept by browsers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from jinja2 import UndefinedError
+
+from payments_async.sandbox import Sandbox
+from payments_async.sandbox.checkout import responses
+from payments_async.sandbox.http.templates import PageFiles
+from payments_async.sandbox.inspector import site
+
+ASSETS = [(files, name) for files in (responses.FILES, site.FILES) for name in sorted(files.assets)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in {
+        "templates/page.html": '<link href="{{ asset("a.css") }}">{{ text|loud }}{{ extra }}',
+        "assets/a.css": "a {}",
+    }.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def files_of(folder: Path) -> PageFiles:
+    return PageFiles(folder, "/own/", {"extra": "!"}, {"loud": lambda text: str(text).upper()})
+
+
+def test_a_page_has_its_values_escaped_and_no_unknown_name(folder: Path) -> None:
+    files = files_of(folder)
+    assert files.render("page.html", {"text": "<b>"}).endswith("&lt;B&gt;!")
+    with pytest.raises(UndefinedError):
+        files.render("page.html", {})
+
+
+def test_files_replaced_under_a_running_sandbox_change_no_page(folder: Path) -> None:
+    files = files_of(folder)
+    for file in folder.glob("*/*"):
+        file.write_text("{{ of.another.version }}")
+    assert files.asset_address("a.css") in files.render("page.html", {"text": ""})
+    asset = files.asset("a.css")
+    assert asset is not None
+    assert asset.body == b"a {}"
+    assert files_of(folder).asset_address("a.css") != files.asset_address("a.css")
+
+
+def test_without_jinja2_the_page_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = files_of(folder)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ModuleNotFoundError, match="its extra 'sandbox'"):
+        files.render("page.html", {"text": ""})
+    monkeypatch.undo()
+    assert files.render("page.html", {"text": ""})
+
+
+@pytest.mark.parametrize(("files", "name"), ASSETS)
+def test_an_asset_is_kept_for_good_under_an_address_of_its_content(
+    sandbox: Sandbox, files: PageFiles, name: str
+) -> None:
+    answer = sandbox.handle("GET", files.asset_address(name))
+    assert answer.body == files.assets[name]
+    assert answer.headers["Cache-Control"].endswith("immutable")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert files.asset("else.css") is None
