@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
 from contextlib import aclosing
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Column, func, select
 from sqlalchemy.exc import IntegrityError
@@ -132,19 +132,15 @@ async def _duplicates(db: AsyncConnection) -> Duplicates:
 
 async def _shared(db: AsyncConnection, column: Column[str]) -> tuple[list[Duplicate], int]:
     """The first values that rows share, each with its first two rows; and how many values there are."""
-    first, times = func.min(ROWS.c.number).label("first"), func.count().label("times")
-    shared = select(column.label("value"), first).group_by(column).having(times > 1)
+    number, line = ROWS.c.number, ROWS.c.line
+    window: dict[str, Any] = {"partition_by": column, "order_by": number}
+    before = [func.lag(each).over(**window).label(f"first_{each.name}") for each in (number, line)]
+    rank = func.row_number().over(**window).label("rank")
+    ranked = select(column.label("value"), number, line, *before, rank).subquery()
+    shared = select(ranked).where(ranked.c.rank == 2)
     total = (await db.execute(select(func.count()).select_from(shared.subquery()))).scalar_one()
-    few = shared.order_by(first).limit(_MOST_DUPLICATES).subquery()
-    second = func.min(ROWS.c.number).label("second")
-    pairs = (
-        select(few.c.value, few.c.first, second)
-        .join(ROWS, (column == few.c.value) & (ROWS.c.number > few.c.first))
-        .group_by(few.c.value, few.c.first)
-        .order_by(few.c.first)
-    )
-    found = [(str(value), int(one), int(two)) for value, one, two in await db.execute(pairs)]
-    numbers = {number for _, *both in found for number in both}
-    places = select(ROWS.c.number, ROWS.c.line).where(ROWS.c.number.in_(numbers))
-    lines: dict[int, int | None] = dict(tuple(place) for place in await db.execute(places))
-    return [Duplicate(column.name, v, (one, two), (lines[one], lines[two])) for v, one, two in found], total
+    few = await db.execute(shared.order_by(ranked.c.first_number).limit(_MOST_DUPLICATES))
+    return [
+        Duplicate(column.name, str(row.value), (row.first_number, row.number), (row.first_line, row.line))
+        for row in few
+    ], total

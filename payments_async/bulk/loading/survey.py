@@ -7,14 +7,15 @@ rejects are to be written: they carry references, which may be made of the hash 
 from __future__ import annotations
 
 import os
-from contextlib import aclosing
+import sqlite3
+from contextlib import aclosing, closing
 from typing import Final
 
 import attrs
 
 from ..errors import BatchIdRequired, SourceUnreadable
 from ..sources import RejectsFile, Source
-from .duplicates import Suspects, Twins, UniqueNames
+from .duplicates import DuplicateFinder, NameTable, RepeatedHashes
 from .reader import CHANGED, SourceReader
 from .rows import RowIdentifiers
 
@@ -29,7 +30,7 @@ class Survey:
     """What one reading of an input has shown."""
 
     reading: SourceReader
-    suspects: Suspects
+    repeated: RepeatedHashes
 
     @property
     def fingerprint(self) -> str:
@@ -42,13 +43,20 @@ async def survey(source: Source, *, prefix: str, proofs: bool, must_name: bool =
 
     `must_name`: raises BatchIdRequired at the first row whose reference would be made of the input's hash.
     """
-    with UniqueNames() as names:
+    try:
+        return await _survey(source, NameTable(), prefix, proofs, must_name)
+    except sqlite3.OperationalError:  # no room for temporary files: this costs memory, and no batch
+        return await _survey(source, NameTable(in_memory=True), prefix, proofs, must_name)
+
+
+async def _survey(source: Source, names: NameTable, prefix: str, proofs: bool, must_name: bool) -> Survey:
+    with closing(names):
         reading = SourceReader(source, prefix=prefix, proofs=proofs, watcher=names.add)
         async with aclosing(reading.rows()) as rows:
             async for row in rows:
                 if must_name and row.reference is None:
                     raise BatchIdRequired(source.name)
-        return Survey(reading, names.suspects())
+        return Survey(reading, names.repeated())
 
 
 async def accepted(
@@ -60,7 +68,7 @@ async def accepted(
     never skipped: which of them is meant is the operator's to say. Raises SourceUnreadable.
     """
     reading = found.reading
-    if found.suspects or rejects is not None:
+    if found.repeated or rejects is not None:
         reading = await _read_again(found, identifiers, rejects)
     if (error := reading.error) and not (skip and error.can_skip):
         raise error
@@ -70,17 +78,21 @@ async def accepted(
 async def _read_again(
     found: Survey, identifiers: RowIdentifiers, path: str | os.PathLike[str] | None
 ) -> SourceReader:
-    source, twins = found.reading.source, Twins(found.suspects)
+    source, duplicates = found.reading.source, DuplicateFinder(found.repeated)
     references = identifiers.reference_of if identifiers.environment else None
     rejects = None if path is None else RejectsFile(path, source, references)
     reading = SourceReader(
-        source, prefix=identifiers.prefix, proofs=identifiers.proofs, watcher=twins.faults_of, rejects=rejects
+        source,
+        prefix=identifiers.prefix,
+        proofs=identifiers.proofs,
+        watcher=duplicates.faults_of,
+        rejects=rejects,
     )
     await reading.through()
     if reading.fingerprint != found.fingerprint:
         raise SourceUnreadable(source.name, CHANGED)
-    reading.faults.can_skip &= not twins.found
+    reading.faults.can_skip &= not duplicates.found
     if rejects is not None and rejects.rows and references is None:
-        twins.warnings.append(_WITHOUT)
-    reading.warnings[:0] = twins.warnings
+        duplicates.warnings.append(_WITHOUT)
+    reading.warnings[:0] = duplicates.warnings
     return reading

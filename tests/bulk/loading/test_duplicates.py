@@ -1,96 +1,85 @@
-"""Numbers that came more than once are found, whatever lies on the disk, and in memory that does not grow."""
+"""Names that came more than once are found, in memory that does not grow, on a full disk too."""
 
 from __future__ import annotations
 
-import io
-import random
-import tempfile
-import tracemalloc
+import os
+import resource
 from collections import Counter
-from typing import Any
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk.loading.duplicates import RUN, RepeatFinder
+from payments_async.bulk.loading import duplicates
+from payments_async.bulk.loading.duplicates import NameTable
+from payments_async.bulk.loading.survey import survey
+from payments_async.bulk.sources import IterableSource, RowFault
+from tests.support.batches import item
 
-NUMBERS = st.lists(st.integers(0, 40) | st.integers(0, 2**64 - 1), max_size=60)
-
-
-@given(NUMBERS, st.integers(1, 9))
-def test_what_came_more_than_once_is_found_and_nothing_else(numbers: list[int], run: int) -> None:
-    with RepeatFinder(run) as repeats:
-        for number in numbers:
-            repeats.extend((number,))
-        found = repeats.found(100)
-        assert repeats.found(100) == found
-    assert found == {number for number, times in Counter(numbers).items() if times > 1}
+NAMES = st.lists(st.sampled_from(["a", "A", "b", "B", "c", "ß", "ss", "SS"]), max_size=12)
 
 
-def test_no_more_are_told_than_asked_for() -> None:
-    with RepeatFinder(4) as repeats:
-        repeats.extend([*range(50), *range(50)])
-        assert len(repeats.found(10)) == 10
+def noted(table: NameTable, keys: Iterable[str]) -> None:
+    """Add a row for each key."""
+    for number, key in enumerate(keys, 1):
+        table.add(RowFault(None, number, None, "", (), key, None))
 
 
-def test_a_number_that_came_very_often_hides_no_other() -> None:
-    with RepeatFinder(4) as repeats:
-        repeats.extend([5] * 200)
-        repeats.extend([7, 7, 9])
-        assert repeats.found(2) == {5, 7}
-
-
-def peak_of(numbers: int) -> int:
-    """Bytes at most while so many different numbers are looked through."""
-    some = random.Random(numbers)
-    tracemalloc.start()
+@contextmanager
+def room_for_files(size: int) -> Iterator[None]:
+    """Within it, no file can grow beyond so many bytes."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:
-        with RepeatFinder() as repeats:
-            for _ in range(numbers // 64):
-                repeats.extend(some.getrandbits(64) for _ in range(64))
-            assert repeats.found(100) == set()
-        return tracemalloc.get_traced_memory()[1]
+        yield
     finally:
-        tracemalloc.stop()
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_memory_does_not_grow_with_the_numbers() -> None:
-    few, many = peak_of(2 * RUN), peak_of(5 * RUN)
-    assert many < 1.3 * few, (few, many)
-    assert many < 3 << 20
+@given(NAMES)
+def test_names_that_came_more_than_once_are_found_and_no_others(keys: list[str]) -> None:
+    with closing(NameTable()) as table:
+        noted(table, keys)
+        found = table.repeated()
+    twice = {key for key, times in Counter(keys).items() if times > 1}
+    folded = Counter(key.casefold() for key in set(keys))
+    assert found.same == {hash(("row_key", key)) for key in twice}
+    assert found.cased == {hash(("row_key", key)) for key, ways in folded.items() if ways > 1}
+    assert bool(found) is bool(found.same or found.cased)
 
 
-class Full(io.BytesIO):
-    """A file on a disk that has room for so many writes."""
-
-    room = 0
-
-    def write(self, data: Any, /) -> int:
-        """All of it, or what there is room for."""
-        if self.room:
-            self.room -= 1
-            return super().write(bytes(data))
-        return super().write(bytes(data)[:3])
+def test_no_more_than_a_hundred_are_looked_at_and_one_that_came_often_hides_no_other() -> None:
+    with closing(NameTable()) as table:
+        noted(table, [*["often"] * 500, *map(str, range(150)), *map(str, range(150))])
+        assert len(table.repeated().same) == 100
+    with closing(NameTable()) as table:
+        noted(table, [*["often"] * 500, "twice", "twice"])
+        assert table.repeated().same == {hash(("row_key", key)) for key in ("often", "twice")}
 
 
-@pytest.mark.parametrize("room", [0, 1, 3])
-def test_a_full_disk_loses_nothing(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-    file = Full()
-    file.room = room
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: file)
-    with RepeatFinder(4) as repeats:
-        for number in [*range(20), 3, 17, *range(30, 40)]:
-            repeats.extend((number,))
-        assert repeats.found(100) == {3, 17}
+def test_a_large_input_lies_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duplicates, "_CACHE", 16)
+
+    def sizes() -> int:
+        files = [os.path.join("/proc/self/fd", each) for each in os.listdir("/proc/self/fd")]
+        return sum(os.stat(each).st_size for each in files if "etilqs" in os.path.realpath(each))
+
+    with closing(NameTable()) as table:
+        noted(table, map(str, range(10_000)))
+        assert sizes() > 100_000
+        assert not table.repeated()
+    assert sizes() == 0
 
 
-def test_without_a_folder_for_temporary_files_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(**_: Any) -> None:
-        raise FileNotFoundError("no usable temporary directory found")
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", none)
-    with RepeatFinder(2) as repeats:
-        repeats.extend([1, 2])
-        repeats.extend([3, 1])
-        assert repeats.found(100) == {1}
+@pytest.mark.parametrize("size", [0, 1 << 15])
+async def test_a_full_disk_loses_nothing(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(duplicates, "_CACHE", 16)
+    request = item(1)[1]
+    source = IterableSource([(key, request) for key in [*map(str, range(1500)), "3", "17", "x", "X"]])
+    with room_for_files(size):
+        found = await survey(source, prefix="", proofs=True)
+    assert found.reading.good == 1504
+    assert found.repeated.same == {hash(("row_key", key)) for key in ("3", "17")}
+    assert found.repeated.cased == {hash(("row_key", "x"))}
