@@ -96,7 +96,7 @@ class CallHistory:
         assert result.status is not None
         prepared, attempts, value = self.call.prepared, tuple(self.attempts), result.value
         key = prepared.idempotency_key if prepared else None
-        info = _info(result.status, result.headers, attempts, key, result.message)
+        info = _info(result.status, result.headers, attempts, key, result.message, result.body)
         if isinstance(value, Record):
             object.__setattr__(value, "_response", info)
         elif isinstance(value, models.Page):

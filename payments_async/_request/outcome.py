@@ -41,6 +41,7 @@ class AttemptResult:
     message: str | None = attrs.field(default=None, repr=False)
     error: PaymentsError | None = None
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    body: bytes = attrs.field(default=b"", repr=False)
     again: bool = False
     """Whether the same bytes with the same key are worth another try."""
     retry_after: float | None = None
@@ -149,7 +150,8 @@ def _done(call: Call, answer: HTTPResponse, value: Any, message: Any) -> Attempt
         error = mismatch(prepared, value) if operation.result else None
     verdict: Verdict = "in_doubt" if error and operation.creates else "executed"
     told = message if isinstance(message, str) else None
-    return AttemptResult(verdict, str(answer.status), answer.status, value, told, error, answer.headers)
+    status, headers = answer.status, answer.headers
+    return AttemptResult(verdict, str(status), status, value, told, error, headers, answer.body)
 
 
 def _other_record(call: Call, echo: str, value: Any) -> ResponseMismatch | None:

@@ -8,7 +8,7 @@ from typing import Literal
 import attrs
 
 from .._attrs import ValueMixin
-from ._masking import clean, without_keys
+from ._masking import body_without_keys, clean, without_keys
 
 Verdict = Literal["not_sent", "not_executed", "executed", "in_doubt"]
 """What one attempt can have done: nothing left · refused · carried out · nobody can tell."""
@@ -54,11 +54,17 @@ class ResponseInfo:
     idempotency_key: str | None = None
     """The key sent with a write, made by the client when the caller gave none (Limits, Idempotency)."""
     _message: str | None = attrs.field(default=None, repr=False, alias="message")
+    _body: bytes = attrs.field(default=b"", repr=False, alias="body")
 
     @property
     def message(self) -> str | None:
         """The top-level `message` of a create response, on one line, secret keys masked."""
         return None if self._message is None else clean(self._message)
+
+    @property
+    def body(self) -> bytes:
+        """The answer's bytes, secret keys masked. They may hold account data, and pickles leave them out."""
+        return body_without_keys(self._body)
 
     @property
     def replayed(self) -> bool:
@@ -80,7 +86,7 @@ class ResponseInfo:
     def __getstate__(self) -> dict[str, object]:
         state = {field.name: getattr(self, field.name) for field in attrs.fields(ResponseInfo)}
         state["headers"] = _Headers({name: without_keys(value) for name, value in self.headers.items()})
-        state["_message"] = self.message
+        state["_message"], state["_body"] = self.message, b""
         return state
 
     def __setstate__(self, state: dict[str, object]) -> None:

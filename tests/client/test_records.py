@@ -68,6 +68,17 @@ async def test_the_answer_beside_a_record_keeps_its_facts(connect: Connect, copi
     assert response.headers.get("absent", "x") == "x"
 
 
+@pytest.mark.parametrize("name", ["payouts.create", "payouts.list"])
+async def test_the_bytes_of_the_answer_are_kept_and_not_shown(connect: Connect, name: str) -> None:
+    body = OPERATIONS[name].body
+    record = await call(connect, name, body)
+    assert record.response.body == bodies.encoded(body)
+    assert bodies.PHONE.encode() in record.response.body
+    assert bodies.PHONE not in repr(record.response)
+    assert pickle.loads(pickle.dumps(record)).response.body == b""
+    assert copy.copy(record).response.body == record.response.body
+
+
 async def test_a_read_has_no_idempotency_key_and_was_not_replayed(connect: Connect) -> None:
     response = (await call(connect, "payouts.sync", OPERATIONS["payouts.sync"].body)).response
     assert response.idempotency_key is None
