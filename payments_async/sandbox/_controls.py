@@ -80,8 +80,8 @@ class RecordControls:
     """Ends and refunds records from behind the API. Every method may be called from any thread."""
 
     @abstractmethod
-    def present(self) -> AbstractContextManager[World]:
-        """The sandbox's insides as of now, under its lock."""
+    def changing(self) -> AbstractContextManager[World]:
+        """The records as of now, under the sandbox's lock, to change them."""
 
     def pay(
         self,
@@ -99,7 +99,7 @@ class RecordControls:
         creation's scenario decides, and else the payment completes. `LookupError` for an unknown id;
         `ValueError` when the payment is not open, or the session is locked to another country or phone.
         """
-        with self.present() as world:
+        with self.changing() as world:
             payment = _record_actions.pay(
                 world, payment_id, method=method, phone=phone, country=country, outcome=outcome
             )
@@ -110,7 +110,7 @@ class RecordControls:
 
         `LookupError` for an unknown id, `ValueError` for a record that is final or cannot end so.
         """
-        with self.present() as world:
+        with self.changing() as world:
             _record_actions.settle(world, record_id, outcome)
 
     def hold(self, record_id: str) -> None:
@@ -118,7 +118,7 @@ class RecordControls:
 
         `LookupError` for an unknown id, `ValueError` for a record that cannot end any more or has no attempt.
         """
-        with self.present() as world:
+        with self.changing() as world:
             _record_actions.hold(world, record_id)
 
     def refund(
@@ -131,7 +131,7 @@ class RecordControls:
         not exact; `ValueError` when the amount is no positive number or exceeds what is left.
         """
         wanted = None if amount is None else read_amount(amount)
-        with self.present() as world:
+        with self.changing() as world:
             return _record_actions.refund(world, payment_id, wanted, pending=pending).id
 
 
@@ -161,7 +161,7 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
         `status` is `active`, `inactive` or `expired`; `allowlist` holds addresses and networks
         (`10.0.0.0/8`), None for all. `ValueError` for one that cannot be read.
         """
-        with self.present() as world:
+        with self.changing() as world:
             return world.add_tenant(status, None if allowlist is None else tuple(allowlist))
 
     def revoke_key(self, api_key: str, reason: str = "The API key was revoked.") -> None:
@@ -169,7 +169,7 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
 
         `LookupError` for a key that is none of this sandbox's.
         """
-        with self.present() as world:
+        with self.changing() as world:
             if api_key not in world.tenants:
                 raise LookupError("no such API key of this sandbox")
             world.tenants[api_key].revoked = reason

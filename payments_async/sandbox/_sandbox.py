@@ -61,7 +61,7 @@ class Sandbox(SandboxControls):
         super().__init__(core, clock or VirtualClock.real(), chosen, allow_webhooks_to)
         self._port = port
         self._server: Server | None = None
-        self.books: Books = Books(self.present)
+        self.books: Books = Books(self.changing)
         self._core.default = default_scenario(scenario)
         self.api_key: str = self.new_key() if state is None else self._resume(state) or self.new_key()
 
@@ -98,7 +98,7 @@ class Sandbox(SandboxControls):
         """Serve HTTP until `stop`; `OSError` when the port is taken, `RuntimeError` when serving already."""
         if self._server is not None:
             raise RuntimeError("the sandbox is serving already")
-        if self._keeper is not None and self._keeper.is_over:
+        if self._saver is not None and self._saver.is_over:
             raise RuntimeError("the sandbox has left its state file; make another Sandbox")
         clock = self.clock
         callbacks = SenderCallbacks(self._take, self._report, self._put_back, clock.now, clock.sleep)
@@ -108,8 +108,8 @@ class Sandbox(SandboxControls):
         server.start()
         self._server, self._outbox.poke = server, sender.poke
         sender.poke()
-        if self._keeper is not None:
-            self._keeper.start()
+        if self._saver is not None:
+            self._saver.start()
 
     def stop(self) -> None:
         """Stop serving; the state stays. Without effect when it does not serve.
@@ -119,14 +119,14 @@ class Sandbox(SandboxControls):
         server, self._server, self._outbox.poke = self._server, None, None
         if server is not None:
             server.stop()
-        if self._keeper is not None:
-            self._keeper.stop()
+        if self._saver is not None:
+            self._saver.stop()
 
     def save(self) -> None:
         """Write the state file now; `StateError` when it cannot be, `RuntimeError` without one."""
-        if self._keeper is None:
+        if self._saver is None:
             raise RuntimeError("this sandbox has no state file: Sandbox(state=...)")
-        self._keeper.save()
+        self._saver.save()
 
     def __enter__(self) -> Self:
         self.start()

@@ -42,7 +42,7 @@ class SandboxService(WebhookControls):
         self._requests: deque[LoggedExchange] = deque(maxlen=KEPT)
         self._outbox = Outbox(self._lock)
         self._journal = Journal()
-        self._keeper: StateSaver | None = None
+        self._saver: StateSaver | None = None
         self._changed = False
 
     @property
@@ -51,7 +51,7 @@ class SandboxService(WebhookControls):
 
         Visits to a hosted page are not among them. Of those whose bytes the journal let go, headers are gone.
         """
-        with self.look():
+        with self.reading():
             return [exchange.log for exchange in self._requests]
 
     @property
@@ -61,12 +61,12 @@ class SandboxService(WebhookControls):
 
     def entries(self, after: int = 0, limit: int | None = None) -> list[JournalEntry]:
         """The journal's entries after a number, oldest first; with `limit` the newest so many of them."""
-        with self.look():
+        with self.reading():
             return self._journal.since(after, limit)
 
     @contextmanager
-    def present(self) -> Iterator[World]:
-        """The sandbox's insides as of now, for one thread at a time: for the inspector, not for tests."""
+    def changing(self) -> Iterator[World]:
+        """The records as of now, to change them, for one thread at a time. Not for tests."""
         with self._lock:
             self._changed = True
             self._keep(self._core.due(self.clock.now()))
@@ -76,8 +76,8 @@ class SandboxService(WebhookControls):
                 self._keep(self._core.world.take_effects())
 
     @contextmanager
-    def look(self) -> Iterator[World]:
-        """The same for those who only read: the state file is written for it when something fell due."""
+    def reading(self) -> Iterator[World]:
+        """The records as of now, to read them: the state file is written only if something fell due."""
         with self._lock:
             next_at, now = self._core.world.next_at, round(self.clock.now(), 6)
             self._changed |= next_at is not None and next_at <= now
@@ -109,10 +109,10 @@ class SandboxService(WebhookControls):
         return attrs.evolve(answer, awaits=awaits) if awaits else answer
 
     def _keep(self, effects: Sequence[Effect]) -> tuple[str, ...]:
-        """Sort what the core told; gives the webhooks that the request's answer waits for."""
+        """Journal effects and queue webhooks; gives the webhooks that the request's answer waits for."""
         awaits: list[str] = []
         for effect in effects:
-            if isinstance(effect, Notice):  # nothing that happened: nobody is told
+            if isinstance(effect, Notice):
                 self._outbox.inbox.append(effect)
                 continue
             self._journal.add(effect)
@@ -129,7 +129,7 @@ class SandboxService(WebhookControls):
 
         file = StateFile(path)
         found = file.read(partial(restore, self._core))
-        self._keeper = StateSaver(file, self._dump)
+        self._saver = StateSaver(file, self._dump)
         if found is None:
             return None
         self._outbox.queue, key, then = found
@@ -149,7 +149,7 @@ class SandboxService(WebhookControls):
 
     def _take(self, room: int) -> tuple[list[Webhook], float | None]:
         """What the sender is to send now, and in how many seconds there may be more."""
-        with self.present() as world:
+        with self.changing() as world:
             webhooks = self._outbox.take(world.now, room)
             moments = [self._outbox.queue.next_at if room > len(webhooks) else None]
             moments.append(world.next_at if world.has_receivers else None)

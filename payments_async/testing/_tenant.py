@@ -64,7 +64,7 @@ class SandboxTenant:
         self._api_keys: list[str] = []
         self.api_key: str = self.new_key()
         self.clock: SandboxClock = SandboxClock(service)
-        self.books: Books = Books(service.present, self._keys)
+        self.books: Books = Books(service.changing, self._keys)
         """What this tenant's keys created, whatever the caller was told."""
 
     @property
@@ -194,7 +194,7 @@ class SandboxTenant:
 
     def _ids(self) -> set[str]:
         """The ids of its payouts, payments and attempts."""
-        with self.service.present() as world:
+        with self.service.changing() as world:
             return {
                 record_id
                 for tenant in world.tenants.values()

@@ -182,7 +182,7 @@ def test_one_that_was_given_back_does_not_count(tenant: SandboxTenant) -> None:
 
 def test_two_attempts_of_one_payment_that_both_completed_are_found(tenant: SandboxTenant) -> None:
     collect(tenant, "1", "order-7")
-    with tenant.service.present() as world:  # what the service must never do
+    with tenant.service.changing() as world:  # what the service must never do
         (owner,) = (each for each in world.tenants.values() if each.payments)
         owner.payments[0].attempts *= 2
     assert broken(tenant) == ["collected_twice"]

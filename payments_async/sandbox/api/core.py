@@ -70,7 +70,7 @@ class Core:
         request_id = f"req_{self.served:08d}"
         if self.world.profile.request_ids:
             answer = attrs.evolve(answer, headers={**answer.headers, "X-Request-Id": request_id})
-        self.world.tell(self._log(request_id, request, answer, note))
+        self.world.add_effect(self._log(request_id, request, answer, note))
         return answer, self.world.take_effects()
 
     def _serve(self, request: Request, note: _Note) -> Answer:
@@ -98,7 +98,7 @@ class Core:
     def _admit(self, call: ServiceCall) -> None:
         operation = call.operation
         record_id = call.path_values[operation.record] if operation.record else None
-        excess = call.tenant.meter.admit(operation.limit, record_id, self.world.now)
+        excess = call.tenant.limits.admit(operation.limit, record_id, self.world.now)
         if excess is not None:
             raise self._limited(excess.limit, excess.wait)
 

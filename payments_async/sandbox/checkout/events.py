@@ -31,7 +31,7 @@ class _SessionSteps:
     sent: str | None = None
 
     def read(self) -> News:
-        with self.sandbox.look() as world:
+        with self.sandbox.reading() as world:
             step, is_last, due_in = _status(world, self.session_id)
         events = b"" if step == self.sent else b"data: %s\n\n" % step.encode()
         self.sent = step

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 EPOCH = 1_767_225_600.0
-"""Where a frozen clock starts unless told: 2026-01-01T00:00:00Z."""
+"""Where a frozen clock starts by default: 2026-01-01T00:00:00Z."""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Digits and letters without the four that are easily misread."""
@@ -32,7 +32,7 @@ class Clock(Protocol):
         """Seconds since 1970, UTC; never goes back."""
 
     def advance(self, seconds: float) -> None:
-        """Skip ahead; wakes whoever sleeps on this clock."""
+        """Skip ahead and wake the sleepers."""
 
     async def sleep(self, seconds: float) -> None:
         """Return once the clock has moved on by so many seconds."""
@@ -126,11 +126,11 @@ class Chance:
 
     @property
     def state(self) -> list[int]:
-        """Where the generator stands."""
+        """What `restore` continues from."""
         return list(self._random.getstate()[1])
 
-    def go_on_from(self, state: Sequence[int]) -> None:
-        """Go on from where another generator stood; `ValueError` when it is no such state."""
+    def restore(self, state: Sequence[int]) -> None:
+        """Continue from the `state` of another generator; `ValueError` when it is none."""
         self._random.setstate((random.Random.VERSION, tuple(state), None))
 
     def token(self, length: int) -> str:

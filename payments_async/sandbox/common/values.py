@@ -113,13 +113,13 @@ class Delivery:
 
 @attrs.define(eq=False)  # not frozen, which takes twice the time: every payout makes two
 class Notice:
-    """What nobody has asked to be told: a record without a `webhook_url` would have sent it."""
+    """A webhook that is not sent, since its record has no `webhook_url`. The inspector shows it."""
 
     at: float
     event: str
     record_id: str
-    letter: Callable[[], dict[str, object]] = attrs.field(repr=False)
-    """Gives what it says besides the event; not called before somebody looks."""
+    payload: Callable[[], dict[str, object]] = attrs.field(repr=False)
+    """Gives its body but for the event; called when it is read."""
     forged: bool = False
 
 

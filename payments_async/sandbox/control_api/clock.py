@@ -76,11 +76,11 @@ def _go_on(sandbox: SandboxControls, wanted: float) -> JsonObject:
 
 def gauges(sandbox: SandboxControls) -> list[JsonObject]:
     """How full each window of each active key is."""
-    with sandbox.look() as world:
+    with sandbox.reading() as world:
         return [
             gauge_view(gauge, tenant.fingerprint)
             for tenant in world.tenants.values()
-            for gauge in tenant.meter.gauges(world.now)
+            for gauge in tenant.limits.gauges(world.now)
         ]
 
 
@@ -91,5 +91,5 @@ def limits(sandbox: SandboxControls, _: ControlCall) -> object:
 
 def keys(sandbox: SandboxControls, _: ControlCall) -> object:
     """Keys by fingerprint."""
-    with sandbox.look() as world:
+    with sandbox.reading() as world:
         return [key_view(key, tenant) for key, tenant in world.tenants.items()]

@@ -58,7 +58,7 @@ class _JournalReader:
         return News(event, due_in=due_in)
 
     def _due_in(self) -> float | None:
-        with self.sandbox.look() as world:
+        with self.sandbox.reading() as world:
             return None if world.next_at is None else world.next_at - world.now
 
 

@@ -47,27 +47,27 @@ def find_payout(world: World, payout_id: str) -> PayoutRecord:
 
 def payouts(sandbox: SandboxControls, call: ControlCall) -> object:
     """Payouts in the interface's form, newest first."""
-    with sandbox.look() as world:
+    with sandbox.reading() as world:
         found = islice(newest_payouts(world, call.query.get("status")), call.whole("limit", _SHOWN))
         return {"payouts": [payout_view(payout, reveal=call.reveals) for payout in found]}
 
 
 def payout(sandbox: SandboxControls, call: ControlCall) -> object:
     """One payout."""
-    with sandbox.look() as world:
+    with sandbox.reading() as world:
         return payout_view(find_payout(world, call.path["id"]), reveal=call.reveals)
 
 
 def payments(sandbox: SandboxControls, call: ControlCall) -> object:
     """Payments with their attempts, newest first."""
-    with sandbox.look() as world:
+    with sandbox.reading() as world:
         found = islice(newest_payments(world, call.query.get("status")), call.whole("limit", _SHOWN))
         return {"payments": [payment_view(payment, reveal=call.reveals) for payment in found]}
 
 
 def payment(sandbox: SandboxControls, call: ControlCall) -> object:
     """One payment with its attempts."""
-    with sandbox.look() as world:
+    with sandbox.reading() as world:
         return payment_view(find_payment(world, call.path["id"])[1], reveal=call.reveals)
 
 
@@ -146,7 +146,7 @@ def forge(sandbox: SandboxControls, call: ControlCall) -> object:
     """Send an event that did not happen."""
     call.only("record", "event", "url")
     record, event, url = call.text("record"), call.text_or_none("event"), call.text_or_none("url")
-    with sandbox.present() as world:
+    with sandbox.changing() as world:
         record = _id_of(world, record)
     try:
         return Made(webhook_view(sandbox.forge(record, event, url=url)))

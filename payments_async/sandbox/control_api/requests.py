@@ -35,7 +35,7 @@ def log(sandbox: SandboxControls, call: ControlCall) -> object:
 
 def find(sandbox: SandboxControls, request_id: str) -> LoggedExchange:
     """The request of this id; `LookupError` when the journal has it no longer."""
-    with sandbox.look():
+    with sandbox.reading():
         found = sandbox.journal.exchange(request_id)
     if found is None:
         raise LookupError(f"no request {request_id!r} in the journal")
@@ -61,7 +61,7 @@ def code(sandbox: SandboxControls, call: ControlCall) -> object:
 def _has_answer(sandbox: SandboxControls, exchange: LoggedExchange) -> bool:
     """Whether an answer is stored, still, for the request's idempotency key."""
     log, now = exchange.log, sandbox.clock.now()
-    with sandbox.look() as world:
+    with sandbox.reading() as world:
         tenants = [tenant for tenant in world.tenants.values() if tenant.fingerprint == log.key]
         return any(tenant.replies.find(log.idempotency_key or "", now) for tenant in tenants)
 

@@ -52,7 +52,7 @@ class EventSource(Protocol):
     def journal(self) -> Wakeups:
         """What happened, in order."""
 
-    def look(self) -> AbstractContextManager[World]:
+    def reading(self) -> AbstractContextManager[World]:
         """The records as of now, under the sandbox's lock."""
 
 
@@ -77,7 +77,7 @@ async def _events(sandbox: EventSource, read: Callable[[], News]) -> AsyncIterat
     try:
         while True:
             woken.clear()
-            with sandbox.look():  # before the reading: what comes after it wakes
+            with sandbox.reading():  # before the reading: what comes after it wakes
                 sandbox.journal.wake_once(ticket, lambda: loop.call_soon_threadsafe(woken.set))
             news = read()
             if news.events:

@@ -70,7 +70,7 @@ class PageRequest:
 
     def common(self, name: str, title: str) -> Context:
         """What every page shows."""
-        with self.sandbox.look():
+        with self.sandbox.reading():
             last = self.sandbox.journal.last
         return {
             "nav": NAV,
@@ -98,7 +98,7 @@ class InspectorPage:
 def _overview(look: PageRequest) -> Context:
     show, find = look.query.get("show", ""), look.query.get("find", "").strip()[:_LONGEST]
     sandbox = look.sandbox
-    with sandbox.look() as world:
+    with sandbox.reading() as world:
         names = RecordNames(world)
         entries = sandbox.entries(0, None if show or find else _ENTRIES)
         chosen = newest(entries, _wanted(entries, show, find, names), _ENTRIES)
@@ -141,7 +141,7 @@ def _wanted(
 def _request(look: PageRequest, request_id: str) -> Context:
     entries, exchange = _with_it(look.sandbox.entries(), request_id)
     reveal = look.query.get("reveal") == "1"
-    with look.sandbox.look() as world:
+    with look.sandbox.reading() as world:
         line = lines(entries, RecordNames(world), world.limits, "requests")
     same = [one for one in look.sandbox.requests if _same_group(one, exchange.log)][-_SAME:]
     bodies = [exchange.body, exchange.answer.body if exchange.answer else None]
@@ -165,7 +165,7 @@ def _same_group(one: LoggedRequest, log: LoggedRequest) -> bool:
 
 
 def _payments(look: PageRequest) -> Context:
-    with look.sandbox.look() as world:
+    with look.sandbox.reading() as world:
         only = look.query.get("id", "")
         newest = islice(records.newest_payments(world), _PAYMENTS)
         found = [find_payment(world, only)[1]] if only else newest
@@ -175,7 +175,7 @@ def _payments(look: PageRequest) -> Context:
 
 
 def _payouts(look: PageRequest) -> Context:
-    with look.sandbox.look() as world:
+    with look.sandbox.reading() as world:
         only = look.query.get("id", "")
         columns = cards.payout_columns(world, only)
         total = sum(len(tenant.payouts) for tenant in world.tenants.values())
@@ -193,7 +193,7 @@ def _webhooks(look: PageRequest) -> Context:
 
 
 def _phone(look: PageRequest) -> Context:
-    with look.sandbox.look() as world:
+    with look.sandbox.reading() as world:
         return {"messages": cards.phone_messages(world)}
 
 

@@ -24,7 +24,7 @@ from .records import (
     RefundRecord,
 )
 from .tenants import Tenant
-from .webhook_json import forged_letter, is_forged, payment_letter
+from .webhook_json import forged_payload, is_forged, payment_payload
 from .world import World
 
 SESSION_MINUTES = 60
@@ -76,13 +76,13 @@ def create_payment(
     )
     tenant.payments.append(payment)
     tenant.payments_by_id[payment.id] = payment
-    world.tell(Change(world.now, "payment", payment.id, None, payment.status))
+    world.add_effect(Change(world.now, "payment", payment.id, None, payment.status))
     world.at(payment.expires_at, partial(_expire_at, world, payment))
     world.has_receivers |= bool(payment.webhook_url)
     if is_forged(hooks):
         event = "payment.completed"
-        letter = partial(forged_letter, payment, event, world.now)
-        world.notify(payment.webhook_url, event, payment.id, letter, forged=True)
+        payload = partial(forged_payload, payment, event, world.now)
+        world.notify(payment.webhook_url, event, payment.id, payload, forged=True)
     return payment
 
 
@@ -132,7 +132,7 @@ def start_attempt(
     )
     payment.attempts = (*payment.attempts, attempt)
     tenant.attempts[attempt.id] = attempt
-    world.tell(Change(world.now, "attempt", attempt.id, None, attempt.status))
+    world.add_effect(Change(world.now, "attempt", attempt.id, None, attempt.status))
     _begin(world, tenant, attempt)
     return attempt
 
@@ -240,7 +240,7 @@ def _move_attempt(world: World, attempt: AttemptRecord, status: str) -> None:
     assert status in ATTEMPT_STATES[attempt.status], (attempt.status, status)
     before, attempt.status = attempt.status, status
     setattr(attempt, _TIMES[status], world.now)
-    world.tell(Change(world.now, "attempt", attempt.id, before, status))
+    world.add_effect(Change(world.now, "attempt", attempt.id, before, status))
     if status != "expired":
         _notify(world, attempt.payment, f"payment.attempt.{status}")
 
@@ -250,13 +250,13 @@ def _move_payment(world: World, payment: PaymentRecord, status: str) -> None:
     before, payment.status = payment.status, status
     if status in _TIMES:
         setattr(payment, _TIMES[status], world.now)
-    world.tell(Change(world.now, "payment", payment.id, before, status))
+    world.add_effect(Change(world.now, "payment", payment.id, before, status))
     _notify(world, payment, f"payment.{status}")
 
 
 def _notify(world: World, payment: PaymentRecord, event: str) -> None:
-    letter = payment_letter(payment, world.now)  # written now: a payment may change once more
-    world.notify(payment.webhook_url, event, payment.id, lambda: letter, payment.hooks)
+    payload = payment_payload(payment, world.now)  # written now: a payment may change once more
+    world.notify(payment.webhook_url, event, payment.id, lambda: payload, payment.hooks)
 
 
 WINDOW_MINUTES = 15

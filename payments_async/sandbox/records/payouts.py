@@ -11,8 +11,8 @@ from ..common.values import Change, RequestRefused
 from .payout_json import customer_form, failure_for, instrument_form
 from .records import PAYOUT_STATES, PayoutRecord, Plan
 from .tenants import Tenant
-from .webhook_json import CREATED, created_letter, forged_letter, is_forged, payout_letter
-from .world import Letter, World
+from .webhook_json import CREATED, created_payload, forged_payload, is_forged, payout_payload
+from .world import Payload, World
 
 PROCESSING_SHARE = 0.4
 """Processing starts after this part of the time to the end: 2 s of the usual 5 s."""
@@ -89,12 +89,12 @@ def create_payout(
 
 
 def _begin(world: World, payout: PayoutRecord) -> None:
-    world.tell(Change(world.now, "payout", payout.id, None, payout.status))
-    _notify(world, payout, CREATED, partial(created_letter, payout))
+    world.add_effect(Change(world.now, "payout", payout.id, None, payout.status))
+    _notify(world, payout, CREATED, partial(created_payload, payout))
     if is_forged(payout.hooks):
         event = "payout.completed"
-        letter = partial(forged_letter, payout, event, world.now)
-        world.notify(payout.webhook_url, event, payout.id, letter, forged=True)
+        payload = partial(forged_payload, payout, event, world.now)
+        world.notify(payout.webhook_url, event, payout.id, payload, forged=True)
     timing, now = payout.plan.timing, world.now
     if timing.kind == "after" and timing.seconds == 0:
         settle_payout(world, payout)
@@ -143,11 +143,11 @@ def _move(world: World, payout: PayoutRecord, status: str) -> None:
     assert status in PAYOUT_STATES[payout.status], (payout.status, status)
     before, payout.status = payout.status, status
     setattr(payout, _TIMES[status], world.now)
-    world.tell(Change(world.now, "payout", payout.id, before, status))
+    world.add_effect(Change(world.now, "payout", payout.id, before, status))
     if payout.is_final:
         # Written later, if at all: what is final does not change any more
-        _notify(world, payout, f"payout.{status}", partial(payout_letter, payout))
+        _notify(world, payout, f"payout.{status}", partial(payout_payload, payout))
 
 
-def _notify(world: World, payout: PayoutRecord, event: str, letter: Letter) -> None:
-    world.notify(payout.webhook_url, event, payout.id, letter, payout.hooks)
+def _notify(world: World, payout: PayoutRecord, event: str, payload: Payload) -> None:
+    world.notify(payout.webhook_url, event, payout.id, payload, payout.hooks)

@@ -34,7 +34,7 @@ class Tenant:
     status: KeyStatus
     allowlist: tuple[IPv4Network | IPv6Network, ...] | None
     """Networks that may use the key; None for all."""
-    meter: KeyLimits
+    limits: KeyLimits
     revoked: str | None = None
     """Why it is refused from now on; None for a key that was not revoked."""
     replies: IdempotencyStore = attrs.field(factory=IdempotencyStore)

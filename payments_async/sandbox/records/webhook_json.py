@@ -48,17 +48,17 @@ def headers_for(event: str, record_id: str) -> dict[str, str]:
     return headers
 
 
-def payout_letter(payout: PayoutRecord) -> JsonObject:
+def payout_payload(payout: PayoutRecord) -> JsonObject:
     """What a delivery about a payout says besides the event."""
     return {"payout": payout_form(payout)}
 
 
-def created_letter(payout: PayoutRecord) -> JsonObject:
+def created_payload(payout: PayoutRecord) -> JsonObject:
     """The same as of its creation, also when it has moved on."""
-    return payout_letter(_claiming(payout, "pending", payout.created_at))
+    return payout_payload(_claiming(payout, "pending", payout.created_at))
 
 
-def payment_letter(payment: PaymentRecord, now: float) -> JsonObject:
+def payment_payload(payment: PaymentRecord, now: float) -> JsonObject:
     """What a delivery about a payment says besides the event, at `now`."""
     active = payment.active_attempt
     return {
@@ -79,15 +79,15 @@ def events_of(record: PayoutRecord | PaymentRecord) -> tuple[str, ...]:
     return tuple(PAYOUT_EVENTS) if isinstance(record, PayoutRecord) else (*PAYMENT_EVENTS, *ATTEMPT_EVENTS)
 
 
-def forged_letter(record: PayoutRecord | PaymentRecord, event: str, now: float) -> JsonObject:
+def forged_payload(record: PayoutRecord | PaymentRecord, event: str, now: float) -> JsonObject:
     """What a delivery says that claims `event` whatever the truth is; `ValueError` for no event of it."""
     if event not in events_of(record):
         raise UnknownWord(f"no event {event!r} of this record ({near(event, events_of(record))})")
     if isinstance(record, PayoutRecord):
-        return payout_letter(_claiming(record, PAYOUT_EVENTS[event], now))
+        return payout_payload(_claiming(record, PAYOUT_EVENTS[event], now))
     if event in ATTEMPT_EVENTS:
-        return payment_letter(_attempted(record, ATTEMPT_EVENTS[event], now), now)
-    return payment_letter(_paid(record, PAYMENT_EVENTS[event], now), now)
+        return payment_payload(_attempted(record, ATTEMPT_EVENTS[event], now), now)
+    return payment_payload(_paid(record, PAYMENT_EVENTS[event], now), now)
 
 
 def _claiming(payout: PayoutRecord, status: str, now: float) -> PayoutRecord:

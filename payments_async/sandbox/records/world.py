@@ -1,4 +1,4 @@
-"""The service's whole state, its timers and what it has to tell: the ground the lives of records run on."""
+"""The service's whole state, its timers and its pending effects."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .records import GatewayRecord
 from .tenants import KeyStatus, Tenant, fingerprint_of, read_allowlist
 
 Step = Callable[[float], None]
-Letter = Callable[[], JsonObject]
-"""Gives what a webhook says besides the event's name."""
+Payload = Callable[[], JsonObject]
+"""Gives the body of a webhook but for the event's name."""
 
 
 @attrs.define(eq=False)
@@ -32,7 +32,7 @@ class World:
     origin: str = "http://sandbox.test"
     tenants: dict[str, Tenant] = attrs.field(factory=dict, repr=False)
     has_receivers: bool = False
-    """Whether any record has a `webhook_url`, so that somebody must be told of time passing by itself."""
+    """Whether any record has a `webhook_url`, so that webhooks may fall due as time passes."""
     _timers: list[tuple[float, int, Step]] = attrs.field(factory=list, repr=False)
     _serial: int = 0
     _effects: list[Effect] = attrs.field(factory=list, repr=False)
@@ -73,7 +73,7 @@ class World:
             step(self.now)
         self.now = max(self.now, now)
 
-    def tell(self, effect: Effect) -> None:
+    def add_effect(self, effect: Effect) -> None:
         """Add one effect."""
         self._effects.append(effect)
 
@@ -87,17 +87,17 @@ class World:
         url: str | None,
         event: str,
         record_id: str,
-        letter: Letter,
+        payload: Payload,
         hooks: HookWords = (),
         *,
         forged: bool = False,
     ) -> None:
-        """A webhook is due now. Without a `url` its `letter` is kept, to be written when somebody looks."""
+        """A webhook is due now. Without a `url` its `payload` is kept, and written when it is read."""
         if url:
-            body = written(event, letter)
-            self.tell(Delivery(self.now, event, record_id, url, body, hooks, forged))
+            body = webhook_body(event, payload)
+            self.add_effect(Delivery(self.now, event, record_id, url, body, hooks, forged))
         else:
-            self.tell(Notice(self.now, event, record_id, letter, forged))
+            self.add_effect(Notice(self.now, event, record_id, payload, forged))
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
@@ -105,6 +105,6 @@ class World:
         return effects
 
 
-def written(event: str, letter: Letter) -> bytes:
+def webhook_body(event: str, payload: Payload) -> bytes:
     """The body of a webhook."""
-    return encode({"event": event, **letter()})
+    return encode({"event": event, **payload()})

@@ -90,7 +90,7 @@ class _Restoring:
             self._add(row)
         self._sort_attempts()
         self._set_timers()
-        world.chance.go_on_from(state.chance)
+        world.chance.restore(state.chance)
         world.has_receivers = state.has_receivers
         self._core.served = state.served
         return self._queue(), state.api_key, state.now

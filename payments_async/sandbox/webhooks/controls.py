@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from ..common.clock import Clock
 from ..common.values import Delivery
 from ..records.records import PaymentRecord, PayoutRecord
-from ..records.webhook_json import forged_letter
-from ..records.world import World, written
+from ..records.webhook_json import forged_payload
+from ..records.world import World, webhook_body
 from .outbox import Outbox
 from .webhook import Webhook
 
@@ -21,7 +21,7 @@ class WebhookControls:
     _outbox: Outbox
 
     @abstractmethod
-    def present(self) -> AbstractContextManager[World]:
+    def changing(self) -> AbstractContextManager[World]:
         """The records as of now, under the sandbox's lock."""
 
     @property
@@ -30,15 +30,17 @@ class WebhookControls:
 
         What became of each is in `webhooks`. Those of records without a `webhook_url` are in `inbox`.
         """
-        with self.present():
+        with self.changing():
             return list(self._outbox.deliveries)
 
     @property
     def inbox(self) -> list[Delivery]:
         """The deliveries of records without a `webhook_url`, never sent; oldest first (2,000 at most)."""
-        with self.present():
+        with self.changing():
             return [
-                Delivery(one.at, one.event, one.record_id, "", written(one.event, one.letter), (), one.forged)
+                Delivery(
+                    one.at, one.event, one.record_id, "", webhook_body(one.event, one.payload), (), one.forged
+                )
                 for one in self._outbox.inbox
             ]
 
@@ -49,12 +51,12 @@ class WebhookControls:
         All that wait to be tried (50,000 at most) and the latest 20,000 that are over. They leave only while
         the sandbox serves.
         """
-        with self.present():
+        with self.changing():
             return self._outbox.queue.webhooks
 
     def resend(self, webhook_id: str) -> Webhook:
         """Send a delivery once more, with tries of its own, whatever became of it; `LookupError`."""
-        with self.present() as world:
+        with self.changing() as world:
             webhook = self._outbox.queue.resend(webhook_id, world.now)
             self._poke()
             return webhook
@@ -68,7 +70,7 @@ class WebhookControls:
         record without `webhook_url` when no `url` is given.
         """
         with self._outbox.lock:
-            with self.present() as world:
+            with self.changing() as world:
                 _forge(world, record_id, event, url)
             return self._outbox.queue.webhooks[-1]
 
@@ -78,7 +80,7 @@ class WebhookControls:
         Blocks: from asyncio, `await asyncio.to_thread(sandbox.wait_for_webhooks)`. TimeoutError after
         `timeout` seconds of the machine's time, at once when the sandbox is not serving and something is due.
         """
-        with self.present() as world:
+        with self.changing() as world:
             is_serving = self._outbox.poke is not None
             now = lambda: max(world.now, self.clock.now())  # noqa: E731 - the world's is rounded, maybe up
             if not self._outbox.wait_until_idle(now, timeout if is_serving else 0):
@@ -96,9 +98,9 @@ def _forge(world: World, record_id: str, event: str | None, url: str | None) -> 
     if not target:
         raise ValueError(f"{record.id} has no webhook_url; say where to: forge(..., url=...)")
     event = event or ("payout" if isinstance(record, PayoutRecord) else "payment") + ".completed"
-    letter = forged_letter(record, event, world.now)
+    payload = forged_payload(record, event, world.now)
     world.has_receivers = True
-    world.notify(target, event, record.id, lambda: letter, forged=True)
+    world.notify(target, event, record.id, lambda: payload, forged=True)
 
 
 def _find(world: World, record_id: str) -> PayoutRecord | PaymentRecord:

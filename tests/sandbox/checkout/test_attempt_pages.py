@@ -120,7 +120,7 @@ def test_only_what_belongs_into_a_page_of_the_merchants_may_be_framed(api: Api) 
 def test_the_attempt_that_failed_over_takes_no_answer_any_more(api: Api) -> None:
     payer = Payer(api, "redirect_to_url")
     form = Read(payer.get("bank").body.decode()).hidden
-    with api.sandbox.present() as world:
+    with api.sandbox.changing() as world:
         tenant = next(iter(world.tenants.values()))
         old = tenant.attempts[payer.attempt["id"]]
         old.failovers_left = 1

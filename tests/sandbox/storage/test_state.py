@@ -187,8 +187,8 @@ def test_who_only_looks_does_not_have_it_written_unless_something_falls_due(
         asyncio.run(beginning(paying, 2))
         for path in ("", "payouts", "payments", "phone", "api/payouts", "api/requests", "api/limits"):
             assert sandbox.handle("GET", f"/_sandbox/{path}").status == 200
-        assert sandbox._keeper is not None
-        sandbox._keeper.save()
+        assert sandbox._saver is not None
+        sandbox._saver.save()
 
     look()
     assert not written
@@ -255,7 +255,7 @@ def test_a_disk_that_is_full_for_a_while_is_told_and_made_up_for(
 
 def test_what_cannot_be_written_at_the_end_is_an_error(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox = opened(file)
-    sandbox._keeper._file._file.close()  # type: ignore[union-attr] # as a disk that is gone
+    sandbox._saver._file._file.close()  # type: ignore[union-attr] # as a disk that is gone
     with pytest.raises(StateError, match="cannot be written"):
         sandbox.stop()
 
@@ -718,7 +718,7 @@ ACTS: dict[str, Act] = {
 
 def told_by(sandbox: Sandbox) -> object:
     """All that a state is known by."""
-    with sandbox.present() as world:
+    with sandbox.changing() as world:
         stored = [list(tenant.replies._stored) for tenant in world.tenants.values()]
         timers = sorted(timer[:2] for timer in world._timers)
         customers = [dict(tenant.customers) for tenant in world.tenants.values()]
@@ -753,11 +753,11 @@ def test_writing_takes_a_twentieth_of_the_time_at_most(file: Path, monkeypatch: 
         return len(pauses) == 3
 
     sandbox = opened(file)
-    assert sandbox._keeper is not None
+    assert sandbox._saver is not None
     seconds = iter([0.0, 0.01, 10.0, 13.0])
     monkeypatch.setattr(_state, "real_seconds", lambda: next(seconds))
-    monkeypatch.setattr(sandbox._keeper._ended, "wait", wait)
-    sandbox._keeper._run()
+    monkeypatch.setattr(sandbox._saver._ended, "wait", wait)
+    sandbox._saver._run()
     assert pauses == [2.0, 2.0, 60.0]
     sandbox.stop()
 
@@ -766,11 +766,11 @@ def test_a_state_that_cannot_be_written_leaves_the_old_one(file: Path) -> None:
     sandbox = opened(file)
     post(sandbox, "/payouts", PAYOUT)
     sandbox.save()
-    assert sandbox._keeper is not None
+    assert sandbox._saver is not None
 
     with pytest.raises(StateError, match="cannot be written"):
-        sandbox._keeper._file.save([("payout", b"new"), cast("Any", ("payout", object()))])
-    sandbox._keeper._file.close()
+        sandbox._saver._file.save([("payout", b"new"), cast("Any", ("payout", object()))])
+    sandbox._saver._file.close()
     again = opened(file)
     assert len(again.books.payouts()) == 1
     again.stop()
