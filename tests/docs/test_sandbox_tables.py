@@ -7,9 +7,9 @@ import re
 import pytest
 
 from payments_async.sandbox.checkout.events import EVENTS
-from payments_async.sandbox.checkout.messages import _WORDS
+from payments_async.sandbox.checkout.messages import _MESSAGES
 from payments_async.sandbox.checkout.method_catalogue import METHODS
-from payments_async.sandbox.checkout.simulated_bank import PLACES
+from payments_async.sandbox.checkout.simulated_bank import SIMULATED_PAGES
 from payments_async.sandbox.common import magic_numbers
 from payments_async.sandbox.common.magic_numbers import MAGIC
 from payments_async.sandbox.common.profiles import PROFILES
@@ -69,9 +69,9 @@ def test_the_tables_of_the_checkout_are_those_of_its_methods_and_states() -> Non
     told = [(row[0], row[1].strip("`")) for row in rows(text) if len(row) == 3]
     assert told[2:] == [(method.label, method.action) for method in METHODS]
     states = {name for cell in first_cells(text) for name in re.findall(r"`(\w+)`", cell)}
-    assert states == {"open", *_WORDS, "action"}
+    assert states == {"open", *_MESSAGES, "action"}
     for part in re.findall(r"/checkout/\{id\}/(\w+)", text):
-        assert part in {*PLACES, EVENTS.strip("/")}, part
+        assert part in {*SIMULATED_PAGES, EVENTS.strip("/")}, part
 
 
 def test_the_table_of_webhook_words_is_the_vocabulary_with_its_magic_numbers() -> None:

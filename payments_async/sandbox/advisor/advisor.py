@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .._journal import JournalEntry
 from . import polling, retries, webhooks
-from .evidence import AdvisorEvidence, Finding, scene_of
+from .evidence import AdvisorEvidence, Finding, evidence_from
 
 __all__ = ["HEADINGS", "Finding", "advise", "judge"]
 
@@ -52,10 +52,10 @@ def advise(entries: Sequence[JournalEntry], now: float = 0.0) -> list[Finding]:
     `now` is the sandbox's time in seconds since 1970 (`sandbox.clock.now()`): an accepted webhook whose
     record nobody has read 60 s later is a finding. Without it the newest entry's time counts.
     """
-    return judge(scene_of(entries, now))
+    return judge(evidence_from(entries, now))
 
 
-def judge(scene: AdvisorEvidence) -> list[Finding]:
-    """The same of a scene."""
-    found = [finding for rule in RULES for finding in rule(scene)]
+def judge(evidence: AdvisorEvidence) -> list[Finding]:
+    """The same of evidence."""
+    found = [finding for rule in RULES for finding in rule(evidence)]
     return sorted(found, key=lambda finding: (finding.severity != "money", finding.requests))

@@ -32,14 +32,14 @@ REPLAYED_BY_HAND = "x-sandbox-replay-of"
 
 @attrs.frozen
 class Finding:
-    """One break of the guidance: what was done, why it matters, where it says so, how to mend it."""
+    """One break of the guidance: what was done, why it matters, where it says so, how to fix it."""
 
     rule: str
     severity: Severity
     title: str
     why: str
     section: str
-    mend: str
+    fix: str
     requests: tuple[str, ...]
     """Ids of the requests that show it, oldest first."""
     subject: str
@@ -91,7 +91,7 @@ class ObservedRequest:
         return self.creates and self.log.status == 409
 
     @property
-    def was_others_key(self) -> bool:
+    def reuses_a_key(self) -> bool:
         """Whether its idempotency key was found to be another request's, however that is told (gap R)."""
         return self.log.replayed or KEY_REUSED.encode() in self.answer
 
@@ -101,7 +101,7 @@ class ObservedRequest:
         return self.was_refused or self.log.status == 429
 
     @property
-    def thing(self) -> str | None:
+    def reference(self) -> str | None:
         """The merchant's own name of what is paid for: a payout's `reference`, a payment's `entity_id`."""
         if not self.creates:
             return None
@@ -136,8 +136,8 @@ class AdvisorEvidence:
     """The sandbox time up to which it is known, of the last entry at least."""
 
 
-def scene_of(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorEvidence:
-    """The scene in a journal up to `now`.
+def evidence_from(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorEvidence:
+    """The evidence in a journal up to `now`.
 
     Requests that the inspector replayed are left out, and whatever came before the last one whose bytes the
     journal let go: what such a request showed cannot be known any more.
@@ -154,7 +154,7 @@ def scene_of(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorEviden
         if isinstance(item, LoggedExchange):
             until = max(until, item.log.at)
             if REPLAYED_BY_HAND not in item.log.headers:
-                requests.append(seen_of(item))
+                requests.append(observe(item))
         elif isinstance(item, Change):
             until = max(until, item.at)
             _note_final(item, finals)
@@ -179,7 +179,7 @@ def _note_final(change: Change, finals: dict[str, float]) -> None:
         finals.setdefault(change.id, change.at)
 
 
-def seen_of(exchange: LoggedExchange) -> ObservedRequest:
+def observe(exchange: LoggedExchange) -> ObservedRequest:
     """A request as the Advisor sees it."""
     log = exchange.log
     found = find_operation(log.method, log.path.partition("?")[0]) if log.operation else None

@@ -10,7 +10,7 @@ import attrs
 
 from .._journal import JournalEntry, LoggedExchange, WebhookTried
 from .advisor import judge
-from .evidence import Finding, ids_of, scene_of
+from .evidence import Finding, evidence_from, ids_of
 from .webhooks import watched
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ class Findings:
             isinstance(entry.item, LoggedExchange) for entry in entries if entry.seq > self._seen
         )
         self._seen = max(self._seen, entries[-1].seq if entries else 0)
-        scene = scene_of(entries, now)
-        self.watched = watched(scene)
-        if found := judge(scene):
+        evidence = evidence_from(entries, now)
+        self.watched = watched(evidence)
+        if found := judge(evidence):
             places = dict(_places(entries))
             for finding in found:
                 self._keep(finding, places)

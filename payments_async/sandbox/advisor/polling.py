@@ -19,10 +19,10 @@ _LIST_READS = 5
 _LIVE_READS = 3
 
 
-def too_fast(scene: AdvisorEvidence) -> Iterator[Finding]:
+def too_fast(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """A transaction that is not final, read more often than every five seconds."""
-    for run in _readings(scene, _PACE):
-        if not _ended(scene, run[0]):
+    for run in _readings(evidence, _PACE):
+        if not _ended(evidence, run[0]):
             yield Finding(
                 "polling_too_fast",
                 "limits",
@@ -36,10 +36,10 @@ def too_fast(scene: AdvisorEvidence) -> Iterator[Finding]:
             )
 
 
-def after_the_end(scene: AdvisorEvidence) -> Iterator[Finding]:
+def after_the_end(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """A record that is still being read although an answer has shown that it is final."""
-    for run in _readings(scene, _MINUTE):
-        later = [seen for seen in run if _ended(scene, seen)]
+    for run in _readings(evidence, _MINUTE):
+        later = [sent for sent in run if _ended(evidence, sent)]
         # the first of them learns that it is final; a page that is shown again reads it once more
         if len(later) > _READS and not _ended_list(run):
             yield Finding(
@@ -55,14 +55,14 @@ def after_the_end(scene: AdvisorEvidence) -> Iterator[Finding]:
             )
 
 
-def live_as_normal(scene: AdvisorEvidence) -> Iterator[Finding]:
+def live_as_normal(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """Live operations on a record that nobody reads the normal way."""
-    live = (seen for seen in scene.requests if seen.is_live)
-    for (key, record), used in grouped(live, lambda seen: (seen.log.key, _subject(seen))).items():
+    live = (sent for sent in evidence.requests if sent.is_live)
+    for (key, record), used in grouped(live, lambda sent: (sent.log.key, _subject(sent))).items():
         since, until = used[0].log.at - _MINUTE, used[-1].log.at
         normal = any(
-            seen.log.key == key and since <= seen.log.at <= until and _reads(seen, record)
-            for seen in scene.requests
+            sent.log.key == key and since <= sent.log.at <= until and _reads(sent, record)
+            for sent in evidence.requests
         )
         if len(used) >= _LIVE_READS and not normal:
             yield Finding(
@@ -78,38 +78,38 @@ def live_as_normal(scene: AdvisorEvidence) -> Iterator[Finding]:
             )
 
 
-def _readings(scene: AdvisorEvidence, within: float) -> Iterator[list[ObservedRequest]]:
+def _readings(evidence: AdvisorEvidence, within: float) -> Iterator[list[ObservedRequest]]:
     """Runs of readings of one record, or of one list that showed the same each time."""
-    reads = (seen for seen in scene.requests if _is_read(seen))
+    reads = (sent for sent in evidence.requests if _is_read(sent))
     for same in grouped(reads, _read_of).values():
         least = _LIST_READS if same[0].is_list else _READS
         yield from (run for run in runs(same, within) if len(run) >= least)
 
 
-def _is_read(seen: ObservedRequest) -> bool:
-    log = seen.log
+def _is_read(sent: ObservedRequest) -> bool:
+    log = sent.log
     about_one = log.operation in ("checkouts.retrieve", "payment_intents.retrieve_attempt")
-    return (about_one or seen.is_list) and log.status == 200 and log.fault is None
+    return (about_one or sent.is_list) and log.status == 200 and log.fault is None
 
 
-def _read_of(seen: ObservedRequest) -> tuple[str | None, str, bytes]:
-    return seen.log.key, seen.log.path, seen.answer if seen.is_list else b""
+def _read_of(sent: ObservedRequest) -> tuple[str | None, str, bytes]:
+    return sent.log.key, sent.log.path, sent.answer if sent.is_list else b""
 
 
-def _ended(scene: AdvisorEvidence, seen: ObservedRequest) -> bool:
+def _ended(evidence: AdvisorEvidence, sent: ObservedRequest) -> bool:
     """Whether all that a reading is about was final when it was read. An empty list is nothing to poll."""
-    about = _followed(seen)
-    finals = [scene.finals.get(record) for record in about]
-    return all(final is not None and final <= seen.log.at for final in finals)
+    about = _followed(sent)
+    finals = [evidence.finals.get(record) for record in about]
+    return all(final is not None and final <= sent.log.at for final in finals)
 
 
-def _followed(seen: ObservedRequest) -> list[str]:
+def _followed(sent: ObservedRequest) -> list[str]:
     """The payouts, payments and attempts that a reading is about."""
-    if seen.is_list:
-        return [record for record in seen.shown if record.startswith(("po_", "pi_"))]
-    if seen.log.operation == "checkouts.retrieve":
-        return [record for record in seen.shown if record.startswith("pi_")]
-    return [seen.record] if seen.record else []
+    if sent.is_list:
+        return [record for record in sent.shown if record.startswith(("po_", "pi_"))]
+    if sent.log.operation == "checkouts.retrieve":
+        return [record for record in sent.shown if record.startswith("pi_")]
+    return [sent.record] if sent.record else []
 
 
 def _ended_list(run: Sequence[ObservedRequest]) -> bool:
@@ -117,11 +117,11 @@ def _ended_list(run: Sequence[ObservedRequest]) -> bool:
     return run[0].is_list
 
 
-def _subject(seen: ObservedRequest) -> str:
-    return seen.record or ""
+def _subject(sent: ObservedRequest) -> str:
+    return sent.record or ""
 
 
-def _reads(seen: ObservedRequest, record: str) -> bool:
-    if seen.is_live or seen.log.method != "GET":
+def _reads(sent: ObservedRequest, record: str) -> bool:
+    if sent.is_live or sent.log.method != "GET":
         return False
-    return seen.record == record or record in seen.path_ids or record in seen.shown
+    return sent.record == record or record in sent.path_ids or record in sent.shown

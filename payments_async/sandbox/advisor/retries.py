@@ -30,25 +30,25 @@ _REFERENCE_HELPED = (
 )
 
 
-def repeated_without_key(scene: AdvisorEvidence) -> Iterator[Finding]:
+def repeated_without_key(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """The same creating POST more than once, without an idempotency key."""
     bare = (
-        seen for seen in scene.requests if seen.creates and seen.log.idempotency_key is None and seen.body
+        sent for sent in evidence.requests if sent.creates and sent.log.idempotency_key is None and sent.body
     )
-    for same in grouped(bare, lambda seen: (seen.log.key, seen.log.path, seen.body)).values():
+    for same in grouped(bare, lambda sent: (sent.log.key, sent.log.path, sent.body)).values():
         # a payout whose reference was taken was refused by luck: the first try may have been the lost one
-        open_ones = [seen for seen in same if not seen.was_refused or seen.was_duplicate]
+        open_ones = [sent for sent in same if not sent.was_refused or sent.was_duplicate]
         for tries in stretches(open_ones, _is_retry):
             yield Finding(
                 "post_without_key",
                 "money",
                 f"{_name(tries[0])} sent {len(tries)} times{_in_runs(tries)} without an idempotency key",
-                _REFERENCE_HELPED if any(seen.was_duplicate for seen in tries) else _NOTHING_HELPS,
+                _REFERENCE_HELPED if any(sent.was_duplicate for sent in tries) else _NOTHING_HELPS,
                 "Limits, Idempotency",
                 "Make one X-Idempotency-Key for the thing paid for, store it, and send it with every try. "
                 "The SDK does this by itself.",
                 ids(tries),
-                tries[0].thing or tries[0].log.path,
+                tries[0].reference or tries[0].log.path,
             )
 
 
@@ -60,20 +60,22 @@ def _in_runs(tries: Sequence[ObservedRequest]) -> str:
 
 def _is_retry(earlier: ObservedRequest, later: ObservedRequest) -> bool:
     """Whether the same body is the same wish: it is named, or the first was in doubt, or it came soon."""
-    return later.thing is not None or earlier.in_doubt or apart(earlier, later) < _AGAIN
+    return later.reference is not None or earlier.in_doubt or apart(earlier, later) < _AGAIN
 
 
-def one_thing_under_two_keys(scene: AdvisorEvidence) -> Iterator[Finding]:
+def one_thing_under_two_keys(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """One body under several idempotency keys: a retry that the service takes for a second request."""
-    taken = {seen for _, others in _reused(scene) for seen in others}
+    taken = {sent for _, others in _reused(evidence) for sent in others}
     # what was definitely refused moved nothing; a taken reference does not say what became of the first try
     open_ones = (
-        seen for seen in _keyed(scene) if not seen.moved_nothing or (seen.was_duplicate and seen not in taken)
+        sent
+        for sent in _keyed(evidence)
+        if not sent.moved_nothing or (sent.was_duplicate and sent not in taken)
     )
-    for same in grouped(open_ones, lambda seen: (seen.log.key, seen.log.path, seen.body)).values():
+    for same in grouped(open_ones, lambda sent: (sent.log.key, sent.log.path, sent.body)).values():
         # two customers may buy the same; one named thing, or a try in doubt, is a retry with a new key
-        suspicious = any(seen.thing for seen in same) or any(seen.in_doubt for seen in same[:-1])
-        keys = {seen.log.idempotency_key for seen in same}
+        suspicious = any(sent.reference for sent in same) or any(sent.in_doubt for sent in same[:-1])
+        keys = {sent.log.idempotency_key for sent in same}
         if len(keys) > 1 and suspicious:
             yield Finding(
                 "two_keys",
@@ -83,38 +85,38 @@ def one_thing_under_two_keys(scene: AdvisorEvidence) -> Iterator[Finding]:
                 "Limits, Idempotency",
                 "Make the key once, before the first try, from the thing paid for; send it with every try.",
                 ids(same),
-                same[0].thing or same[0].log.path,
+                same[0].reference or same[0].log.path,
             )
 
 
-def one_key_for_two_things(scene: AdvisorEvidence) -> Iterator[Finding]:
+def one_key_for_two_things(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """One idempotency key with several bodies: the later ones are no requests of their own."""
-    for first, others in _reused(scene):
-        told = [seen for seen in others if seen.was_others_key or not first.moved_nothing]
-        if told:
+    for first, others in _reused(evidence):
+        reused = [sent for sent in others if sent.reuses_a_key or not first.moved_nothing]
+        if reused:
             yield Finding(
                 "one_key",
                 "money",
-                f"{_name(first)}: {1 + len({seen.body for seen in told})} bodies under one idempotency key",
+                f"{_name(first)}: {1 + len({sent.body for sent in reused})} bodies under one idempotency key",
                 "A key stands for one request: another body under it is refused (409) or gets the first "
                 "answer, so what it asks for is not done.",
                 "Limits, Idempotency",
                 "Send the same bytes with every try, and make a new key for each new thing.",
-                ids((first, *told)),
-                first.thing or str(first.log.idempotency_key),
+                ids((first, *reused)),
+                first.reference or str(first.log.idempotency_key),
             )
 
 
-def _keyed(scene: AdvisorEvidence) -> Iterator[ObservedRequest]:
-    return (seen for seen in scene.requests if seen.creates and seen.log.idempotency_key and seen.body)
+def _keyed(evidence: AdvisorEvidence) -> Iterator[ObservedRequest]:
+    return (sent for sent in evidence.requests if sent.creates and sent.log.idempotency_key and sent.body)
 
 
-def _reused(scene: AdvisorEvidence) -> Iterator[tuple[ObservedRequest, list[ObservedRequest]]]:
+def _reused(evidence: AdvisorEvidence) -> Iterator[tuple[ObservedRequest, list[ObservedRequest]]]:
     """The first request of each idempotency key, with those after it that ask for something else."""
-    for alike in grouped(_keyed(scene), lambda seen: (seen.log.key, seen.log.idempotency_key)).values():
+    for alike in grouped(_keyed(evidence), lambda sent: (sent.log.key, sent.log.idempotency_key)).values():
         for first, *later in _kept(alike):
             if others := [
-                seen for seen in later if (seen.log.path, seen.body) != (first.log.path, first.body)
+                sent for sent in later if (sent.log.path, sent.body) != (first.log.path, first.body)
             ]:
                 yield first, others
 
@@ -122,17 +124,17 @@ def _reused(scene: AdvisorEvidence) -> Iterator[tuple[ObservedRequest, list[Obse
 def _kept(alike: Sequence[ObservedRequest]) -> Iterator[list[ObservedRequest]]:
     """The requests under one key, apart where the service has forgotten it: then it stands for a new one."""
     together: list[ObservedRequest] = []
-    for seen in alike:
-        if together and seen.log.at - together[0].log.at >= LIFETIME:
+    for sent in alike:
+        if together and sent.log.at - together[0].log.at >= LIFETIME:
             yield together
             together = []
-        together.append(seen)
+        together.append(sent)
     yield together
 
 
-def before_retry_after(scene: AdvisorEvidence) -> Iterator[Finding]:
+def before_retry_after(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """A request that came again before the time its 429 asked for."""
-    for same in grouped(scene.requests, _identity).values():
+    for same in grouped(evidence.requests, _identity).values():
         for refused, retry in pairwise(same):
             wait = _asked_wait(refused)
             if wait is not None and apart(refused, retry) < wait - _EARLY:
@@ -145,14 +147,14 @@ def before_retry_after(scene: AdvisorEvidence) -> Iterator[Finding]:
                     "Errors, rule 1",
                     "Wait the seconds in Retry-After before the next try; without it, back off with jitter.",
                     ids((refused, retry)),
-                    retry.thing or retry.log.path,
+                    retry.reference or retry.log.path,
                 )
                 break
 
 
-def parallel_loops(scene: AdvisorEvidence) -> Iterator[Finding]:
+def parallel_loops(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """Several tries of one transaction at the same moments."""
-    creating = (seen for seen in scene.requests if seen.creates)
+    creating = (sent for sent in evidence.requests if sent.creates)
     for name, same in grouped(creating, _transaction).items():
         pairs = [(one, two) for one, two in pairwise(same) if apart(one, two) <= _TOGETHER]
         if len(pairs) >= _PAIRS:
@@ -169,26 +171,26 @@ def parallel_loops(scene: AdvisorEvidence) -> Iterator[Finding]:
             )
 
 
-def _name(seen: ObservedRequest) -> str:
-    return seen.log.operation or f"{seen.log.method} {seen.log.path}"
+def _name(sent: ObservedRequest) -> str:
+    return sent.log.operation or f"{sent.log.method} {sent.log.path}"
 
 
-def _identity(seen: ObservedRequest) -> tuple[str | None, str, str | bytes] | None:
+def _identity(sent: ObservedRequest) -> tuple[str | None, str, str | bytes] | None:
     """The same for a request and its retries."""
-    log = seen.log
+    log = sent.log
     if log.operation is None:
         return None
-    return log.key, f"{log.method} {log.path}", log.idempotency_key or seen.body
+    return log.key, f"{log.method} {log.path}", log.idempotency_key or sent.body
 
 
-def _transaction(seen: ObservedRequest) -> tuple[str | None, str] | None:
-    name = seen.thing or seen.log.idempotency_key
-    return None if name is None else (seen.log.key, name)
+def _transaction(sent: ObservedRequest) -> tuple[str | None, str] | None:
+    name = sent.reference or sent.log.idempotency_key
+    return None if name is None else (sent.log.key, name)
 
 
-def _asked_wait(seen: ObservedRequest) -> float | None:
+def _asked_wait(sent: ObservedRequest) -> float | None:
     """The seconds a 429 asked for, whichever form its header had."""
-    text = seen.retry_after
+    text = sent.retry_after
     if text is None:
         return None
     if text.isascii() and text.isdigit():
@@ -197,4 +199,4 @@ def _asked_wait(seen: ObservedRequest) -> float | None:
         moment = parsedate_to_datetime(text).timestamp()
     except ValueError:
         return None
-    return math.floor(moment - seen.log.at)
+    return math.floor(moment - sent.log.at)

@@ -15,10 +15,10 @@ _BROWSER = ("origin", "sec-fetch-site")
 """Headers that browsers add and no server's HTTP library does."""
 
 
-def webhook_not_read_back(scene: AdvisorEvidence) -> Iterator[Finding]:
+def webhook_not_read_back(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """A delivery that was accepted while nobody read the record afterwards."""
-    due = [one for one in _accepted(scene) if scene.until >= one.at + READ_BACK_WITHIN]
-    for record, unread in _by_record(_unread(scene, due)).items():
+    due = [one for one in _accepted(evidence) if evidence.until >= one.at + READ_BACK_WITHIN]
+    for record, unread in _by_record(_unread(evidence, due)).items():
         yield Finding(
             "webhook_trusted",
             "money",
@@ -32,24 +32,26 @@ def webhook_not_read_back(scene: AdvisorEvidence) -> Iterator[Finding]:
         )
 
 
-def watched(scene: AdvisorEvidence) -> int:
+def watched(evidence: AdvisorEvidence) -> int:
     """How many deliveries were accepted and not read back, while there is still time to."""
-    young = [one for one in _accepted(scene) if scene.until < one.at + READ_BACK_WITHIN]
-    return len(_unread(scene, young))
+    young = [one for one in _accepted(evidence) if evidence.until < one.at + READ_BACK_WITHIN]
+    return len(_unread(evidence, young))
 
 
-def _accepted(scene: AdvisorEvidence) -> list[WebhookTried]:
+def _accepted(evidence: AdvisorEvidence) -> list[WebhookTried]:
     """The deliveries that tell an end."""
-    return [one for one in scene.accepted.values() if one.event.rpartition(".")[2] in _FINAL_EVENTS]
+    return [one for one in evidence.accepted.values() if one.event.rpartition(".")[2] in _FINAL_EVENTS]
 
 
-def _unread(scene: AdvisorEvidence, tries: Sequence[WebhookTried]) -> list[WebhookTried]:
+def _unread(evidence: AdvisorEvidence, tries: Sequence[WebhookTried]) -> list[WebhookTried]:
     """Those after whose end nobody has read the record."""
     if not tries:
         return []
-    reads = _reads(scene)
+    reads = _reads(evidence)
     return [
-        one for one in tries if not reads(one.record_id, min(one.at, scene.finals.get(one.record_id, one.at)))
+        one
+        for one in tries
+        if not reads(one.record_id, min(one.at, evidence.finals.get(one.record_id, one.at)))
     ]
 
 
@@ -66,38 +68,42 @@ def _listed(events: Iterable[str]) -> str:
     return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'}"
 
 
-def key_in_a_browser(scene: AdvisorEvidence) -> Iterator[Finding]:
+def key_in_a_browser(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """Requests to the API that a browser sent."""
-    sent = (seen for seen in scene.requests if _from_browser(seen))
-    for where, seen in grouped(sent, lambda one: one.log.headers.get("origin", "a page")).items():
+    from_browser = (sent for sent in evidence.requests if _from_browser(sent))
+    for where, requests in grouped(from_browser, lambda one: one.log.headers.get("origin", "a page")).items():
         yield Finding(
             "key_in_browser",
             "secret",
-            f"{len(seen)} request{'s' if len(seen) > 1 else ''} to the API from a browser ({where[:80]})",
+            f"{_requests(len(requests))} to the API from a browser ({where[:80]})",
             "Whoever opens the page can read the secret key, and a key moves money.",
             "Authentication, rule 6",
             "Call the API from your server; give the browser checkout.url only. Rotate an exposed key.",
-            ids(seen),
+            ids(requests),
             where[:80],
         )
 
 
-def _from_browser(seen: ObservedRequest) -> bool:
-    headers = seen.log.headers
+def _requests(count: int) -> str:
+    return f"{count} request{'s' if count > 1 else ''}"
+
+
+def _from_browser(sent: ObservedRequest) -> bool:
+    headers = sent.log.headers
     # somebody who opens an address of the API to look at it sends no key
     if not any(name in headers for name in _BROWSER) or headers.get("sec-fetch-mode") == "navigate":
         return False
     # a preflight carries no key itself; it says that the page is about to send one
-    if seen.log.method == "OPTIONS":
-        return "authorization" in seen.log.headers.get("access-control-request-headers", "").lower()
+    if sent.log.method == "OPTIONS":
+        return "authorization" in sent.log.headers.get("access-control-request-headers", "").lower()
     return True
 
 
-def _reads(scene: AdvisorEvidence) -> Callable[[str, float], bool]:
+def _reads(evidence: AdvisorEvidence) -> Callable[[str, float], bool]:
     """Whether a record was read at a time or after it."""
     latest: dict[str, float] = {}
-    for seen in scene.requests:
-        if (seen.log.method == "GET" or seen.is_live) and seen.log.status == 200:
-            for record in (*seen.path_ids, *seen.shown):
-                latest[record] = max(seen.log.at, latest.get(record, seen.log.at))
+    for sent in evidence.requests:
+        if (sent.log.method == "GET" or sent.is_live) and sent.log.status == 200:
+            for record in (*sent.path_ids, *sent.shown):
+                latest[record] = max(sent.log.at, latest.get(record, sent.log.at))
     return lambda record, since: record in latest and latest[record] >= since

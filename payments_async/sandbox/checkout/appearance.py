@@ -34,7 +34,7 @@ class PageAppearance:
         return f"'sha256-{b64encode(sha256(self.theme.encode()).digest()).decode()}'"
 
 
-def look_of(appearance: JsonObject, origin: str) -> PageAppearance:
+def appearance_of(appearance: JsonObject, origin: str) -> PageAppearance:
     """The look of a session; `origin` is this server's own address.
 
     An icon from elsewhere is not shown: fetching it would tell a stranger who pays, and when, and the pages

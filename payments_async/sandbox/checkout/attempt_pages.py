@@ -17,7 +17,7 @@ from ..records.records import AttemptRecord, CheckoutRecord
 from ..records.tenants import Tenant
 from ..records.world import World
 from .next_action import one_time_code
-from .pages import say
+from .pages import message_page
 from .responses import FILES, page, qr_image, redirect
 from .session_view import PAGES, SessionView
 
@@ -30,8 +30,8 @@ _AFTER: Mapping[str, tuple[str, str]] = {
 _UNDER_WAY = ("On its way", "The payment is being worked on.")
 
 
-def visit_of(world: World, tenant: Tenant, attempt: AttemptRecord, request: Request) -> SessionView:
-    """A visit to an attempt's own pages, as if it had a session where it has none."""
+def attempt_view(world: World, tenant: Tenant, attempt: AttemptRecord, request: Request) -> SessionView:
+    """A view to an attempt's own pages, as if it had a session where it has none."""
     payment = attempt.payment
     session = payment.session or CheckoutRecord(
         attempt.id, payment, None, None, {}, sha256(f"{attempt.gateway.id}:{attempt.id}".encode()).hexdigest()
@@ -39,38 +39,38 @@ def visit_of(world: World, tenant: Tenant, attempt: AttemptRecord, request: Requ
     return SessionView(world, tenant, session, request, ACTIONS + attempt.id)
 
 
-def outcome(visit: SessionView) -> Answer:
+def outcome(view: SessionView) -> Answer:
     """What became of it: at the session's checkout, else here, with the way back to the merchant."""
-    if visit.payment.session is not None:
-        return redirect(f"{PAGES}{visit.session.id}/payment")
-    status = visit.attempt.status
+    if view.payment.session is not None:
+        return redirect(f"{PAGES}{view.session.id}/payment")
+    status = view.attempt.status
     heading, text = _AFTER.get(status, _UNDER_WAY)
     context = {
-        "visit": visit,
+        "view": view,
         "heading": heading,
         "text": text,
         "onward": status in ("completed", "failed", "expired"),
     }
-    return page("after.html", context, visit.look)
+    return page("after.html", context, view.appearance)
 
 
-def enter_code(visit: SessionView) -> Answer:
+def enter_code(view: SessionView) -> Answer:
     """The merchant's form sends the one-time code, as `otp`; the right one proves that the payer has it."""
-    if visit.state != "action" or visit.attempt.plan.outcome.action != "collect_otp":
-        return redirect(visit.address("payment"))
-    given = "".join(visit.form.get("otp", "").split())
-    if not compare_digest(given.encode(), one_time_code(visit.session, visit.attempt).encode()):
-        return say(422, "Not the code we sent", "Go back, check the code and enter it again.")
-    settle_attempt(visit.world, visit.tenant, visit.attempt)
-    return redirect(visit.address("payment"))
+    if view.state != "action" or view.attempt.plan.outcome.action != "collect_otp":
+        return redirect(view.address("payment"))
+    given = "".join(view.form.get("otp", "").split())
+    if not compare_digest(given.encode(), one_time_code(view.session, view.attempt).encode()):
+        return message_page(422, "Not the code we sent", "Go back, check the code and enter it again.")
+    settle_attempt(view.world, view.tenant, view.attempt)
+    return redirect(view.address("payment"))
 
 
-def picture(visit: SessionView) -> Answer:
+def picture(view: SessionView) -> Answer:
     """The QR code of the page where the payer's wallet app would confirm."""
-    return qr_image(f"{visit.world.origin}{visit.address('phone')}")
+    return qr_image(f"{view.world.origin}{view.address('phone')}")
 
 
-def kit(_: SessionView) -> Answer:
+def provider_sdk(_: SessionView) -> Answer:
     """The provider's kit."""
     found = FILES.asset("sdk.js")
     assert found is not None

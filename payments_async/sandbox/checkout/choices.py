@@ -108,16 +108,16 @@ def country_offers() -> list[Choosable]:
     return sorted(offers, key=lambda offer: offer.label)
 
 
-def health_of(visit: SessionView, method: CatalogueMethod, country: str | None) -> tuple[str, str]:
+def health_of(view: SessionView, method: CatalogueMethod, country: str | None) -> tuple[str, str]:
     """How well a method works, as the API says it and in words."""
-    health = method_health(visit.tenant, visit.world.now, method.code, country)
+    health = method_health(view.tenant, view.world.now, method.code, country)
     return health, _HEALTH_TEXTS[health]
 
 
-def method_offers(visit: SessionView, country: str | None) -> list[Choosable]:
+def method_offers(view: SessionView, country: str | None) -> list[Choosable]:
     """The methods, those that work before those that do not."""
     offers = []
-    for method in offered_methods(visit.session):
-        health, text = health_of(visit, method, country)
+    for method in offered_methods(view.session):
+        health, text = health_of(view, method, country)
         offers.append(Choosable(method.code, method.label, method.description, "", health, text))
     return sorted(offers, key=lambda offer: _RANKS[offer.health])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from .method_catalogue import find_method
-from .session_view import MOVING, SessionView
+from .session_view import UNFINISHED, SessionView
 
 _FAILURES: Mapping[str, str] = {
     "CUSTOMER_DECLINED": "It was declined.",
@@ -26,23 +26,23 @@ class Message:
     tone: str
 
 
-def words_for(visit: SessionView) -> Message:
+def message_for(view: SessionView) -> Message:
     """What the payment's own page says."""
-    return _WORDS[visit.state](visit)
+    return _MESSAGES[view.state](view)
 
 
-def left_words(_: SessionView) -> Message:
+def not_paid(_: SessionView) -> Message:
     """The payer turned back before any attempt."""
     return Message("You have not paid", ("Nothing was taken from your account.",), "calm")
 
 
-def under_way_instead(visit: SessionView, method: str | None) -> str:
+def under_way_instead(view: SessionView, method: str | None) -> str:
     """For whoever wanted to pay with `method` while another payment was under way, as from a second tab.
 
     Empty for everybody else.
     """
-    wanted, active = find_method(method), visit.payment.active_attempt
-    if wanted is None or active is None or visit.state not in MOVING or active.method == wanted.code:
+    wanted, active = find_method(method), view.payment.active_attempt
+    if wanted is None or active is None or view.state not in UNFINISHED or active.method == wanted.code:
         return ""
     used = find_method(active.method)
     name = f"A payment with {used.label}" if used else "Another payment"
@@ -57,16 +57,16 @@ def _waiting(_: SessionView) -> Message:
     )
 
 
-def _unknown(visit: SessionView) -> Message:
+def _unknown(view: SessionView) -> Message:
     lines = (
         "The payment takes longer than usual, and it may still go through. Please do not pay again.",
-        f"{visit.look.brand} will learn the outcome as soon as it is known.",
+        f"{view.appearance.brand} will learn the outcome as soon as it is known.",
     )
     return Message("We do not know the outcome yet", lines, "calm")
 
 
-def _failed(visit: SessionView) -> Message:
-    failure = visit.attempt.failure
+def _failed(view: SessionView) -> Message:
+    failure = view.attempt.failure
     assert failure is not None
     why = _FAILURES.get(failure.code, failure.message)
     return Message("The payment did not go through", (f"{why} Nothing was taken. You can try again.",), "bad")
@@ -76,19 +76,19 @@ def _cancelled(_: SessionView) -> Message:
     return Message("You cancelled the payment", ("Nothing was taken. You can still pay.",), "calm")
 
 
-def _paid(visit: SessionView) -> Message:
-    return Message("Payment complete", (f"You paid {visit.amount} to {visit.look.brand}.",), "good")
+def _paid(view: SessionView) -> Message:
+    return Message("Payment complete", (f"You paid {view.amount} to {view.appearance.brand}.",), "good")
 
 
-def already_paid(visit: SessionView) -> Message:
+def already_paid(view: SessionView) -> Message:
     """The payer opens, or submits, what has been paid."""
     lines = ("This payment has been made, once. You will not be charged again.",)
     return Message("Already paid", lines, "good")
 
 
-def _expired(visit: SessionView) -> Message:
-    brand = visit.look.brand
-    active = visit.payment.active_attempt
+def _expired(view: SessionView) -> Message:
+    brand = view.appearance.brand
+    active = view.payment.active_attempt
     if active is not None and active.status == "expired":
         doubt = f"If you approved the payment just before the end, ask {brand} before you pay again."
         return Message("This checkout has expired", (doubt,), "calm")
@@ -97,7 +97,7 @@ def _expired(visit: SessionView) -> Message:
     )
 
 
-_WORDS = {
+_MESSAGES = {
     "waiting": _waiting,
     "unknown": _unknown,
     "failed": _failed,

@@ -19,21 +19,21 @@ def one_time_code(session: CheckoutRecord, attempt: AttemptRecord) -> str:
     return f"{int(digest, 16) % 10**CODE_DIGITS:0{CODE_DIGITS}d}"
 
 
-def action_context(visit: SessionView) -> dict[str, object]:
+def action_context(view: SessionView) -> dict[str, object]:
     """What the page of the action says and needs; `simulated` leads to who the payer deals with."""
-    kind = visit.attempt.plan.outcome.action
+    kind = view.attempt.plan.outcome.action
     return {
         "kind": kind,
-        "api": next_action(visit.attempt, in_list=True),
+        "api": next_action(view.attempt, in_list=True),
         "simulated": None,
         "refresh": False,
-        **_ACTIONS[kind](visit),
+        **_ACTIONS[kind](view),
     }
 
 
-def _tail(visit: SessionView) -> str:
+def _phone_words(view: SessionView) -> str:
     """The payer's number, as much of it as he needs to know it again."""
-    phone = visit.attempt.phone
+    phone = view.attempt.phone
     return f"the number ending in {phone[-2:]}" if phone else "your phone"
 
 
@@ -48,43 +48,43 @@ def _frame(_: SessionView) -> dict[str, object]:
     return {"heading": "Confirm with your bank", "lead": "Your bank asks you to confirm in the window below."}
 
 
-def _code(visit: SessionView) -> dict[str, object]:
+def _code(view: SessionView) -> dict[str, object]:
     return {
         "heading": "Enter the code we sent",
-        "lead": f"We sent a code of {CODE_DIGITS} digits to {_tail(visit)}.",
+        "lead": f"We sent a code of {CODE_DIGITS} digits to {_phone_words(view)}.",
         "simulated": ("phone", "Open the simulated phone"),
         "digits": CODE_DIGITS,
     }
 
 
-def _approve(visit: SessionView) -> dict[str, object]:
+def _approve(view: SessionView) -> dict[str, object]:
     return {
         "heading": "Approve on your phone",
-        "lead": f"We sent a request to {_tail(visit)}. Approve it there; this page goes on by itself.",
+        "lead": f"We sent a request to {_phone_words(view)}. Approve it there; this page goes on by itself.",
         "simulated": ("phone", "Open the simulated phone"),
         "refresh": True,
     }
 
 
-def _scan(visit: SessionView) -> dict[str, object]:
+def _scan(view: SessionView) -> dict[str, object]:
     return {
         "heading": "Scan with your wallet app",
         "lead": "Open the app, scan the code and confirm. This page goes on by itself.",
-        "qr": qr_code(f"{visit.world.origin}{visit.address('phone')}"),
+        "qr": qr_code(f"{view.world.origin}{view.address('phone')}"),
         "simulated": ("phone", "Open the simulated wallet app"),
         "refresh": True,
     }
 
 
-def _instructions(visit: SessionView) -> dict[str, object]:
+def _instructions(view: SessionView) -> dict[str, object]:
     return {
         "heading": "Send the transfer",
         "lead": "Use these details at your bank. This page goes on once the money has arrived.",
         "details": (
-            ("To", visit.look.brand),
+            ("To", view.appearance.brand),
             ("Account", "SANDBOX 0000 1111 2222"),
-            ("Amount", visit.amount),
-            ("Reference", visit.payment.reference),
+            ("Amount", view.amount),
+            ("Reference", view.payment.reference),
         ),
         "simulated": ("bank", "Open the simulated bank"),
         "refresh": True,

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from ..common.timestamps import moment
 from ..common.values import Answer
-from .appearance import look_of
+from .appearance import appearance_of
 from .choices import (
     Choice,
     country_name,
@@ -18,11 +18,11 @@ from .choices import (
     typed_fields,
     usual_country,
 )
-from .messages import Message, already_paid, left_words, under_way_instead, words_for
+from .messages import Message, already_paid, message_for, not_paid, under_way_instead
 from .method_catalogue import FieldProblem, find_method, like_this
 from .next_action import action_context
 from .responses import page, redirect
-from .session_view import MOVING, OPENINGS, SessionView, was_rerouted
+from .session_view import PAYABLE, UNFINISHED, SessionView, was_rerouted
 
 LOOK_AGAIN = 3
 """Seconds after which a page that waits looks again where no script follows what happens."""
@@ -35,67 +35,68 @@ _HEADINGS: Mapping[str, str] = {
 _MISSING: Mapping[str, str] = {"country": "Choose a country", "method": "Choose a way to pay"}
 
 
-def entry(visit: SessionView) -> Answer:
+def entry(view: SessionView) -> Answer:
     """The session's address: choose, or see how the payment stands."""
-    state = visit.state
-    if state == "open" or (state in OPENINGS and visit.query):
-        given = visit.query
-        choice = read_choice(visit.session, given)
+    state = view.state
+    if state == "open" or (state in PAYABLE and view.query):
+        given = view.query
+        choice = read_choice(view.session, given)
         missed = given.get("asked") == choice.step
         problems = [FieldProblem(choice.step, _MISSING[choice.step])] if missed else []
-        return choosing(visit, choice, {}, problems)
+        return choosing(view, choice, {}, problems)
     if state == "paid":
-        return _state_page(visit, already_paid(visit))
-    return _standing(visit)
+        return _state_page(view, already_paid(view))
+    return _standing(view)
 
 
-def progress(visit: SessionView) -> Answer:
+def progress(view: SessionView) -> Answer:
     """How the payment that was begun stands."""
-    return redirect(visit.address()) if visit.state == "open" else _standing(visit)
+    return redirect(view.address()) if view.state == "open" else _standing(view)
 
 
-def left(visit: SessionView) -> Answer:
+def left(view: SessionView) -> Answer:
     """The payer turned back before paying; nothing has changed."""
-    if visit.state not in OPENINGS:
-        return redirect(visit.address("payment"))
-    return _state_page(visit, left_words(visit), state="cancelled")
+    if view.state not in PAYABLE:
+        return redirect(view.address("payment"))
+    return _state_page(view, not_paid(view), state="cancelled")
 
 
-def say(status: int, heading: str, text: str) -> Answer:
+def message_page(status: int, heading: str, text: str) -> Answer:
     """A page that only says something."""
-    return page("message.html", {"heading": heading, "text": text}, look_of({}, ""), status=status)
+    context = {"heading": heading, "text": text}
+    return page("message.html", context, appearance_of({}, ""), status=status)
 
 
 def choosing(
-    visit: SessionView, choice: Choice, typed: Mapping[str, str], problems: Sequence[FieldProblem]
+    view: SessionView, choice: Choice, typed: Mapping[str, str], problems: Sequence[FieldProblem]
 ) -> Answer:
     """The next step of choosing, with what was wrong with the last one."""
     step = choice.step
     context = {
-        **_common(visit, _HEADINGS[step]),
+        **_common(view, _HEADINGS[step]),
         "choice": choice,
         "country": country_name(choice.country),
         "number": (choice.steps.index(step) + 1, len(choice.steps)),
         "typed": typed,
         "problems": problems,
-        "back": f"{visit.address()}?{urlencode({'country': choice.country or ''})}",
-        **_CHOOSING[step](visit, choice),
+        "back": f"{view.address()}?{urlencode({'country': choice.country or ''})}",
+        **_CHOOSING[step](view, choice),
     }
-    return page(f"{step}.html", context, visit.look)
+    return page(f"{step}.html", context, view.appearance)
 
 
-def _countries(visit: SessionView, _: Choice) -> dict[str, object]:
-    return {"offers": country_offers(), "ticked": usual_country(visit.session)}
+def _countries(view: SessionView, _: Choice) -> dict[str, object]:
+    return {"offers": country_offers(), "ticked": usual_country(view.session)}
 
 
-def _methods(visit: SessionView, choice: Choice) -> dict[str, object]:
-    return {"offers": method_offers(visit, choice.country), "ticked": None}
+def _methods(view: SessionView, choice: Choice) -> dict[str, object]:
+    return {"offers": method_offers(view, choice.country), "ticked": None}
 
 
-def _details(visit: SessionView, choice: Choice) -> dict[str, object]:
+def _details(view: SessionView, choice: Choice) -> dict[str, object]:
     assert choice.method is not None
-    health, text = health_of(visit, choice.method, choice.country)
-    fields = typed_fields(visit.session, choice.method)
+    health, text = health_of(view, choice.method, choice.country)
+    fields = typed_fields(view.session, choice.method)
     hints = {field.name: f"{field.hint}{like_this(field, choice.country)}" for field in fields}
     return {"fields": fields, "hints": hints, "health": health, "health_text": text}
 
@@ -103,60 +104,60 @@ def _details(visit: SessionView, choice: Choice) -> dict[str, object]:
 _CHOOSING = {"country": _countries, "method": _methods, "pay": _details}
 
 
-def _standing(visit: SessionView) -> Answer:
-    if visit.state == "action":
-        return action_page(visit, [])
-    return _state_page(visit, words_for(visit))
+def _standing(view: SessionView) -> Answer:
+    if view.state == "action":
+        return action_page(view, [])
+    return _state_page(view, message_for(view))
 
 
-def action_page(visit: SessionView, problems: Sequence[FieldProblem]) -> Answer:
+def action_page(view: SessionView, problems: Sequence[FieldProblem]) -> Answer:
     """What the payer has to do next, and what was wrong with his last try."""
-    action = action_context(visit)
+    action = action_context(view)
     context = {
-        **_common(visit, str(action["heading"])),
+        **_common(view, str(action["heading"])),
         "action": action,
         "problems": problems,
         "refresh": LOOK_AGAIN if action["refresh"] else None,
     }
-    return page("action.html", context, visit.look)
+    return page("action.html", context, view.appearance)
 
 
-def _state_page(visit: SessionView, words: Message, state: str | None = None) -> Answer:
+def _state_page(view: SessionView, message: Message, state: str | None = None) -> Answer:
     context = {
-        **_common(visit, words.heading),
-        "words": words,
-        "state": state or visit.state,
-        "refresh": LOOK_AGAIN if visit.state in MOVING else None,
-        "rerouted": visit.state in ("waiting", "paid") and was_rerouted(visit.payment),
-        "retry": _retry(visit),
-        "onward": words.tone == "good" and visit.request.path.endswith("/payment"),
+        **_common(view, message.heading),
+        "message": message,
+        "state": state or view.state,
+        "refresh": LOOK_AGAIN if view.state in UNFINISHED else None,
+        "rerouted": view.state in ("waiting", "paid") and was_rerouted(view.payment),
+        "retry": _retry(view),
+        "onward": message.tone == "good" and view.request.path.endswith("/payment"),
     }
-    return page("state.html", context, visit.look)
+    return page("state.html", context, view.appearance)
 
 
-def _retry(visit: SessionView) -> dict[str, str]:
+def _retry(view: SessionView) -> dict[str, str]:
     """Where to try again: with the same method, and with another one."""
-    active = visit.payment.active_attempt
+    active = view.payment.active_attempt
     country = (active.country if active else None) or ""
-    other = f"{visit.address()}?{urlencode({'country': country})}"
+    other = f"{view.address()}?{urlencode({'country': country})}"
     same = find_method(active.method if active else None)
     return {"other": other, "same": f"{other}&method={same.code}" if same else other}
 
 
-def _common(visit: SessionView, heading: str) -> dict[str, object]:
+def _common(view: SessionView, heading: str) -> dict[str, object]:
     """What every page of a session shows."""
-    payment = visit.payment
+    payment = view.payment
     active = payment.active_attempt
     used = find_method(active.method) if active else None
     return {
-        "visit": visit,
+        "view": view,
         "heading": heading,
         "description": payment.body.get("description"),
-        "token": visit.session.form_token,
+        "token": view.session.form_token,
         "until": moment(payment.expires_at),
         "paid_at": moment(payment.completed_at) if payment.completed_at is not None else None,
         "method_label": used.label if used else None,
-        "instead": under_way_instead(visit, visit.query.get("method")),
+        "instead": under_way_instead(view, view.query.get("method")),
         "refresh": None,
         "problems": (),
     }

@@ -24,7 +24,7 @@ _GUARDS: Mapping[str, str] = {
 def page(
     template: str,
     context: Mapping[str, object],
-    look: PageAppearance,
+    appearance: PageAppearance,
     *,
     frames: str = "'none'",
     status: int = 200,
@@ -32,7 +32,7 @@ def page(
     """A page from a template; `frames` says whose pages may show it within themselves."""
     policy = {
         "default-src": "'none'",
-        "style-src": f"'self' {look.theme_source}",
+        "style-src": f"'self' {appearance.theme_source}",
         "script-src": "'self'",
         "connect-src": "'self'",
         "img-src": "'self'",
@@ -46,7 +46,7 @@ def page(
         "Content-Security-Policy": "; ".join(f"{name} {sources}" for name, sources in policy.items()),
         **_GUARDS,
     }
-    return Answer(status, headers, FILES.render(template, {"look": look, **context}).encode())
+    return Answer(status, headers, FILES.render(template, {"appearance": appearance, **context}).encode())
 
 
 def redirect(address: str) -> Answer:

@@ -1,7 +1,7 @@
 """From an address and a method to the page or the step behind it.
 
 This is the only place that checks form token, Host and Origin. A form that was made at another step (number
-of attempts, and state) has no effect, and an attempt begins only in `session_view.OPENINGS`: so at most one
+of attempts, and state) has no effect, and an attempt begins only in `session_view.PAYABLE`: so at most one
 attempt succeeds. What the payer chose is in the address; what the payer typed is in bodies only.
 """
 
@@ -30,20 +30,20 @@ Handler = Callable[[SessionView], Answer]
 class _Route:
     """A page, and what it does with its form."""
 
-    show: Handler
-    take: Handler | None = None
+    get: Handler
+    post: Handler | None = None
     foreign: bool = False
     """Whether the form may be another page's."""
 
 
-_PLACES: Mapping[str, _Route] = {
-    name: _Route(simulated_bank.show, simulated_bank.take) for name in simulated_bank.PLACES
+_SIMULATED: Mapping[str, _Route] = {
+    name: _Route(simulated_bank.show, simulated_bank.take) for name in simulated_bank.SIMULATED_PAGES
 }
 _ROUTES: Mapping[str, _Route] = {
     "": _Route(pages.entry, submit.submit),
     "payment": _Route(pages.progress),
     "cancelled": _Route(pages.left),
-    **_PLACES,
+    **_SIMULATED,
 }
 _OUTCOME: Final = _Route(attempt_pages.outcome)
 _OF_ATTEMPT: Mapping[str, _Route] = {
@@ -51,8 +51,8 @@ _OF_ATTEMPT: Mapping[str, _Route] = {
     "payment": _OUTCOME,
     "code": _Route(attempt_pages.outcome, attempt_pages.enter_code, foreign=True),
     "qr.svg": _Route(attempt_pages.picture),
-    "sdk.js": _Route(attempt_pages.kit),
-    **_PLACES,
+    "sdk.js": _Route(attempt_pages.provider_sdk),
+    **_SIMULATED,
 }
 
 
@@ -77,11 +77,12 @@ def _answer_attempt(world: World, request: Request) -> Answer:
         return _nothing()
     attempt = tenant.attempts[name]
     replaced = attempt is not attempt.payment.active_attempt  # by the one it failed over to
-    return _serve(attempt_pages.visit_of(world, tenant, attempt, request), _OUTCOME if replaced else route)
+    view = attempt_pages.attempt_view(world, tenant, attempt, request)
+    return _serve(view, _OUTCOME if replaced else route)
 
 
 def _nothing() -> Answer:
-    return pages.say(404, "No such checkout", "Check the address, or go back to where you came from.")
+    return pages.message_page(404, "No such checkout", "Check the address, or go back to the shop.")
 
 
 def find_session(world: World, session_id: str) -> tuple[Tenant, CheckoutRecord] | None:
@@ -96,14 +97,16 @@ def find_session(world: World, session_id: str) -> tuple[Tenant, CheckoutRecord]
     )
 
 
-def _serve(visit: SessionView, route: _Route) -> Answer:
-    method = visit.request.method
+def _serve(view: SessionView, route: _Route) -> Answer:
+    method = view.request.method
     if method in ("GET", "HEAD"):
-        return route.show(visit)
-    if method != "POST" or route.take is None:
-        allowed = "GET, HEAD, POST" if route.take else "GET, HEAD"
-        answer = pages.say(405, "Not possible", "This page cannot be used that way.")
+        return route.get(view)
+    if method != "POST" or route.post is None:
+        allowed = "GET, HEAD, POST" if route.post else "GET, HEAD"
+        answer = pages.message_page(405, "Not possible", "This page does not take that method.")
         return attrs.evolve(answer, headers={**answer.headers, "Allow": allowed})
-    if not route.foreign and not visit.is_genuine():
-        return pages.say(403, "Not accepted", "This form was not made by this page. Open the checkout again.")
-    return route.take(visit)
+    if not route.foreign and not view.is_own_form():
+        return pages.message_page(
+            403, "Not accepted", "The form is not from this page. Open the checkout again."
+        )
+    return route.post(view)

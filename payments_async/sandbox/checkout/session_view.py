@@ -15,18 +15,18 @@ from ..records.payouts import text_or_null
 from ..records.records import AttemptRecord, CheckoutRecord, PaymentRecord
 from ..records.tenants import Tenant
 from ..records.world import World
-from .appearance import PageAppearance, look_of
+from .appearance import PageAppearance, appearance_of
 
-PATIENCE = 60.0
+DOUBT_AFTER = 60.0
 """Seconds of an attempt under way after which the page says that the outcome is not known."""
 
 CANCELLED_CODE = "CUSTOMER_CANCELLED"
 """The failure of an attempt that the payer gave up."""
 
-OPENINGS = frozenset({"open", "failed", "cancelled"})
+PAYABLE = frozenset({"open", "failed", "cancelled"})
 """The states in which an attempt may begin; in every other one it could be a second payment."""
 
-MOVING = frozenset({"waiting", "unknown", "action"})
+UNFINISHED = frozenset({"waiting", "unknown", "action"})
 """The states that change without the payer's doing on this page."""
 
 _PAID = frozenset({"completed", "refunded", "partially_refunded"})
@@ -49,7 +49,7 @@ def state_of(payment: PaymentRecord, now: float) -> str:
 
 def _state_of_attempt(attempt: AttemptRecord, now: float) -> str:
     state = _BY_ATTEMPT.get(attempt.status, "unknown")
-    if state == "waiting" and now - attempt.created_at >= PATIENCE:
+    if state == "waiting" and now - attempt.created_at >= DOUBT_AFTER:
         return "unknown"
     if state == "failed" and attempt.failure is not None and attempt.failure.code == CANCELLED_CODE:
         return "cancelled"
@@ -59,7 +59,7 @@ def _state_of_attempt(attempt: AttemptRecord, now: float) -> str:
 def doubt_at(payment: PaymentRecord, now: float) -> float | None:
     """When a payment under way becomes one of unknown outcome; None where time alone does not do that."""
     active = payment.active_attempt
-    return active.created_at + PATIENCE if active and state_of(payment, now) == "waiting" else None
+    return active.created_at + DOUBT_AFTER if active and state_of(payment, now) == "waiting" else None
 
 
 def step_of(payment: PaymentRecord, now: float) -> str:
@@ -122,9 +122,9 @@ class SessionView:
         return dict(parse_qsl(self.request.body.decode("latin-1"), keep_blank_values=True))
 
     @property
-    def look(self) -> PageAppearance:
+    def appearance(self) -> PageAppearance:
         """The session's appearance."""
-        return look_of(self.session.appearance, self.world.origin)
+        return appearance_of(self.session.appearance, self.world.origin)
 
     @property
     def amount(self) -> str:
@@ -133,7 +133,7 @@ class SessionView:
         return facts.show(amount, facts.decimals(amount))
 
     @property
-    def landing(self) -> str | None:
+    def return_url(self) -> str | None:
         """Where the payer goes at the end: the `return_url`, or None without a web address there."""
         given = text_or_null(self.payment.body, "return_url") or ""
         return quote(given, safe=_KEPT) if _WEB_ADDRESS.match(given) else None
@@ -142,7 +142,7 @@ class SessionView:
         """One of the session's pages, or of the attempt's."""
         return f"{self.page or PAGES + self.session.id}/{part}".removesuffix("/")
 
-    def is_genuine(self) -> bool:
+    def is_own_form(self) -> bool:
         """Whether a form was made for this session and sent by one of its pages.
 
         Browsers always send Host, and Origin with a POST; what sends neither is a program, not a lured payer.

@@ -13,7 +13,7 @@ from ..common.scenario_words import ScenarioOutcome
 from ..common.values import Answer
 from ..records.payments import settle_attempt
 from .next_action import one_time_code
-from .pages import say
+from .pages import message_page
 from .responses import page, redirect
 from .session_view import SessionView
 from .submit import where_it_stands
@@ -31,7 +31,7 @@ class SimulatedPage:
     returns: bool = True
 
 
-PLACES: Mapping[str, SimulatedPage] = {
+SIMULATED_PAGES: Mapping[str, SimulatedPage] = {
     "bank": SimulatedPage("Simulated bank", ("redirect_to_url", "display_payment_instructions")),
     "frame": SimulatedPage("Simulated bank", ("embed_iframe",), framed=True),
     "phone": SimulatedPage(
@@ -44,44 +44,44 @@ _EMBEDDED = frozenset({"frame", "provider"})
 """What a merchant shows within a page of his own, when he shows the next action himself."""
 
 
-def show(visit: SessionView) -> Answer:
+def show(view: SessionView) -> Answer:
     """The place, with what it asks for, if anything."""
-    part = _part(visit)
-    place = PLACES[part]
-    asked = _asked(visit, place)
-    abroad = visit.page is not None and part in _EMBEDDED
+    part = _part(view)
+    place = SIMULATED_PAGES[part]
+    asked = _asked(view, place)
+    abroad = view.page is not None and part in _EMBEDDED
     context = {
-        "visit": visit,
+        "view": view,
         "place": place,
         "part": part,
         "asked": asked,
-        "code": one_time_code(visit.session, visit.attempt) if asked == "collect_otp" else None,
-        "token": visit.session.form_token,
+        "code": one_time_code(view.session, view.attempt) if asked == "collect_otp" else None,
+        "token": view.session.form_token,
         "framed": place.framed or abroad,
-        "follows": part == "phone" and visit.page is None,  # it lies beside the page that pays
+        "follows": part == "phone" and view.page is None,  # it lies beside the page that pays
     }
     frames = "*" if abroad else "'self'" if place.framed else "'none'"
-    return page("simulated.html", context, visit.look, frames=frames)
+    return page("simulated.html", context, view.appearance, frames=frames)
 
 
-def take(visit: SessionView) -> Answer:
+def take(view: SessionView) -> Answer:
     """The payer approves or refuses there. Without effect unless the place is being waited for."""
-    part, answer = _part(visit), visit.form.get("answer", "")
+    part, answer = _part(view), view.form.get("answer", "")
     if answer not in ("approve", "decline"):
-        return say(400, "Not understood", "Use one of the buttons of the page.")
-    if visit.form.get("step") != visit.step or _asked(visit, PLACES[part]) in (None, "collect_otp"):
-        return where_it_stands(visit)
-    settle_attempt(visit.world, visit.tenant, visit.attempt, None if answer == "approve" else _DECLINED)
-    return redirect(visit.address("payment" if PLACES[part].returns else part))
+        return message_page(400, "Not understood", "Use one of the buttons of the page.")
+    if view.form.get("step") != view.step or _asked(view, SIMULATED_PAGES[part]) in (None, "collect_otp"):
+        return where_it_stands(view)
+    settle_attempt(view.world, view.tenant, view.attempt, None if answer == "approve" else _DECLINED)
+    return redirect(view.address("payment" if SIMULATED_PAGES[part].returns else part))
 
 
-def _part(visit: SessionView) -> str:
-    return visit.request.path.rpartition("/")[2]
+def _part(view: SessionView) -> str:
+    return view.request.path.rpartition("/")[2]
 
 
-def _asked(visit: SessionView, place: SimulatedPage) -> str | None:
+def _asked(view: SessionView, place: SimulatedPage) -> str | None:
     """The action that waits for this place; None when none does."""
-    if visit.state != "action":
+    if view.state != "action":
         return None
-    kind = visit.attempt.plan.outcome.action
+    kind = view.attempt.plan.outcome.action
     return kind if kind in place.actions else None

@@ -19,61 +19,61 @@ from .choices import read_choice, typed_fields
 from .messages import under_way_instead
 from .method_catalogue import PHONE, CatalogueMethod, FieldProblem, plain_number, problems_with
 from .next_action import one_time_code
-from .pages import action_page, choosing, say
+from .pages import action_page, choosing, message_page
 from .responses import redirect
-from .session_view import CANCELLED_CODE, OPENINGS, SessionView
+from .session_view import CANCELLED_CODE, PAYABLE, SessionView
 
 _CANCELLED = ScenarioOutcome("fail", code=CANCELLED_CODE)
 
 
-def submit(visit: SessionView) -> Answer:
+def submit(view: SessionView) -> Answer:
     """Do what the form asks for, and lead to how the payment then stands."""
-    action = _DOES.get(visit.form.get("do", ""))
+    action = _DOES.get(view.form.get("do", ""))
     if action is None:
-        return say(400, "Not understood", "Use one of the buttons of the page.")
-    if visit.form.get("step") != visit.step:
-        return where_it_stands(visit)
-    return action(visit)
+        return message_page(400, "Not understood", "Use one of the buttons of the page.")
+    if view.form.get("step") != view.step:
+        return where_it_stands(view)
+    return action(view)
 
 
-def where_it_stands(visit: SessionView) -> Answer:
+def where_it_stands(view: SessionView) -> Answer:
     """A form that came too late: what it asked for has been done, or can no longer be."""
-    if visit.state == "paid":
-        return redirect(visit.address())
-    wanted = visit.form.get("method")
-    told = f"?{urlencode({'method': wanted})}" if under_way_instead(visit, wanted) else ""
-    return redirect(f"{visit.address('payment')}{told}")
+    if view.state == "paid":
+        return redirect(view.address())
+    wanted = view.form.get("method")
+    told = f"?{urlencode({'method': wanted})}" if under_way_instead(view, wanted) else ""
+    return redirect(f"{view.address('payment')}{told}")
 
 
-def _pay(visit: SessionView) -> Answer:
-    if visit.state not in OPENINGS:
-        return where_it_stands(visit)
-    form = visit.form
-    choice = read_choice(visit.session, form)
+def _pay(view: SessionView) -> Answer:
+    if view.state not in PAYABLE:
+        return where_it_stands(view)
+    form = view.form
+    choice = read_choice(view.session, form)
     if choice.method is None:
-        return choosing(visit, choice, {}, [FieldProblem(choice.step, "Choose again: this is not offered")])
-    problems = problems_with(typed_fields(visit.session, choice.method), form, choice.country)
+        return choosing(view, choice, {}, [FieldProblem(choice.step, "Choose again: this is not offered")])
+    problems = problems_with(typed_fields(view.session, choice.method), form, choice.country)
     if problems:
-        return choosing(visit, choice, form, problems)
+        return choosing(view, choice, form, problems)
     typed = plain_number(form.get("phone", "")) if PHONE in choice.method.fields else ""
-    phone = visit.session.phone or typed or None
+    phone = view.session.phone or typed or None
     start_attempt(
-        visit.world,
-        visit.tenant,
-        visit.payment,
-        _plan(visit, choice.method, phone),
+        view.world,
+        view.tenant,
+        view.payment,
+        _plan(view, choice.method, phone),
         method=choice.method.code,
         country=choice.country,
         phone=phone,
     )
-    return redirect(visit.address("payment"))
+    return redirect(view.address("payment"))
 
 
-def _plan(visit: SessionView, method: CatalogueMethod, phone: str | None) -> Plan:
+def _plan(view: SessionView, method: CatalogueMethod, phone: str | None) -> Plan:
     """What the creation's scenario says, else the number's, else what the method usually asks for."""
-    if visit.payment.plan is not None:
-        return visit.payment.plan
-    magic = magic_scenario(phone) if phone and visit.world.profile.magic else None
+    if view.payment.plan is not None:
+        return view.payment.plan
+    magic = magic_scenario(phone) if phone and view.world.profile.magic else None
     if magic is not None and magic.outcome is not None:
         return plan_for(magic.outcome, magic.timing)
     if method.action == "none":
@@ -81,22 +81,22 @@ def _plan(visit: SessionView, method: CatalogueMethod, phone: str | None) -> Pla
     return plan_for(ScenarioOutcome("action", action=method.action))
 
 
-def _enter_code(visit: SessionView) -> Answer:
-    if visit.state != "action" or visit.attempt.plan.outcome.action != "collect_otp":
-        return where_it_stands(visit)
-    given = "".join(visit.form.get("code", "").split())
-    if not compare_digest(given.encode(), one_time_code(visit.session, visit.attempt).encode()):
+def _enter_code(view: SessionView) -> Answer:
+    if view.state != "action" or view.attempt.plan.outcome.action != "collect_otp":
+        return where_it_stands(view)
+    given = "".join(view.form.get("code", "").split())
+    if not compare_digest(given.encode(), one_time_code(view.session, view.attempt).encode()):
         text = "This is not the code we sent. Check it and enter it again" if given else "Enter the code"
-        return action_page(visit, [FieldProblem("code", text)])
-    settle_attempt(visit.world, visit.tenant, visit.attempt)
-    return redirect(visit.address("payment"))
+        return action_page(view, [FieldProblem("code", text)])
+    settle_attempt(view.world, view.tenant, view.attempt)
+    return redirect(view.address("payment"))
 
 
-def _cancel(visit: SessionView) -> Answer:
+def _cancel(view: SessionView) -> Answer:
     """Only what waits for the payer can be cancelled: what is under way may still succeed."""
-    if visit.state == "action":
-        settle_attempt(visit.world, visit.tenant, visit.attempt, _CANCELLED)
-    return where_it_stands(visit)
+    if view.state == "action":
+        settle_attempt(view.world, view.tenant, view.attempt, _CANCELLED)
+    return where_it_stands(view)
 
 
 _DOES: Mapping[str, Callable[[SessionView], Answer]] = {"pay": _pay, "code": _enter_code, "cancel": _cancel}

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..checkout import PAGES as CHECKOUT
-from ..checkout.attempt_pages import visit_of
+from ..checkout.attempt_pages import attempt_view
 from ..checkout.next_action import one_time_code
 from ..common.iso_codes import currency
 from ..common.masking import hide
@@ -159,7 +159,7 @@ def _is_asked(attempt: AttemptRecord) -> bool:
 def _message(world: World, attempt: AttemptRecord) -> Card:
     tenant = next(one for one in world.tenants.values() if attempt.id in one.attempts)
     payment, kind = attempt.payment, attempt.plan.outcome.action
-    visit = visit_of(world, tenant, attempt, Request("GET", ACTIONS))
+    view = attempt_view(world, tenant, attempt, Request("GET", ACTIONS))
     return {
         "attempt": attempt.id,
         "payment": payment.id,
@@ -168,7 +168,7 @@ def _message(world: World, attempt: AttemptRecord) -> Card:
         "currency": payment.currency,
         "phone": hide(attempt.phone) if attempt.phone else None,
         "at": stamp(attempt.action_required_at or attempt.created_at),
-        "code": one_time_code(visit.session, attempt) if kind == "collect_otp" else None,
+        "code": one_time_code(view.session, attempt) if kind == "collect_otp" else None,
         "checkout": None if payment.session is None else CHECKOUT + payment.session.id,
         "simulated": f"{ACTIONS}{attempt.id}/phone",
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from .._journal import Item, JournalEntry, LoggedExchange, WebhookTried
-from ..advisor.evidence import seen_of
+from ..advisor.evidence import observe
 from ..common.masking import mask
 from ..common.operations import CONSOLE
 from ..common.rate_limits import SandboxLimits
@@ -129,7 +129,7 @@ def _request(
         "verb": log.method,
         "what": _readable(str(mask(log.path))),
         "href": f"{CONSOLE}requests/{log.request_id}",
-        "named": seen_of(exchange).thing,
+        "named": observe(exchange).reference,
         "marks": marks,
         "parts": [*_moves(happening.changes), *_due(happening.deliveries)],
         "reason": reason(exchange, limits),

@@ -237,7 +237,7 @@ def _groups(findings: Sequence[KeptFinding]) -> list[Context]:
             "heading": HEADINGS[alike[0].finding.rule],
             "severity": alike[0].finding.severity,
             "why": alike[0].finding.why,
-            "mend": alike[0].finding.mend,
+            "fix": alike[0].finding.fix,
             "section": alike[0].finding.section,
             "cases": alike[:_CASES],
             "more": max(0, len(alike) - _CASES),

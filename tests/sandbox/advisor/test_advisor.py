@@ -17,7 +17,7 @@ from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._journal import JournalEntry, LoggedExchange, WebhookTried
 from payments_async.sandbox.advisor.advisor import Finding, advise
-from payments_async.sandbox.advisor.evidence import scene_of
+from payments_async.sandbox.advisor.evidence import evidence_from
 from payments_async.sandbox.advisor.webhooks import watched
 from payments_async.sandbox.common.profiles import OBSERVED
 from tests.sandbox.raw_requests import INTENT, PAYOUT, TRIED, Api
@@ -28,7 +28,7 @@ def findings(sandbox: Sandbox) -> list[Finding]:
     found = advise(sandbox.entries(), sandbox.clock.now())
     for finding in found:
         assert finding.why
-        assert finding.mend
+        assert finding.fix
         assert finding.section
         assert all(sandbox.journal.exchange(request) is not None for request in finding.requests)
     return found
@@ -457,7 +457,7 @@ def test_a_webhook_that_was_believed_is_found_once_time_has_passed(api: Api, san
     sandbox.advance(5)
     told(sandbox, payout, "payout.completed")
     now = sandbox.clock.now()
-    assert (watched(scene_of(sandbox.entries(), now)), rules(sandbox)) == (1, [])
+    assert (watched(evidence_from(sandbox.entries(), now)), rules(sandbox)) == (1, [])
     shown = sandbox.handle("GET", "/_sandbox/advisor").body.decode()
     assert "1 accepted webhook being watched: its record has 60 s" in shown
     sandbox.advance(60)  # and no request comes
@@ -473,7 +473,7 @@ def test_a_webhook_that_was_read_back_is_no_longer_watched(api: Api, sandbox: Sa
     sandbox.advance(5)
     told(sandbox, payout, "payout.completed")
     api.sync(payout)
-    assert watched(scene_of(sandbox.entries(), sandbox.clock.now())) == 0
+    assert watched(evidence_from(sandbox.entries(), sandbox.clock.now())) == 0
 
 
 @pytest.mark.parametrize("read", ["list", "sync"])

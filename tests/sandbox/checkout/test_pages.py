@@ -580,7 +580,7 @@ def test_an_attempt_that_never_ends_is_of_unknown_outcome_and_not_a_failure(api:
     payer = visit(api, "hang")
     payer.pay()
     assert payer.step == "1-waiting"
-    api.sandbox.advance(session_view.PATIENCE)
+    api.sandbox.advance(session_view.DOUBT_AFTER)
     assert payer.step == "1-unknown"
     page = payer.look("/payment")
     assert title(page).startswith("We do not know the outcome yet")
