@@ -14,7 +14,7 @@ import attrs
 
 from ..errors import RowFault
 from ..sources import SourceItem
-from ..sources._names import compared
+from ..sources._columns import compared
 
 _WARNINGS: Final = 20
 _GROUP: Final = 1024

@@ -12,7 +12,7 @@ from ..errors import RowFault
 from ..protocol.identifiers import PROOF_KEY, Identity, body_hash, reference_problem
 from ..protocol.records import LedgerRow, NewRow
 from ..sources import Row, Source, SourceItem
-from ..sources._names import compared
+from ..sources._columns import compared
 
 _PAIRS: Final = 9
 """Metadata pairs a row may have beside the batch's own (Endpoints, POST /payouts: ten in all)."""

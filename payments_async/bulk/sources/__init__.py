@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..errors import RowFault, SourceUnreadable
 from ._base import FaultCollector, FileSource, FileStat, Source, read_all_faults
-from ._rows import Row, SourceItem
+from ._requests import Row, SourceItem
 from .csv import CsvSource
 from .iterables import Item, IterableSource
 from .jsonl import JsonLinesSource

@@ -16,8 +16,7 @@ from typing import Final, TextIO
 import attrs
 
 from ..errors import RowFault, SourceErrors, SourceUnreadable
-from ._requests import RowMaker
-from ._rows import SourceItem
+from ._requests import RowMaker, SourceItem
 
 SAMPLE: Final = 65_536
 """Bytes of each end of a file that are hashed by `stat`."""

@@ -1,4 +1,4 @@
-"""The columns of a payout file: which there are, what a header may hold, what was probably meant."""
+"""The columns of a payout file: what a header may hold, how row keys and references are compared. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
+from unicodedata import normalize
 
 import attrs
 
+from ..._validation.rules import Text, is_unseen, name_problem
 from ...params import CustomerInput, Instrument
 
 Place = tuple[str, str]
@@ -88,3 +90,30 @@ def _near(name: str) -> list[str]:
     close += [by_end[match] for match in get_close_matches(end, by_end, n=2, cutoff=0.75)]
     close += [known for known in _PLACES if known.startswith(f"{name}.") or f".{end}_" in known]
     return list(dict.fromkeys(close))[:3]
+
+
+_MAX_ROW_KEY: Final = 191
+
+
+def row_key_fault(row_key: object) -> str | None:
+    """What is wrong with an operator's row key."""
+    if problem := Text(_MAX_ROW_KEY)(row_key):
+        return problem
+    assert isinstance(row_key, str)
+    return name_problem(row_key) if row_key.strip() else "must not be blank"
+
+
+def compared(name: str) -> str:
+    """The name in composed form (NFC), without what `row_key_fault` objects to.
+
+    Of a name without fault it is the composed form; of a faulty one, the name that was probably meant. It is
+    empty when nothing can be seen of it.
+    """
+    if name.isascii() and name.isprintable():
+        return name.strip()
+    seen = "".join(" " if letter.isspace() else letter for letter in name if not _is_noise(letter))
+    return normalize("NFC", seen.strip())
+
+
+def _is_noise(letter: str) -> bool:
+    return is_unseen(letter) and not letter.isspace()

@@ -1,4 +1,4 @@
-"""Makes rows of cells, one after the other: number, key, hash, and all faults of each row.
+"""Rows of an input, and how cells become one: number, key, hash, and all faults of each row.
 
 The hash of an input is the same for the same rows, however they are written down.
 """
@@ -10,12 +10,35 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+import attrs
+
 from ...params import PayoutRequest
 from ..errors import RowFault
 from ._cells import Cells, Faults, build, digits_warning, text_faults
-from ._columns import AMOUNT, REFERENCE, ROW_KEY
-from ._names import compared, row_key_fault
-from ._rows import Row, SourceItem
+from ._columns import AMOUNT, REFERENCE, ROW_KEY, compared, row_key_fault
+
+
+@attrs.frozen
+class Row:
+    """One payout of the input, within the interface's limits (Endpoints, POST /payouts)."""
+
+    number: int
+    """Which row of data it is, from 1; headers and empty lines do not count."""
+    line: int | None
+    """The line of the file where it begins, from 1; None where there are no lines."""
+    row_key: str
+    """What names it in the batch: the operator's `row_key` in composed form (NFC), else its number."""
+    reference: str | None
+    """The operator's own reference; None when the batch makes one."""
+    request: PayoutRequest
+    warnings: tuple[str, ...] = ()
+    """What is allowed and yet worth a look, each a sentence that starts with the column."""
+    original: Sequence[str] = attrs.field(default=(), eq=False, repr=False)
+    """The row as it was read, under the source's `columns`."""
+
+
+SourceItem = Row | RowFault
+"""What a source gives: a row that may be paid, or one fault of a row that may not."""
 
 _FORM = b"payments-sdk rows 1\n"  # a change of the form below is a change of every batch's identity
 _GROUP: Final = 512

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ..errors import RowFault, SourceErrors, SourceUnreadable
 from ._base import FileSource, SourceLines, open_text
-from ._columns import AMOUNT, ROW_KEY, header_faults
-from ._requests import RowMaker
-from ._rows import SourceItem
-from ._spreadsheets import spreadsheet_faults
+from ._columns import AMOUNT, REFERENCE, ROW_KEY, header_faults
+from ._requests import RowMaker, SourceItem
 from .rejects import FAULT_COLUMNS, unescaped
 
 _SEPARATORS: Final = ",;\t|"
+_EXPONENT: Final = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)[Ee][+-][0-9]+", re.ASCII)
+"""`2.2990E+10`. The exponent's sign is required: `12E5` may be an account."""
+_INSTRUMENT: Final = ("phone_number", "account_number", "bank_code", "memo_tag")
+_EXACT: Final = (AMOUNT, ROW_KEY, REFERENCE, *(f"instrument.{field}" for field in _INSTRUMENT))
+"""Columns that a rounded number makes another payment."""
+_REASON: Final = (
+    "is in scientific notation, such as 2.3E+10: a spreadsheet took it for a number, and digits may be lost; "
+    "go back to the original data, format this column as text before you fill it in, and export the CSV again"
+)
 
 
 class CsvSource(FileSource):
@@ -67,7 +75,7 @@ class CsvSource(FileSource):
             certain = {columns[0]: cells[0]} if cells[0] else {}  # any other may have moved
             return maker.broken(problem, cells, line=line, cells=certain)
         given = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
-        return maker.row(given, cells, line=line, faults=spreadsheet_faults(given))
+        return maker.row(given, cells, line=line, faults=_spreadsheet_faults(given))
 
     def _check_header(self, line: int) -> None:
         faults = [RowFault(line, None, column, reason) for column, reason in header_faults(self.columns)]
@@ -88,3 +96,13 @@ class CsvSource(FileSource):
 
 def _restored(cells: list[str]) -> list[str]:
     return [unescaped(cell) for cell in cells[len(FAULT_COLUMNS) :]]
+
+
+def _spreadsheet_faults(cells: Mapping[str, str]) -> dict[str, str]:
+    """Cells that a spreadsheet has rounded: {column: what happened, and what to do}."""
+    found = {}
+    for name in _EXACT:
+        cell = cells.get(name)
+        if cell is not None and _EXPONENT.fullmatch(cell.strip()):
+            found[name] = _REASON
+    return found

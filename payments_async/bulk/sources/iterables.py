@@ -13,8 +13,7 @@ from ..errors import SourceUnreadable
 from ._base import Source
 from ._cells import fitting, flatten, undecided
 from ._columns import REFERENCE, ROW_KEY
-from ._requests import RowMaker
-from ._rows import SourceItem
+from ._requests import RowMaker, SourceItem
 
 Item = PayoutRequest | tuple[str, PayoutRequest]
 """A payout, or its row key and the payout."""

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ._base import FileSource, SourceLines, open_text
 from ._cells import NotJson, flatten, parse
-from ._requests import RowMaker
-from ._rows import SourceItem
+from ._requests import RowMaker, SourceItem
 
 
 class JsonLinesSource(FileSource):

@@ -10,8 +10,7 @@ from ..errors import RowFault, SourceErrors, SourceUnreadable
 from ._base import FileSource
 from ._cells import flatten
 from ._columns import PARTS, header_faults
-from ._requests import RowMaker
-from ._rows import SourceItem
+from ._requests import RowMaker, SourceItem
 
 try:
     import pyarrow

@@ -14,8 +14,7 @@ from typing import Any, Final, Self
 from .._files import AtomicFile
 from ..errors import RowFault
 from ._base import Source
-from ._columns import REFERENCE, ROW_KEY
-from ._names import compared
+from ._columns import REFERENCE, ROW_KEY, compared
 
 FAULT_COLUMNS: Final = ("line", "column", "reason")
 """The first columns of a rejects file; the row's own follow."""
