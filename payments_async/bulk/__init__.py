@@ -3,10 +3,9 @@
 `PayoutBatch` (`batch`) is the face; `docs/bulk.md` is the guide. The protocol is pure, and everything that
 acts asks it what to do:
 
-    protocol/safeguards      one switch for each rule; only tests turn one off
     protocol/identifiers     batch, reference, idempotency key, proof of ownership
     protocol/row_state       what is known of a row, its transitions, how two accounts of a row merge
-    protocol/attempts        what one attempt proves, and what to do after it
+    protocol/attempts        what to do after an attempt
     protocol/clocks          how old something is when clocks cannot be trusted
     protocol/matching        whether a payout found under a row's reference is the row's
     protocol/decisions       what to do with a row at start-up, before sending, after a scan of the list

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt
+from payments_async.bulk.engine import sender
+from payments_async.bulk.protocol.attempts import AttemptReply, Step
+from tests.simulation.ablation import without
 from tests.simulation.real.campaign import first_breach_without, run_part
-from tests.simulation.real.loosened import without
 from tests.simulation.real.play import play_schedule
 
 # many times as slow when it is traced; others cover the same
@@ -36,7 +37,7 @@ def test_a_seed_fixes_a_schedule_of_the_real_code_to_the_last_callback() -> None
 
 
 @pytest.mark.parametrize(
-    ("safeguard", "first"),
+    ("rule", "first"),
     [
         ("server_error_is_doubt", 0),
         ("silence_is_doubt", 9),
@@ -46,13 +47,14 @@ def test_a_seed_fixes_a_schedule_of_the_real_code_to_the_last_callback() -> None
         ("unreadable_success_is_doubt", 7),
     ],
 )
-def test_the_lack_of_a_safeguard_shows_in_the_real_engine(safeguard: str, first: int) -> None:
+def test_the_lack_of_a_rule_shows_in_the_real_engine(rule: str, first: int) -> None:
     """Before `first` no seed shows it; `python -m tests.simulation code --ablate` plays these as well."""
-    assert first_breach_without(safeguard, range(first, 40)) is not None
+    assert first_breach_without(rule, range(first, 40)) is not None
 
 
-def test_a_safeguard_that_was_off_is_on_again() -> None:
-    reply = AttemptReply(500)
+def test_a_rule_that_was_left_out_holds_again() -> None:
+    reply, asks = AttemptReply(500), dict(vars(sender))
     with without("server_error_is_doubt"):
-        assert after_attempt(reply, doubt=False, tries_left=0) is Step.REJECT
-    assert after_attempt(reply, doubt=False, tries_left=0) is Step.LATER
+        assert sender.after_attempt(reply, doubt=False, tries_left=0) is Step.REJECT
+    assert sender.after_attempt(reply, doubt=False, tries_left=0) is Step.LATER
+    assert vars(sender) == asks

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from payments_async.bulk.protocol.safeguards import ALL
-from tests.simulation.campaign import SEEDS, breaches_without, run_campaign, safeguard_names
+from tests.simulation.ablation import ABLATIONS
+from tests.simulation.campaign import SEEDS, breaches_without, run_campaign
 from tests.simulation.loop import Deadlock, SimulatedLoop
 from tests.simulation.schedule import run_schedule
 
@@ -44,14 +44,14 @@ SELDOM = {
 """Up to here none of the seeds shows it; `python -m tests.simulation --ablate` plays these as well."""
 
 
-@pytest.mark.parametrize("safeguard", safeguard_names())
-def test_the_lack_of_any_one_safeguard_shows(safeguard: str) -> None:
-    seeds = range(SELDOM.get(safeguard, 0), SEEDS)
-    assert next(breaches_without(safeguard, seeds), None) is not None
+@pytest.mark.parametrize("rule", ABLATIONS)
+def test_the_lack_of_any_one_rule_shows(rule: str) -> None:
+    seeds = range(SELDOM.get(rule, 0), SEEDS)
+    assert next(breaches_without(rule, seeds), None) is not None
 
 
 @pytest.mark.parametrize(
-    ("safeguard", "at_least"),
+    ("rule", "at_least"),
     [
         ("stable_reference", 0.3),
         ("conflict_is_not_success", 0.02),
@@ -59,14 +59,9 @@ def test_the_lack_of_any_one_safeguard_shows(safeguard: str) -> None:
         ("silence_is_doubt", 0.1),
     ],
 )
-def test_the_great_mistakes_break_many_schedules(safeguard: str, at_least: float) -> None:
-    broken = len(list(breaches_without(safeguard, range(120))))
+def test_the_great_mistakes_break_many_schedules(rule: str, at_least: float) -> None:
+    broken = len(list(breaches_without(rule, range(120))))
     assert broken / 120 >= at_least
-
-
-def test_all_safeguards_are_on_by_default() -> None:
-    assert len(safeguard_names()) >= 20
-    assert all(getattr(ALL, name) is True for name in safeguard_names())
 
 
 def test_a_seed_fixes_a_schedule() -> None:

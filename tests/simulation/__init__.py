@@ -1,7 +1,7 @@
 """The bulk protocol in worlds made to break it.
 
     python -m tests.simulation 100000       so many schedules; 1 and the seed on the first breach
-    python -m tests.simulation --ablate     turns each safeguard off: each must go wrong within 1,000 seeds
+    python -m tests.simulation --ablate     leaves out each rule: each must go wrong within 1,000 seeds
     python -m tests.simulation code 2000    the real client, engine and ledger in the same worlds (`real`)
 
 One schedule is one world: a model service with one behaviour of those the interface leaves open, disks that

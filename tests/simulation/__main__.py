@@ -7,7 +7,8 @@ import sys
 import time
 from functools import reduce
 
-from .campaign import SEEDS, Campaign, breaches_without, run_campaign, safeguard_names
+from .ablation import ABLATIONS
+from .campaign import SEEDS, Campaign, breaches_without, run_campaign
 
 _CHUNK = 5_000
 _SHARE_OF = 300
@@ -22,7 +23,7 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.simulation", description="The bulk protocol, attacked.")
     parser.add_argument("schedules", nargs="?", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--ablate", action="store_true", help="turn off each safeguard instead")
+    parser.add_argument("--ablate", action="store_true", help="leave out each rule instead")
     options = parser.parse_args()
     return _ablate() if options.ablate else _attack(range(options.first, options.first + options.schedules))
 
@@ -48,7 +49,7 @@ def _attack(seeds: range) -> int:
 
 def _ablate() -> int:
     unnoticed = 0
-    for name in safeguard_names():
+    for name in ABLATIONS:
         seed, breach = next(breaches_without(name, range(SEEDS)), (None, ""))
         if seed is None:
             unnoticed += 1

@@ -1,4 +1,4 @@
-"""Many schedules: do any break the protocol, does everything happen sometimes, is every safeguard needed?"""
+"""Many schedules: do any break the protocol, does everything happen sometimes, is every rule needed?"""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import attrs
 from payments_async.bulk.protocol.attempts import Kind
 from payments_async.bulk.protocol.decisions import NextStep
 from payments_async.bulk.protocol.matching import Match
-from payments_async.bulk.protocol.safeguards import ProtocolRules
 
+from .ablation import without
 from .schedule import run_schedule
 
 SEEDS = 1_000
-"""Within so many schedules the lack of a safeguard must show."""
+"""Within so many schedules the lack of a rule must show."""
 
 EVENTS = (
     # Machines, disks, clocks
@@ -106,7 +106,7 @@ class Campaign:
 
 
 def run_campaign(seeds: range) -> Campaign:
-    """Play these seeds with all safeguards."""
+    """Play these seeds with all rules."""
     steps, breaches, sometimes = 0, dict[int, str](), Counter[str]()
     for seed in seeds:
         verdict = run_schedule(seed)
@@ -117,15 +117,10 @@ def run_campaign(seeds: range) -> Campaign:
     return Campaign(len(seeds), steps, breaches, sometimes)
 
 
-def safeguard_names() -> list[str]:
-    """Every switch there is."""
-    return [field.name for field in attrs.fields(ProtocolRules)]
-
-
-def breaches_without(safeguard: str, seeds: range) -> Iterator[tuple[int, str]]:
-    """The seeds that go wrong when that one safeguard is off, and how."""
-    off = ProtocolRules(**{safeguard: False})
+def breaches_without(rule: str, seeds: range) -> Iterator[tuple[int, str]]:
+    """The seeds that go wrong without that one rule, and how."""
     for seed in seeds:
-        breach = run_schedule(seed, off).breach
+        with without(rule):
+            breach = run_schedule(seed).breach
         if breach is not None:
             yield seed, breach

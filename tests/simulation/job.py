@@ -14,7 +14,6 @@ from payments_async.bulk.protocol.attempts import (
     Kind,
     Step,
     after_attempt,
-    attempt_verdict,
     kind_of,
     row_verdict,
 )
@@ -49,8 +48,7 @@ class Job:
 
     def __init__(self, worker: Worker, row: str) -> None:
         self._worker, self._row = worker, row
-        self._world, self._safeguards = worker.world, worker.world.safeguards
-        self._note = worker.world.note
+        self._world, self._note = worker.world, worker.world.note
         self._seen: tuple[Timestamps | None, Timestamps] = (None, worker.clock.moment())
         """The latest intent known of, and when this session first knew it."""
         self._under_way = 0
@@ -75,7 +73,7 @@ class Job:
         now, intended = self._worker.clock.moment(), self._entry.intended
         if intended != self._seen[0]:
             self._seen = (intended, now)
-        return _NEVER if then is None else age(then, now, self._seen[1], self._safeguards)
+        return _NEVER if then is None else age(then, now, self._seen[1])
 
     def _body(self, entry: Entry) -> Body:
         """The body as this release of the client writes it."""
@@ -84,9 +82,7 @@ class Job:
     def _first(self) -> Next:
         entry = self._entry
         same = self._body(entry) == entry.body
-        action = at_start(
-            entry.known.state, self._age(entry.key_made), same_bytes=same, safeguards=self._safeguards
-        )
+        action = at_start(entry.known.state, self._age(entry.key_made), same_bytes=same)
         if action is Action.RESOLVE:
             self._note("another encoding: not sent" if not same else "key over 23 hours")
             return self._resolve
@@ -104,9 +100,7 @@ class Job:
         """Record an intent, then post under it."""
         fresh = entry.known.state is RowState.NEW or next_epoch
         now = self._worker.clock.moment()
-        known = row_state.intend(
-            entry.known, next_epoch=next_epoch, absent=absent, safeguards=self._safeguards
-        )
+        known = row_state.intend(entry.known, next_epoch=next_epoch, absent=absent)
         taken = Entry(
             body=self._body(entry) if fresh else entry.body,
             known=known,
@@ -139,10 +133,10 @@ class Job:
                     self._worker.stop("disk")
                     return None
             reply = await self._exchange(entry, waiting)
-            verdicts.append(attempt_verdict(reply, self._safeguards))
+            verdicts.append(reply.verdict)
             tries -= 1
             doubt = self._in_doubt(entry.known, verdicts)
-            step = after_attempt(reply, doubt=doubt, tries_left=tries, safeguards=self._safeguards)
+            step = after_attempt(reply, doubt=doubt, tries_left=tries)
             self._note(f"answer: {kind_of(reply)}")
             if step is Step.AGAIN:
                 await self._worker.sleep((0.5 + self._worker.random()) * 2.0 ** (_TRIES - tries))
@@ -159,7 +153,6 @@ class Job:
             under_way=self._under_way,
             same_bytes=self._body(entry) == entry.body,
             age_of_intent=self._age(entry.intended),
-            safeguards=self._safeguards,
         )
 
     @staticmethod
@@ -167,10 +160,10 @@ class Job:
         return known.was_doubtful or row_verdict(verdicts) in ("in_doubt", "executed")
 
     async def _exchange(self, entry: Entry, waiting: asyncio.Future[bool]) -> AttemptReply:
-        """One request, and a second one where nothing forbids impatience."""
+        """One request, and a second one if the rules allow it."""
         answer = self._leave(entry)
         self._under_way += 1
-        if not self._safeguards.one_request_per_row and self._hindrance(entry, waiting) is None:
+        if self._hindrance(entry, waiting) is None:
             self._leave(entry)
         reply = await answer
         self._under_way -= 1
@@ -248,7 +241,6 @@ class Job:
             exists=self._exists,
             refused=self._refused,
             looks_left=self._looks,
-            safeguards=self._safeguards,
         )
         self._note(f"resolution: {resolution.finding}")
         match resolution.finding:

@@ -11,7 +11,6 @@ import attrs
 
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.row_state import RowKnowledge, merge, rank
-from payments_async.bulk.protocol.safeguards import ProtocolRules
 from payments_async.bulk.protocol.stop_rules import Account
 
 from .loop import SimulatedLoop, host_context
@@ -57,10 +56,9 @@ class Ledger:
         host: str,
         disk: Disk,
         chance: random.Random,
-        safeguards: ProtocolRules,
         note: Callable[[str], None],
     ) -> None:
-        self._loop, self._random, self._safeguards, self._note = loop, chance.random, safeguards, note
+        self._loop, self._random, self._note = loop, chance.random, note
         self._context = host_context(host)
         self._queue: list[tuple[str, Entry, asyncio.Future[Any]]] = []
         self._committing = False
@@ -77,7 +75,7 @@ class Ledger:
     def record(self, row: str, known: RowKnowledge) -> RowKnowledge:
         """An outcome, and what is known with it. It may come late: what is known only grows."""
         entry = self.rows[row]
-        merged = merge(entry.known, known, self._safeguards)
+        merged = merge(entry.known, known)
         if rank(merged) < rank(entry.known):
             raise Breach("a late outcome took away what was known")
         if merged != entry.known:

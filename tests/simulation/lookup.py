@@ -17,7 +17,7 @@ async def walk(worker: Worker, entry: Entry, *, everywhere: bool) -> tuple[bool,
     """Newest first, page by page: whether it came to the end, and what has the row's reference."""
     reference = worker.named(entry)[0]
     assert entry.first_intent is not None
-    since = None if everywhere else walk_start(entry.first_intent, worker.world.safeguards)
+    since = None if everywhere else walk_start(entry.first_intent)
     currency = None if everywhere else "XOF"
     last: Payment | None = None
     while True:
@@ -41,7 +41,7 @@ def compare(worker: Worker, entry: Entry, payment: Payment) -> Match:
     asked = _details(entry.body.amount, "XOF", row)
     shown = _details(payment.amount, payment.currency, account)
     metadata = None if payment.proof is None else {PROOF_KEY: payment.proof}
-    witness = judge(Expected(asked, proof), Found(shown, metadata), worker.world.safeguards)
+    witness = judge(Expected(asked, proof), Found(shown, metadata))
     worker.world.note(f"found: {witness}")
     return witness
 

@@ -11,7 +11,6 @@ import attrs
 from payments_async.bulk.protocol import row_state
 from payments_async.bulk.protocol.identifiers import Identity
 from payments_async.bulk.protocol.row_state import IllegalTransition, RowState
-from payments_async.bulk.protocol.safeguards import ProtocolRules
 
 from .ledger import Disk, Entry
 from .plan import Body, Plan, Run
@@ -26,11 +25,10 @@ class Operator:
         self,
         plan: Plan,
         chance: random.Random,
-        safeguards: ProtocolRules,
         service: Service,
         note: Callable[[str], None],
     ) -> None:
-        self._chance, self._safeguards, self._service, self._note = chance, safeguards, service, note
+        self._chance, self._service, self._note = chance, service, note
         self._plan = plan
         self._file = {body.row: body for body in plan.bodies}
         self.disk = Disk("ledger 1", self._imported())
@@ -59,7 +57,7 @@ class Operator:
         body = self._file[row] = self._edit_of(row)
         entry = self.disk.rows[row]
         try:
-            known = row_state.correct(entry.known, self._safeguards)
+            known = row_state.correct(entry.known)
         except IllegalTransition:
             self._note("edit refused: row under way")
             return
@@ -78,7 +76,7 @@ class Operator:
     def _cancel(self, row: str) -> None:
         entry = self.disk.rows[row]
         try:
-            known = row_state.cancel(entry.known, self._safeguards)
+            known = row_state.cancel(entry.known)
         except IllegalTransition:
             self._note("cancel refused")
             return
@@ -89,11 +87,11 @@ class Operator:
         entry = self.disk.rows[row]
         if entry.known.state is RowState.REJECTED and self._chance.random() < 0.5:
             self._note("rejected row asked for again")
-            self.disk.rows[row] = attrs.evolve(entry, known=row_state.correct(entry.known, self._safeguards))
+            self.disk.rows[row] = attrs.evolve(entry, known=row_state.correct(entry.known))
             return
         failed = self._service.has_finally_failed(entry.known.payout_id)
         try:
-            known = row_state.retry(entry.known, finally_failed=failed, safeguards=self._safeguards)
+            known = row_state.retry(entry.known, finally_failed=failed)
         except IllegalTransition:
             return
         self._note("retried after final failure")

@@ -11,7 +11,6 @@ from functools import partial
 import attrs
 
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.safeguards import ALL, ProtocolRules
 from payments_async.bulk.protocol.stop_rules import Account, Totals, exit_code
 
 from . import judge
@@ -44,9 +43,9 @@ class Verdict:
     steps: int
 
 
-def run_schedule(seed: object, safeguards: ProtocolRules = ALL, plan: Plan | None = None) -> Verdict:
+def run_schedule(seed: object, plan: Plan | None = None) -> Verdict:
     """Play a seed's world to its end."""
-    schedule = Schedule(seed, plan or draw(seed), safeguards)
+    schedule = Schedule(seed, plan or draw(seed))
     breach: str | None = None
     try:
         schedule.play()
@@ -62,18 +61,16 @@ def run_schedule(seed: object, safeguards: ProtocolRules = ALL, plan: Plan | Non
 class Schedule:
     """A world in motion."""
 
-    def __init__(self, seed: object, plan: Plan, safeguards: ProtocolRules) -> None:
-        self._seed, self.plan, self._safeguards = seed, plan, safeguards
+    def __init__(self, seed: object, plan: Plan) -> None:
+        self._seed, self.plan = seed, plan
         self.loop = SimulatedLoop(seed)  # type: ignore[abstract] # typeshed wants sockets, signals and processes
         self.sometimes: Counter[str] = Counter()
         self._services = {
             name: Service(self.loop, plan, f"{seed}:{name}:service", self.note) for name in ("home", "other")
         }
         self._promises = Promises(list(self._services.values()))
-        self._world = World(self.loop, plan, safeguards, self._promises, self.note)
-        self._operator = Operator(
-            plan, random.Random(f"{seed}:operator"), safeguards, self._services["home"], self.note
-        )
+        self._world = World(self.loop, plan, self._promises, self.note)
+        self._operator = Operator(plan, random.Random(f"{seed}:operator"), self._services["home"], self.note)
         self._disk_chance = random.Random(f"{seed}:disk")
         self._last_code = 0
 
@@ -127,7 +124,7 @@ class Schedule:
             self._end(first)
 
     def _open(self, host: str, disk: Disk) -> Ledger:
-        ledger = Ledger(self.loop, host, disk, self._disk_chance, self._safeguards, self.note)
+        ledger = Ledger(self.loop, host, disk, self._disk_chance, self.note)
         ledger.healthy = self._services["home"].healthy
         return ledger
 
@@ -183,7 +180,7 @@ class Schedule:
             rows, total = counts.get((entry.known.state, "XOF"), (0, Decimal(0)))
             counts[entry.known.state, "XOF"] = (rows + 1, total + entry.body.amount)
         tally = Totals.of(counts)
-        self._last_code = exit_code(tally, self._safeguards)
+        self._last_code = exit_code(tally)
         self.note(f"exit {self._last_code}")
         judge.check_end(tally, self._last_code, worker.ledger.rows)
 

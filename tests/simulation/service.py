@@ -16,6 +16,7 @@ from decimal import Decimal
 import attrs
 
 from payments_async.bulk.protocol.attempts import AttemptReply
+from payments_async.models import Verdict
 
 from .loop import SimulatedLoop, host_context
 from .plan import DAY, HOUR, Body, Plan
@@ -57,6 +58,13 @@ class Payment:
 
 
 Waiter = asyncio.Future[AttemptReply]
+
+
+def client_verdict(status: int, *, replayed: bool) -> Verdict:
+    """What the client says of an attempt with this answer, when it carries no record."""
+    if not 400 <= status < 500 or status == 408 or (replayed and status in (409, 429)):
+        return "in_doubt"
+    return "not_executed"
 
 
 class Service:
@@ -206,7 +214,7 @@ class Service:
         if self.chance(0.06):
             self._note("answer lost")
             return
-        reply = AttemptReply(status, replayed=replayed)
+        reply = AttemptReply(status, client_verdict(status, replayed=replayed), replayed)
         if payment is not None and request is not None:
             reply = self._success(status, payment, request, replayed)
         self.later(0.005 + 0.05 * self._random(), _deliver, waiter, reply)
@@ -214,15 +222,14 @@ class Service:
     def _success(self, status: int, payment: Payment, request: Request, replayed: bool) -> AttemptReply:
         if self.chance(0.04):
             self._note("answer cut short")
-            return AttemptReply(status, replayed=replayed)
+            return AttemptReply(status, "in_doubt", replayed)
         if len(self.payments) > 1 and self.chance(0.03):
             payment = self.payments[int(self._random() * len(self.payments))]
         matches = payment.reference == request.reference and payment.amount == request.body.amount
         if not matches:
             self._note("another record came back")
-        return AttemptReply(
-            status, replayed=replayed, record="matching" if matches else "other", payout_id=payment.id
-        )
+            return AttemptReply(status, "in_doubt", replayed, "other", payment.id)
+        return AttemptReply(status, "executed", replayed, "matching", payment.id)
 
     # Reading
 

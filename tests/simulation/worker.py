@@ -14,12 +14,11 @@ from payments_async.bulk.protocol.attempts import AttemptReply
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.identifiers import Identity
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.safeguards import ProtocolRules
 from payments_async.bulk.protocol.stop_rules import Account, displacement
 
 from .ledger import Entry, Ledger
 from .loop import SimulatedLoop
-from .plan import Plan
+from .plan import Body, Plan
 from .promises import Promises
 from .service import EPOCH, Payment, Request, Service, Waiter
 
@@ -33,7 +32,6 @@ class World:
 
     loop: SimulatedLoop
     plan: Plan
-    safeguards: ProtocolRules
     promises: Promises
     note: Callable[[str], None]
 
@@ -57,9 +55,14 @@ class Clock:
 
 
 @cache
-def named(identity: Identity, body: str, safeguards: ProtocolRules) -> tuple[str, str]:
+def named(identity: Identity, body: str) -> tuple[str, str]:
     """The reference and the idempotency key."""
-    return identity.reference(safeguards), identity.idempotency_key(body, safeguards)
+    return identity.reference(), identity.idempotency_key(body)
+
+
+def reference_prefix(_host: str, _body: Body) -> str:
+    """In front of a reference: nothing that differs by run or by body."""
+    return ""
 
 
 class Worker:
@@ -116,7 +119,6 @@ class Worker:
             self.place,
             untouched=not any(entry.known.intents or entry.known.generation for entry in known),
             visible=await self._sees_own(),
-            safeguards=self.world.safeguards,
         )
         if problem is not None:
             self.world.note(f"refused: {problem.name.lower()}")
@@ -153,18 +155,15 @@ class Worker:
         self._sleepers.pop(sleeper, None)
 
     def identity(self, entry: Entry) -> Identity:
-        """Whose payout it is; without their safeguards, identifiers that differ by run or by body."""
-        safeguards, known = self.world.safeguards, entry.known
-        prefix = "" if safeguards.stable_reference else f"{self.host}-"
-        if not safeguards.body_free_reference:
-            prefix += entry.body.content[:8]
-        environment = self.place.environment
+        """Whose payout it is."""
+        known, environment = entry.known, self.place.environment
+        prefix = reference_prefix(self.host, entry.body)
         counts = (known.generation, known.epoch, known.revision)
         return Identity(environment, BATCH, entry.body.row, *counts, prefix=prefix)
 
     def named(self, entry: Entry) -> tuple[str, str]:
         """The row's reference and idempotency key."""
-        return named(self.identity(entry), entry.body.hash, self.world.safeguards)
+        return named(self.identity(entry), entry.body.hash)
 
     def post(self, request: Request) -> Waiter:
         """Send a creation; the answer, a timeout or an error comes through the future."""
@@ -174,10 +173,10 @@ class Worker:
         draw = self.random() / weather if weather else 1.0
         if draw < 0.03:
             note("not sent")
-            loop.call_later(0.1, _settle, waiter, AttemptReply(sent=False))
+            loop.call_later(0.1, _settle, waiter, AttemptReply(verdict="not_sent"))
         elif draw < 0.033:
             note("tls name error")
-            loop.call_later(0.1, _settle, waiter, AttemptReply(sent=False, untrusted=True))
+            loop.call_later(0.1, _settle, waiter, AttemptReply(verdict="not_sent", untrusted=True))
         elif draw < 0.07:
             note("request lost")
         elif draw < 0.12:

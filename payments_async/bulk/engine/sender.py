@@ -12,7 +12,7 @@ from ...models import Verdict
 from ..ledger.ledger import Ledger
 from ..ledger_errors import LedgerFull, LedgerGone
 from ..protocol import row_state
-from ..protocol.attempts import RULINGS, Kind, Step, after_attempt, attempt_verdict, kind_of, row_verdict
+from ..protocol.attempts import STEPS, Kind, Step, after_attempt, kind_of, row_verdict
 from ..protocol.clocks import INTENT_LIFETIME, ElapsedRange, Timestamps, age
 from ..protocol.decisions import Action, SendBlock, at_start, hindrance
 from ..protocol.identifiers import body_hash
@@ -86,10 +86,11 @@ class Sender:
             posted = await self._post(row, INTENT_LIFETIME + _MARGIN - held.at_most)
             if posted is None:
                 return
-            verdicts.append(attempt_verdict(posted.reply))
+            verdicts.append(posted.reply.verdict)
             outage = self._is_outage(posted)
             if posted.counts and not outage:
-                tries = 0 if posted.reply.sent and posted.took >= _LONG else tries - 1
+                was_sent = posted.reply.verdict != "not_sent"
+                tries = 0 if was_sent and posted.took >= _LONG else tries - 1
             doubt = _is_doubtful(row.known, verdicts)
             step = after_attempt(posted.reply, doubt=doubt, tries_left=tries)
             if step is Step.AGAIN and posted.counts:
@@ -126,8 +127,8 @@ class Sender:
 
         Its lane then waits instead of taking a new row, until the service is well again.
         """
-        verdict, step = RULINGS[kind_of(posted.reply)]
-        if step is Step.AGAIN and verdict == "in_doubt":
+        step = STEPS[kind_of(posted.reply)]
+        if step is Step.AGAIN and posted.reply.verdict == "in_doubt":
             return not self._budget.spend(posted.code or "")
         if step is Step.CONFIRM:
             self._budget.earn()

@@ -17,7 +17,6 @@ from ..._assumptions import ABANDONED_AFTER, LIST_SETTLES
 from .clocks import INTENT_LIFETIME, ElapsedRange, key_is_trusted
 from .matching import Match
 from .row_state import RowState
-from .safeguards import ALL, ProtocolRules
 
 
 class Action(StrEnum):
@@ -31,16 +30,13 @@ class Action(StrEnum):
     NOTHING = "nothing"
 
 
-def at_start(
-    state: RowState, age_of_key: ElapsedRange, *, same_bytes: bool = True, safeguards: ProtocolRules = ALL
-) -> Action:
+def at_start(state: RowState, age_of_key: ElapsedRange, *, same_bytes: bool = True) -> Action:
     """What the row needs now. `same_bytes`: the body made now has the hash that is stored."""
     if state is RowState.NEW:
         return Action.SEND
     if state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT):
         return Action.NOTHING
-    young = key_is_trusted(age_of_key, safeguards)
-    return Action.SEND_AGAIN if young and (same_bytes or not safeguards.same_bytes) else Action.RESOLVE
+    return Action.SEND_AGAIN if same_bytes and key_is_trusted(age_of_key) else Action.RESOLVE
 
 
 _BACK_OFF: Final = 10.0
@@ -66,22 +62,16 @@ class SendBlock(StrEnum):
 
 
 def hindrance(
-    *,
-    durable: bool,
-    under_way: int,
-    same_bytes: bool,
-    age_of_intent: ElapsedRange,
-    safeguards: ProtocolRules = ALL,
+    *, durable: bool, under_way: int, same_bytes: bool, age_of_intent: ElapsedRange
 ) -> SendBlock | None:
     """Why a request for a row must not leave now, or None. Asked before every single one."""
-    if not durable and safeguards.intent_before_send:
+    if not durable:
         return SendBlock.NOT_DURABLE
-    if under_way and safeguards.one_request_per_row:
+    if under_way:
         return SendBlock.BUSY
-    if not same_bytes and safeguards.same_bytes:
+    if not same_bytes:
         return SendBlock.OTHER_BYTES
-    stale = age_of_intent.at_most >= INTENT_LIFETIME and safeguards.fresh_intent
-    return SendBlock.STALE if stale else None
+    return SendBlock.STALE if age_of_intent.at_most >= INTENT_LIFETIME else None
 
 
 class NextStep(StrEnum):
@@ -144,7 +134,6 @@ def after_walk(
     exists: bool,
     refused: bool,
     looks_left: int,
-    safeguards: ProtocolRules = ALL,
 ) -> Resolution:
     """What follows from a walk, `since_send` seconds (at least) after the row's last request.
 
@@ -153,23 +142,15 @@ def after_walk(
     """
     if walk.witness is not None:
         return WITNESSED[walk.witness]
-    if not walk.whole and safeguards.absence_needs_whole_walk:
+    if not walk.whole:
         return _look_again(looks_left)
-    if exists and not walk.everywhere and safeguards.second_walk_is_unbounded:
+    if exists and not walk.everywhere:
         return Resolution(NextStep.LOOK_EVERYWHERE)
-    return _after_absence(walk, since_send, epoch * exists, refused, looks_left, safeguards)
-
-
-def _after_absence(
-    walk: ListScan, since_send: float, taken: int, refused: bool, looks_left: int, safeguards: ProtocolRules
-) -> Resolution:
-    """The list does not show it. `taken`: not 0 when even a key of a later epoch was answered 409."""
-    if safeguards.epoch_waits_for_abandoned and since_send < ABANDONED_AFTER:
+    if since_send < ABANDONED_AFTER:
         return Resolution(NextStep.WAIT, ABANDONED_AFTER - since_send)
-    if taken:
+    if exists and epoch:
         return _look_again(looks_left)
-    settles = LIST_SETTLES if safeguards.absence_needs_settled_list else 0.0
-    missing = ABANDONED_AFTER + settles - walk.began
+    missing = ABANDONED_AFTER + LIST_SETTLES - walk.began
     if refused and missing > 0:
         return Resolution(NextStep.WAIT, missing)
     return Resolution(NextStep.NEXT_EPOCH, absent=missing <= 0)

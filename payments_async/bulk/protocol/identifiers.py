@@ -19,7 +19,6 @@ from collections.abc import Iterable
 import attrs
 
 from ..._validation.rules import name_problem
-from .safeguards import ALL, ProtocolRules
 
 REFERENCE_LIMIT = 191
 """Characters (Endpoints, POST /payouts)."""
@@ -98,25 +97,22 @@ class Identity:
     prefix: str = ""
     """In front of a reference that is made here."""
 
-    def reference(self, safeguards: ProtocolRules = ALL) -> str:
+    def reference(self) -> str:
         """The payout's reference, for all bodies and epochs. Raises ValueError over 191 characters."""
         stem = self.given
         if stem is None:
             stem = self.prefix + _readable(digest("ref", self.environment, self.batch_id, self.row_key))
-        if self.generation and safeguards.reference_names_generation:
+        if self.generation:
             stem = f"{stem}~g{self.generation}"
         if len(stem) > REFERENCE_LIMIT:
             raise ValueError(f"the reference has {len(stem)} characters, {REFERENCE_LIMIT} are allowed")
         return stem
 
-    def idempotency_key(self, body: str, safeguards: ProtocolRules = ALL) -> str:
+    def idempotency_key(self, body: str) -> str:
         """56 characters naming one request; `body` is the hash of its bytes (Limits, Idempotency)."""
-        generation = self.generation if safeguards.key_names_generation else 0
-        epoch = self.epoch if safeguards.key_names_epoch else 0
-        revision = (self.revision,) if self.revision and safeguards.key_names_revision else ()
-        text = body if safeguards.key_names_body else ""
-        parts = (self.environment, self.batch_id, self.row_key, generation, text, epoch, *revision)
-        return "pb1-" + _readable(digest("key", *parts))
+        revision = (self.revision,) if self.revision else ()
+        place = (self.environment, self.batch_id, self.row_key, self.generation)
+        return "pb1-" + _readable(digest("key", *place, body, self.epoch, *revision))
 
     def proof(self, content: str) -> Proof:
         """What goes into the payout's metadata; `content` is the hash of the body without this proof."""

@@ -13,7 +13,6 @@ from ..._codec import decode
 from ...models import Payout
 from .identifiers import PROOF_KEY, Proof
 from .records import LedgerRow
-from .safeguards import ALL, ProtocolRules
 
 Detail = Decimal | str | None
 MONEY: Final = ("amount", "currency")
@@ -51,14 +50,14 @@ class Found:
     metadata: Mapping[str, Any] | None
 
 
-def judge(expected: Expected, found: Found, safeguards: ProtocolRules = ALL) -> Match:
+def judge(expected: Expected, found: Found) -> Match:
     """Whose payout this is; both have the same reference.
 
     The proof decides where there is one, as metadata comes back unchanged: a payout without it was made by
     somebody else. Account details are compared only without proofs, as a service may show them shortened.
     """
-    if expected.proof is None or not safeguards.proof_decides:
-        return _by_details(expected.details, found.details, safeguards)
+    if expected.proof is None:
+        return _by_details(expected.details, found.details)
     shown = (found.metadata or {}).get(PROOF_KEY)
     if shown is None:
         return Match.FOREIGN
@@ -69,7 +68,7 @@ def judge(expected: Expected, found: Found, safeguards: ProtocolRules = ALL) -> 
         return Match.FOREIGN
     money = {name: expected.details.get(name) for name in MONEY}
     same = proof.body == expected.proof.body and not _differences(money, found.details)
-    return Match.EQUAL if same or not safeguards.body_is_compared else Match.OTHER_BODY
+    return Match.EQUAL if same else Match.OTHER_BODY
 
 
 def compared(expected: Expected, found: Found) -> dict[str, bool]:
@@ -82,11 +81,9 @@ def compared(expected: Expected, found: Found) -> dict[str, bool]:
     return {**money, f"metadata.{PROOF_KEY}": proof is not None}
 
 
-def _by_details(
-    expected: Mapping[str, Detail], found: Mapping[str, Detail], safeguards: ProtocolRules
-) -> Match:
+def _by_details(expected: Mapping[str, Detail], found: Mapping[str, Detail]) -> Match:
     """Equal when money and at least one detail of the destination are shown, and nothing differs."""
-    if _differences(expected, found) and safeguards.body_is_compared:
+    if _differences(expected, found):
         return Match.OTHER_BODY
     shown = {name for name, value in found.items() if value is not None and expected.get(name) is not None}
     enough = shown.issuperset(MONEY) and any(name.startswith("instrument.") for name in shown)

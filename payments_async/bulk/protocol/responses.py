@@ -56,7 +56,7 @@ def succeeded(payout: Payout) -> Posted:
     answer = payout.response
     replayed = answer is not None and answer.replayed
     status = 200 if answer is None else answer.status
-    reply = AttemptReply(status, replayed=replayed, record="matching", payout_id=payout.id or "")
+    reply = AttemptReply(status, "executed", replayed, "matching", payout.id or "")
     return Posted(reply, status_of(payout), is_over(payout), failure=failure_of(payout))
 
 
@@ -66,13 +66,13 @@ def failed(error: PaymentsError, reference: str) -> Posted:
         return Posted(AttemptReply(), code=type(error).__name__)
     if not error.attempts:
         late = isinstance(error, DeadlineExceeded)  # at the gate, where our own pacing kept it
-        return Posted(AttemptReply(sent=False), code=type(error).__name__, counts=not late)
+        return Posted(AttemptReply(verdict="not_sent"), code=type(error).__name__, counts=not late)
     attempt = error.attempts[-1]
     cause = error.__cause__ if isinstance(error, OutcomeUnknown) else error
     record, payout_id = _record(cause, reference)
     reply = AttemptReply(
         attempt.status,
-        sent=attempt.verdict != "not_sent",
+        attempt.verdict,
         replayed=is_replayed(headers_of(error)),
         record=record,
         payout_id=payout_id,

@@ -21,8 +21,6 @@ from typing import Final
 
 import attrs
 
-from .safeguards import ALL, ProtocolRules
-
 
 class RowState(StrEnum):
     """Where a row stands, as stored."""
@@ -127,9 +125,7 @@ def _changed(known: RowKnowledge, change: RowChange) -> RowState:
     return state
 
 
-def intend(
-    known: RowKnowledge, *, next_epoch: bool = False, absent: bool = False, safeguards: ProtocolRules = ALL
-) -> RowKnowledge:
+def intend(known: RowKnowledge, *, next_epoch: bool = False, absent: bool = False) -> RowKnowledge:
     """A worker takes the row; the new account is set only if the ledger still holds exactly `known`.
 
     `absent`: it is proven that no request of any intent that `known` counts made a payout, be it by the list
@@ -137,8 +133,7 @@ def intend(
     Raises IllegalTransition when the row is decided.
     """
     state = _changed(known, RowChange.INTEND)
-    proven = absent or not safeguards.doubt_outlives_crash
-    cleared = known.intents if proven else known.cleared
+    cleared = known.intents if absent else known.cleared
     epoch, intents = known.epoch + next_epoch, known.intents + 1
     return RowKnowledge(state, known.generation, known.revision, epoch, intents, cleared)
 
@@ -164,30 +159,26 @@ def doubt(known: RowKnowledge) -> RowKnowledge:
     return attrs.evolve(known, state=_changed(known, RowChange.DOUBT))
 
 
-def cancel(known: RowKnowledge, safeguards: ProtocolRules = ALL) -> RowKnowledge:
+def cancel(known: RowKnowledge) -> RowKnowledge:
     """The operator calls a row off that was never sent. Raises IllegalTransition for any other."""
-    loose = not safeguards.cancel_only_unsent and known.state not in _SETTLED
-    state = RowState.CANCELLED if loose else _changed(known, RowChange.CANCEL)
-    return attrs.evolve(known, state=state)
+    return attrs.evolve(known, state=_changed(known, RowChange.CANCEL))
 
 
-def correct(known: RowKnowledge, safeguards: ProtocolRules = ALL) -> RowKnowledge:
+def correct(known: RowKnowledge) -> RowKnowledge:
     """The operator gives the row another body: same reference, new key. Raises IllegalTransition.
 
     A row in flight or in doubt keeps its body until it is known what became of it.
     """
-    loose = not safeguards.corrections_wait_for_verdict and known.state not in _SETTLED
-    state = RowState.NEW if loose else _changed(known, RowChange.CORRECT)
-    return attrs.evolve(known, state=state, revision=known.revision + 1)
+    return attrs.evolve(known, state=_changed(known, RowChange.CORRECT), revision=known.revision + 1)
 
 
-def retry(known: RowKnowledge, *, finally_failed: bool, safeguards: ProtocolRules = ALL) -> RowKnowledge:
+def retry(known: RowKnowledge, *, finally_failed: bool) -> RowKnowledge:
     """The operator asks for a new payout in place of one that failed. Raises IllegalTransition.
 
     `finally_failed`: the service was just asked, and the payout has failed for good.
     """
     state = _changed(known, RowChange.RETRY)
-    if not finally_failed and safeguards.retry_only_after_final_failure:
+    if not finally_failed:
         raise IllegalTransition(known.state, RowChange.RETRY)
     return RowKnowledge(state, generation=known.generation + 1)
 
@@ -212,13 +203,11 @@ def _refuse_overflow(known: RowKnowledge) -> None:
             raise OverflowError(f"{name} is {count}, outside what a ledger can hold")
 
 
-def merge(known: RowKnowledge, other: RowKnowledge, safeguards: ProtocolRules = ALL) -> RowKnowledge:
+def merge(known: RowKnowledge, other: RowKnowledge) -> RowKnowledge:
     """What both accounts of a row know together: the one that knows more, the doubtful one where equal.
 
     Commutative, associative and idempotent; the result's rank is never below either's.
     """
-    if not safeguards.merge_adds_knowledge:
-        return other
     more, less = (known, other) if _weight(known) >= _weight(other) else (other, known)
     if more.generation == less.generation and more.intents < less.intents:
         return attrs.evolve(more, intents=less.intents)  # settled by an earlier intent than the latest

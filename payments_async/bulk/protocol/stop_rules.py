@@ -12,7 +12,6 @@ import attrs
 
 from ..._http.addresses import same_service
 from .row_state import RowState
-from .safeguards import ALL, ProtocolRules
 from .totals import EXACT
 
 _S = RowState
@@ -76,18 +75,17 @@ def balances(tally: Totals, rows: int, totals: Mapping[str, Decimal]) -> bool:
     return rows == decided + tally.in_doubt + tally.count(_S.NEW) and tally.totals == dict(totals)
 
 
-def is_complete(tally: Totals, safeguards: ProtocolRules = ALL) -> bool:
+def is_complete(tally: Totals) -> bool:
     """Whether nothing is left to do: no row new, in flight or in doubt."""
-    states = OPEN if safeguards.open_rows_are_not_complete else {_S.NEW}
-    return tally.count(*states) == 0
+    return tally.count(*OPEN) == 0
 
 
-def exit_code(tally: Totals, safeguards: ProtocolRules = ALL, *, stop: Stop | None = None) -> int:
+def exit_code(tally: Totals, *, stop: Stop | None = None) -> int:
     """How a run ends: 0 every row created, 1 complete otherwise, 3 rows in doubt, 75 stopped, resumable.
 
     2 when it was stopped by what a run cannot mend (`Stop.NO_ENTRY`).
     """
-    if is_complete(tally, safeguards):
+    if is_complete(tally):
         return ALL_CREATED if tally.count(*set(_S) - {_S.CREATED}) == 0 else SOME_REFUSED
     return stopped_code(stop) if tally.count(_S.NEW, _S.IN_FLIGHT) else SOME_IN_DOUBT
 
@@ -121,20 +119,17 @@ class AccountMismatch(StrEnum):
     PROJECT = "with this key none of the ledger's payouts is visible: it may belong to another project"
 
 
-def displacement(
-    ledger: Account, here: Account, *, untouched: bool, visible: bool, safeguards: ProtocolRules = ALL
-) -> AccountMismatch | None:
+def displacement(ledger: Account, here: Account, *, untouched: bool, visible: bool) -> AccountMismatch | None:
     """Why the ledger's batch must not go on here, or None.
 
     With another key than before, the project is proven by one of the ledger's payouts (`visible`), unless
     nothing was ever sent (`untouched`).
     """
-    if safeguards.same_place and ledger.environment != here.environment:
+    if ledger.environment != here.environment:
         return AccountMismatch.ENVIRONMENT
-    if safeguards.same_place and not same_service(ledger.base_url, here.base_url):
+    if not same_service(ledger.base_url, here.base_url):
         return AccountMismatch.BASE_URL
-    proven = ledger.key == here.key or visible or untouched or not safeguards.rotated_key_is_proven
-    return None if proven else AccountMismatch.PROJECT
+    return None if ledger.key == here.key or visible or untouched else AccountMismatch.PROJECT
 
 
 @attrs.frozen

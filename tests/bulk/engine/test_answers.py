@@ -11,14 +11,10 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async._request.error_responses import status_error
 from payments_async.bulk import PayoutBatch
 from payments_async.bulk.engine.payout_list import scan, search
-from payments_async.bulk.protocol.attempts import AttemptReply, attempt_verdict
-from payments_async.bulk.protocol.responses import failed
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.errors import DeadlineExceeded, DecodeError, OutcomeUnknown, SearchIncomplete
-from payments_async.models import Attempt
+from payments_async.errors import SearchIncomplete
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import (
     alter,
@@ -29,8 +25,6 @@ from tests.support.batches import (
     paid,
     steady_ledgers,
 )
-from tests.support.pure_calls import NOW, PAYOUT, prepared
-from tests.support.scripted import answer
 
 DAY = 86_400.0
 
@@ -100,35 +94,6 @@ async def test_a_date_that_cannot_be_read_is_no_date(service: Sandbox, tmp_path:
             await batch.load(items(1))
             assert (await batch.run()).exit_code == 0
             assert batch._service.moment().server is None
-
-
-def test_a_2xx_with_an_id_that_cannot_be_read_whole_counts_for_the_reference_it_shows() -> None:
-    def told(reference: str) -> AttemptReply:
-        body = json.dumps({"data": {"id": "po_1", "reference": reference, "amount": 7}}).encode()
-        attempt = Attempt(1, "executed", "unreadable", 201)
-        error = DecodeError("no", record_id="po_1", body=body, effect="happened", attempts=(attempt,))
-        return failed(error, "r-1").reply
-
-    assert told("r-1") == AttemptReply(201, record="matching", payout_id="po_1")
-    assert told("r-2") == AttemptReply(201, record="other")
-
-
-def test_what_our_own_pacing_kept_back_was_not_sent_and_costs_no_try() -> None:
-    posted = failed(DeadlineExceeded("late"), "r-1")
-    assert posted.reply == AttemptReply(sent=False)
-    assert not posted.counts
-
-
-@pytest.mark.parametrize("verdicts", [(), ("in_doubt", "not_executed"), ("in_doubt", "not_sent")])
-def test_what_another_caller_of_the_same_request_has_left_in_doubt_is_in_doubt(verdicts: Any) -> None:
-    """The post was joined to a try of theirs; a refusal that came after it says nothing of the row."""
-    attempts = tuple(Attempt(n, verdict, "422", 422) for n, verdict in enumerate(verdicts, 1))
-    facts: dict[str, Any] = {"first_sent_at": None, "key_expires_at": None, "attempts": attempts}
-    error = OutcomeUnknown("no", prepared=prepared(PAYOUT.operation), **facts)
-    error.__cause__ = status_error(PAYOUT, answer(422, {"message": "No."}), NOW)
-    posted = failed(error, "r-1")
-    assert posted.reply == AttemptReply()
-    assert attempt_verdict(posted.reply) == "in_doubt"
 
 
 async def test_a_row_whose_request_is_still_at_work_is_in_doubt(service: Sandbox, tmp_path: Path) -> None:

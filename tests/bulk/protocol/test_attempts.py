@@ -8,23 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async._http.types import HTTPResponse
-from payments_async._request.outcome import read_answer
 from payments_async.bulk.protocol.attempts import (
-    RULINGS,
+    STEPS,
     AttemptReply,
     Kind,
     Step,
     after_attempt,
-    attempt_verdict,
     kind_of,
     row_verdict,
-    rulings,
 )
-from payments_async.bulk.protocol.safeguards import ALL, ProtocolRules
 from payments_async.models import Verdict
-from tests.support.motion import REPLAYED, refusal
-from tests.support.pure_calls import NOW, PAYOUT
 
 REPLIES = {
     Kind.SUCCESS: AttemptReply(201, record="matching", payout_id="po_1"),
@@ -36,11 +29,11 @@ REPLIES = {
     Kind.CREDENTIALS: AttemptReply(401),
     Kind.MISSING: AttemptReply(404),
     Kind.REDIRECTED: AttemptReply(302),
-    Kind.UNTRUSTED: AttemptReply(sent=False, untrusted=True),
+    Kind.UNTRUSTED: AttemptReply(verdict="not_sent", untrusted=True),
     Kind.THROTTLED: AttemptReply(429),
     Kind.FAILED: AttemptReply(503),
     Kind.SILENT: AttemptReply(),
-    Kind.UNSENT: AttemptReply(sent=False),
+    Kind.UNSENT: AttemptReply(verdict="not_sent"),
 }
 STATUSES = {
     Kind.REFUSED: (400, 402, 406, 411, 413, 415, 422, 428, 451, 499),
@@ -55,8 +48,8 @@ STATUSES = {
 VERDICTS: tuple[Verdict, ...] = ("not_sent", "not_executed", "in_doubt", "executed")
 
 
-def test_every_kind_has_a_reply_and_a_ruling() -> None:
-    assert set(REPLIES) == set(RULINGS) == set(Kind)
+def test_every_kind_has_a_reply_and_a_step() -> None:
+    assert set(REPLIES) == set(STEPS) == set(Kind)
     assert {kind: kind_of(reply) for kind, reply in REPLIES.items()} == {kind: kind for kind in Kind}
 
 
@@ -81,15 +74,6 @@ def test_a_replayed_success_is_the_payout() -> None:
     assert kind_of(AttemptReply(201, replayed=True, record="matching")) is Kind.SUCCESS
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 413, 422, 429, 500, 501, 503, 302])
-@pytest.mark.parametrize("replayed", [False, True])
-def test_the_verdict_is_the_clients_or_more_cautious(status: int, replayed: bool) -> None:
-    answer: HTTPResponse = refusal(status, REPLAYED if replayed else None)
-    clients = read_answer(PAYOUT, answer, lambda: NOW).verdict
-    ours = attempt_verdict(AttemptReply(status, replayed=replayed))
-    assert ours == clients or (replayed and ours == "in_doubt")
-
-
 @given(st.permutations([*VERDICTS, *VERDICTS]), st.integers(0, 8))
 def test_a_row_is_executed_if_any_attempt_is_else_in_doubt_if_any_is(
     order: list[Verdict], count: int
@@ -102,7 +86,7 @@ def test_a_row_is_executed_if_any_attempt_is_else_in_doubt_if_any_is(
 @pytest.mark.parametrize(("kind", "doubt", "tries"), list(itertools.product(Kind, [False, True], [0, 1])))
 def test_what_follows_each_kind_of_end(kind: Kind, doubt: bool, tries: int) -> None:
     step = after_attempt(REPLIES[kind], doubt=doubt, tries_left=tries)
-    usual = RULINGS[kind][1]
+    usual = STEPS[kind]
     if kind is Kind.REFUSED and doubt:
         assert step is Step.RESOLVE
     elif usual is Step.AGAIN and tries == 0:
@@ -112,47 +96,5 @@ def test_what_follows_each_kind_of_end(kind: Kind, doubt: bool, tries: int) -> N
 
 
 def test_only_a_matching_record_confirms_and_only_a_definite_refusal_rejects() -> None:
-    steps = {kind: step for kind, (_, step) in RULINGS.items()}
-    assert [kind for kind, step in steps.items() if step is Step.CONFIRM] == [Kind.SUCCESS]
-    assert [kind for kind, step in steps.items() if step is Step.REJECT] == [Kind.REFUSED]
-
-
-def test_what_may_have_been_carried_out_is_in_doubt() -> None:
-    doubtful = {kind for kind, (verdict, _) in RULINGS.items() if verdict == "in_doubt"}
-    assert doubtful == {
-        Kind.OTHER_RECORD,
-        Kind.UNREADABLE,
-        Kind.EXISTS,
-        Kind.STUCK,
-        Kind.REDIRECTED,
-        Kind.FAILED,
-        Kind.SILENT,
-    }
-
-
-@pytest.mark.parametrize(
-    ("safeguard", "kind", "step"),
-    [
-        ("silence_is_doubt", Kind.SILENT, Step.REJECT),
-        ("server_error_is_doubt", Kind.FAILED, Step.REJECT),
-        ("unreadable_success_is_doubt", Kind.UNREADABLE, Step.CONFIRM),
-        ("echo_is_compared", Kind.OTHER_RECORD, Step.CONFIRM),
-        ("replayed_error_is_stuck", Kind.STUCK, Step.AGAIN),
-        ("conflict_is_not_success", Kind.EXISTS, Step.CONFIRM),
-        ("conflict_is_not_failure", Kind.EXISTS, Step.REJECT),
-        ("credentials_halt", Kind.CREDENTIALS, Step.REJECT),
-        ("wrong_address_halts", Kind.MISSING, Step.REJECT),
-        ("throttling_keeps_row", Kind.THROTTLED, Step.REJECT),
-    ],
-)
-def test_without_a_safeguard_only_its_ruling_changes(safeguard: str, kind: Kind, step: Step) -> None:
-    loose = ProtocolRules(**{safeguard: False})
-    assert rulings(loose)[kind][1] is step
-    others = set(Kind) - {kind, Kind.REDIRECTED}
-    assert all(rulings(loose)[other] == RULINGS[other] for other in others)
-    assert rulings(ALL) == RULINGS
-
-
-def test_without_its_safeguard_a_refusal_rejects_whatever_is_in_doubt() -> None:
-    loose = ProtocolRules(refusal_needs_no_doubt=False)
-    assert after_attempt(AttemptReply(422), doubt=True, tries_left=1, safeguards=loose) is Step.REJECT
+    assert [kind for kind, step in STEPS.items() if step is Step.CONFIRM] == [Kind.SUCCESS]
+    assert [kind for kind, step in STEPS.items() if step is Step.REJECT] == [Kind.REFUSED]

@@ -18,7 +18,6 @@ from payments_async.bulk.protocol.clocks import (
     since_last_send,
     walk_start,
 )
-from payments_async.bulk.protocol.safeguards import ProtocolRules
 
 HOUR = 3600.0
 THEN = Timestamps(wall=1e9, monotonic=100.0, session="a", server=2e9)
@@ -86,14 +85,3 @@ def test_the_last_send_is_at_most_an_intents_lifetime_after_it() -> None:
 def test_a_walk_starts_a_day_before_the_first_intent_by_the_services_clock() -> None:
     assert walk_start(THEN) == 2e9 - 24 * HOUR
     assert walk_start(Timestamps(1e9, 0.0, "a")) is None
-    assert walk_start(THEN, ProtocolRules(walk_starts_by_service_clock=False)) == 1e9 - 24 * HOUR
-
-
-def test_without_its_safeguard_each_clock_is_believed() -> None:
-    back = later(60, wall=-HOUR)
-    assert age(THEN, back, safeguards=ProtocolRules(clock_back_expires_key=False)).at_most == 60.0
-    slow = later(26 * HOUR, wall=-5 * HOUR)
-    assert age(THEN, slow, safeguards=ProtocolRules(oldest_clock_counts=False)).at_most == 21 * HOUR
-    fast = later(60, wall=HOUR)
-    assert age(THEN, fast, safeguards=ProtocolRules(waits_on_steady_clocks=False)).at_least == HOUR + 60
-    assert key_is_trusted(ElapsedRange(0.0, math.inf), ProtocolRules(key_expires=False))

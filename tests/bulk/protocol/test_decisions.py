@@ -25,7 +25,6 @@ from payments_async.bulk.protocol.decisions import (
 )
 from payments_async.bulk.protocol.matching import Match
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.safeguards import ProtocolRules
 
 S = RowState
 YOUNG, OLD = ElapsedRange(0.0, KEY_TRUSTED_FOR - 1), ElapsedRange(0.0, KEY_TRUSTED_FOR)
@@ -65,29 +64,26 @@ FREE: dict[str, Any] = {
     "same_bytes": True,
     "age_of_intent": ElapsedRange(0.0, INTENT_LIFETIME - 1),
 }
-STOPS: list[tuple[dict[str, Any], SendBlock, str]] = [
-    ({"durable": False}, SendBlock.NOT_DURABLE, "intent_before_send"),
-    ({"under_way": 1}, SendBlock.BUSY, "one_request_per_row"),
-    ({"same_bytes": False}, SendBlock.OTHER_BYTES, "same_bytes"),
-    ({"age_of_intent": ElapsedRange(0.0, INTENT_LIFETIME)}, SendBlock.STALE, "fresh_intent"),
+STOPS: list[tuple[dict[str, Any], SendBlock]] = [
+    ({"durable": False}, SendBlock.NOT_DURABLE),
+    ({"under_way": 1}, SendBlock.BUSY),
+    ({"same_bytes": False}, SendBlock.OTHER_BYTES),
+    ({"age_of_intent": ElapsedRange(0.0, INTENT_LIFETIME)}, SendBlock.STALE),
 ]
 
 
 def test_a_request_leaves_when_nothing_hinders_it() -> None:
     assert hindrance(**FREE) is None
-    assert {reason for _, reason, _ in STOPS} == set(SendBlock)
+    assert {reason for _, reason in STOPS} == set(SendBlock)
 
 
-@pytest.mark.parametrize(("fact", "reason", "safeguard"), STOPS)
-def test_each_hindrance_alone_holds_a_request_back(
-    fact: dict[str, Any], reason: SendBlock, safeguard: str
-) -> None:
+@pytest.mark.parametrize(("fact", "reason"), STOPS)
+def test_each_hindrance_alone_holds_a_request_back(fact: dict[str, Any], reason: SendBlock) -> None:
     assert hindrance(**{**FREE, **fact}) is reason
-    assert hindrance(**{**FREE, **fact}, safeguards=ProtocolRules(**{safeguard: False})) is None
 
 
 def test_the_disk_comes_first() -> None:
-    worst = {name: value for fact, _, _ in STOPS for name, value in fact.items()}
+    worst = {name: value for fact, _ in STOPS for name, value in fact.items()}
     assert hindrance(**worst) is SendBlock.NOT_DURABLE
 
 
@@ -101,8 +97,8 @@ USUAL: dict[str, Any] = {
 }
 
 
-def resolution(walk: ListScan = ABSENT, safeguards: ProtocolRules | None = None, **facts: Any) -> Resolution:
-    return after_walk(walk, **{**USUAL, **facts}, safeguards=safeguards or ProtocolRules())
+def resolution(walk: ListScan = ABSENT, **facts: Any) -> Resolution:
+    return after_walk(walk, **{**USUAL, **facts})
 
 
 @pytest.mark.parametrize(
@@ -180,21 +176,6 @@ def test_no_walk_gives_a_new_key_too_early_or_a_proof_it_has_not(walk: ListScan,
         assert walk.began >= LONG_AGO
     assert (found.wait > 0) is (found.finding is NextStep.WAIT)
     assert facts["looks_left"] > 0 or found.finding is not NextStep.LOOK_AGAIN
-
-
-def test_without_its_safeguard_each_condition_is_gone() -> None:
-    half = attrs.evolve(ABSENT, whole=False)
-    assert resolution(half, ProtocolRules(absence_needs_whole_walk=False)).absent
-    narrow = attrs.evolve(ABSENT, everywhere=False)
-    once = ProtocolRules(second_walk_is_unbounded=False)
-    assert resolution(narrow, once, exists=True).finding is NextStep.NEXT_EPOCH
-    hasty = ProtocolRules(epoch_waits_for_abandoned=False)
-    assert resolution(safeguards=hasty, since_send=0.0).finding is NextStep.NEXT_EPOCH
-    trusting = ProtocolRules(absence_needs_settled_list=False)
-    assert resolution(attrs.evolve(ABSENT, began=ABANDONED_AFTER), trusting).absent
-    assert at_start(S.IN_FLIGHT, OLD, safeguards=ProtocolRules(key_expires=False)) is Action.SEND_AGAIN
-    loose = ProtocolRules(same_bytes=False)
-    assert at_start(S.IN_FLIGHT, YOUNG, same_bytes=False, safeguards=loose) is Action.SEND_AGAIN
 
 
 def test_the_findings_are_all_reached() -> None:

@@ -18,7 +18,6 @@ from payments_async.bulk.protocol.identifiers import (
     input_hash,
     reference_problem,
 )
-from payments_async.bulk.protocol.safeguards import ProtocolRules
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 PARTS = st.lists(st.one_of(TEXT, st.none(), st.binary(max_size=10)), max_size=4)
@@ -199,14 +198,3 @@ def test_a_proof_tells_rows_generations_and_batches_apart_and_bodies_only_by_the
 
 def test_the_proofs_name_is_fixed() -> None:
     assert PROOF_KEY == "payments_sdk"
-
-
-def test_without_its_safeguard_each_part_is_missing() -> None:
-    later = Identity("live", "march", "7", generation=2, epoch=1)
-    assert later.reference(ProtocolRules(reference_names_generation=False)) == IDENTITY.reference()
-    key = later.idempotency_key(BODY, ProtocolRules(key_names_generation=False))
-    assert key == attrs.evolve(later, generation=0).idempotency_key(BODY)
-    key = later.idempotency_key(BODY, ProtocolRules(key_names_epoch=False))
-    assert key == attrs.evolve(later, epoch=0).idempotency_key(BODY)
-    without_body = ProtocolRules(key_names_body=False)
-    assert later.idempotency_key(BODY, without_body) == later.idempotency_key("other", without_body)

@@ -10,7 +10,6 @@ import pytest
 
 from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, body_hash
 from payments_async.bulk.protocol.matching import Detail, Expected, Found, Match, judge
-from payments_async.bulk.protocol.safeguards import ProtocolRules
 
 IDENTITY = Identity("live", "march", "7")
 PROOF = IDENTITY.proof(body_hash(b"{}"))
@@ -79,11 +78,3 @@ def test_without_proofs_everything_shown_must_agree() -> None:
 @pytest.mark.parametrize("hidden", ["amount", "currency", "instrument__phone_number"])
 def test_without_proofs_money_and_destination_must_be_shown(hidden: str) -> None:
     assert judge(UNPROVEN, found(None, **{hidden: None})) is Match.UNCLEAR
-
-
-def test_without_its_safeguard_anything_alike_is_taken() -> None:
-    blind = ProtocolRules(proof_decides=False)
-    assert judge(EXPECTED, Found(DETAILS, None), blind) is Match.EQUAL
-    careless = ProtocolRules(body_is_compared=False)
-    assert judge(EXPECTED, found(amount=Decimal(7)), careless) is Match.EQUAL
-    assert judge(UNPROVEN, found(None, amount=Decimal(7)), careless) is Match.EQUAL

@@ -23,7 +23,6 @@ from payments_async.bulk.protocol.row_state import (
     merge,
     rank,
 )
-from payments_async.bulk.protocol.safeguards import ProtocolRules
 
 S = RowState
 SETTLED = (S.CREATED, S.CONFLICT)
@@ -202,25 +201,3 @@ def test_a_counter_that_no_batch_reaches_is_refused(field: str, count: int) -> N
     counters: dict[str, Any] = {field: count}
     with pytest.raises(OverflowError, match=f"{field} is {count}"):
         rank(RowKnowledge(**counters))
-
-
-def test_without_its_safeguard_each_change_goes_through() -> None:
-    in_flight = row_state.intend(RowKnowledge())
-    assert row_state.cancel(in_flight, ProtocolRules(cancel_only_unsent=False)).state is S.CANCELLED
-    loose = ProtocolRules(corrections_wait_for_verdict=False)
-    assert row_state.correct(in_flight, loose).state is S.NEW
-    hasty = ProtocolRules(retry_only_after_final_failure=False)
-    assert row_state.retry(RowKnowledge(S.CREATED), finally_failed=False, safeguards=hasty).generation == 1
-    forgetful = ProtocolRules(doubt_outlives_crash=False)
-    assert not row_state.intend(in_flight, safeguards=forgetful).was_doubtful
-    late = RowKnowledge(S.IN_DOUBT, intents=1)
-    assert merge(RowKnowledge(S.CREATED, intents=1), late, ProtocolRules(merge_adds_knowledge=False)) == late
-
-
-@pytest.mark.parametrize("state", SETTLED)
-def test_not_even_without_safeguards_is_a_settled_row_touched(state: S) -> None:
-    loose = ProtocolRules(cancel_only_unsent=False, corrections_wait_for_verdict=False)
-    with pytest.raises(IllegalTransition):
-        row_state.cancel(RowKnowledge(state), loose)
-    with pytest.raises(IllegalTransition):
-        row_state.correct(RowKnowledge(state), loose)

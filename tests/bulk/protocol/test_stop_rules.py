@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.safeguards import ProtocolRules
 from payments_async.bulk.protocol.stop_rules import (
     OPEN,
     Account,
@@ -110,11 +109,6 @@ def test_how_a_run_ends(counts: dict[str, int], code: int) -> None:
     assert exit_code(tally(**counts)) == code
 
 
-def test_without_its_safeguard_open_rows_pass_for_complete() -> None:
-    loose = ProtocolRules(open_rows_are_not_complete=False)
-    assert exit_code(tally(CREATED=1, IN_FLIGHT=1), loose) == 1
-
-
 HOME = Account("live", "https://service.example/v1", "key 1")
 NOWHERE: dict[str, Any] = {"untouched": False, "visible": False}
 
@@ -141,13 +135,6 @@ def test_a_ledger_goes_on_nowhere_else(change: dict[str, str], problem: AccountM
 def test_a_rotated_key_needs_no_proof_while_nothing_was_sent() -> None:
     here = attrs.evolve(HOME, key="key 2")
     assert displacement(HOME, here, untouched=True, visible=False) is None
-
-
-def test_without_its_safeguard_any_place_will_do() -> None:
-    anywhere = ProtocolRules(same_place=False)
-    assert displacement(HOME, Account("sandbox", "x", "key 1"), **NOWHERE, safeguards=anywhere) is None
-    any_key = ProtocolRules(rotated_key_is_proven=False)
-    assert displacement(HOME, attrs.evolve(HOME, key="2"), **NOWHERE, safeguards=any_key) is None
 
 
 def reason(rules: StopRules, found: Totals, amount: str = "10.10", currency: str = "XOF") -> str | None:

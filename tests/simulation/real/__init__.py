@@ -2,7 +2,7 @@
 
     python -m tests.simulation code 2000                so many schedules; 1 and the seed on the first breach
     python -m tests.simulation code 1 --first 7 --trace one seed, line by line
-    python -m tests.simulation code --ablate            turns safeguards of the real engine off
+    python -m tests.simulation code --ablate            leaves out rules of the real engine
 
 `wire` puts the model service behind HTTP, `line` is the client's transport, `machine` the computer under the
 processes (SQLite inline, locks, a disk that fills up, death without `finally`), `books` what every commit

@@ -1,4 +1,4 @@
-"""Many schedules of the real code: does any break, does everything happen, does a lacking safeguard show?"""
+"""Many schedules of the real code: does any break, does everything happen, does a missing rule show?"""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from payments_async.bulk.protocol.attempts import Kind
 from payments_async.bulk.protocol.decisions import NextStep
 from payments_async.bulk.protocol.matching import Match
 
+from ..ablation import without
 from ..campaign import Campaign
-from .loosened import without
 from .play import play_schedule
 
 SEEDS = 300
-"""Within so many schedules the lack of one of these safeguards must show."""
+"""Within so many schedules the lack of one of these rules must show."""
 _CHUNK = 25
 
 ABLATED = (
@@ -37,7 +37,7 @@ ABLATED = (
     "key_names_epoch",
     "epoch_waits_for_abandoned",
 )
-"""Safeguards that the real engine asks for by name, so that they can be turned off in it."""
+"""Rules whose absence shows in the real engine."""
 
 _OF_ABSENCE = (NextStep.LOOK_AGAIN, NextStep.LOOK_EVERYWHERE, NextStep.WAIT, NextStep.NEXT_EPOCH)
 """What follows when a walk of the list does not show a row's payout; one it shows is counted as found."""
@@ -155,9 +155,9 @@ def missing(campaign: Campaign) -> list[str]:
     return [event for event in EVENTS if not campaign.sometimes[event]]
 
 
-def first_breach_without(safeguard: str, seeds: range) -> tuple[int, str] | None:
-    """The first seed that goes wrong without that safeguard, and how; None when none does."""
-    with without(safeguard):
+def first_breach_without(rule: str, seeds: range) -> tuple[int, str] | None:
+    """The first seed that goes wrong without that rule, and how; None when none does."""
+    with without(rule):
         for seed in seeds:
             breach = play_schedule(seed).breach
             if breach is not None:
@@ -166,7 +166,7 @@ def first_breach_without(safeguard: str, seeds: range) -> tuple[int, str] | None
 
 
 def breach_without(task: tuple[str, int]) -> tuple[str, tuple[int, str] | None]:
-    """The same for a pool of processes: the safeguard and how many seeds it is given."""
+    """The same for a pool of processes: the rule and how many seeds it is given."""
     quiet()
-    safeguard, seeds = task
-    return safeguard, first_breach_without(safeguard, range(seeds))
+    rule, seeds = task
+    return rule, first_breach_without(rule, range(seeds))

@@ -25,9 +25,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--trace", action="store_true", help="show what happens, line by line")
-    parser.add_argument(
-        "--ablate", action="store_true", help="turn off one safeguard after the other instead"
-    )
+    parser.add_argument("--ablate", action="store_true", help="leave out one rule after the other instead")
     options = parser.parse_args(arguments)
     quiet()
     if options.ablate:

@@ -1,0 +1,130 @@
+"""Answers as the client reads them, in the protocol's terms: the client's verdict, and what follows."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from payments_async._request.error_responses import status_error
+from payments_async._request.history import CallHistory
+from payments_async._request.outcome import AttemptResult, read_answer
+from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt
+from payments_async.bulk.protocol.clocks import Timestamps
+from payments_async.bulk.protocol.responses import Posted, failed, succeeded
+from payments_async.errors import DeadlineExceeded, DecodeError, OutcomeUnknown
+from payments_async.models import Attempt, Verdict
+from tests.simulation.service import client_verdict
+from tests.support.motion import REPLAYED
+from tests.support.pure_calls import BODY, NOW, PAYOUT, prepared
+from tests.support.scripted import answer
+
+ASKED = json.loads(BODY)
+RECORD = {"id": "po_1", "reference": ASKED["reference"], "amount": {"value": 10.1, "currency": "XOF"}}
+RECORDS: dict[str, tuple[Any, Step]] = {
+    "the payout": ({"data": RECORD}, Step.CONFIRM),
+    "another amount": ({"data": {**RECORD, "amount": {"value": 7, "currency": "XOF"}}}, Step.RESOLVE),
+    "an odd field": ({"data": {**RECORD, "amount": 7}}, Step.CONFIRM),
+    "an odd field of another": ({"data": {**RECORD, "amount": 7, "reference": "r-2"}}, Step.RESOLVE),
+    "no id": ({"data": {**RECORD, "id": None}}, Step.AGAIN),
+    "no object": ([], Step.AGAIN),
+    "HTML": (b"<html>", Step.AGAIN),
+    "nothing": (b"", Step.AGAIN),
+}
+"""{what a 2xx carries: its body, what follows}."""
+REFUSALS = {
+    "taken": {"message": "The reference has already been taken."},
+    "at work": {"message": "The request is being processed."},
+    "other key": {"message": "The idempotency key belongs to another body."},
+    "HTML": b"<html>",
+}
+"""What a 409 may say, and any other error."""
+STEPS: dict[int, tuple[Step, Step]] = {
+    **dict.fromkeys((100, 408, 500, 501, 503, 599, 600), (Step.AGAIN, Step.RESOLVE)),
+    **dict.fromkeys((400, 402, 413, 422, 428, 451), (Step.REJECT, Step.REJECT)),
+    **dict.fromkeys((401, 403), (Step.HALT_CREDENTIALS, Step.RESOLVE)),
+    **dict.fromkeys((404, 405, 407, 421), (Step.HALT_ADDRESS, Step.RESOLVE)),
+    **dict.fromkeys((301, 302, 308), (Step.HALT_ADDRESS, Step.HALT_ADDRESS)),
+    409: (Step.RESOLVE, Step.RESOLVE),
+    429: (Step.PAUSE, Step.RESOLVE),
+}
+"""{status: what follows the answer, and what follows it when it is a replay}."""
+EARLIER: tuple[Verdict | None, ...] = (None, "not_sent", "not_executed", "in_doubt")
+
+
+def posted(status: int, body: Any, *, replayed: bool, earlier: Verdict | None) -> tuple[Posted, Verdict]:
+    """One post whose last attempt had this answer, and the client's verdict on that attempt."""
+    history = CallHistory(PAYOUT, 0.0, None, lambda: Timestamps(1e9, 0.0, "s"))
+    if earlier is not None:
+        history.note(AttemptResult(earlier, "timeout"), 0.0, 0.0)
+    result = read_answer(PAYOUT, answer(status, body, REPLAYED if replayed else None), lambda: NOW)
+    history.note(result, 0.0, 0.0)
+    if result.error is None:
+        return succeeded(history.delivery(result)), result.verdict
+    return failed(history.conclusion(result.error), "r-1"), result.verdict
+
+
+def next_step(found: Posted, verdict: Verdict) -> Step:
+    """What follows while no other post of the row is in doubt."""
+    return after_attempt(found.reply, doubt=verdict in ("in_doubt", "executed"), tries_left=1)
+
+
+@pytest.mark.parametrize("earlier", EARLIER)
+def test_a_refusal_has_the_clients_verdict_unless_an_attempt_before_it_is_in_doubt(
+    earlier: Verdict | None,
+) -> None:
+    for status, replayed, text in itertools.product(STEPS, (False, True), REFUSALS):
+        found, verdict = posted(status, REFUSALS[text], replayed=replayed, earlier=earlier)
+        joined = earlier == "in_doubt" and verdict != "in_doubt"
+        told = (status, replayed, text)
+        assert found.reply.verdict == ("in_doubt" if joined else verdict), told
+        assert next_step(found, found.reply.verdict) is (Step.AGAIN if joined else STEPS[status][replayed]), (
+            told
+        )
+
+
+@pytest.mark.parametrize("earlier", EARLIER)
+def test_a_2xx_is_the_payout_only_with_its_record(earlier: Verdict | None) -> None:
+    for status, replayed, name in itertools.product((200, 201, 202, 204), (False, True), RECORDS):
+        body, step = RECORDS[name]
+        found, verdict = posted(status, body, replayed=replayed, earlier=earlier)
+        assert found.reply.verdict == verdict, (status, name)
+        assert next_step(found, verdict) is step, (status, name)
+        assert step is not Step.CONFIRM or (verdict, found.reply.payout_id) == ("executed", "po_1")
+
+
+def test_the_model_service_has_the_clients_verdicts() -> None:
+    for status, replayed in itertools.product(STEPS, (False, True)):
+        _, verdict = posted(status, REFUSALS["taken"], replayed=replayed, earlier=None)
+        assert client_verdict(status, replayed=replayed) == verdict, (status, replayed)
+
+
+def test_a_2xx_with_an_id_that_cannot_be_read_whole_counts_for_the_reference_it_shows() -> None:
+    def told(reference: str) -> AttemptReply:
+        body = json.dumps({"data": {"id": "po_1", "reference": reference, "amount": 7}}).encode()
+        attempt = Attempt(1, "executed", "unreadable", 201)
+        error = DecodeError("no", record_id="po_1", body=body, effect="happened", attempts=(attempt,))
+        return failed(error, "r-1").reply
+
+    assert told("r-1") == AttemptReply(201, "executed", record="matching", payout_id="po_1")
+    assert told("r-2") == AttemptReply(201, "executed", record="other")
+
+
+def test_what_our_own_pacing_kept_back_was_not_sent_and_costs_no_try() -> None:
+    posted = failed(DeadlineExceeded("late"), "r-1")
+    assert posted.reply == AttemptReply(verdict="not_sent")
+    assert not posted.counts
+
+
+@pytest.mark.parametrize("verdicts", [(), ("in_doubt", "not_executed"), ("in_doubt", "not_sent")])
+def test_what_another_caller_of_the_same_request_has_left_in_doubt_is_in_doubt(verdicts: Any) -> None:
+    """The post was joined to a try of theirs; a refusal that came after it says nothing of the row."""
+    attempts = tuple(Attempt(n, verdict, "422", 422) for n, verdict in enumerate(verdicts, 1))
+    facts: dict[str, Any] = {"first_sent_at": None, "key_expires_at": None, "attempts": attempts}
+    error = OutcomeUnknown("no", prepared=prepared(PAYOUT.operation), **facts)
+    error.__cause__ = status_error(PAYOUT, answer(422, {"message": "No."}), NOW)
+    posted = failed(error, "r-1")
+    assert posted.reply == AttemptReply()
+    assert posted.reply.verdict == "in_doubt"
