@@ -137,14 +137,15 @@ class AsyncPayments:
 
     def _assemble(self, pipeline: Pipeline, waiting: Waiting) -> None:
         self._pipeline = pipeline
-        channel = self._channel = ResourceClient(pipeline, waiting)
-        self.checkouts: AsyncCheckouts = AsyncCheckouts(channel)
+        self._internal: ResourceClient = ResourceClient(pipeline, waiting)
+        """For `bulk` and `webhooks`: the one way past the public methods."""
+        self.checkouts: AsyncCheckouts = AsyncCheckouts(self._internal)
         """Payments with a hosted page."""
-        self.payment_intents: AsyncPaymentIntents = AsyncPaymentIntents(channel)
+        self.payment_intents: AsyncPaymentIntents = AsyncPaymentIntents(self._internal)
         """Payments and their attempts."""
-        self.payouts: AsyncPayouts = AsyncPayouts(channel)
+        self.payouts: AsyncPayouts = AsyncPayouts(self._internal)
         """Money sent."""
-        self.methods: AsyncMethods = AsyncMethods(channel)
+        self.methods: AsyncMethods = AsyncMethods(self._internal)
         """Payment methods."""
 
     def with_options(
@@ -173,7 +174,7 @@ class AsyncPayments:
         }
         settings = altered(self._pipeline.settings, on_event, given)
         sibling = object.__new__(type(self))
-        sibling._assemble(attrs.evolve(self._pipeline, settings=settings), self._channel.waiting)
+        sibling._assemble(attrs.evolve(self._pipeline, settings=settings), self._internal.waiting)
         return sibling
 
     @overload

@@ -7,13 +7,13 @@ seen.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime
+from itertools import chain
 from typing import Any
 
-from .. import _assumptions
-from .._request import prepare
+from .._request.pages import ListPosition, ListReader, RecordList
 from .._request.pipeline import Pipeline
 from ..errors import (
     APIConnectionError,
@@ -23,10 +23,8 @@ from ..errors import (
     RateLimitedError,
     SearchIncomplete,
     ServerError,
-    UnprocessableError,
 )
 from ..models import Page, Payout
-from ..params.operations import Operation
 from . import schedule
 from .readings import ListReadings, Subscription
 
@@ -48,6 +46,10 @@ class _Wanted:
         self.news = False
         """Whether a record had changed."""
         self._references: set[str] = set()
+
+    def subscriptions(self) -> Iterator[Subscription]:
+        """Those whose records were not met yet."""
+        return chain.from_iterable(self.left.values())
 
     def meet(self, page: Page[Any]) -> None:
         """Show the page's records to those who watch for them."""
@@ -72,17 +74,14 @@ class ListPoller:
     every five seconds at most (`readings`, `schedule`).
     """
 
-    def __init__(
-        self, pipeline: Pipeline, operation: Operation[Any], names: Mapping[str, str], shared: ListReadings
-    ) -> None:
-        self._pipeline = pipeline
-        self._operation = operation
-        self._names = names
+    def __init__(self, pipeline: Pipeline, records: RecordList[Any], shared: ListReadings) -> None:
+        self._runtime = pipeline.runtime
+        self._name = records.operation.name
+        self._list = ListReader(pipeline, records)
         self._shared = shared
-        self._reader = object()  # stands for this sweep where nothing may keep it alive
+        self._reader = object()  # stands for this poller where nothing may keep it alive
         self._own: set[Subscription] = set()
         self._task: asyncio.Task[None] | None = None
-        self._size: int | None = _assumptions.PAGE_SIZE[-1]
 
     @property
     def trouble(self) -> Exception | None:
@@ -95,8 +94,7 @@ class ListPoller:
         `just_read`: its record was read by itself a moment ago, the list can wait. `unchanged`: and was
         what it had been before, so that this is no new wait.
         """
-        runtime = self._pipeline.runtime
-        now, chance = runtime.monotonic(), runtime.random()
+        now, chance = self._runtime.monotonic(), self._runtime.random()
         self._own.add(watch)
         self._shared.join(watch, now, chance, just_read=just_read, unchanged=unchanged)
         if self._task is None:
@@ -112,65 +110,71 @@ class ListPoller:
             self._task = None
 
     async def _run(self) -> None:
-        runtime, shared = self._pipeline.runtime, self._shared
+        runtime, shared = self._runtime, self._shared
         since = runtime.monotonic()
         while True:
             while rest := shared.begin(self._reader, len(self._own), since, runtime.monotonic()):
                 await runtime.sleep(min(rest, schedule.FLOOR))
             news: bool | None = None
             try:
-                news = await self._walk()
+                news = await self._read()
             except PASSING as error:
                 news, shared.trouble = False, error
             except Exception as error:  # whatever it is, nobody may wait for a sweep that has ended
                 self._task = None
-                for watch in list(self._own):
-                    watch.fail(error)
+                self._fail(error, self._own)
                 return
             finally:
                 since = runtime.monotonic()
                 shared.end(self._reader, since, runtime.random(), news=news)
 
-    async def _walk(self) -> bool:
-        """Read pages until everybody's record was seen, or the list's end; whether any had changed."""
-        watches = self._shared.watches()
-        wanted, query, pages, trouble = _Wanted(watches), self._query(watches), 0, None
-        cursors: set[str] = set()
-        while wanted.left and pages < schedule.MAX_PAGES:
-            page = await self._page(query)
-            pages += 1
-            self._shared.had_page(pages, self._pipeline.runtime.monotonic())
+    async def _read(self) -> bool:
+        """Read pages until every awaited record was seen, or the list's end; whether any had changed."""
+        subscriptions, began = self._shared.watches(), self._runtime.monotonic()
+        wanted, filters, position = _Wanted(subscriptions), _filters(subscriptions), ListPosition(self._name)
+        while wanted.left and _leads_on(position):
+            await self._rest(schedule.page_due(began, position.pages), position.pages)
+            page = await self._list.page(filters, position.cursor)
+            position.advance(page)
+            self._shared.had_page(position.pages, self._runtime.monotonic())
             wanted.meet(page)
-            if page.is_last:
-                wanted.refuse_references()
-            cursor = page.next_cursor
-            if cursor is None or cursor in cursors:
-                if wanted.left and not page.is_last:
-                    trouble = _without_end(pages, cursor)
-                break
-            cursors.add(cursor)
-            query["cursor"] = cursor
-        self._shared.trouble = trouble
+        if position.is_over:
+            wanted.refuse_references()
+        self._shared.trouble = trouble = _trouble(wanted, position)
+        if trouble is not None and position.is_repeated:
+            self._fail(trouble, set(wanted.subscriptions()))
         return wanted.news
 
-    async def _page(self, query: dict[str, str]) -> Page[Any]:
-        """One page, of the usual size once the service has refused larger ones (gap D)."""
-        try:
-            page: Page[Any] = await self._pipeline.run(prepare.reading(self._operation, {}, query=query))
-            return page
-        except UnprocessableError as error:
-            if self._size is None or not prepare.refuses_page_size(error):
-                raise
-        self._size = None
-        del query[self._names["page_size"]]
-        return await self._page(query)
+    async def _rest(self, due: float, pages: int) -> None:
+        """Sleep until then, and show meanwhile that this reader is alive."""
+        while (rest := due - self._runtime.monotonic()) > 0:
+            await self._runtime.sleep(min(rest, schedule.FLOOR))
+            self._shared.had_page(pages, self._runtime.monotonic())
 
-    def _query(self, watches: Collection[Subscription]) -> dict[str, str]:
-        """The list's filters: back to the day of the oldest record, when everybody knows theirs."""
-        days = [day for watch in watches if (day := _day(watch.created_at))]
-        complete = len(days) == len(watches)
-        filters = {"page_size": self._size, "created_on_or_after": min(days) if complete and days else None}
-        return prepare.filters(self._names, filters)[0]
+    def _fail(self, error: Exception, subscriptions: Collection[Subscription]) -> None:
+        """End this client's own waits among these. The others have readers of their own."""
+        for subscription in self._own.intersection(subscriptions):
+            subscription.fail(error)
+
+
+def _leads_on(position: ListPosition) -> bool:
+    """Whether one reading goes on to the next page."""
+    return not position.is_over and position.problem is None and position.pages < schedule.MAX_PAGES
+
+
+def _trouble(wanted: _Wanted, position: ListPosition) -> SearchIncomplete | None:
+    """Why a reading may have missed a record."""
+    if position.is_over or not wanted.left:
+        return None
+    if position.problem is None:
+        return position.incomplete(f"the record is not on the newest {position.pages:,} pages")
+    return position.incomplete(f"the list cannot be read to its end: {position.problem}")
+
+
+def _filters(subscriptions: Collection[Subscription]) -> dict[str, Any]:
+    """The list's filters: back to the day of the oldest record, when all of them are known."""
+    days = [day for each in subscriptions if (day := _day(each.created_at))]
+    return {"created_on_or_after": min(days)} if days and len(days) == len(subscriptions) else {}
 
 
 def _day(moment: datetime | None) -> date | None:
@@ -179,8 +183,3 @@ def _day(moment: datetime | None) -> date | None:
         return moment.astimezone(UTC).date() if moment else None
     except OverflowError:
         return None
-
-
-def _without_end(pages: int, cursor: str | None) -> SearchIncomplete:
-    why = _assumptions.NO_END if cursor is None else "the service gave the same cursor twice"
-    return SearchIncomplete(f"the list cannot be read to its end: {why}", pages=pages, cursor=None)

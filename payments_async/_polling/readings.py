@@ -25,7 +25,7 @@ import attrs
 
 from .._rate_limit.key_limiter import KeyLimiter
 from .._rate_limit.waiters import NEVER, running_loop
-from . import schedule
+from .schedule import FLOOR, PAGES_AT_ONCE, PollSchedule
 
 READER_PATIENCE: Final = 15.0
 """Seconds without a page after which a list's reader, stuck somewhere, makes way for another."""
@@ -106,9 +106,8 @@ class ListReadings:
         """When its reader last began, or had a page."""
         self._watches: set[Subscription] = set()
         self._reader: object | None = None
-        self._read_at = -NEVER
-        self._pages = self._unchanged = 0
-        self._chance = 0.0
+        self._pages = 0
+        self._schedule = PollSchedule()
         # Re-entrant: the garbage collector may close a forgotten wait at any point, and its `finally` leaves.
         self._lock = threading.RLock()
 
@@ -120,10 +119,10 @@ class ListReadings:
             if not self._watches:
                 self.trouble = None
                 if just_read:
-                    self._read_at, self._chance = max(now, self._read_at), chance
+                    self._schedule.note_record(now, chance)
             self._watches.add(watch)
             if not unchanged:
-                self._unchanged = 0
+                self._schedule.begin_anew()
 
     def leave(self, watch: Subscription) -> None:
         """The watch is over."""
@@ -138,8 +137,8 @@ class ListReadings:
         with self._lock:
             if self._reader is not None and now - self.page_at < READER_PATIENCE:
                 return BUSY
-            due = self._read_at + schedule.interval(self._unchanged, self._pages, self._chance)
-            if since >= self._read_at and len(self._watches) > own:
+            due = self._schedule.due
+            if since >= self._schedule.read_at and len(self._watches) > own:
                 due += YIELD
             if now < due:
                 return due - now
@@ -164,9 +163,8 @@ class ListReadings:
         with self._lock:
             if self._reader is reader:
                 self._reader = None
-            self._read_at, self._chance = now, chance
-            if news is not None:
-                self._unchanged = 0 if news else self._unchanged + 1
+            pages = min(self._pages, PAGES_AT_ONCE)  # the reading rested for the others itself
+            self._schedule.note(now, chance, pages=pages, news=news)
 
 
 @attrs.define(eq=False, repr=False)
@@ -194,7 +192,7 @@ class RecordReadings:
     def begin(self, what: tuple[str, ...], now: float) -> Reading | None:
         """A reading to be made now, its `record` filled in when it ends; None when it would be too early."""
         with self._lock:
-            while self._readings and next(iter(self._readings.values())).began + schedule.FLOOR <= now:
+            while self._readings and next(iter(self._readings.values())).began + FLOOR <= now:
                 self._readings.popitem(last=False)
             if what in self._readings:
                 return None

@@ -1,7 +1,8 @@
-"""When to read again, what is waited for, how a wait goes on elsewhere. Pure (Limits, Polling guidance).
+"""When a list is read again, and what a wait is for, as a token too. Pure (Limits, Polling guidance).
 
 After a reading comes a rest: 5 s at least, longer after unchanged readings, and 0.6 s for each page that was
-read. So any number of waits costs at most 1 % of the read limit.
+read. A reading of more than 100 pages is spread over time. So any number of waits costs at most 1 % of the
+read limit.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ FLOOR = 5.0
 CEILING = 60.0
 """Seconds: the longest interval that unchanged answers lead to."""
 PER_PAGE = 0.6
-"""Seconds of rest for each page a sweep read: 100 pages a minute, 1 % of the read limit."""
+"""Seconds of rest for each page read: 100 pages a minute, 1 % of the read limit."""
+PAGES_AT_ONCE = 100
+"""Pages that one reading for waits takes without a rest."""
 MAX_PAGES = 1_000
-"""Pages of 100 one sweep reads at most."""
+"""Pages of 100 records that one reading for waits takes at most."""
 
 Kind = Literal["payout", "checkout", "attempt"]
 
@@ -38,9 +41,51 @@ _WANTED: Mapping[Kind, str] = {
 
 
 def interval(unchanged: int, pages: int, chance: float) -> float:
-    """Seconds to the next sweep: longer after so many unchanged ones and after many pages, with jitter."""
+    """Seconds to the next reading: longer after so many unchanged ones and after many pages, with jitter."""
     grown = FLOOR * 1.5 ** min(unchanged, 10)
     return max(min(grown, CEILING), pages * PER_PAGE) * (1.0 + 0.2 * chance)
+
+
+def page_due(began: float, pages: int) -> float:
+    """When a reading that began then, and has so many pages, may ask for the next one."""
+    return began if pages < PAGES_AT_ONCE else began + pages * PER_PAGE
+
+
+class PollSchedule:
+    """When one list is read again. Times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self.read_at = float("-inf")
+        """When its last reading ended."""
+        self._unchanged = self._pages = 0
+        self._chance = 0.0
+
+    def note(self, now: float, chance: float, *, pages: int, news: bool | None) -> None:
+        """A reading has ended; `news`: whether a record had changed, None for one that was broken off."""
+        self.read_at, self._chance, self._pages = now, chance, pages
+        if news is not None:
+            self._unchanged = 0 if news else self._unchanged + 1
+
+    def note_record(self, now: float, chance: float) -> None:
+        """A record of the list was just read by itself: the list can wait."""
+        self.read_at, self._chance = max(now, self.read_at), chance
+
+    def begin_anew(self) -> None:
+        """Something new is waited for: the rests grow from the shortest again."""
+        self._unchanged = 0
+
+    @property
+    def due(self) -> float:
+        """When the list is to be read next."""
+        return self.read_at + interval(self._unchanged, self._pages, self._chance)
+
+    def rest(self, now: float, until: float) -> float | None:
+        """Seconds to the next reading, which is to begin before `until`; None when it cannot.
+
+        The last one comes early, where the floor allows, so that the time given is used.
+        """
+        earliest = max(now, self.read_at + interval(0, self._pages, 0.0))
+        return None if earliest > until else max(earliest, min(self.due, until)) - now
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -10,17 +10,16 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
-from .. import _assumptions, models
+from .. import models
 from .._request import prepare
+from .._request.pages import PAYMENT_INTENTS, PAYOUTS
 from .._request.pipeline import Pipeline
 from .._runtime import event_loop
 from ..errors import InvalidRequest, WaitTimeout
 from ..models import Checkout, PaymentAttempt, PaymentIntent, Payout, Record
 from ..params.operations import (
     CHECKOUTS_RETRIEVE,
-    INTENTS_LIST,
     INTENTS_RETRIEVE_ATTEMPT,
-    PAYOUTS_LIST,
     Operation,
 )
 from . import schedule
@@ -97,7 +96,7 @@ class Waiting:
         return _with_listed(fresh, listed)
 
     async def _rest(self, wait: _Wait, unchanged: int) -> None:
-        """Until the record may be read again, or the wait's time is over."""
+        """Sleep until the record may be read again, or the wait's time is over."""
         runtime = self._pipeline.runtime
         rest = schedule.interval(unchanged, 0, runtime.random())
         await runtime.sleep(max(min(rest, wait.until - runtime.monotonic()), 0.0))
@@ -134,8 +133,8 @@ class Waiting:
         if sweeps is None or sweeps.readings is not readings:
             sweeps = self._loops[loop] = _Sweeps(
                 readings,
-                ListPoller(pipeline, PAYOUTS_LIST, _assumptions.PAYOUT_FILTERS, readings.payouts),
-                ListPoller(pipeline, INTENTS_LIST, _assumptions.INTENT_FILTERS, readings.intents),
+                ListPoller(pipeline, PAYOUTS, readings.payouts),
+                ListPoller(pipeline, PAYMENT_INTENTS, readings.intents),
             )
         return sweeps
 
@@ -195,8 +194,7 @@ class Waiting:
             else:
                 record: R = reading.record
                 return record
-            rest = schedule.interval(failures, 1, runtime.random())
-            await runtime.sleep(max(min(rest, wait.until - runtime.monotonic()), 0.0))
+            await self._rest(wait, failures)
             failures += 1
         raise _timed_out(wait, last, last is not None, trouble) from trouble
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 import attrs
 
-from .. import _assumptions
 from .._attrs import maker
 from .._codec import encode
 from .._validation import rules, tables
-from ..errors import InvalidRequest, UnprocessableError
+from ..errors import InvalidRequest
 from ..models import Record
 from ..models._record import masked
 from ..params import Params, PreparedRequest, operations
@@ -273,36 +272,3 @@ def positive(value: object) -> bool:
 def count(value: object) -> bool:
     """Whether a value is a whole number, 0 or more."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def refuses_page_size(error: UnprocessableError) -> bool:
-    """Whether the service would have smaller pages of a list than it was asked for (gap D)."""
-    return _assumptions.PAYOUT_FILTERS["page_size"] in error.errors
-
-
-def filters(names: Mapping[str, str], given: Mapping[str, Any]) -> tuple[dict[str, str], Errors]:
-    """List filters as query pairs, and their faults (Endpoints, lists; gaps A, B, D)."""
-    query: dict[str, str] = {}
-    errors: Errors = {}
-    for name, value in given.items():
-        if value is None:
-            continue
-        text, problem = _filter(name, value)
-        if problem:
-            errors[name] = [problem]
-        else:
-            query[names[name]] = text
-    return query, errors
-
-
-def _filter(name: str, value: object) -> tuple[str, str | None]:
-    if name == "page_size":
-        fits = count(value) and value in _assumptions.PAGE_SIZE
-        return str(value), None if fits else "must be a whole number from 1 to 100"
-    if isinstance(value, datetime) and value.utcoffset() is None:
-        return "", "must say its time zone: use an aware datetime, or a date"
-    if isinstance(value, date) and name.startswith("created_on"):
-        return (value.astimezone(UTC) if isinstance(value, datetime) else value).isoformat(), None
-    if not isinstance(value, str) or not value or not value.isprintable() or len(value) > 4096:
-        return "", f"must be 1 to 4096 printable characters, not {rules.described(value)}"
-    return value, None

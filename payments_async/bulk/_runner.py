@@ -16,9 +16,9 @@ from .protocol.records import Ends
 from .reconcile import same_account
 
 if TYPE_CHECKING:
+    from .._polling.schedule import PollSchedule
     from .engine.engine import Engine, Pace
     from .reconcile.certificate import Certificate
-    from .reconcile.follow import PollSchedule
     from .reconcile.retry_failed import RetryReport
 
 
@@ -28,7 +28,7 @@ class BatchRunner:
     def __init__(self, session: BatchSession) -> None:
         self._session = session
         self._stopping: Stopping | None = None
-        self._rhythm: PollSchedule | None = None
+        self._schedule: PollSchedule | None = None
         self._ends: Ends | None = None
         self._engine: Engine | None = None
         self._doing: Doing = "paying"
@@ -82,13 +82,14 @@ class BatchRunner:
         return self.report(stopping, followed=True)
 
     async def _follow(self, seconds: float, stopping: Stopping, on_progress: OnProgress | None) -> None:
-        from .reconcile.follow import Follower, PollSchedule
+        from .._polling.schedule import PollSchedule
+        from .reconcile.follow import Follower
 
         session = self._session
-        rhythm = self._rhythm = self._rhythm or PollSchedule(session.service.runtime)
+        schedule = self._schedule = self._schedule or PollSchedule()
         telling = self._telling(on_progress)
         follower = Follower(
-            session.ledger, session.service, stopping, rhythm, telling, on_walk=self.count_ends
+            session.ledger, session.service, stopping, schedule, telling, on_walk=self.count_ends
         )
         await follower.follow(seconds)
 

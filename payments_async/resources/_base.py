@@ -8,13 +8,15 @@ from typing import Any, TypeVar
 
 import attrs
 
-from .. import _assumptions
 from .._attrs import maker
 from .._polling.waiter import Waiting
 from .._request import prepare as _calls
+from .._request.auth import SecretKey
+from .._request.pages import ListPosition, ListReader, RecordList, read_page
 from .._request.pipeline import Pipeline
+from .._runtime import Runtime
 from .._validation import rules
-from ..errors import InvalidRequest, PaymentsError, UnprocessableError
+from ..errors import InvalidRequest
 from ..models import Page
 from ..params import Params, PreparedRequest
 from ..params.operations import Operation, id_problems
@@ -56,10 +58,24 @@ def _refuse_unprepared(operation: Operation[Any], cls: type[Params], arguments: 
 
 @attrs.frozen(eq=False, repr=False)
 class ResourceClient:
-    """A client's way to the service, as its resources use it."""
+    """What a client's resources use of it, and `bulk` and `webhooks` beside the public methods."""
 
     pipeline: Pipeline
     waiting: Waiting
+
+    @property
+    def runtime(self) -> Runtime:
+        """Time and chance."""
+        return self.pipeline.runtime
+
+    @property
+    def base_url(self) -> str:
+        """The service's address."""
+        return self.pipeline.settings.base_url
+
+    def key(self) -> SecretKey:
+        """The secret key of now."""
+        return self.pipeline.settings.key()
 
     def prepare(self, operation: Operation[Any], cls: type[Params], arguments: Any) -> PreparedRequest:
         """A write's bytes and key. Raises InvalidRequest, also for a key last used with another body.
@@ -108,73 +124,38 @@ class ResourceClient:
         record = ids[operation.record] if operation.record else None
         return self.pipeline.run(_calls.writing(prepared, options, operation=operation, record=record))
 
-    async def list(
-        self, operation: Operation[R], names: Mapping[str, str], arguments: Mapping[str, Any]
-    ) -> Page[R]:
+    async def list(self, records: RecordList[R], arguments: Mapping[str, Any]) -> Page[R]:
         """One page."""
-        _calls.refuse_unknown(arguments, _calls.READ_OPTIONS.union(names), operation.name)
-        filters, options = _calls.split(arguments, _calls.READ_OPTIONS)
-        query, errors = _calls.filters(names, filters)
-        call = _calls.reading(operation, options, query=query, errors=errors)
-        page: Page[R] = await self.pipeline.run(call)
-        return page
+        return await read_page(self.pipeline, records, arguments)
 
-    async def iterate(
-        self, operation: Operation[R], names: Mapping[str, str], arguments: Mapping[str, Any]
-    ) -> AsyncIterator[R]:
+    async def iterate(self, records: RecordList[R], arguments: Mapping[str, Any]) -> AsyncIterator[R]:
         """All items, page after page. Its errors name the resource's `iterate`."""
-        operation = attrs.evolve(operation, name=operation.name.replace("list", "iterate"))
-        _calls.refuse_unknown(arguments, _calls.READ_OPTIONS.union(names, ("max_items",)), operation.name)
+        records = records.named(records.operation.name.replace("list", "iterate"))
+        name = records.operation.name
+        _calls.refuse_unknown(arguments, _calls.READ_OPTIONS.union(records.names, ("max_items",)), name)
         filters = {name: value for name, value in arguments.items() if name != "max_items"}
         left = arguments.get("max_items")
         if left is not None and not _calls.count(left):
             told = "must be a whole number, 0 or more"
             told += f", not {rules.kind(left)}" if type(left) is not int else ""
-            raise InvalidRequest({"max_items": [told]}, operation=operation.name)
+            raise InvalidRequest({"max_items": [told]}, operation=name)
         if left == 0:
             return
-        async for page in self.pages(operation, names, filters):
+        reader = ListReader(self.pipeline, records, large=False)
+        async for page in reader.pages(filters, ListPosition(name, arguments.get("cursor"))):
             for item in page:
                 yield item
                 left = None if left is None else left - 1
                 if left == 0:
                     return
 
-    async def pages(
-        self,
-        operation: Operation[R],
-        names: Mapping[str, str],
-        arguments: Mapping[str, Any],
-        *,
-        large: bool = False,
-    ) -> AsyncIterator[Page[R]]:
-        """All pages, newest first, each read when asked for; a repeated cursor is an error (gap C).
-
-        `large` asks for the largest pages there may be; where those are refused, for the usual ones (gap D).
-        """
-        size = {"page_size": _assumptions.PAGE_SIZE[-1]} if large else {}
-        seen: set[str] = set()
-        cursor = arguments.get("cursor")
-        while True:
-            try:
-                page = await self.list(operation, names, {**arguments, **size, "cursor": cursor})
-            except UnprocessableError as error:
-                if not size or not _calls.refuses_page_size(error):
-                    raise
-                size = {}
-                continue
-            yield page
-            cursor = page.next_cursor
-            if cursor is None:
-                return
-            if cursor in seen:
-                told = f"{operation.name}: the service gave the same cursor twice; the walk was stopped"
-                raise PaymentsError(told, operation=operation.name)
-            seen.add(cursor)
+    def reader(self, records: RecordList[R]) -> ListReader[R]:
+        """Reads a list in pages as large as the service allows."""
+        return ListReader(self.pipeline, records)
 
 
 class Resource:
     """A group of operations of one client."""
 
-    def __init__(self, channel: ResourceClient) -> None:
-        self._channel = channel
+    def __init__(self, client: ResourceClient) -> None:
+        self._client = client

@@ -25,7 +25,7 @@ class AsyncCheckouts(Resource):
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
         try:
-            return await self._channel.create(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
+            return await self._client.create(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
         finally:
             del arguments  # tracebacks print locals
 
@@ -39,7 +39,7 @@ class AsyncCheckouts(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
         try:
-            return self._channel.prepare(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
+            return self._client.prepare(CHECKOUTS_CREATE, params.CheckoutRequest, arguments)
         finally:
             del arguments  # tracebacks print locals
 
@@ -56,7 +56,7 @@ class AsyncCheckouts(Resource):
             InvalidRequest: the id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return await self._channel.read(CHECKOUTS_RETRIEVE, options, {"checkout_id": checkout_id})
+        return await self._client.read(CHECKOUTS_RETRIEVE, options, {"checkout_id": checkout_id})
 
     async def wait(self, checkout: models.Checkout | str, *, deadline: float = 900.0) -> models.Checkout:
         """Wait until the session's payment is final: paid, failed or expired.
@@ -72,4 +72,4 @@ class AsyncCheckouts(Resource):
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
             PaymentsError: the reading failed for good.
         """
-        return await self._channel.waiting.checkout(checkout, deadline)
+        return await self._client.waiting.checkout(checkout, deadline)

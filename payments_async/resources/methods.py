@@ -27,4 +27,4 @@ class AsyncMethods(Resource):
             PaymentsError: see `errors`; effect "none".
         """
         ids = {"method_code": method_code, "country_code": country_code}
-        return await self._channel.read(METHODS_STATUS, options, ids)
+        return await self._client.read(METHODS_STATUS, options, ids)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Unpack
 
-from .. import _assumptions, arguments, models, params
+from .. import arguments, models, params
+from .._request.pages import PAYMENT_INTENTS
 from ..params import PreparedRequest
 from ..params.operations import (
     INTENTS_CREATE,
     INTENTS_INSPECT_ATTEMPT,
-    INTENTS_LIST,
     INTENTS_REFUND_AVAILABILITY,
     INTENTS_REQUERY,
     INTENTS_RETRIEVE_ATTEMPT,
@@ -34,7 +34,7 @@ class AsyncPaymentIntents(Resource):
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
         try:
-            return await self._channel.create(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
+            return await self._client.create(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
         finally:
             del arguments  # tracebacks print locals
 
@@ -48,7 +48,7 @@ class AsyncPaymentIntents(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
         try:
-            return self._channel.prepare(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
+            return self._client.prepare(INTENTS_CREATE, params.PaymentIntentRequest, arguments)
         finally:
             del arguments  # tracebacks print locals
 
@@ -64,7 +64,7 @@ class AsyncPaymentIntents(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return await self._channel.list(INTENTS_LIST, _assumptions.INTENT_FILTERS, arguments)
+        return await self._client.list(PAYMENT_INTENTS, arguments)
 
     async def iterate(
         self, **arguments: Unpack[arguments.PaymentIntentIteration]
@@ -78,7 +78,7 @@ class AsyncPaymentIntents(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; also when the service gives the same cursor twice.
         """
-        async for intent in self._channel.iterate(INTENTS_LIST, _assumptions.INTENT_FILTERS, arguments):
+        async for intent in self._client.iterate(PAYMENT_INTENTS, arguments):
             yield intent
 
     async def retrieve_attempt(
@@ -98,7 +98,7 @@ class AsyncPaymentIntents(Resource):
             PaymentsError: see `errors`; effect "none".
         """
         ids = {"payment_intent_id": payment_intent_id, "attempt_id": attempt_id}
-        return await self._channel.read(INTENTS_RETRIEVE_ATTEMPT, options, ids)
+        return await self._client.read(INTENTS_RETRIEVE_ATTEMPT, options, ids)
 
     async def refund_availability(
         self, payment_intent_id: str, **options: Unpack[arguments.ReadOptions]
@@ -116,7 +116,7 @@ class AsyncPaymentIntents(Resource):
             PaymentsError: see `errors`; effect "none".
         """
         ids = {"payment_intent_id": payment_intent_id}
-        return await self._channel.read(INTENTS_REFUND_AVAILABILITY, options, ids)
+        return await self._client.read(INTENTS_REFUND_AVAILABILITY, options, ids)
 
     async def requery(
         self, payment_intent_id: str, **options: Unpack[arguments.ReadOptions]
@@ -134,7 +134,7 @@ class AsyncPaymentIntents(Resource):
             PaymentsError: see `errors`; effect "none", a requery moves no money.
         """
         ids = {"payment_intent_id": payment_intent_id}
-        return await self._channel.post(INTENTS_REQUERY, options, ids)
+        return await self._client.post(INTENTS_REQUERY, options, ids)
 
     async def inspect_attempt(
         self, payment_intent_id: str, attempt_id: str, **options: Unpack[arguments.ReadOptions]
@@ -153,7 +153,7 @@ class AsyncPaymentIntents(Resource):
             PaymentsError: see `errors`; effect "none".
         """
         ids = {"payment_intent_id": payment_intent_id, "attempt_id": attempt_id}
-        return await self._channel.read(INTENTS_INSPECT_ATTEMPT, options, ids)
+        return await self._client.read(INTENTS_INSPECT_ATTEMPT, options, ids)
 
     async def wait_attempt(
         self, payment_intent_id: str, attempt_id: str | None = None, *, deadline: float = 900.0
@@ -172,4 +172,4 @@ class AsyncPaymentIntents(Resource):
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
             PaymentsError: the reading failed for good.
         """
-        return await self._channel.waiting.attempt(payment_intent_id, attempt_id, deadline)
+        return await self._client.waiting.attempt(payment_intent_id, attempt_id, deadline)

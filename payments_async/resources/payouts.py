@@ -7,14 +7,15 @@ from typing import Unpack
 
 import attrs
 
-from .. import _assumptions, arguments, models
+from .. import arguments, models
 from .._request import prepare as _calls
-from ..errors import InvalidRequest, SearchIncomplete
+from .._request.pages import PAYOUTS, ListPosition
+from ..errors import InvalidRequest
 from ..params import PayoutRequest, PreparedRequest
-from ..params.operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_LIST, PAYOUTS_SYNC
+from ..params.operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_SYNC
 from ._base import Resource
 
-_FIND = attrs.evolve(PAYOUTS_LIST, name="payouts.find")
+_FIND = PAYOUTS.named("payouts.find")
 _SEARCH_OPTIONS = frozenset(arguments.Search.__annotations__)
 
 
@@ -35,7 +36,7 @@ class AsyncPayouts(Resource):
             PaymentsError: see `errors`; its `effect` speaks of this call.
         """
         try:
-            return await self._channel.create(PAYOUTS_CREATE, PayoutRequest, arguments)
+            return await self._client.create(PAYOUTS_CREATE, PayoutRequest, arguments)
         finally:
             del arguments  # tracebacks print locals
 
@@ -49,7 +50,7 @@ class AsyncPayouts(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
         """
         try:
-            return self._channel.prepare(PAYOUTS_CREATE, PayoutRequest, arguments)
+            return self._client.prepare(PAYOUTS_CREATE, PayoutRequest, arguments)
         finally:
             del arguments  # tracebacks print locals
 
@@ -63,7 +64,7 @@ class AsyncPayouts(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return await self._channel.list(PAYOUTS_LIST, _assumptions.PAYOUT_FILTERS, arguments)
+        return await self._client.list(PAYOUTS, arguments)
 
     async def iterate(self, **arguments: Unpack[arguments.PayoutIteration]) -> AsyncIterator[models.Payout]:
         """Every payout of the list that can be read, newest first; pages are read as they are needed.
@@ -75,7 +76,7 @@ class AsyncPayouts(Resource):
             InvalidRequest: every fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; also when the service gives the same cursor twice.
         """
-        async for payout in self._channel.iterate(PAYOUTS_LIST, _assumptions.PAYOUT_FILTERS, arguments):
+        async for payout in self._client.iterate(PAYOUTS, arguments):
             yield payout
 
     async def find(self, reference: str, **search: Unpack[arguments.Search]) -> models.Payout | None:
@@ -98,27 +99,21 @@ class AsyncPayouts(Resource):
             InvalidRequest: a fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        _calls.refuse_unknown(search, _SEARCH_OPTIONS, _FIND.name)
+        _calls.refuse_unknown(search, _SEARCH_OPTIONS, _FIND.operation.name)
         most, filters = search.pop("max_pages", 100), {**search}
         faults = {} if _calls.count(most) and most else {"max_pages": ["must be a whole number, 1 or more"]}
         if not isinstance(reference, str) or not reference:
             faults["reference"] = ["must be the text that was sent as reference"]
         if faults:
-            raise InvalidRequest(faults, operation=_FIND.name)
-        number, unread = 0, 0
-        async for page in self._channel.pages(_FIND, _assumptions.PAYOUT_FILTERS, filters, large=True):
-            number += 1
+            raise InvalidRequest(faults, operation=_FIND.operation.name)
+        position = ListPosition(_FIND.operation.name, search.get("cursor"))
+        async for page in self._client.reader(_FIND).pages(filters, position):
             found = next((payout for payout in page if payout.reference == reference), None)
             if found is not None:
                 return attrs.evolve(found, response=page.response)
-            unread += len(page.unread)
-            if not page.is_last and (number == most or page.next_cursor is None):
-                raise _incomplete(number, page.next_cursor)
-        if unread:
-            told = (
-                f"payouts.find: {unread} record(s) of the list could not be read, and may be the one wanted"
-            )
-            raise SearchIncomplete(told, pages=number, cursor=None, operation=_FIND.name)
+            if position.pages == most:
+                break
+        _refuse_incomplete(position)
         return None
 
     async def sync(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Payout:
@@ -134,7 +129,7 @@ class AsyncPayouts(Resource):
             InvalidRequest: the id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return await self._channel.read(PAYOUTS_SYNC, options, {"payout_id": payout_id})
+        return await self._client.read(PAYOUTS_SYNC, options, {"payout_id": payout_id})
 
     async def inspect(self, payout_id: str, **options: Unpack[arguments.ReadOptions]) -> models.Inspection:
         """The gateway's own record of a payout: diagnostics (gap U).
@@ -149,7 +144,7 @@ class AsyncPayouts(Resource):
             InvalidRequest: the id cannot be part of a path; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        return await self._channel.read(PAYOUTS_INSPECT, options, {"payout_id": payout_id})
+        return await self._client.read(PAYOUTS_INSPECT, options, {"payout_id": payout_id})
 
     async def wait(self, payout: models.Payout | str, *, deadline: float = 900.0) -> models.Payout:
         """Wait until a payout is final: completed or failed.
@@ -166,14 +161,15 @@ class AsyncPayouts(Resource):
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
             PaymentsError: the reading failed for good.
         """
-        return await self._channel.waiting.payout(payout, deadline)
+        return await self._client.waiting.payout(payout, deadline)
 
 
-def _incomplete(pages: int, cursor: str | None) -> SearchIncomplete:
-    how = (
-        f"and {_assumptions.NO_END}"
-        if cursor is None
-        else "and the list goes on; go on with cursor=error.cursor"
-    )
-    told = f"{_FIND.name}: not in the {pages} page(s) read, {how}"
-    return SearchIncomplete(told, pages=pages, cursor=cursor, operation=_FIND.name)
+def _refuse_incomplete(position: ListPosition) -> None:
+    """Raise SearchIncomplete where the pages read do not prove that the list is without a payout."""
+    position.check()
+    if position.cursor is not None:
+        told = f"not in the {position.pages} page(s) read, and the list goes on"
+        raise position.incomplete(f"{told}; go on with cursor=error.cursor", position.cursor)
+    if position.unread:
+        told = f"{position.unread} record(s) of the list could not be read, and may be the one wanted"
+        raise position.incomplete(told)

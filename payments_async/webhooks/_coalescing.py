@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from .._polling.schedule import FLOOR
 from ..errors import PaymentsError
 from ._deduplication import SeenStore, settled, state_of
 from ._lookup import PATIENCE, Lookup
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
     from .._runtime import Runtime
 
-FLOOR: Final = 5.0
-"""Seconds between requests about one record (Limits, Polling guidance): 12 a minute."""
 JITTER: Final = 0.04
 """Up to this part longer, and a hundredth at least: clocks round."""
 MOST_WAITING: Final = 16

@@ -17,6 +17,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from .._assumptions import NO_END
+from .._polling.schedule import PER_PAGE
+from .._request.pages import PAYMENT_INTENTS, PAYOUTS, ListReader
 from ..errors import NotFoundError, UnprocessableError
 from ..models import Page, Payout
 from ._page_queue import (
@@ -32,13 +34,10 @@ from ._page_queue import (
 from ._values import Trusted
 
 if TYPE_CHECKING:
-    from .._runtime import Runtime
     from ..client import AsyncPayments
 
 DEADLINE: Final = 15.0
 """Seconds for one reading, its retries and its place in the line included."""
-PER_PAGE: Final = 0.6
-"""Seconds of rest for each page read: 1 % of the read limit, however many deliveries come."""
 PATIENCE: Final = 6.0
 """Seconds a delivery may have to wait for its look; a longer wait is the service's."""
 _INSTANT: Final = 1e-6
@@ -66,9 +65,10 @@ log = logging.getLogger("payments.webhooks")
 class Lookup:
     """The looks at one list, on one event loop."""
 
-    def __init__(self, client: AsyncPayments, runtime: Runtime, *, payouts: bool, max_pages: int) -> None:
+    def __init__(self, client: AsyncPayments, *, payouts: bool, max_pages: int) -> None:
         self._client = client
-        self._runtime = runtime
+        self._runtime = client._internal.runtime
+        self._list: ListReader[Any] = client._internal.reader(PAYOUTS if payouts else PAYMENT_INTENTS)
         self._payouts = payouts
         self._max_pages = max_pages
         self._line = PageQueue()
@@ -77,7 +77,6 @@ class Lookup:
         self._task: asyncio.Task[None] | None = None
         self._rested_at = float("-inf")
         """When there has been a rest for every page."""
-        self._size: int | None = 100
         self._places = Positions()
 
     def wait(self, want: WantedRecord) -> float:
@@ -168,22 +167,13 @@ class Lookup:
     async def _page(self, day: int, cursor: str | None, *, may_be_forgotten: bool) -> Page[Any] | None:
         """One page; None when the service does not take an earlier look's cursor any more."""
         since, until = _window(day)
-        resource = self._client.payouts if self._payouts else self._client.payment_intents
+        filters = {"created_on_or_after": since, "created_on_or_before": until, "deadline": DEADLINE}
         try:
-            return await resource.list(
-                created_on_or_after=since,
-                created_on_or_before=until,
-                page_size=self._size,
-                cursor=cursor,
-                deadline=DEADLINE,
-            )
+            return await self._list.page(filters, cursor)
         except UnprocessableError:
             if may_be_forgotten:
                 return None
-            if self._size is None:
-                raise
-        self._size = None  # pages may be smaller than we would have them (gap D): as the service pleases
-        return await self._page(day, cursor, may_be_forgotten=may_be_forgotten)
+            raise
 
     async def _synced(self, want: WantedRecord, record_id: str, requests: int) -> LookupResult:
         try:

@@ -44,7 +44,7 @@ class DeliveryReceiver:
         self, client: AsyncPayments, secrets: SealedSecrets, base_url: str, store: SeenStore, max_pages: int
     ) -> None:
         self._client = client
-        self.runtime: Runtime = client._pipeline.runtime
+        self.runtime: Runtime = client._internal.runtime
         """The client's time and chance."""
         self._signer = Signer(secrets)
         self.base_url = _checked(base_url)
@@ -86,8 +86,8 @@ class DeliveryReceiver:
         loop = asyncio.get_running_loop()
         if loop not in self._loops:
             client, runtime, most = self._client, self.runtime, self._max_pages
-            payouts = Lookup(client, runtime, payouts=True, max_pages=min(most, PAYOUT_PAGES))
-            payments = Lookup(client, runtime, payouts=False, max_pages=most)
+            payouts = Lookup(client, payouts=True, max_pages=min(most, PAYOUT_PAGES))
+            payments = Lookup(client, payouts=False, max_pages=most)
             self._loops[loop] = DeliveryCoalescer(runtime, payouts, payments, self._store)
         return self._loops[loop]
 

@@ -13,7 +13,7 @@ from payments_async import (
     DecodeError,
     InvalidRequest,
     PermissionDeniedError,
-    RateLimits,
+    SearchIncomplete,
     WaitTimeout,
 )
 from payments_async._polling.readings import Subscription
@@ -68,32 +68,49 @@ async def test_pages_are_read_until_the_record_was_seen(connect: Connect) -> Non
     assert "cursor=c1" in played.transport.flights[1].url
 
 
-async def test_a_list_without_end_is_walked_so_far_and_no_further(connect: Connect) -> None:
-    def let_time_pass(flight: Any) -> Any:
-        played.runtime.busy -= 1
-        return page(cursor="c1000")
+async def test_a_list_without_end_is_read_at_a_hundredth_of_the_limit_and_no_further_than_this(
+    connect: Connect,
+) -> None:
+    read_at: list[float] = []
 
-    pages = [page(cursor=f"c{number}") for number in range(1, 1000)]
-    played = play(connect, *pages, let_time_pass, page(cursor="c1001"), limits=RateLimits(burst=2000))
-    played.runtime.busy += 1
-    with pytest.raises(WaitTimeout):
-        await played.client.payouts.wait("po_1", deadline=500.0)
-    assert len(played.transport.flights) == 1000
+    def read(flight: Any) -> Any:
+        read_at.append(played.runtime.monotonic())
+        return page(cursor=f"c{len(read_at)}")
 
-
-async def test_a_list_that_goes_round_is_read_once_a_walk(connect: Connect) -> None:
-    """A walk that followed the same cursor on and on would read each record many times a second."""
-    final = payout(completed_at="2026-01-02T00:00:00Z")
-    round_and_round = [page(payout(id="po_2"), cursor=cursor) for cursor in ("c1", "c2", "c1")]
-    played = play(connect, *round_and_round, page(final))
-    assert (await played.client.payouts.wait("po_1")).is_final
-    assert len(played.transport.flights) == 4
-    assert "cursor" not in played.transport.flights[3].url
+    played = play(connect, read)
+    with pytest.raises(WaitTimeout, match="1,000 pages") as caught:
+        await played.client.payouts.wait("po_1", deadline=650.0)
+    assert isinstance(caught.value.__cause__, SearchIncomplete)
+    assert len(read_at) == 1_000
+    assert read_at[99] - read_at[0] < 1.0, "the newest pages come at once"
+    assert all(later - earlier >= 59.9 for earlier, later in zip(read_at, read_at[100:], strict=False))
 
 
-async def test_who_waits_in_vain_for_a_list_that_goes_round_hears_why(connect: Connect) -> None:
-    with pytest.raises(WaitTimeout, match="the same cursor twice"):
-        await play(connect, page(cursor="c1")).client.payouts.wait("po_1", deadline=60.0)
+async def test_a_repeated_cursor_ends_a_wait_whose_payout_was_not_shown(connect: Connect) -> None:
+    """A reader that followed the cursor again would read each page many times a second (gap C)."""
+    played = play(connect, *(page(payout(id="po_2"), cursor=cursor) for cursor in ("c1", "c2", "c1")))
+    with pytest.raises(SearchIncomplete, match="the same cursor twice") as caught:
+        await played.client.payouts.wait("po_1", deadline=20.0)
+    assert "check its id" not in str(caught.value)
+    assert (caught.value.pages, caught.value.cursor, caught.value.effect) == (3, None, "none")
+    assert len(played.transport.flights) == 3
+
+
+async def test_a_repeated_cursor_does_not_end_the_waits_whose_payouts_were_shown(connect: Connect) -> None:
+    repeats: list[str] = []
+
+    def read(flight: Any) -> Any:
+        if "cursor" in flight.url:
+            repeats.append(flight.url)
+            return page(cursor="c1")
+        ended = {"completed_at": "2026-01-02T00:00:00Z"} if repeats else {}
+        return page(payout(**ended), cursor="c1")
+
+    played = play(connect, read)
+    waits = (played.client.payouts.wait(wanted) for wanted in ("po_1", "po_2"))
+    shown, missing = await asyncio.gather(*waits, return_exceptions=True)
+    assert shown.is_final
+    assert isinstance(missing, SearchIncomplete)
 
 
 async def test_a_record_from_before_all_days_is_waited_for_without_a_date(connect: Connect) -> None:

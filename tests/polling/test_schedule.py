@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from payments_async._polling.schedule import CEILING, FLOOR, WaitTarget, interval
+from payments_async._polling.schedule import CEILING, FLOOR, PollSchedule, WaitTarget, interval, page_due
 from payments_async.errors import InvalidRequest
 
 ALMOST_ONE = 1 - 2**-53
@@ -34,6 +34,28 @@ def test_intervals_grow_with_unchanged_readings_up_to_a_ceiling() -> None:
 def test_intervals_are_spread_by_a_fifth_upwards() -> None:
     assert interval(0, 1, 0.5) == pytest.approx(5.5)
     assert interval(0, 1, ALMOST_ONE) == pytest.approx(6.0)
+
+
+def test_the_rests_of_a_list_grow_while_nothing_changes_and_with_the_pages() -> None:
+    schedule, far = PollSchedule(), 1e9
+    assert schedule.rest(0.0, far) == 0.0
+    rests = []
+    for _ in range(12):
+        schedule.note(100.0, 0.5, pages=1, news=False)
+        rests.append(schedule.rest(100.0, far))
+    assert (rests[0], rests[-1]) == (pytest.approx(8.25), pytest.approx(66.0))
+    schedule.note(100.0, 0.5, pages=1, news=None)
+    assert schedule.due == pytest.approx(166.0), "a reading that was broken off says nothing"
+    schedule.note(0.0, 0.5, pages=10_000, news=True)
+    assert schedule.rest(0.0, far) == pytest.approx(6_600.0)
+    assert schedule.rest(0.0, 5_999.0) is None
+    assert schedule.rest(0.0, 6_001.0) == pytest.approx(6_001.0), "early, so that the time given is used"
+    assert schedule.rest(7_200.0, far) == 0.0
+
+
+def test_a_reading_takes_a_hundred_pages_at_once_and_then_a_hundred_a_minute() -> None:
+    assert {page_due(7.0, pages) for pages in range(100)} == {7.0}
+    assert [page_due(7.0, pages) for pages in (100, 101, 200)] == pytest.approx([67.0, 67.6, 127.0])
 
 
 @pytest.mark.parametrize(

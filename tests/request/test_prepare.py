@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from payments_async import _assumptions
 from payments_async._http.types import Secret
 from payments_async._request import prepare
 from payments_async._request.auth import SecretKey
@@ -131,25 +130,6 @@ def test_options_are_told_from_fields_and_unknown_ones_refused() -> None:
     prepare.refuse_unknown(options, prepare.SEND_OPTIONS, "payouts.create")
     with pytest.raises(TypeError, match=r"payouts.create\(\) got .* 'colour'; did you mean 'color'\?"):
         prepare.refuse_unknown(own, frozenset({"amount", "color"}), "payouts.create")
-
-
-@pytest.mark.parametrize(
-    ("names", "given", "query"),
-    [
-        (_assumptions.INTENT_FILTERS, {"channel": "api", "status": None}, {"channel": "api"}),
-        (_assumptions.PAYOUT_FILTERS, {"page_size": 7, "cursor": "c="}, {"per_page": "7", "cursor": "c="}),
-        (
-            _assumptions.PAYOUT_FILTERS,
-            {
-                "created_on_or_after": date(2026, 1, 2),
-                "created_on_or_before": datetime(2026, 1, 2, 1, tzinfo=timezone(timedelta(hours=2))),
-            },
-            {"created_at[gte]": "2026-01-02", "created_at[lte]": "2026-01-01T23:00:00+00:00"},
-        ),
-    ],
-)
-def test_filters_become_query_pairs(names: Any, given: dict[str, Any], query: dict[str, str]) -> None:
-    assert prepare.filters(names, given) == (query, {})
 
 
 @pytest.mark.parametrize(

@@ -357,8 +357,25 @@ async def test_a_service_with_smaller_pages_is_read_in_its_own(connect: Connect)
     assert ["per_page" in flight.url for flight in hook.played.transport.flights] == [True, False, False]
 
 
-async def test_a_list_that_cannot_be_asked_for_at_all_is_told(connect: Connect) -> None:
-    refused = answer(422, {"message": "invalid"})
-    hook = Hook(connect, Handler(), refused, refused)
+@pytest.mark.parametrize("errors", [{}, {"created_at[gte]": ["too long ago"]}])
+async def test_a_refusal_for_another_reason_leaves_the_page_size_as_it_was(
+    connect: Connect, errors: dict[str, Any]
+) -> None:
+    refused = answer(422, {"message": "invalid", "errors": errors})
+    hook = Hook(connect, Handler(), refused, listed())
     assert (await hook.arrive()).status == 503
-    assert hook.reads == 2
+    hook.played.runtime.advance(6.0)
+    assert (await hook.arrive()).status == 200
+    assert ["per_page=100" in flight.url for flight in hook.played.transport.flights] == [True, True]
+
+
+async def test_a_page_size_that_is_refused_late_does_not_forget_where_the_last_look_ended(
+    connect: Connect,
+) -> None:
+    page = answer(200, {"data": [], "pagination": {"next_cursor": "c1"}})
+    too_large = answer(422, {"message": "invalid", "errors": {"per_page": ["at most 50"]}})
+    hook = Hook(connect, Handler(), page, page, too_large, listed(), max_pages=1)
+    assert (await hook.arrive(b"")).status == 503
+    hook.played.runtime.advance(11.0)
+    assert (await hook.arrive(b"")).status == 200
+    assert cursors_of(hook) == ["", "", "c1", "c1"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -201,7 +202,7 @@ class Payments:
     records: list[str]
     reads: list[tuple[float, str | None]] = attrs.field(factory=list)
 
-    async def list(self, *, cursor: str | None, **_: Any) -> Page[PaymentIntent]:
+    async def page(self, _: object, cursor: str | None) -> Page[PaymentIntent]:
         """One page."""
         self.reads.append((self.time.now, cursor))
         ids, following = page_of(self.records, cursor)
@@ -215,9 +216,9 @@ class Crowd:
     def __init__(self, records: int) -> None:
         self.time = Time()
         self.list = Payments(self.time, [f"r{number}" for number in range(records)])
-        client: Any = type("Client", (), {"payment_intents": self.list})()
-        runtime: Any = self.time
-        self.lookup = Lookup(client, runtime, payouts=False, max_pages=5)
+        internal = SimpleNamespace(runtime=self.time, reader=lambda _: self.list)
+        client: Any = SimpleNamespace(_internal=internal)
+        self.lookup = Lookup(client, payouts=False, max_pages=5)
 
     async def read(self, token: str) -> LookupResult:
         """One look."""
@@ -269,15 +270,15 @@ async def test_a_record_read_before_its_delivery_came_is_read_again() -> None:
     """What a page shows that was asked for earlier may be older than what the delivery tells of."""
     crowd = Crowd(3)
     arrived: list[asyncio.Task[LookupResult]] = []
-    pages = crowd.list.list
+    pages = crowd.list.page
 
-    async def slow(**given: Any) -> Page[PaymentIntent]:
+    async def slow(*given: Any) -> Page[PaymentIntent]:
         if not arrived:
             arrived.append(asyncio.create_task(crowd.read("r1")))
             await asyncio.sleep(0)
-        return await pages(**given)
+        return await pages(*given)
 
-    crowd.list.list = slow  # type: ignore[method-assign] # it takes a while
+    crowd.list.page = slow  # type: ignore[method-assign] # it takes a while
     await crowd.read("r0")
     assert not arrived[0].done()
     await arrived[0]
@@ -300,12 +301,12 @@ async def test_a_refused_cursor_of_an_earlier_look_throws_nobody_else_back() -> 
     """One has come to the page by itself, the other goes on there from an earlier look."""
     crowd = Crowd(30)
     crowd.lookup._places.note("r11", Position(runs=("r6",)))
-    pages = crowd.list.list
+    pages = crowd.list.page
     others: list[asyncio.Task[LookupResult]] = []
     invalid = UnprocessableError("no", status=422, service_message=None, errors={}, headers={}, body=b"")
 
-    async def forgetful(*, cursor: str | None, **given: Any) -> Page[PaymentIntent]:
-        page = await pages(cursor=cursor, **given)
+    async def forgetful(given: object, cursor: str | None) -> Page[PaymentIntent]:
+        page = await pages(given, cursor)
         if cursor == "r3" and not others:
             others.append(asyncio.create_task(crowd.read("r11")))
             await asyncio.sleep(0)
@@ -313,7 +314,7 @@ async def test_a_refused_cursor_of_an_earlier_look_throws_nobody_else_back() -> 
             raise invalid
         return page
 
-    crowd.list.list = forgetful  # type: ignore[method-assign] # of one cursor, once
+    crowd.list.page = forgetful  # type: ignore[method-assign] # of one cursor, once
     assert (await crowd.read("r10")).requests == 4
     assert (await others[0]).record is not None
     assert [cursor for _, cursor in crowd.list.reads] == [None, "r3", None, "r6", "r6", "r3", "r9"]
@@ -321,7 +322,7 @@ async def test_a_refused_cursor_of_an_earlier_look_throws_nobody_else_back() -> 
 
 async def test_who_keeps_coming_to_look_further_back_does_not_hold_up_the_others_without_end() -> None:
     crowd = Crowd(300)
-    pages = crowd.list.list
+    pages = crowd.list.page
     looks: list[asyncio.Task[None]] = []
     held: list[float] = []
     requests: dict[str, int] = {}
@@ -331,14 +332,14 @@ async def test_who_keeps_coming_to_look_further_back_does_not_hold_up_the_others
         requests[token] = (await crowd.read(token)).requests
         held.append(crowd.time.now - began)
 
-    async def busy(**given: Any) -> Page[PaymentIntent]:
+    async def busy(*given: Any) -> Page[PaymentIntent]:
         if len(looks) < 100:
             crowd.list.records.insert(0, f"new{len(looks)}")  # so that nobody goes on to another's pages
             looks.append(asyncio.create_task(look(f"absent{len(looks)}")))
         await asyncio.sleep(0)
-        return await pages(**given)
+        return await pages(*given)
 
-    crowd.list.list = busy  # type: ignore[method-assign] # while each page is read, another one comes
+    crowd.list.page = busy  # type: ignore[method-assign] # while each page is read, another one comes
     await look("absent")
     while not all(each.done() for each in looks):
         await asyncio.gather(*looks)
@@ -376,12 +377,12 @@ async def test_those_who_always_come_anew_do_not_keep_the_others_waiting() -> No
 async def test_who_gave_up_while_a_page_was_read_is_not_told_of_its_error() -> None:
     crowd = Crowd(3)
 
-    async def broken(**_: Any) -> Page[PaymentIntent]:
+    async def broken(*_: Any) -> Page[PaymentIntent]:
         hasty.cancel()
         await asyncio.sleep(0)
         raise ZeroDivisionError
 
-    crowd.list.list = broken  # type: ignore[method-assign] # once
+    crowd.list.page = broken  # type: ignore[method-assign] # once
     hasty, patient = (asyncio.create_task(crowd.read(token)) for token in ("r0", "r1"))
     with pytest.raises(ZeroDivisionError):
         await patient

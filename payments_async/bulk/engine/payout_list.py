@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from datetime import date
-from typing import Final
 
-from ..._assumptions import NO_END
+from ..._request.pages import ListPosition
 from ...errors import PaymentsError, SearchIncomplete
 from ...models import Payout
 from ..protocol.responses import FATAL
 from .service import Service
 
-_PAGE: Final = 100
-_CIRCLE: Final = "the list does not come to an end: a cursor repeats"
 Filters = Mapping[str, str | date]
 """Arguments of `payouts.list`."""
 
@@ -27,29 +24,31 @@ class PayoutList:
 
     def __init__(self, service: Service, filters: Filters | None = None) -> None:
         self._service, self._filters = service, filters
-        self._cursor: str | None = None
-        self._gone: set[str | None] = set()
-        self.unread: int = 0
+        self._position = ListPosition("payouts.list")
+
+    @property
+    def unread(self) -> int:
         """Payouts that were shown and could not be read."""
-        self.is_over: bool = False
+        return self._position.unread
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the list was read to its end."""
+        return self._position.is_over
 
     @property
     def pages(self) -> int:
         """Pages read so far."""
-        return len(self._gone)
+        return self._position.pages
 
     async def page(self, deadline: float | None = None) -> Sequence[Payout]:
         """The next page's payouts, within so many seconds.
 
         Raises PaymentsError, SearchIncomplete among them for a list whose end is not shown.
         """
-        if self._cursor in self._gone:
-            told = _CIRCLE if self._cursor else f"the list cannot be read to its end: {NO_END}"
-            raise SearchIncomplete(told, pages=self.pages, cursor=self._cursor)
-        page = await self._service.page(self._cursor, size=_PAGE, filters=self._filters, deadline=deadline)
-        self._gone.add(self._cursor)
-        self._cursor, self.unread = page.next_cursor, self.unread + len(page.unread)
-        self.is_over = page.is_last
+        self._position.check()
+        page = await self._service.page(self._position.cursor, filters=self._filters, deadline=deadline)
+        self._position.advance(page)
         return page.items
 
 

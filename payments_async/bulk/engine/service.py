@@ -8,11 +8,11 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Final
 
-from ..._request.prepare import refuses_page_size
+from ..._request.pages import PAYOUTS
 from ..._runtime import Runtime
 from ...arguments import PayoutPreparation
 from ...client import AsyncPayments
-from ...errors import ConfigurationError, PaymentsError, UnprocessableError
+from ...errors import ConfigurationError, PaymentsError
 from ...models import Page, Payout
 from ...params import Instrument, PreparedRequest
 from ..protocol.clocks import Timestamps
@@ -34,15 +34,14 @@ class Service:
 
     def __init__(self, client: AsyncPayments) -> None:
         self._client = client.with_options(on_limit="wait")
-        self._settings = client._pipeline.settings
-        self.runtime: Runtime = client._pipeline.runtime
+        self._internal = self._client._internal
+        self._list = self._internal.reader(PAYOUTS)
+        self.runtime: Runtime = self._internal.runtime
         """The client's time and chance."""
         self._session = self.runtime.token(8).hex()
         self._began = self.runtime.monotonic()
         self._heard: tuple[float, float] | None = None
         self._pattern: PreparedRequest | None = None
-        self._small = False
-        """Whether the service has refused large pages (gap D): it then says itself how large they are."""
         self.listed: int = 0
         """Payouts of the list that were read."""
         self.started: Timestamps = self.moment()
@@ -51,8 +50,8 @@ class Service:
     @property
     def place(self) -> Account:
         """Where this client pays."""
-        key = self._settings.key()
-        return Account(key.environment, self._settings.base_url, key.fingerprint)
+        key = self._internal.key()
+        return Account(key.environment, self._internal.base_url, key.fingerprint)
 
     def moment(self) -> Timestamps:
         """Now, on every clock there is; the service's is its last `Date`, carried on with our own."""
@@ -75,7 +74,7 @@ class Service:
 
     def _prepared(self, row: LedgerRow) -> PreparedRequest:
         """The row's request, written out: `evolve` costs three times as much."""
-        pattern, key, base_url = self._pattern, self._settings.key(), self._settings.base_url
+        pattern, key, base_url = self._pattern, self._internal.key(), self._internal.base_url
         here = (base_url, key.environment, key.fingerprint)
         if pattern is None or here != (pattern.base_url, pattern.environment, pattern.key_fingerprint):
             raise ConfigurationError("the API key was replaced during the run; run again, to have it checked")
@@ -91,31 +90,24 @@ class Service:
         Posts of this run are bound to the key of now.
         """
         self._pattern = self._client.payouts.prepare(**_PATTERN)
-        await self.page()
+        self._note(await self._client.payouts.list(page_size=1))
 
     async def page(
         self,
         cursor: str | None = None,
         *,
-        size: int = 1,
         filters: Mapping[str, str | date] | None = None,
         deadline: float | None = None,
     ) -> Page[Payout]:
         """One page of the list, newest first; `deadline` in seconds. Raises PaymentsError."""
-        asked: dict[str, object] = {**(filters or {}), **({} if deadline is None else {"deadline": deadline})}
-        if size == 1 or not self._small:
-            asked["page_size"] = size
-        try:
-            page = await self._client.payouts.list(cursor=cursor, **asked)  # type: ignore[arg-type] # mypy takes the mapping for any of the arguments
-        except UnprocessableError as error:
-            if self._small or not refuses_page_size(error):
-                raise
-            self._small = True
-            return await self.page(cursor, size=size, filters=filters, deadline=deadline)
-        assert page.response is not None  # it came over the line
-        self._update_clock(page.response.headers)
+        page = await self._list.page({**(filters or {}), "deadline": deadline}, cursor)
+        self._note(page)
         self.listed += len(page.items)
         return page
+
+    def _note(self, page: Page[Payout]) -> None:
+        assert page.response is not None  # it came over the line
+        self._update_clock(page.response.headers)
 
     def _update_clock(self, headers: Mapping[str, str]) -> None:
         said = _date(headers.get("date"))

@@ -14,10 +14,8 @@ from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerDamaged
 from payments_async.bulk.protocol.records import Ends
-from payments_async.bulk.reconcile.follow import PollSchedule
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import alter, items, ledger_rows, over_socket, paid, runtime_of, steady_ledgers
-from tests.support.jumping import JumpingRuntime
 from tests.support.spoiled import spoiling
 
 
@@ -273,25 +271,6 @@ async def test_a_time_that_is_none_is_refused_before_anything_is_sent(
         with pytest.raises(BulkError, match="wait_final"):
             await batch.run(wait_final=seconds)
     assert service.requests == []
-
-
-def test_the_rhythm_grows_while_nothing_changes_and_with_the_pages() -> None:
-    runtime = JumpingRuntime()
-    rhythm = PollSchedule(runtime)
-    far = 1e9
-    assert rhythm.rest(far) == 0.0
-    rests = []
-    for _ in range(12):
-        rhythm.note_walk(1, news=False)
-        rests.append(rhythm.rest(far) or 0.0)
-    assert 5.0 <= rests[0] <= 9.0
-    assert 60.0 <= rests[-1] <= 72.0
-    rhythm.note_walk(10_000, news=True)
-    assert 6_000.0 <= (rhythm.rest(far) or 0.0) <= 7_200.0
-    assert rhythm.rest(5_999.0) is None
-    assert rhythm.rest(6_001.0) == pytest.approx(6_001.0)
-    runtime.advance(7_200.0)
-    assert rhythm.rest(far) == 0.0
 
 
 async def test_a_ledger_whose_payouts_cannot_be_counted_is_not_left_locked(

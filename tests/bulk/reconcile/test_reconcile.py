@@ -164,7 +164,7 @@ async def test_a_list_that_goes_in_circles_certifies_nothing(service: Sandbox, t
         await batch.load(items(3))
         await batch.run()
         alter(batch._service._client, circling())
-        with pytest.raises(SearchIncomplete, match="a cursor repeats"):
+        with pytest.raises(SearchIncomplete, match="the same cursor twice"):
             await batch.reconcile()
 
 

@@ -1,0 +1,163 @@
+"""Reads the pages of a list, newest first: filters, page size, cursors, where the list ends (gaps A to D).
+
+Everything that reads a list reads it here: `list`, `iterate` and `find` of the resources, the waits, the
+batches and the webhook look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, date, datetime
+from typing import Any, Final, Generic, Self, TypeVar
+
+import attrs
+
+from .. import _assumptions
+from .._validation import rules
+from ..errors import SearchIncomplete, UnprocessableError
+from ..models import Page, PaymentIntent, Payout
+from ..params.operations import INTENTS_LIST, PAYOUTS_LIST, Operation
+from .pipeline import Pipeline
+from .prepare import READ_OPTIONS, Errors, count, reading, refuse_unknown, split
+
+R = TypeVar("R")
+LARGEST: Final = _assumptions.PAGE_SIZE[-1]
+"""Records on a page, where the service allows it."""
+_REPEATED: Final = "the service gave the same cursor twice"
+
+
+@attrs.frozen(eq=False)
+class RecordList(Generic[R]):
+    """A list of the service: its operation, and its query names by the names of our arguments."""
+
+    operation: Operation[R]
+    names: Mapping[str, str]
+
+    def named(self, name: str) -> Self:
+        """The same list, read by the method of this name: errors say so."""
+        return attrs.evolve(self, operation=attrs.evolve(self.operation, name=name))
+
+
+PAYOUTS: Final[RecordList[Payout]] = RecordList(PAYOUTS_LIST, _assumptions.PAYOUT_FILTERS)
+PAYMENT_INTENTS: Final[RecordList[PaymentIntent]] = RecordList(INTENTS_LIST, _assumptions.INTENT_FILTERS)
+
+
+async def read_page(pipeline: Pipeline, records: RecordList[R], arguments: Mapping[str, Any]) -> Page[R]:
+    """One page. `arguments`: filters, `page_size`, `cursor` and options of the call."""
+    refuse_unknown(arguments, READ_OPTIONS.union(records.names), records.operation.name)
+    given, options = split(arguments, READ_OPTIONS)
+    query, errors = filters(records.names, given)
+    call = reading(records.operation, options, query=query, errors=errors)
+    page: Page[R] = await pipeline.run(call)
+    return page
+
+
+class ListPosition:
+    """Where a reading of a list stands: the next page, and what is known of the list's end (gap C)."""
+
+    def __init__(self, operation: str, cursor: str | None = None) -> None:
+        self._operation = operation
+        self.cursor = cursor
+        """Of the next page; None for the newest, and where none follows."""
+        self.pages = 0
+        """Pages read so far."""
+        self.unread = 0
+        """Records on them that could not be read."""
+        self.is_over = False
+        """Whether the list was read to its end."""
+        self._read: set[str | None] = set()
+
+    def advance(self, page: Page[Any]) -> None:
+        """The next page was read."""
+        self._read.add(self.cursor)
+        self.pages += 1
+        self.unread += len(page.unread)
+        self.cursor, self.is_over = page.next_cursor, page.is_last
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the next page was read before: the list leads round in a circle."""
+        return self.cursor is not None and self.cursor in self._read
+
+    @property
+    def problem(self) -> str | None:
+        """Why no page follows although the list has not come to its end; None while all is well."""
+        if self.is_over or not self.pages:
+            return None
+        if self.cursor is None:
+            return _assumptions.NO_END
+        return _REPEATED if self.is_repeated else None
+
+    def check(self) -> None:
+        """Raise SearchIncomplete when the list cannot be read on."""
+        if self.problem is not None:
+            raise self.incomplete(f"the list cannot be read to its end: {self.problem}")
+
+    def incomplete(self, reason: str, cursor: str | None = None) -> SearchIncomplete:
+        """The error of a reading that has not come to the list's end; `cursor` leads on, if any does."""
+        message = f"{self._operation}: {reason}"
+        return SearchIncomplete(message, pages=self.pages, cursor=cursor, operation=self._operation)
+
+
+class ListReader(Generic[R]):
+    """Reads one list for one client. Where large pages are refused, the service chooses its own (gap D)."""
+
+    def __init__(self, pipeline: Pipeline, records: RecordList[R], *, large: bool = True) -> None:
+        self._pipeline = pipeline
+        self._records = records
+        self._size: int | None = LARGEST if large else None
+
+    async def page(self, arguments: Mapping[str, Any], cursor: str | None = None) -> Page[R]:
+        """One page, as large as it may be. See `read_page` for `arguments`."""
+        size = {} if self._size is None else {"page_size": self._size}
+        try:
+            return await read_page(self._pipeline, self._records, {**arguments, **size, "cursor": cursor})
+        except UnprocessableError as error:
+            if self._size is None or not _refuses_page_size(error):
+                raise
+        self._size = None
+        return await self.page(arguments, cursor)
+
+    async def pages(self, arguments: Mapping[str, Any], position: ListPosition) -> AsyncIterator[Page[R]]:
+        """Each page from a position on, read when it is asked for, until none follows.
+
+        Raises SearchIncomplete where a cursor repeats.
+        """
+        while not position.pages or position.cursor is not None:
+            position.check()
+            page = await self.page(arguments, position.cursor)
+            position.advance(page)
+            yield page
+
+
+def _refuses_page_size(error: UnprocessableError) -> bool:
+    """Whether the service refused the size of the pages, and not something else."""
+    return _assumptions.PAYOUT_FILTERS["page_size"] in error.errors
+
+
+def filters(names: Mapping[str, str], given: Mapping[str, Any]) -> tuple[dict[str, str], Errors]:
+    """List filters as query pairs, and their faults (Endpoints, lists; gaps A, B, D)."""
+    query: dict[str, str] = {}
+    errors: Errors = {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        text, problem = _filter(name, value)
+        if problem:
+            errors[name] = [problem]
+        else:
+            query[names[name]] = text
+    return query, errors
+
+
+def _filter(name: str, value: object) -> tuple[str, str | None]:
+    if name == "page_size":
+        fits = count(value) and value in _assumptions.PAGE_SIZE
+        return str(value), None if fits else "must be a whole number from 1 to 100"
+    if isinstance(value, datetime) and value.utcoffset() is None:
+        return "", "must say its time zone: use an aware datetime, or a date"
+    if isinstance(value, date) and name.startswith("created_on"):
+        return (value.astimezone(UTC) if isinstance(value, datetime) else value).isoformat(), None
+    if not isinstance(value, str) or not value or not value.isprintable() or len(value) > 4096:
+        return "", f"must be 1 to 4096 printable characters, not {rules.described(value)}"
+    return value, None
