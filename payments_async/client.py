@@ -137,15 +137,15 @@ class AsyncPayments:
 
     def _assemble(self, pipeline: Pipeline, waiting: Waiting) -> None:
         self._pipeline = pipeline
-        self._internal: ResourceClient = ResourceClient(pipeline, waiting)
-        """For `bulk` and `webhooks`: the one way past the public methods."""
-        self.checkouts: AsyncCheckouts = AsyncCheckouts(self._internal)
+        # The one way for `bulk` and `webhooks` past the public methods.
+        internal = self._internal = ResourceClient(pipeline, waiting)
+        self.checkouts: AsyncCheckouts = AsyncCheckouts(internal)
         """Payments with a hosted page."""
-        self.payment_intents: AsyncPaymentIntents = AsyncPaymentIntents(self._internal)
+        self.payment_intents: AsyncPaymentIntents = AsyncPaymentIntents(internal)
         """Payments and their attempts."""
-        self.payouts: AsyncPayouts = AsyncPayouts(self._internal)
+        self.payouts: AsyncPayouts = AsyncPayouts(internal)
         """Money sent."""
-        self.methods: AsyncMethods = AsyncMethods(self._internal)
+        self.methods: AsyncMethods = AsyncMethods(internal)
         """Payment methods."""
 
     def with_options(
