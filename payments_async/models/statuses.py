@@ -37,7 +37,7 @@ class PaymentAttemptStatus:
 
 
 class PayoutStatus:
-    """`Payout.status` (States and transitions)."""
+    """`Payout.status` (States and transitions). `Payout.is_final` counts the timestamps as well."""
 
     PENDING: Final = "pending"
     PROCESSING: Final = "processing"

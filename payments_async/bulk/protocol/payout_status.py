@@ -9,51 +9,22 @@ from enum import StrEnum
 from typing import Final
 
 from ...models import Payout, PayoutStatus
+from ...models.payouts import STATUS_ENDS, PayoutEnd, ending_of
 from . import row_state
 from .matching import Match, compare
 from .records import LedgerRow, RowOutcome
 from .row_state import RowState
 from .totals import as_text
 
-UNSUCCESSFUL: Final = PayoutStatus.FINAL - {PayoutStatus.COMPLETED}
+UNSUCCESSFUL: Final = frozenset(word for word, end in STATUS_ENDS.items() if end is PayoutEnd.FAILED)
 """Statuses of payouts that are over and did not arrive."""
-UNFAILED: Final = frozenset({PayoutStatus.COMPLETED, PayoutStatus.PENDING, PayoutStatus.PROCESSING})
+UNFAILED: Final = frozenset(STATUS_ENDS) - UNSUCCESSFUL
 """Statuses of payouts that have not failed, whatever else is said of them."""
 OTHER_CONTENT: Final = "other content under its reference"
 """Why a row is in conflict: its own payout, asked for otherwise before; without proofs perhaps another's."""
 OTHER_PAYOUT: Final = "reference of another payout"
 """Why a row is in conflict: somebody else's payout has its reference."""
 _CODE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
-
-
-class PayoutEnd(StrEnum):
-    """How a payout has ended, as far as everything that is shown of it agrees."""
-
-    OPEN = "open"
-    ARRIVED = "arrived"
-    FAILED = "failed"
-    UNCLEAR = "unclear"
-    """Its status and its timestamps say more than one of these: nothing is made of them."""
-
-
-def ending_of(payout: Payout) -> PayoutEnd:
-    """What the status, where it is a known one, and the timestamps say together (gaps H, I)."""
-    said = {_STATUS_SAYS.get(payout.status or ""), PayoutEnd.FAILED if payout.failed_at else None}
-    # what went back had arrived before, so that its time of arrival says nothing
-    if payout.completed_at is not None and payout.status != PayoutStatus.REVERSED:
-        said.add(PayoutEnd.ARRIVED)
-    endings = [ending for ending in said if ending is not None]
-    if len(endings) > 1:
-        return PayoutEnd.UNCLEAR
-    return endings[0] if endings else PayoutEnd.OPEN
-
-
-_STATUS_SAYS: Final = {
-    PayoutStatus.PENDING: PayoutEnd.OPEN,
-    PayoutStatus.PROCESSING: PayoutEnd.OPEN,
-    PayoutStatus.COMPLETED: PayoutEnd.ARRIVED,
-    **dict.fromkeys(UNSUCCESSFUL, PayoutEnd.FAILED),
-}
 
 
 def is_over(payout: Payout) -> bool:

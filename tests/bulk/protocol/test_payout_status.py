@@ -15,9 +15,7 @@ from payments_async.bulk.protocol.identifiers import PROOF_KEY, Proof
 from payments_async.bulk.protocol.payout_status import (
     OTHER_CONTENT,
     OTHER_PAYOUT,
-    PayoutEnd,
     contradiction,
-    ending_of,
     failure_of,
     has_failed,
     hindrance_to_retry,
@@ -28,6 +26,7 @@ from payments_async.bulk.protocol.payout_status import (
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 from payments_async.models import Amount, Failure, FailureCode, Method, Payout, PayoutInstrument
+from payments_async.models.payouts import PayoutEnd, ending_of
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
