@@ -1,4 +1,4 @@
-"""Bytes to records by cattrs hooks made per class; msgspec for the JSON.
+"""Bytes to records: JSON by msgspec, records by cattrs hooks made for each class.
 
 Only the modules of this folder import either. Numbers stay exact both ways: a JSON number becomes
 an int or a Decimal and never passes through a float.
@@ -24,21 +24,18 @@ from . import fast_path, hooks
 
 R = TypeVar("R", bound=Record)
 
-_parse = msgspec.json.Decoder(float_hook=Decimal).decode
-
-
-MOST_RECORDS: Final = 1_000
+MAX_RECORDS: Final = 1_000
 """Records of one answer's list; the largest page there is has 100 (gap D)."""
-TOO_MANY: Final = f"a list of more than {MOST_RECORDS:,} records"
+TOO_MANY_RECORDS: Final = f"a list of more than {MAX_RECORDS:,} records"
 _LARGE: Final = 256 * 1024
-"""Bytes of a body that is looked through before it is parsed; a page of 100 records has a third of that."""
+"""Bytes of a body whose records are counted before it is parsed; 100 records take a third of that."""
 
 
 class UnreadableJSON(Exception):
     """Bytes that are not the JSON they should be; the text says how, without quoting them."""
 
 
-class Asked(fast_path.Parsed, gc=False):
+class RequestedFields(fast_path.Parsed, gc=False):
     """What a request says that its answer repeats; an Ellipsis where it says nothing."""
 
     amount: Any = ...
@@ -46,17 +43,21 @@ class Asked(fast_path.Parsed, gc=False):
     reference: Any = ...
 
 
-_asked = msgspec.json.Decoder(Asked, float_hook=Decimal).decode
+_parse = msgspec.json.Decoder(float_hook=Decimal).decode
+_requested_fields = msgspec.json.Decoder(RequestedFields, float_hook=Decimal).decode
 
 
 def parse(body: bytes) -> Any:
-    """The JSON value in `body`, numbers exact. Raises Unreadable: not JSON, too deep, a senseless number."""
+    """The JSON value in `body`, numbers exact.
+
+    Raises UnreadableJSON: not JSON, nested too deeply, or a number without sense.
+    """
     return _read(_parse, body)
 
 
-def asked(request: bytes) -> Asked:
-    """What a request's bytes say, of what an answer repeats. Raises Unreadable."""
-    return _read(_asked, request)  # type: ignore[no-any-return] # `_read` is for any reader
+def requested_fields(request: bytes) -> RequestedFields:
+    """The fields of a request's body that its answer repeats. Raises UnreadableJSON."""
+    return _read(_requested_fields, request)  # type: ignore[no-any-return] # `_read` is for any reader
 
 
 def _read(reader: Callable[[bytes], Any], body: bytes) -> Any:
@@ -67,7 +68,16 @@ def _read(reader: Callable[[bytes], Any], body: bytes) -> Any:
     raise UnreadableJSON(problem)
 
 
-def is_crowded(body: bytes) -> bool:
+class _DataUnread(msgspec.Struct):
+    """An answer, its data not parsed."""
+
+    data: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_data_unread = msgspec.json.Decoder(_DataUnread).decode
+
+
+def has_too_many_records(body: bytes) -> bool:
     """Whether a large body holds a list, as `data` or by itself, of more records than any page.
 
     It is read up to the first record too many, and nothing of it is made: parsed, 16 MiB of empty objects
@@ -76,7 +86,7 @@ def is_crowded(body: bytes) -> bool:
     if len(body) < _LARGE:
         return False
     try:
-        data = _outline(body).data
+        data = _data_unread(body).data
     except msgspec.ValidationError:  # it is no object
         data = msgspec.Raw(body.lstrip())
     except (ValueError, RecursionError):
@@ -84,7 +94,7 @@ def is_crowded(body: bytes) -> bool:
     if bytes(memoryview(data)[:1]) != b"[":
         return False
     try:
-        _room()(data)
+        _bounded_list()(data)
     except msgspec.ValidationError:
         return True
     except (ValueError, RecursionError):
@@ -92,25 +102,16 @@ def is_crowded(body: bytes) -> bool:
     return False
 
 
-class _Outline(msgspec.Struct):
-    """An answer, its data unread."""
-
-    data: msgspec.Raw = msgspec.Raw(b"null")
-
-
-_outline = msgspec.json.Decoder(_Outline).decode
-
-
 @cache
-def _room() -> Callable[[Any], Any]:
-    """Reads a list of so many values and no more; the first one too many ends the reading."""
-    values = [(f"value{number}", msgspec.Raw, None) for number in range(MOST_RECORDS)]
-    made = msgspec.defstruct("Room", values, array_like=True, forbid_unknown_fields=True)
+def _bounded_list() -> Callable[[Any], Any]:
+    """Reads a list of the most records there may be; the first one too many ends the reading."""
+    values = [(f"value{number}", msgspec.Raw, None) for number in range(MAX_RECORDS)]
+    made = msgspec.defstruct("BoundedList", values, array_like=True, forbid_unknown_fields=True)
     return msgspec.json.Decoder(made).decode
 
 
 def structure(value: Any, cls: type[R]) -> R:
-    """A parsed JSON value as a record. Raises Unreadable where a field has another type than it should."""
+    """A parsed JSON value as a record. Raises UnreadableJSON where a field has a wrong type."""
     try:
         return _CONVERTER.get_structure_hook(cls)(value, cls)  # type: ignore[no-any-return] # cattrs hooks return Any
     except (hooks.WrongType, ArithmeticError, RecursionError) as error:
@@ -118,22 +119,22 @@ def structure(value: Any, cls: type[R]) -> R:
     raise UnreadableJSON(problem)
 
 
-def well_formed(body: bytes, cls: Any, *, page: bool) -> Any:
+def usual_answer(body: bytes, cls: Any, *, page: bool) -> Any:
     """An answer's envelope with its record or records in `data`; None for one that is not quite as expected.
 
-    Half the cost of `parse` and `structure`, which decide what the others are, and agree wherever this one
-    takes an answer.
+    Less than half the cost of `parse` and `structure`, which decide what the others are, and agree wherever
+    this one takes an answer.
     """
     try:
-        return _reader(cls, page)(body)
+        return _usual_reader(cls, page)(body)
     except (hooks.WrongType, TypeError, ValueError, ArithmeticError, RecursionError):
         return None
 
 
 @cache
-def _reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
-    read = fast_path.envelope(cls, page=page)
-    fill: Callable[..., Any] = _CONVERTER.get_structure_hook(fast_path.form_of(cls))
+def _usual_reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
+    read = fast_path.envelope_reader(cls, page=page)
+    fill: Callable[..., Any] = _CONVERTER.get_structure_hook(fast_path.wire_struct_of(cls))
 
     def one(body: bytes) -> Any:
         found = read(body)
@@ -142,14 +143,15 @@ def _reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
 
     if not page:
         return one
-    stands: Callable[..., Any] = _CONVERTER.get_structure_hook(fast_path.form_of(models.Pagination))
+    wire_pagination = fast_path.wire_struct_of(models.Pagination)
+    fill_pagination: Callable[..., Any] = _CONVERTER.get_structure_hook(wire_pagination)
 
     def many(body: bytes) -> Any:
-        if is_crowded(body) or len((found := read(body)).data) > MOST_RECORDS:
-            raise hooks.WrongType(TOO_MANY)
+        if has_too_many_records(body) or len((found := read(body)).data) > MAX_RECORDS:
+            raise hooks.WrongType(TOO_MANY_RECORDS)
         found.data = tuple([fill(item) for item in found.data])
         if found.pagination is not None:
-            found.pagination = stands(found.pagination)
+            found.pagination = fill_pagination(found.pagination)
         return found
 
     return many
@@ -157,4 +159,4 @@ def _reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
 
 _CONVERTER = cattrs.BaseConverter(detailed_validation=False)
 _CONVERTER.register_structure_hook_factory(hooks.is_record, hooks.hook_factory)
-_CONVERTER.register_structure_hook_factory(fast_path.is_form, fast_path.hook_factory)
+_CONVERTER.register_structure_hook_factory(fast_path.is_wire_struct, fast_path.hook_factory)

@@ -25,9 +25,6 @@ from .hooks import Hook, fields_of, integer, is_record, number, rate
 if typing.TYPE_CHECKING:
     import cattrs
 
-Answered = Callable[[bytes], Any]
-"""Reads the body of an answer into its envelope; raises what msgspec raises."""
-
 
 class Parsed(msgspec.Struct, gc=False):
     """JSON just parsed: alive for microseconds, so the garbage collector need not know it.
@@ -39,23 +36,22 @@ class Parsed(msgspec.Struct, gc=False):
 
 
 class WireStruct(Parsed, gc=False, forbid_unknown_fields=True):
-    """A parsed record."""
+    """A parsed record of the usual form."""
 
 
 @cache
-def form_of(cls: Any) -> type[WireStruct]:
-    """The form of a record class. What is not typed here is checked by the form's hook."""
+def wire_struct_of(cls: Any) -> type[WireStruct]:
+    """The WireStruct of a record class. What is not typed here is checked by its hook."""
     fields = [(name, _wire_type(hint), None) for name, hint in _fields(cls).items()]
-    made: type[Any] = msgspec.defstruct(f"{cls.__name__}Form", fields, bases=(WireStruct,))
-    _RECORDS[made] = cls
+    made: type[Any] = msgspec.defstruct(f"{cls.__name__}Wire", fields, bases=(WireStruct,))
+    _RECORD_CLASSES[made] = cls
     return made
 
 
-_RECORDS: dict[type[WireStruct], type[Record]] = {}
-"""Whose form it is."""
+_RECORD_CLASSES: dict[type[WireStruct], type[Record]] = {}
 
 
-_RATES_OF_BOTH_FORMS: Final = ("PaymentAttempt",)
+_WITH_BOTH_RATE_FORMS: Final = ("PaymentAttempt",)
 """Records whose exchange rate comes as an object and as a number; the others' is an object (Resources). By
 name: the class need not be loaded."""
 
@@ -63,7 +59,7 @@ name: the class need not be loaded."""
 def _fields(cls: type[Record]) -> dict[str, Any]:
     """A record class's fields and the types of their usual values."""
     kinds = fields_of(cls)
-    if cls.__name__ not in _RATES_OF_BOTH_FORMS and "exchange_rate" in kinds:
+    if cls.__name__ not in _WITH_BOTH_RATE_FORMS and "exchange_rate" in kinds:
         kinds["exchange_rate"] = ExchangeRate
     return kinds
 
@@ -71,45 +67,48 @@ def _fields(cls: type[Record]) -> dict[str, Any]:
 def _wire_type(hint: Any) -> Any:
     """What msgspec is to check. Numbers and moments it would read by rules of its own: those stay ours."""
     if is_record(hint):
-        return form_of(hint) | None
+        return wire_struct_of(hint) | None
     if hint in (str, bool) or typing.get_origin(hint) in (dict, tuple):
         return hint | None
     return Any
 
 
 @cache
-def envelope(cls: Any, *, page: bool) -> Answered:
-    """Reads an answer that holds one record, or a page of them, and nothing that nobody expects."""
-    form = form_of(cls)
-    fields: list[Any] = [("data", list[form] if page else form), ("message", Any, None)]  # type: ignore[valid-type] # made at run time
+def envelope_reader(cls: Any, *, page: bool) -> Callable[[bytes], Any]:
+    """Reads an answer that holds one record, or a page of them, and no unknown field.
+
+    The reader raises what msgspec raises.
+    """
+    wire = wire_struct_of(cls)
+    fields: list[Any] = [("data", list[wire] if page else wire), ("message", Any, None)]  # type: ignore[valid-type] # made at run time
     if page:
-        fields.append(("pagination", form_of(models.Pagination) | None, None))
+        fields.append(("pagination", wire_struct_of(models.Pagination) | None, None))
     made = msgspec.defstruct(
         f"{cls.__name__}Answer", fields, bases=(Parsed,), gc=False, forbid_unknown_fields=True
     )
     return msgspec.json.Decoder(made, float_hook=Decimal).decode
 
 
-def is_form(cls: Any) -> bool:
-    """Whether cattrs is asked for a form's hook."""
+def is_wire_struct(cls: Any) -> bool:
+    """Whether a type is a WireStruct."""
     return isinstance(cls, type) and issubclass(cls, WireStruct)
 
 
-def hook_factory(form: Any, converter: cattrs.BaseConverter) -> Hook:
-    """The structure hook from a form to its record, compiled when it is first wanted.
+def hook_factory(wire: Any, converter: cattrs.BaseConverter) -> Hook:
+    """The structure hook from a WireStruct to its record, compiled when it is first wanted.
 
     It fills the records inside the record as well: hooks of their own would be ten calls for one payout.
     """
     scope: dict[str, Any] = {"iso": datetime.fromisoformat, "Decimal": Decimal, "UTC": UTC}
     scope.update(number=number, integer=integer, rate=rate)
     scope["hook_rate"] = partial(converter.structure, cl=ExchangeRate)
-    lines = ["def fill(o, _=None):", *_record_lines(_RECORDS[form], "", scope), "return r"]
+    lines = ["def fill(o, _=None):", *_record_lines(_RECORD_CLASSES[wire], "", scope), "return r"]
     exec("\n  ".join(lines), scope)  # noqa: S102 - source made above from our own field names
     return scope["fill"]  # type: ignore[no-any-return] # it comes from exec
 
 
 def _record_lines(cls: type[Record], place: str, scope: dict[str, Any]) -> list[str]:
-    """Source that makes the record `r` of the form `o`, or `r9` of `o9` for what is inside, at place 9."""
+    """Source that makes the record `r` of the WireStruct `o`; inside others, at place 9, `r9` of `o9`."""
     scope[f"T{place}"], scope[f"C{place}"] = writable(cls), cls
     lines = [f"r{place} = T{place}()"]
     for name, hint in _fields(cls).items():
@@ -127,7 +126,7 @@ def _field_lines(name: str, hint: Any, place: str, scope: dict[str, Any]) -> lis
 
 
 def _reading(name: str, hint: Any, scope: dict[str, Any]) -> list[str] | None:
-    """Source that turns `v` from what the form holds into what the record does; None where they are one."""
+    """Source that turns the WireStruct's value `v` into the record's; None where they are the same."""
     if hint is datetime:
         return ["v = iso(v)", "if v.tzinfo is None: v = v.replace(tzinfo=UTC)"]
     if hint is Decimal:

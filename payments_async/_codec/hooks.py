@@ -33,7 +33,7 @@ class WrongType(Exception):
     """A field's value is not of its type; the text names the field and both types, never the value."""
 
 
-def wrong(value: object, where: str, wanted: str) -> typing.NoReturn:
+def refuse(value: object, where: str, wanted: str) -> typing.NoReturn:
     """Refuse a value."""
     raise WrongType(f"{where} should be {wanted} and is {type(value).__name__}")
 
@@ -46,7 +46,7 @@ def number(value: Any, where: str) -> Decimal:
         return Decimal(value)
     if isinstance(value, str) and len(value) <= 100 and (found := _number_in(value)) is not None:
         return found
-    return wrong(value, where, "a number")
+    return refuse(value, where, "a number")
 
 
 @lru_cache(maxsize=256)
@@ -65,7 +65,7 @@ def integer(value: Any, where: str) -> int:
     """A whole number; 3.0 counts as 3."""
     if isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**18 and value == int(value):
         return int(value)
-    return wrong(value, where, "a whole number")
+    return refuse(value, where, "a whole number")
 
 
 def moment(value: Any, _: str = "") -> datetime | None:
@@ -91,26 +91,26 @@ def as_it_is(value: Any, _: str) -> Any:
 
 def mapping(value: Any, where: str) -> dict[str, Any]:
     """An object; the empty list that some services write for an empty object counts as one."""
-    return {} if value == [] else wrong(value, where, "an object")
+    return {} if value == [] else refuse(value, where, "an object")
 
 
 def texts(value: Any, where: str) -> tuple[str, ...]:
     """A list of texts."""
     if isinstance(value, list) and all(item.__class__ is str for item in value):
         return tuple(value)
-    return wrong(value, where, "a list of texts")
+    return refuse(value, where, "a list of texts")
 
 
 def objects(value: Any, where: str) -> tuple[dict[str, Any], ...]:
     """A list of objects."""
     if isinstance(value, list) and all(item.__class__ is dict for item in value):
         return tuple(value)
-    return wrong(value, where, "a list of objects")
+    return refuse(value, where, "a list of objects")
 
 
 _READERS: dict[Any, tuple[type[Any] | None, Callable[[Any, str], Any]]] = {
-    str: (str, partial(wrong, wanted="str")),
-    bool: (bool, partial(wrong, wanted="bool")),
+    str: (str, partial(refuse, wanted="str")),
+    bool: (bool, partial(refuse, wanted="bool")),
     int: (int, integer),
     Decimal: (Decimal, number),
     datetime: (None, moment),
@@ -127,7 +127,7 @@ def record(value: Any, where: str, cls: type[Any], hook: Hook) -> Any:
         return hook(value)
     if isinstance(value, str) and cls in _BARE_CODES:
         return cls(**{_BARE_CODES[cls]: value})
-    return None if value == [] else wrong(value, where, "an object")
+    return None if value == [] else refuse(value, where, "an object")
 
 
 def hook_factory(cls: type[Record], converter: cattrs.BaseConverter) -> Hook:
@@ -140,7 +140,7 @@ def hook_factory(cls: type[Record], converter: cattrs.BaseConverter) -> Hook:
 
     def structure(value: Any, _: Any = None) -> Any:
         if value.__class__ is not dict:
-            wrong(value, cls.__name__, "an object")
+            refuse(value, cls.__name__, "an object")
         made, get = blank(), value.get
         extra = {name: value[name] for name in value if name not in hints}
         for name, usual, read, where in fields:
@@ -171,7 +171,9 @@ def fields_of(cls: type[Record]) -> dict[str, Any]:
     """A record class's fields and their types, without `None`."""
     hints = hints_of(cls)
     return {
-        field.name: bare(hints[field.name]) for field in attrs.fields(cls) if not field.name.startswith("_")
+        field.name: without_none(hints[field.name])
+        for field in attrs.fields(cls)
+        if not field.name.startswith("_")
     }
 
 
@@ -197,7 +199,7 @@ def is_record(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, Record)
 
 
-def bare(hint: Any) -> Any:
+def without_none(hint: Any) -> Any:
     """A type without its `| None`."""
     if not isinstance(hint, types.UnionType) and typing.get_origin(hint) is not typing.Union:
         return hint

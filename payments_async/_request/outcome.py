@@ -108,8 +108,8 @@ def _read_success(call: Call, answer: HTTPResponse) -> AttemptResult:
         return _done(call, answer, value, message)
     record_id: str | None = None
     try:
-        if operation.result is not None and decode.is_crowded(answer.body):
-            raise decode.UnreadableJSON(decode.TOO_MANY)
+        if operation.result is not None and decode.has_too_many_records(answer.body):
+            raise decode.UnreadableJSON(decode.TOO_MANY_RECORDS)
         tree = decode.parse(answer.body)
         record_id = _record_id(tree, operation)
         value = _value(call, tree)
@@ -129,7 +129,7 @@ def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | No
     if result is None or shape == "raw" or shape == "method_status":
         return None
     page = shape == "page"
-    found = decode.well_formed(body, result, page=page)
+    found = decode.usual_answer(body, result, page=page)
     if found is None or (operation.creates and not getattr(found.data, "id", "none")):
         return None
     if not page:
@@ -240,8 +240,8 @@ def _page(cls: type[Any], data: Any, pagination: Any) -> models.Page[Any]:
     """A page; one record that cannot be read does not keep anybody from the others."""
     if not isinstance(data, list):
         raise decode.UnreadableJSON("without its list")
-    if len(data) > decode.MOST_RECORDS:
-        raise decode.UnreadableJSON(decode.TOO_MANY)
+    if len(data) > decode.MAX_RECORDS:
+        raise decode.UnreadableJSON(decode.TOO_MANY_RECORDS)
     items, unread = [], []
     for index, item in enumerate(data):
         try:
@@ -267,7 +267,7 @@ def _agrees(value: Any, asked: Any) -> bool:
 
 def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
     """Whether a record is another one than was asked for, where it says."""
-    asked = decode.asked(prepared.body)
+    asked = decode.requested_fields(prepared.body)
     if _agrees(value, asked):
         return None
     differences = {

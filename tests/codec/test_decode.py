@@ -271,4 +271,4 @@ def test_a_large_list_is_counted_unparsed_wherever_it_begins(
 ) -> None:
     blanks = " " * 300_000
     body = blanks + written.replace("LIST", f"{blanks}[{','.join(['{}'] * records)}]")
-    assert decode.is_crowded(body.encode()) is crowded
+    assert decode.has_too_many_records(body.encode()) is crowded

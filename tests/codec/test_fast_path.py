@@ -73,14 +73,14 @@ def outcome(name: str, body: bytes) -> Any:
 def assert_both_ways_agree(name: str, body: bytes) -> None:
     here = outcome(name, body)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decode, "well_formed", lambda *_, **__: None)
+        patch.setattr(decode, "usual_answer", lambda *_, **__: None)
         assert outcome(name, body) == here
 
 
 def takes(name: str, body: bytes) -> bool:
     operation = OPERATIONS[name]
     assert operation.result is not None
-    return decode.well_formed(body, operation.result, page=operation.shape == "page") is not None
+    return decode.usual_answer(body, operation.result, page=operation.shape == "page") is not None
 
 
 HOSTILE: list[Any] = [
@@ -205,7 +205,7 @@ def test_nothing_unknown_is_lost_on_the_short_way(name: str) -> None:
 
 @pytest.mark.parametrize("cls", [Payout, PaymentIntent, PaymentAttempt, Checkout, Pagination])
 def test_a_record_of_the_short_way_is_the_class_itself_and_frozen(cls: type[Any]) -> None:
-    found = decode.well_formed(b'{"data": {}}', cls, page=False).data
+    found = decode.usual_answer(b'{"data": {}}', cls, page=False).data
     assert type(found) is cls
     assert found == cls()
     assert (found.extra, found.response) == ({}, None)

@@ -43,20 +43,20 @@ def shown(error: BaseException) -> str:
 
 
 def test_an_interrupted_reading_shows_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    hook: Any = decode._CONVERTER.get_structure_hook(fast_path.form_of(Payout))
+    hook: Any = decode._CONVERTER.get_structure_hook(fast_path.wire_struct_of(Payout))
     monkeypatch.setitem(hook.__globals__, "iso", Stopping.fromisoformat)
     with pytest.raises(Stop) as caught:
-        decode.well_formed(BODY, Payout, page=False)
-    assert "PayoutForm" in shown(caught.value)
+        decode.usual_answer(BODY, Payout, page=False)
+    assert "PayoutWire" in shown(caught.value)
     assert "NEEDLE" not in shown(caught.value)
 
 
 def test_an_envelope_shows_nothing_of_what_it_holds() -> None:
-    assert "NEEDLE" not in repr(fast_path.envelope(Payout, page=False)(BODY))
+    assert "NEEDLE" not in repr(fast_path.envelope_reader(Payout, page=False)(BODY))
 
 
 def test_what_a_request_says_is_not_shown() -> None:
-    assert repr(decode.asked(b'{"reference": "NEEDLE"}')) == "<Asked>"
+    assert repr(decode.requested_fields(b'{"reference": "NEEDLE"}')) == "<RequestedFields>"
 
 
 @pytest.mark.parametrize(
