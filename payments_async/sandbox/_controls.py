@@ -5,24 +5,18 @@ The inspector, the control API and the Advisor work with this, and know nothing 
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
-from decimal import Decimal
 from threading import RLock
 
-from . import _record_actions
+from ._record_actions import RecordControls
 from ._service import SandboxService
 from .api.core import Core
 from .api.rule import Rule, check_operation
 from .api.rule_fields import check_match
 from .common.clock import Clock
-from .common.money import read_amount
 from .common.profiles import Profile
 from .common.values import Change
-from .records.books import PaymentEntry, payment_entry
 from .records.tenants import KeyStatus, fingerprint_of
-from .records.world import World
 from .webhooks.address_guard import read_allowed
 
 
@@ -74,65 +68,6 @@ class RuleControls:
         """Forget every rule set with `on`."""
         with self._lock:
             self._core.rules.clear()
-
-
-class RecordControls:
-    """Ends and refunds records from behind the API. Every method may be called from any thread."""
-
-    @abstractmethod
-    def changing(self) -> AbstractContextManager[World]:
-        """The records as of now, under the sandbox's lock, to change them."""
-
-    def pay(
-        self,
-        payment_id: str,
-        *,
-        method: str = _record_actions.USUAL_METHOD,
-        phone: str | None = None,
-        country: str | None = None,
-        outcome: str | None = None,
-    ) -> PaymentEntry:
-        """A simulated payer pays a payment, named by its own id or its checkout session's.
-
-        Creates an attempt with `method` and ends it at once, or acts on the attempt that is waiting.
-        `outcome` is scenario words such as `fail:CUSTOMER_DECLINED` or `action:collect_otp`; without it the
-        creation's scenario decides, and else the payment completes. `LookupError` for an unknown id;
-        `ValueError` when the payment is not open, or the session is locked to another country or phone.
-        """
-        with self.changing() as world:
-            payment = _record_actions.pay(
-                world, payment_id, method=method, phone=phone, country=country, outcome=outcome
-            )
-            return payment_entry(payment)
-
-    def settle(self, record_id: str, outcome: str = "complete") -> None:
-        """End a payout, attempt, payment or pending refund now: `complete`, `fail:CODE` or `expire`.
-
-        `LookupError` for an unknown id, `ValueError` for a record that is final or cannot end so.
-        """
-        with self.changing() as world:
-            _record_actions.settle(world, record_id, outcome)
-
-    def hold(self, record_id: str) -> None:
-        """A payout or attempt that is under way stays as it is until it is settled.
-
-        `LookupError` for an unknown id, `ValueError` for a record that cannot end any more or has no attempt.
-        """
-        with self.changing() as world:
-            _record_actions.hold(world, record_id)
-
-    def refund(
-        self, payment_id: str, amount: Decimal | int | str | None = None, *, pending: bool = False
-    ) -> str:
-        """Refund a completed payment from behind the API and give the refund's id.
-
-        `amount` is in major units, exact (`Decimal("29.99")`, `30`, `"29.99"`), all that is left when None;
-        `pending` leaves it in flight until `settle`. `TypeError` for another type, such as a float, which is
-        not exact; `ValueError` when the amount is no positive number or exceeds what is left.
-        """
-        wanted = None if amount is None else read_amount(amount)
-        with self.changing() as world:
-            return _record_actions.refund(world, payment_id, wanted, pending=pending).id
 
 
 class SandboxControls(SandboxService, RuleControls, RecordControls):

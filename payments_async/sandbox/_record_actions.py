@@ -1,10 +1,14 @@
-"""What a test may do to the simulated world behind the API's back: pay, settle, refund."""
+"""What a test may do to records behind the API's back: pay, settle, hold, refund."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from contextlib import AbstractContextManager
 from decimal import Decimal
 
+from .common.money import read_amount
 from .common.scenario_words import Scenario, ScenarioOutcome, Timing, parse
+from .records.books import PaymentEntry, payment_entry
 from .records.payments import add_refund, expire_payment, settle_attempt, settle_refund, start_attempt
 from .records.payouts import settle_payout
 from .records.records import AttemptRecord, PaymentRecord, PayoutRecord, Plan, RefundRecord, plan_for
@@ -12,51 +16,103 @@ from .records.tenants import Tenant
 from .records.world import World
 
 USUAL_METHOD = "sandbox_mobile"
-"""What a payer pays with unless told."""
+"""What a payer pays with by default."""
 
 _AT_ONCE = Timing("after")
 _ENDS = frozenset({"complete", "fail", "expire"})
 _HANGING = Plan(ScenarioOutcome("hang"), Timing("manual"))
+_Record = PayoutRecord | AttemptRecord | PaymentRecord | RefundRecord
+
+
+class RecordControls:
+    """Ends and refunds records from behind the API. Every method may be called from any thread."""
+
+    @abstractmethod
+    def changing(self) -> AbstractContextManager[World]:
+        """The records as of now, under the sandbox's lock, to change them."""
+
+    def pay(
+        self,
+        payment_id: str,
+        *,
+        method: str = USUAL_METHOD,
+        phone: str | None = None,
+        country: str | None = None,
+        outcome: str | None = None,
+    ) -> PaymentEntry:
+        """A simulated payer pays a payment, named by its own id or its checkout session's.
+
+        Creates an attempt with `method` and ends it at once, or acts on the attempt that is waiting.
+        `outcome` is scenario words such as `fail:CUSTOMER_DECLINED` or `action:collect_otp`; without it the
+        creation's scenario decides, and else the payment completes. `LookupError` for an unknown id;
+        `ValueError` when the payment is not open, or the session is locked to another country or phone.
+        """
+        with self.changing() as world:
+            tenant, payment = find_payment(world, payment_id)
+            if not payment.is_open:
+                raise ValueError(f"payment {payment.id} is {payment.status}")
+            plan = _payer_plan(payment, parse(outcome, "outcome") if outcome else None)
+            active, session = payment.active_attempt, payment.session
+            if active is not None and not active.is_final:
+                settle_attempt(world, tenant, active, plan.outcome if plan.outcome.kind in _ENDS else None)
+            else:
+                country = _locked(session.country if session else None, country, "country")
+                phone = _locked(session.phone if session else None, phone, "phone")
+                start_attempt(world, tenant, payment, plan, method=method, country=country, phone=phone)
+            return payment_entry(payment)
+
+    def settle(self, record_id: str, outcome: str = "complete") -> None:
+        """End a payout, attempt, payment or pending refund now: `complete`, `fail:CODE` or `expire`.
+
+        `LookupError` for an unknown id, `ValueError` for a record that is final or cannot end so.
+        """
+        with self.changing() as world:
+            ending = parse(outcome, "outcome").outcome
+            if ending is None or ending.kind not in _ENDS:
+                raise ValueError(f"{outcome!r} does not end a record; complete, fail:CODE and expire do")
+            _settle(world, *_find_record(world, record_id), ending)
+
+    def hold(self, record_id: str) -> None:
+        """A payout or attempt that is under way stays as it is until it is settled.
+
+        `LookupError` for an unknown id, `ValueError` for a record that cannot end any more or has no attempt.
+        """
+        with self.changing() as world:
+            _, record = _find_record(world, record_id)
+            held = record.active_attempt if isinstance(record, PaymentRecord) else record
+            if not isinstance(held, (PayoutRecord, AttemptRecord)) or held.is_final:
+                raise ValueError("only a payout or an attempt that is under way can be held")
+            held.plan = _HANGING
+
+    def refund(
+        self, payment_id: str, amount: Decimal | int | str | None = None, *, pending: bool = False
+    ) -> str:
+        """Refund a completed payment from behind the API and give the refund's id.
+
+        `amount` is in major units, exact (`Decimal("29.99")`, `30`, `"29.99"`), all that is left when None;
+        `pending` leaves it in flight until `settle`. `TypeError` for another type, such as a float, which is
+        not exact; `ValueError` when the amount is no positive number or exceeds what is left.
+        """
+        given = None if amount is None else read_amount(amount)
+        with self.changing() as world:
+            _, payment = find_payment(world, payment_id)
+            wanted = payment.refundable if given is None else given
+            if not 0 < wanted <= payment.refundable:
+                raise ValueError(f"{payment.refundable} {payment.currency} can be refunded, not {wanted}")
+            return add_refund(world, payment, wanted, pending=pending).id
 
 
 def find_payment(world: World, payment_id: str) -> tuple[Tenant, PaymentRecord]:
     """The payment with this id, or of the checkout session with it; `LookupError`."""
     for tenant in world.tenants.values():
-        session = tenant.sessions.get(payment_id)
-        payment = session.payment if session else tenant.payments_by_id.get(payment_id)
-        if payment is not None:
+        if (payment := _payment_of(tenant, payment_id)) is not None:
             return tenant, payment
     raise LookupError(f"no payment or checkout session {payment_id!r}")
 
 
-def pay(
-    world: World,
-    payment_id: str,
-    *,
-    method: str,
-    phone: str | None,
-    country: str | None,
-    outcome: str | None,
-) -> PaymentRecord:
-    """A payer pays, or acts on the attempt that waits for him; `ValueError` when the payment is not open."""
-    tenant, payment = find_payment(world, payment_id)
-    if not payment.is_open:
-        raise ValueError(f"payment {payment.id} is {payment.status}")
-    plan = _payer_plan(payment, parse(outcome, "outcome") if outcome else None)
-    active = payment.active_attempt
-    if active is not None and not active.is_final:
-        settle_attempt(world, tenant, active, plan.outcome if plan.outcome.kind in _ENDS else None)
-        return payment
-    start_attempt(
-        world,
-        tenant,
-        payment,
-        plan,
-        method=method,
-        country=_locked(payment.session.country if payment.session else None, country, "country"),
-        phone=_locked(payment.session.phone if payment.session else None, phone, "phone"),
-    )
-    return payment
+def _payment_of(tenant: Tenant, payment_id: str) -> PaymentRecord | None:
+    session = tenant.sessions.get(payment_id)
+    return session.payment if session else tenant.payments_by_id.get(payment_id)
 
 
 def _payer_plan(payment: PaymentRecord, wanted: Scenario | None) -> Plan:
@@ -74,43 +130,21 @@ def _locked(only: str | None, given: str | None, what: str) -> str | None:
     return given or only
 
 
-def settle(world: World, record_id: str, words: str) -> None:
-    """Bring a payout, attempt, payment or pending refund to its end now.
-
-    `words` is `complete`, `fail:CODE`, or `expire` for payments and attempts. `LookupError` for an unknown
-    id, `ValueError` for a record that is final already or cannot end so.
-    """
-    outcome = parse(words, "outcome").outcome
-    if outcome is None or outcome.kind not in _ENDS:
-        raise ValueError(f"{words!r} does not end a record; complete, fail:CODE and expire do")
+def _find_record(world: World, record_id: str) -> tuple[Tenant, _Record]:
     for tenant in world.tenants.values():
-        record = _find_record(tenant, record_id)
+        record: _Record | None = (
+            tenant.payouts_by_id.get(record_id)
+            or tenant.attempts.get(record_id)
+            or _payment_of(tenant, record_id)
+        )
+        refunds = (refund for payment in tenant.payments for refund in payment.refunds)
+        record = record or next((each for each in refunds if each.id == record_id and each.pending), None)
         if record is not None:
-            _settle(world, tenant, record, outcome)
-            return
+            return tenant, record
     raise LookupError(f"no record {record_id!r}")
 
 
-def _find_record(
-    tenant: Tenant, record_id: str
-) -> PayoutRecord | AttemptRecord | PaymentRecord | RefundRecord | None:
-    record = tenant.payouts_by_id.get(record_id) or tenant.attempts.get(record_id)
-    if record is not None:
-        return record
-    session = tenant.sessions.get(record_id)
-    payment = session.payment if session else tenant.payments_by_id.get(record_id)
-    if payment is not None:
-        return payment
-    refunds = (refund for payment in tenant.payments for refund in payment.refunds)
-    return next((refund for refund in refunds if refund.id == record_id and refund.pending), None)
-
-
-def _settle(
-    world: World,
-    tenant: Tenant,
-    record: PayoutRecord | AttemptRecord | PaymentRecord | RefundRecord,
-    outcome: ScenarioOutcome,
-) -> None:
+def _settle(world: World, tenant: Tenant, record: _Record, outcome: ScenarioOutcome) -> None:
     if isinstance(record, RefundRecord):
         settle_refund(world, record, completed=outcome.kind == "complete")
         return
@@ -127,20 +161,6 @@ def _settle(
         settle_payout(world, record, outcome)
 
 
-def hold(world: World, record_id: str) -> None:
-    """A payout or attempt that is under way no longer ends by itself; `LookupError`, `ValueError`."""
-    for tenant in world.tenants.values():
-        record = _find_record(tenant, record_id)
-        if record is None:
-            continue
-        held = record.active_attempt if isinstance(record, PaymentRecord) else record
-        if not isinstance(held, (PayoutRecord, AttemptRecord)) or held.is_final:
-            raise ValueError("only a payout or an attempt that is under way can be held")
-        held.plan = _HANGING
-        return
-    raise LookupError(f"no record {record_id!r}")
-
-
 def _settle_payment(world: World, tenant: Tenant, payment: PaymentRecord, outcome: ScenarioOutcome) -> None:
     if not payment.is_open:
         raise ValueError(f"payment {payment.id} is {payment.status} already")
@@ -151,12 +171,3 @@ def _settle_payment(world: World, tenant: Tenant, payment: PaymentRecord, outcom
         raise ValueError(f"payment {payment.id} has no attempt; use pay(...)")
     else:
         _settle(world, tenant, active, outcome)
-
-
-def refund(world: World, payment_id: str, amount: Decimal | None, *, pending: bool) -> RefundRecord:
-    """Refund a payment, all that is left unless `amount` says; `ValueError` when it exceeds what is left."""
-    _, payment = find_payment(world, payment_id)
-    wanted = payment.refundable if amount is None else amount
-    if not 0 < wanted <= payment.refundable:
-        raise ValueError(f"{payment.refundable} {payment.currency} can be refunded, not {wanted}")
-    return add_refund(world, payment, wanted, pending=pending)

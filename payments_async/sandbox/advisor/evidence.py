@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 import attrs
 
 from .._journal import JournalEntry, LoggedExchange, WebhookTried
-from ..api.error_responses import KEY_REUSED
+from ..api.responses import KEY_REUSED
 from ..common.json import decode
 from ..common.operations import OPERATIONS, find_operation
 from ..common.values import Change, LoggedRequest, RequestRefused

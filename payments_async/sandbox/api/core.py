@@ -20,11 +20,10 @@ from ..records.idempotency import idempotency_key
 from ..records.tenants import Tenant, authenticate
 from ..records.world import World
 from .call import ServiceCall
-from .error_responses import json_answer, limited, refusal, reused_key
 from .faults import after, before
 from .handlers import HANDLERS, HandlerReply
-from .hostile_json import distort
 from .paging import read_parameters
+from .responses import distort, json_answer, limited, refusal, reused_key
 from .rule import Rule, ScenarioSource
 from .scenario_lookup import find_sources, pick_fault
 

@@ -37,30 +37,6 @@ def after(fault: Fault, answer: Answer) -> Answer:
     return _AFTER[fault.kind](fault, answer)
 
 
-def _slow(fault: Fault, answer: Answer) -> Answer:
-    return attrs.evolve(answer, fault=Slow(fault.seconds))
-
-
-def _lost(_: Fault, answer: Answer) -> Answer:
-    return attrs.evolve(answer, fault=Drop())
-
-
-def _cut(_: Fault, answer: Answer) -> Answer:
-    return attrs.evolve(answer, fault=Cut(len(answer.body) // 2))
-
-
-def _bad_json(_: Fault, answer: Answer) -> Answer:
-    return attrs.evolve(answer, body=b"<html>" + answer.body)
-
-
-def _empty(_: Fault, answer: Answer) -> Answer:
-    return attrs.evolve(answer, body=b"")
-
-
-def _wrong_type(_: Fault, answer: Answer) -> Answer:
-    return attrs.evolve(answer, body=encode(_twist(decode(answer.body))))
-
-
 def _twist(value: object) -> object:
     """Every value but the identifiers gets another JSON type."""
     if isinstance(value, list):
@@ -86,10 +62,10 @@ def _other_type(value: object) -> object:
 
 
 _AFTER: Mapping[str, Callable[[Fault, Answer], Answer]] = {
-    "slow": _slow,
-    "lost_response": _lost,
-    "cut_body": _cut,
-    "bad_json": _bad_json,
-    "wrong_type": _wrong_type,
-    "empty": _empty,
+    "slow": lambda fault, answer: attrs.evolve(answer, fault=Slow(fault.seconds)),
+    "lost_response": lambda _, answer: attrs.evolve(answer, fault=Drop()),
+    "cut_body": lambda _, answer: attrs.evolve(answer, fault=Cut(len(answer.body) // 2)),
+    "bad_json": lambda _, answer: attrs.evolve(answer, body=b"<html>" + answer.body),
+    "wrong_type": lambda _, answer: attrs.evolve(answer, body=encode(_twist(decode(answer.body)))),
+    "empty": lambda _, answer: attrs.evolve(answer, body=b""),
 }

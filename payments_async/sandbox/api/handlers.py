@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
 
 import attrs
 
@@ -32,7 +34,7 @@ from ..records.records import USUAL_PLAN, AttemptRecord, GatewayRecord, PaymentR
 from ..records.world import World
 from .call import ServiceCall
 from .field_checks import RequestField
-from .paging import find_page, pagination_form, read_page_query
+from .paging import R, find_page, pagination_form, read_page_query
 from .request_schemas import CHECKOUT, INTENT, PAYOUT, validate
 from .rule import ScenarioSource
 from .scenario_lookup import pick_hooks, pick_plan
@@ -91,24 +93,44 @@ def _create_intent(world: World, call: ServiceCall, sources: Sequence[ScenarioSo
     return HandlerReply({"message": "Payment intent created.", "data": payment_form(payment)}, created=True)
 
 
-def _list_intents(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
-    names = ("status", "channel", "customer_id")
-    query = read_page_query(call.parameters, names, world.profile)
-    wanted = [call.parameters.get(name) for name in names]
-
-    def keep(payment: PaymentRecord) -> bool:
-        shown = (payment.status, payment.channel, (payment.customer or {}).get("id"))
-        return all(want in (None, has) for want, has in zip(wanted, shown, strict=True))
-
-    page = find_page(call.tenant.payments, keep, query)
-    for payment in page.items:
-        read_payment(world, call.tenant, payment)
+def _list(
+    world: World,
+    call: ServiceCall,
+    records: Sequence[R],
+    filters: Mapping[str, Callable[[R], object]],
+    read: Callable[[R], None],
+    form: Callable[[R], JsonObject],
+) -> HandlerReply:
+    query = read_page_query(call.parameters, tuple(filters), world.profile)
+    wanted = [(filters[name], text) for name, text in call.parameters.items() if name in filters]
+    page = find_page(records, lambda record: all(shown(record) == text for shown, text in wanted), query)
+    for record in page.items:
+        read(record)
     return HandlerReply(
         {
-            "data": [payment_list_form(payment) for payment in page.items],
+            "data": [form(record) for record in page.items],
             "pagination": pagination_form(page, query, world.origin + call.request.path, call.parameters),
         }
     )
+
+
+def _customer_id(record: PaymentRecord | PayoutRecord) -> object:
+    return (record.customer or {}).get("id")
+
+
+_PAYMENT_FILTERS: Mapping[str, Callable[[PaymentRecord], object]] = {
+    **{name: attrgetter(name) for name in ("status", "channel")},
+    "customer_id": _customer_id,
+}
+_PAYOUT_FILTERS: Mapping[str, Callable[[PayoutRecord], object]] = {
+    **{name: attrgetter(name) for name in ("status", "method", "currency")},
+    "customer_id": _customer_id,
+}
+
+
+def _list_intents(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
+    read = partial(read_payment, world, call.tenant)
+    return _list(world, call, call.tenant.payments, _PAYMENT_FILTERS, read, payment_list_form)
 
 
 def _retrieve_attempt(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
@@ -181,23 +203,8 @@ def _create_payout(world: World, call: ServiceCall, sources: Sequence[ScenarioSo
 
 
 def _list_payouts(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
-    names = ("status", "method", "currency", "customer_id")
-    query = read_page_query(call.parameters, names, world.profile)
-    wanted = [call.parameters.get(name) for name in names]
-
-    def keep(payout: PayoutRecord) -> bool:
-        shown = (payout.status, payout.method, payout.currency, (payout.customer or {}).get("id"))
-        return all(want in (None, has) for want, has in zip(wanted, shown, strict=True))
-
-    page = find_page(call.tenant.payouts, keep, query)
-    for payout in page.items:
-        read_payout(world, payout)
-    return HandlerReply(
-        {
-            "data": [payout_form(payout) for payout in page.items],
-            "pagination": pagination_form(page, query, world.origin + call.request.path, call.parameters),
-        }
-    )
+    read = partial(read_payout, world)
+    return _list(world, call, call.tenant.payouts, _PAYOUT_FILTERS, read, payout_form)
 
 
 def _sync_payout(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:

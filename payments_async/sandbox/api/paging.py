@@ -10,6 +10,7 @@ import binascii
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Generic, Literal, Protocol, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
@@ -184,13 +185,7 @@ def _newer(
 
 
 def _take(records: Sequence[R], keep: Callable[[R], bool], places: Iterable[int], most: int) -> list[R]:
-    found: list[R] = []
-    for place in places:
-        if keep(records[place]):
-            found.append(records[place])
-            if len(found) == most:
-                break
-    return found
+    return list(islice(filter(keep, (records[place] for place in places)), most))
 
 
 def pagination_form(

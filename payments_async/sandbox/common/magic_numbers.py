@@ -1,25 +1,5 @@
 """Magic identifiers: a phone or account number whose last six digits are `9900NN` chooses a scenario.
 
-| NN | payouts and attempts | | NN | the creating request |
-|----|----------------------|-|----|----------------------|
-| 00 | complete immediate   | | 20 | lost_response        |
-| 01 | fail:INSUFFICIENT_FUNDS | | 21 | lost_request      |
-| 02 | fail:INVALID_RECIPIENT | | 22 | http:503           |
-| 03 | fail:CUSTOMER_DECLINED | | 23 | 429:1              |
-| 04 | fail:GATEWAY_UNAVAILABLE | | 24 | slow:2s          |
-| 10 | hang                 | | 25 | hang (no answer)     |
-| 11 | expire               | | 26 | reset                |
-| 12 | action:approve_on_phone | | 27 | cut_body          |
-| 13 | action:redirect_to_url | | 28 | bad_json           |
-| 14 | action:collect_otp   | | 29 | wrong_type           |
-| 15 | failover:1           | | 30 | empty                |
-
-| NN | its webhooks  | | NN | its webhooks         |
-|----|---------------|-|----|----------------------|
-| 40 | drop          | | 43 | reorder              |
-| 41 | delay:30s     | | 44 | before_response      |
-| 42 | duplicate     | | 45 | forge                |
-
 Any other ending is an ordinary number, and so is one whose outcome the record cannot have (`expire` for a
 payout).
 """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 import attrs
 
@@ -83,19 +83,6 @@ class Gauge:
     limit: int
 
 
-class Windows(Protocol):
-    """Counts requests by scope."""
-
-    def used(self, now: float) -> dict[str, int]:
-        """How many requests count at present, by scope; without those of which none does."""
-
-    def wait(self, scope: str, limit: int, now: float) -> float:
-        """Seconds until `scope` has room for one more; 0 when it has."""
-
-    def count(self, scope: str, now: float) -> None:
-        """One request falls into `scope`."""
-
-
 class AlignedWindows:
     """One counter per scope, emptied when the clock's minute changes."""
 
@@ -155,7 +142,7 @@ class KeyLimits:
 
     def __init__(self, limits: SandboxLimits) -> None:
         self._limits = limits
-        self._windows: Windows = AlignedWindows() if limits.window == "aligned" else SlidingWindows()
+        self._windows = AlignedWindows() if limits.window == "aligned" else SlidingWindows()
 
     def admit(self, limit_class: LimitClass, record_id: str | None, now: float) -> Excess | None:
         """Count one request; or count nothing and give the full window with the longest wait."""

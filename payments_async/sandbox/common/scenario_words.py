@@ -10,7 +10,7 @@ A scenario is words with spaces, commas or semicolons between them::
 
 `http:503*2 lost_response` is a script: two 503s, then one lost response, then the ordinary answer. `hang` is
 an outcome where the text belongs to a record and a fault where it belongs to a request. Webhook words hold
-for every delivery of the record that is created (`webhooks/_schedule.py`). Durations: `5`, `5s`, `500ms`,
+for every delivery of the record that is created (`webhooks/webhook.py`). Durations: `5`, `5s`, `500ms`,
 `2m`, `1h`.
 """
 
@@ -19,11 +19,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 import attrs
 
+T = TypeVar("T")
 Sense = Literal["outcome", "fault"]
 
 ACTION_TYPES = (
@@ -148,8 +148,9 @@ def _status(argument: str) -> Fault:
     return Fault("http", status=int(argument))
 
 
-def _plain(word: str, _: str) -> Fault:
-    return Fault(word)
+def _always(value: T) -> Callable[[str], T]:
+    """For a word that takes no argument."""
+    return lambda _: value
 
 
 def _copies(argument: str) -> HookWord:
@@ -159,23 +160,19 @@ def _copies(argument: str) -> HookWord:
     return HookWord("duplicate", count=count)
 
 
-def _hook(word: str, _: str) -> HookWord:
-    return HookWord(word)
-
-
 _OUTCOMES: Mapping[str, Callable[[str], ScenarioOutcome]] = {
-    "complete": lambda _: ScenarioOutcome("complete"),
+    "complete": _always(ScenarioOutcome("complete")),
     "fail": _fail,
-    "hang": lambda _: ScenarioOutcome("hang"),
-    "expire": lambda _: ScenarioOutcome("expire"),
+    "hang": _always(ScenarioOutcome("hang")),
+    "expire": _always(ScenarioOutcome("expire")),
     "action": _action,
     "failover": lambda argument: ScenarioOutcome("failover", count=min(_whole(argument), MOST_FAILOVERS)),
 }
 _TIMINGS: Mapping[str, Callable[[str], Timing]] = {
     "after": lambda argument: Timing("after", seconds=duration(argument)),
     "reads": lambda argument: Timing("reads", reads=_whole(argument)),
-    "manual": lambda _: Timing("manual"),
-    "immediate": lambda _: Timing("after"),
+    "manual": _always(Timing("manual")),
+    "immediate": _always(Timing("after")),
 }
 _PLAIN_FAULTS = (
     "hang",
@@ -191,12 +188,12 @@ _FAULTS: Mapping[str, Callable[[str], Fault]] = {
     "http": _status,
     "429": lambda argument: Fault("429", seconds=duration(argument or "1")),
     "slow": lambda argument: Fault("slow", seconds=duration(argument)),
-    **{word: partial(_plain, word) for word in _PLAIN_FAULTS},
+    **{word: _always(Fault(word)) for word in _PLAIN_FAULTS},
 }
 _HOOKS: Mapping[str, Callable[[str], HookWord]] = {
     "delay": lambda argument: HookWord("delay", seconds=duration(argument)),
     "duplicate": _copies,
-    **{word: partial(_hook, word) for word in ("ok", "drop", "reorder", "before_response", "forge")},
+    **{word: _always(HookWord(word)) for word in ("ok", "drop", "reorder", "before_response", "forge")},
 }
 _ARGUED = frozenset(
     {"fail", "action", "failover", "after", "reads", "http", "429", "slow", "delay", "duplicate"}

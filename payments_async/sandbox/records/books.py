@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from decimal import Decimal
 
@@ -10,6 +10,7 @@ import attrs
 
 from ..common.money import total
 from .records import PaymentRecord, PayoutRecord
+from .tenants import Tenant
 from .world import World
 
 
@@ -53,26 +54,28 @@ class Books:
     """
 
     def __init__(
-        self, present: Callable[[], AbstractContextManager[World]], keys: Collection[str] | None = None
+        self, reading: Callable[[], AbstractContextManager[World]], keys: Collection[str] | None = None
     ) -> None:
-        self._present = present
+        self._reading = reading
         self._keys = keys
 
     def payouts(self, *, reference: str | None = None, status: str | None = None) -> list[PayoutEntry]:
         """The payouts, all or those with this reference and status."""
-        with self._present() as world:
+        with self._reading() as world:
             return [
                 payout_entry(payout)
-                for payout in _payouts(world, self._keys)
+                for tenant in self._tenants(world)
+                for payout in tenant.payouts
                 if reference in (None, payout.reference) and status in (None, payout.status)
             ]
 
     def payments(self, *, status: str | None = None) -> list[PaymentEntry]:
         """The payments, all or those with this status."""
-        with self._present() as world:
+        with self._reading() as world:
             return [
                 payment_entry(payment)
-                for payment in _payments(world, self._keys)
+                for tenant in self._tenants(world)
+                for payment in tenant.payments
                 if status in (None, payment.status)
             ]
 
@@ -86,24 +89,18 @@ class Books:
 
     def collected(self, currency: str) -> Decimal:
         """The sum of the payments in one currency that were completed, refunds not taken off."""
-        with self._present() as world:
+        with self._reading() as world:
             return total(
                 payment.amount
-                for payment in _payments(world, self._keys)
+                for tenant in self._tenants(world)
+                for payment in tenant.payments
                 if payment.currency == currency and payment.completed_at is not None
             )
 
-
-def _payouts(world: World, keys: Collection[str] | None) -> Iterator[PayoutRecord]:
-    for tenant in world.tenants.values():
-        if keys is None or tenant.fingerprint in keys:
-            yield from tenant.payouts
-
-
-def _payments(world: World, keys: Collection[str] | None) -> Iterator[PaymentRecord]:
-    for tenant in world.tenants.values():
-        if keys is None or tenant.fingerprint in keys:
-            yield from tenant.payments
+    def _tenants(self, world: World) -> list[Tenant]:
+        return [
+            each for each in world.tenants.values() if self._keys is None or each.fingerprint in self._keys
+        ]
 
 
 def payout_entry(payout: PayoutRecord) -> PayoutEntry:

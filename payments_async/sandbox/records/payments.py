@@ -35,13 +35,6 @@ INTENT_MINUTES = 1440
 
 FAILOVER_CODE = "GATEWAY_UNAVAILABLE"
 _COMPLETE = ScenarioOutcome("complete")
-_TIMES = {
-    "processing": "processing_at",
-    "action_required": "action_required_at",
-    "completed": "completed_at",
-    "failed": "failed_at",
-    "expired": "expired_at",
-}
 
 
 def create_payment(
@@ -239,7 +232,7 @@ def settle_refund(world: World, refund: RefundRecord, *, completed: bool) -> Non
 def _move_attempt(world: World, attempt: AttemptRecord, status: str) -> None:
     assert status in ATTEMPT_STATES[attempt.status], (attempt.status, status)
     before, attempt.status = attempt.status, status
-    setattr(attempt, _TIMES[status], world.now)
+    setattr(attempt, f"{status}_at", world.now)
     world.add_effect(Change(world.now, "attempt", attempt.id, before, status))
     if status != "expired":
         _notify(world, attempt.payment, f"payment.attempt.{status}")
@@ -248,8 +241,8 @@ def _move_attempt(world: World, attempt: AttemptRecord, status: str) -> None:
 def _move_payment(world: World, payment: PaymentRecord, status: str) -> None:
     assert status in PAYMENT_STATES[payment.status], (payment.status, status)
     before, payment.status = payment.status, status
-    if status in _TIMES:
-        setattr(payment, _TIMES[status], world.now)
+    if before == "pending":  # a refund has no time
+        setattr(payment, f"{status}_at", world.now)
     world.add_effect(Change(world.now, "payment", payment.id, before, status))
     _notify(world, payment, f"payment.{status}")
 
