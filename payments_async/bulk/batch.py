@@ -117,12 +117,11 @@ class PayoutBatch:
         Raises what `load` does, but for LedgerOfAnotherInput and InputPaidElsewhere, which are told.
         """
         from .loading import load as _loading
-        from .loading import preview as _preview
 
         settings = _loading.settings_of(options)
         rows = _loading.source_of(source, strict_amounts=settings.strict_amounts)
         async with self._session.reading() as ledger:
-            return await _preview.preview(self._session.path, ledger, self._session.place, rows, settings)
+            return await _loading.preview(self._session.path, ledger, self._session.place, rows, settings)
 
     async def run(
         self,

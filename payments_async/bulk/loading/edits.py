@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from functools import partial
 from typing import Any, Final
 from unicodedata import normalize
 
@@ -27,7 +26,7 @@ from ..ledger_errors import LedgerOfAnotherInput
 from ..protocol import transitions
 from ..protocol.clocks import Timestamps
 from ..protocol.identifiers import PROOF_KEY
-from ..protocol.records import Binding, InputDifference, LedgerRow, NewRow
+from ..protocol.records import Binding, InputDifference, LedgerRow
 from ..protocol.row_state import RowState
 from ..sources import Row
 from . import differences
@@ -35,7 +34,7 @@ from .reader import CHANGED, SourceReader
 from .rows import RowIdentifiers
 
 _GROUP: Final = 500
-_TOLD: Final = 20
+_MOST: Final = 20
 _Move = Callable[[LedgerRow, int], LedgerRow]
 _Moves = list[tuple[StoredRow, _Move]]
 
@@ -45,8 +44,10 @@ class Comparison:
     """What differs between an input and its ledger."""
 
     accept: bool
-    """Whether edits are taken over where they may be; then only the others are told."""
-    told: list[InputDifference] = attrs.field(factory=list)
+    """Whether edits are taken over where they may be; then only the others are kept."""
+    _reading: SourceReader
+    _identifiers: RowIdentifiers
+    first: list[InputDifference] = attrs.field(factory=list)
     """The first of them."""
     total: int = 0
     """How many there are in all."""
@@ -55,25 +56,63 @@ class Comparison:
     cancelled: int = 0
     """Rows that were called off."""
     _seen: bytearray = attrs.field(factory=bytearray, repr=False)
+    """By row number: 1 where the input has the ledger's row."""
 
-    def takes(self, difference: InputDifference) -> bool:
-        """Whether this edit is taken over; one that is not is told."""
-        if self.accept and difference.is_acceptable:
-            return True
-        self.total += 1
-        if len(self.told) < _TOLD:
-            self.told.append(difference)
-        return False
+    async def apply(self, db: AsyncConnection, state: LedgerState, at: Timestamps) -> LedgerState:
+        """Compare row by row, and commit the edits that are accepted."""
+        async with aclosing(_groups(self._reading)) as groups:
+            async for group in groups:
+                corrections = await self._corrections(db, group)
+                self.corrected += len(corrections)
+                state = await _commit(db, state, "correct", at, corrections)
+        number = -1
+        while page := await _store.rows(db, _store.reading(ROWS.c.number > number, limit=_GROUP)):
+            number = page[-1].row.number
+            gone: _Moves = [(each, transitions.cancelled) for each in page if self._cancels(each.row)]
+            self.cancelled += len(gone)
+            state = await _commit(db, state, "cancel", at, gone)
+        return state
 
-    def sees(self, number: int) -> None:
-        """Note that the input has the ledger's row."""
+    async def _corrections(self, db: AsyncConnection, group: list[Row]) -> _Moves:
+        found = await _by_key(db, group)
+        moves: _Moves = []
+        for row in group:
+            stored = found.get(row.row_key)
+            if stored is None or stored.row.state is RowState.CANCELLED:
+                self._accepts(differences.added(row, None if stored is None else stored.row.state))
+                continue
+            self._see(stored.row.number)
+            if move := self._correction(row, stored.row):
+                moves.append((stored, move))
+        return moves
+
+    def _correction(self, row: Row, stored: LedgerRow) -> _Move | None:
+        """How a row is changed; None when it is not."""
+        new = self._identifiers.correction(row, stored)
+        fields = differences.differing_fields(stored, new)
+        if not self._identifiers.keeps_reference(row, stored):
+            fields = tuple(sorted({*fields, "reference"}))
+        if not fields or not self._accepts(differences.changed(row, fields, stored.state)):
+            return None
+        return lambda row, entry: transitions.corrected(row, new, entry)
+
+    def _cancels(self, row: LedgerRow) -> bool:
+        seen = row.number < len(self._seen) and self._seen[row.number]
+        return not seen and row.state is not RowState.CANCELLED and self._accepts(differences.removed(row))
+
+    def _see(self, number: int) -> None:
         if number >= len(self._seen):
             self._seen.extend(bytes(number + _GROUP - len(self._seen)))
         self._seen[number] = 1
 
-    def has_seen(self, number: int) -> bool:
-        """Whether the input has the ledger's row."""
-        return number < len(self._seen) and self._seen[number] == 1
+    def _accepts(self, difference: InputDifference) -> bool:
+        """Whether this edit is taken over; one that is not is kept."""
+        if self.accept and difference.is_acceptable:
+            return True
+        self.total += 1
+        if len(self.first) < _MOST:
+            self.first.append(difference)
+        return False
 
 
 async def identifiers_of(ledger: Ledger, prefix: str) -> RowIdentifiers:
@@ -86,16 +125,12 @@ async def identifiers_of(ledger: Ledger, prefix: str) -> RowIdentifiers:
 
 async def compared(ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers) -> Comparison:
     """What an input says otherwise than its ledger. Changes nothing."""
-    comparison = Comparison(accept=False)
-
-    async def work(db: AsyncConnection, state: LedgerState, at: Timestamps) -> LedgerState:
-        return await _compare(comparison, reading, identifiers, db, state, at)
-
-    await ledger.edit(work, dry=True)
+    comparison = Comparison(False, reading, identifiers)
+    await ledger.edit(comparison.apply, dry=True)
     return comparison
 
 
-async def taken_over(
+async def accepted(
     ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers, binding: Binding, *, accept: bool
 ) -> Comparison:
     """Have the ledger go with an edited input, whose rows must be the same unless edits are accepted.
@@ -103,10 +138,10 @@ async def taken_over(
     Rows with faults count as removed. Raises LedgerOfAnotherInput or SourceUnreadable; then nothing was
     changed.
     """
-    comparison = Comparison(accept)
+    comparison = Comparison(accept, reading, identifiers)
 
     async def work(db: AsyncConnection, state: LedgerState, at: Timestamps) -> LedgerState:
-        state = await _compare(comparison, reading, identifiers, db, state, at)
+        after = await comparison.apply(db, state, at)
         if reading.fingerprint != binding.input_hash:
             raise SourceUnreadable(reading.source.name, CHANGED)
         if comparison.total:
@@ -114,37 +149,13 @@ async def taken_over(
                 ledger.path,
                 recorded=state.header.binding.input_hash,
                 given=binding.input_hash,
-                differences=comparison.told,
+                differences=comparison.first,
                 total=comparison.total,
             )
-        return await journal.rebind(db, state, binding, at)
+        return await journal.rebind(db, after, binding, at)
 
     await ledger.edit(work)
     return comparison
-
-
-async def _compare(
-    comparison: Comparison,
-    reading: SourceReader,
-    identifiers: RowIdentifiers,
-    db: AsyncConnection,
-    last: LedgerState,
-    at: Timestamps,
-) -> LedgerState:
-    async with aclosing(_groups(reading)) as groups:
-        async for group in groups:
-            corrections = await _corrections(comparison, reading, identifiers, db, group)
-            comparison.corrected += len(corrections)
-            last = await _carried_out(db, last, "correct", at, corrections)
-    number = -1
-    while page := await _store.rows(db, _store.reading(ROWS.c.number > number, limit=_GROUP)):
-        number = page[-1].row.number
-        gone: _Moves = [
-            (each, transitions.cancelled) for each in page if _is_called_off(comparison, each.row)
-        ]
-        comparison.cancelled += len(gone)
-        last = await _carried_out(db, last, "cancel", at, gone)
-    return last
 
 
 async def _groups(reading: SourceReader) -> AsyncGenerator[list[Row], None]:
@@ -159,57 +170,14 @@ async def _groups(reading: SourceReader) -> AsyncGenerator[list[Row], None]:
         yield group
 
 
-async def _corrections(
-    comparison: Comparison,
-    reading: SourceReader,
-    identifiers: RowIdentifiers,
-    db: AsyncConnection,
-    group: list[Row],
-) -> _Moves:
-    found = await _keyed(db, group)
-    moves: _Moves = []
-    for row in group:
-        stored = found.get(row.row_key)
-        if stored is None or stored.row.state is RowState.CANCELLED:
-            comparison.takes(differences.added(row, None if stored is None else stored.row.state))
-            continue
-        comparison.sees(stored.row.number)
-        if move := _correction(comparison, identifiers, row, stored.row):
-            moves.append((stored, move))
-    return moves
-
-
-async def _keyed(db: AsyncConnection, group: list[Row]) -> dict[str, StoredRow]:
+async def _by_key(db: AsyncConnection, group: list[Row]) -> dict[str, StoredRow]:
     """{a row's key: the ledger's row}. Ledgers of earlier releases have keys as the file had them."""
     keys = [form for row in group for form in {row.row_key, normalize("NFD", row.row_key)}]
     stored = await _store.rows(db, _store.reading(ROWS.c.row_key.in_(keys)))
     return {normalize("NFC", each.row.row_key): each for each in stored}
 
 
-def _correction(
-    comparison: Comparison, identifiers: RowIdentifiers, row: Row, stored: LedgerRow
-) -> _Move | None:
-    """How a row is changed; None when it is not."""
-    new = identifiers.correction(row, stored)
-    fields = differences.differing_fields(stored, new)
-    if not identifiers.keeps_reference(row, stored):
-        fields = tuple(sorted({*fields, "reference"}))
-    if not fields or not comparison.takes(differences.changed(row, fields, stored.state)):
-        return None
-    return partial(_corrected, new)
-
-
-def _corrected(new: NewRow, row: LedgerRow, entry: int) -> LedgerRow:
-    return transitions.corrected(row, new, entry)
-
-
-def _is_called_off(comparison: Comparison, row: LedgerRow) -> bool:
-    if comparison.has_seen(row.number) or row.state is RowState.CANCELLED:
-        return False
-    return comparison.takes(differences.removed(row))
-
-
-async def _carried_out(
+async def _commit(
     db: AsyncConnection, state: LedgerState, kind: str, at: Timestamps, moves: _Moves
 ) -> LedgerState:
     async def plan(_: AsyncConnection, entry: int) -> list[journal.Change]:

@@ -30,7 +30,7 @@ from ..sources import Item, IterableSource, Source, open_source
 from . import edits
 from .reader import CHANGED, SourceReader
 from .rows import RowIdentifiers
-from .survey import Survey, accepted, survey
+from .survey import accepted, survey
 
 
 def ledger_beside(ledger: str, binding: Binding) -> InputPaidElsewhere | None:
@@ -68,6 +68,7 @@ Input = Source | str | os.PathLike[str] | Iterable[Item] | AsyncIterable[Item]
 """A source, a file's path, or payouts themselves."""
 
 _NO_FILE: Final = "{}"
+_NEEDS_BATCH_ID: Final = "a live key needs a batch id here, as not every row has a reference of its own"
 
 
 def _usable_batch_id(_: object, __: object, batch_id: str | None) -> None:
@@ -146,29 +147,50 @@ async def load(ledger: Ledger, place: Account, source: Source, settings: LoadSet
     refuse_rejects(settings.rejects, ledger.path, source)
     stat = stat_of(source)
     if not ledger.is_empty:
-        return await _known(ledger, place, source, settings, stat)
-    found, identifiers = await first_survey(source, place, settings)
-    binding = Binding(
-        identifiers.batch_id, place.environment, place.base_url, place.key, found.fingerprint, stat
-    )
-    reading = await importable(found, identifiers, settings)
+        return await _known(ledger, require_place(ledger, place, settings), source, settings, stat, dry=False)
+    identifiers, reading, binding = await _new(source, place, settings, stat)
     warnings = [*_paid_again(ledger, binding, settings), *reading.warnings]
-    header = await ledger.import_rows(binding, _rows(source, identifiers, found.fingerprint))
+    header = await ledger.import_rows(binding, _rows(source, identifiers, binding.input_hash))
     totals, skipped = dict(header.totals), reading.faults.rows
-    return ImportReport(identifiers.batch_id, header.rows, totals, True, skipped, tuple(warnings))
+    return ImportReport(binding.batch_id, header.rows, totals, True, skipped, tuple(warnings))
 
 
-async def first_survey(
-    source: Source, place: Account, settings: LoadSettings
-) -> tuple[Survey, RowIdentifiers]:
-    """An input that no ledger has, read once, and how its rows are named.
+async def preview(
+    path: str, ledger: Ledger | None, place: Account | None, source: Source, settings: LoadSettings
+) -> ImportReport:
+    """The report that `load` would give for the ledger at `path`; nothing is imported, nothing sent.
 
-    Raises SourceUnreadable, and BatchIdRequired for a live key.
+    `ledger` is it, when it holds a batch; rows that it has otherwise are in the report. Raises as `load` does
+    otherwise.
     """
-    prefix, proofs = settings.reference_prefix, settings.proofs
-    name_wanted = must_name(place, settings.batch_id)
-    found = await survey(source, prefix=prefix, proofs=proofs, must_name=name_wanted)
-    return found, RowIdentifiers(place.environment, settings.named(found.fingerprint), prefix, proofs)
+    refuse_rejects(settings.rejects, path, source)
+    stat = stat_of(source)
+    if ledger is not None:
+        recorded = ledger.header.binding
+        here = place or Account(recorded.environment, recorded.base_url, recorded.key_fingerprint)
+        return await _known(ledger, require_place(ledger, here, settings), source, settings, stat, dry=True)
+    _, reading, binding = await _new(source, place or Account("", "", ""), settings, stat)
+    elsewhere = ledger_beside(path, binding)
+    warnings = [] if elsewhere is None else [elsewhere.problem]
+    warnings += reading.warnings
+    if place is None and settings.batch_id is None and reading.unnamed:
+        warnings.append(_NEEDS_BATCH_ID)
+    skipped = reading.faults.rows
+    return ImportReport(binding.batch_id, reading.good, reading.totals, True, skipped, tuple(warnings))
+
+
+async def _new(
+    source: Source, place: Account, settings: LoadSettings, stat: str
+) -> tuple[RowIdentifiers, SourceReader, Binding]:
+    """An input that no ledger has, read through: it can be imported."""
+    unnamed = RowIdentifiers(place.environment, "", settings.reference_prefix, settings.proofs)
+    found = await survey(source, unnamed, must_name=must_name(place, settings.batch_id))
+    identifiers = attrs.evolve(unnamed, batch_id=settings.named(found.fingerprint))
+    reading = await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
+    if not reading.good:
+        raise SourceUnreadable(source.name, "has no row that can be paid")
+    at = (place.environment, place.base_url, place.key)
+    return identifiers, reading, Binding(identifiers.batch_id, *at, found.fingerprint, stat)
 
 
 def must_name(place: Account, batch_id: str | None) -> bool:
@@ -176,16 +198,8 @@ def must_name(place: Account, batch_id: str | None) -> bool:
     return place.environment == "live" and batch_id is None
 
 
-async def importable(found: Survey, identifiers: RowIdentifiers, settings: LoadSettings) -> SourceReader:
-    """The reading of an input that can be imported. Raises SourceErrors or SourceUnreadable."""
-    reading = await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
-    if not reading.good:
-        raise SourceUnreadable(reading.source.name, "has no row that can be paid")
-    return reading
-
-
 def _paid_again(ledger: Ledger, binding: Binding, settings: LoadSettings) -> list[str]:
-    """The warning that an input is another batch too. Raises InputPaidElsewhere unless that is wished."""
+    """The warning that an input is another batch too. Raises InputPaidElsewhere unless `pay_again` is set."""
     elsewhere = ledger_beside(ledger.path, binding)
     if elsewhere is None:
         return []
@@ -208,45 +222,61 @@ def require_place(ledger: Ledger, place: Account, settings: LoadSettings) -> Bin
 
 
 async def _known(
-    ledger: Ledger, place: Account, source: Source, settings: LoadSettings, stat: str
+    ledger: Ledger, binding: Binding, source: Source, settings: LoadSettings, stat: str, *, dry: bool
 ) -> ImportReport:
-    given = require_place(ledger, place, settings)
-    if not same_file(given, stat):
-        identifiers = await edits.identifiers_of(ledger, settings.reference_prefix)
-        found = await survey(source, prefix=identifiers.prefix, proofs=identifiers.proofs)
-        if found.fingerprint != given.input_hash:
-            await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
-            edited = attrs.evolve(given, input_hash=found.fingerprint, input_stat=stat)
-            return await _edited(ledger, source, settings, identifiers, edited)
-    header = ledger.header
-    worth = payable(ledger.totals)
-    return ImportReport(given.batch_id, header.rows, dict(header.totals), False, 0, (), payable=worth)
+    """An input for a ledger that has one already: the same, or edited."""
+    if same_file(binding, stat):
+        return _report(ledger)
+    identifiers = await edits.identifiers_of(ledger, settings.reference_prefix)
+    found = await survey(source, identifiers)
+    if found.fingerprint == binding.input_hash:
+        return _report(ledger)
+    reading = await accepted(found, identifiers, skip=settings.skip_invalid, rejects=settings.rejects)
+    if dry:
+        return await _compared(ledger, reading, identifiers)
+    edited = attrs.evolve(binding, input_hash=found.fingerprint, input_stat=stat)
+    return await _edited(ledger, source, settings, identifiers, edited)
+
+
+def _report(ledger: Ledger) -> ImportReport:
+    """The report of a ledger that has its input already."""
+    header, worth = ledger.header, payable(ledger.totals)
+    totals = dict(header.totals)
+    return ImportReport(header.binding.batch_id, header.rows, totals, False, 0, (), payable=worth)
+
+
+async def _compared(ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers) -> ImportReport:
+    compared = await edits.compared(ledger, SourceReader(reading.source, identifiers), identifiers)
+    return attrs.evolve(
+        _report(ledger),
+        skipped=reading.faults.rows,
+        warnings=tuple(reading.warnings),
+        differences=tuple(compared.first),
+        differing=compared.total,
+        input_totals=dict(reading.totals),
+    )
 
 
 async def _edited(
     ledger: Ledger, source: Source, settings: LoadSettings, identifiers: RowIdentifiers, binding: Binding
 ) -> ImportReport:
     again = _paid_again(ledger, binding, settings) if settings.accept_edits else []
-    reading = SourceReader(source, prefix=identifiers.prefix, proofs=identifiers.proofs)
-    made = await edits.taken_over(ledger, reading, identifiers, binding, accept=settings.accept_edits)
-    header, changed = ledger.header, made.corrected + made.cancelled
+    reading = SourceReader(source, identifiers)
+    made = await edits.accepted(ledger, reading, identifiers, binding, accept=settings.accept_edits)
+    changed = made.corrected + made.cancelled
     same = [] if changed else ["the input was written anew; its rows are the same as before"]
-    return ImportReport(
-        binding.batch_id,
-        header.rows,
-        dict(header.totals),
-        False,
-        reading.faults.rows,
-        (*again, *same, *reading.warnings),
-        made.corrected,
-        made.cancelled,
-        payable=payable(ledger.totals),
+    return attrs.evolve(
+        _report(ledger),
+        skipped=reading.faults.rows,
+        warnings=(*again, *same, *reading.warnings),
+        corrected=made.corrected,
+        cancelled=made.cancelled,
     )
 
 
 async def _rows(source: Source, identifiers: RowIdentifiers, fingerprint: str) -> AsyncIterator[NewRow]:
     """The rows without a fault, of the very input that was read before. Raises SourceUnreadable."""
-    reading = SourceReader(source, prefix=identifiers.prefix, proofs=identifiers.proofs)
+    reading = SourceReader(source, identifiers)
     async with aclosing(reading.rows()) as rows:
         async for row in rows:
             yield identifiers.new_row(row)

@@ -1,4 +1,4 @@
-"""One reading of an input: its rows go by, what they come to is counted, what is wrong with them is kept."""
+"""One reading of an input: passes its rows on, sums them, and keeps their faults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from ..errors import SourceErrors
 from ..protocol.totals import EXACT
 from ..sources import FaultCollector, RejectsFile, Row, RowFault, Source, SourceItem
-from .rows import checked
+from .rows import RowIdentifiers, checked
 
 CHANGED: Final = "changed while it was read: read it again"
 _WARNINGS: Final = 20
@@ -27,14 +27,13 @@ class SourceReader:
     def __init__(
         self,
         source: Source,
+        identifiers: RowIdentifiers,
         *,
-        prefix: str,
-        proofs: bool,
         watcher: Watcher | None = None,
         rejects: RejectsFile | None = None,
     ) -> None:
         self.source = source
-        self._prefix, self._proofs = prefix, proofs
+        self._identifiers = identifiers
         self._watcher, self._rejects = watcher, rejects
         self.faults: FaultCollector = FaultCollector(source)
         """What is wrong with rows."""
@@ -56,7 +55,7 @@ class SourceReader:
     async def rows(self) -> AsyncGenerator[Row, None]:
         """The rows without a fault. Raises SourceUnreadable, and OSError where rejects cannot be written."""
         with self._rejects or nullcontext():
-            async for item in checked(self.source, prefix=self._prefix, proofs=self._proofs):
+            async for item in checked(self.source, self._identifiers):
                 faults = self._faults(item)
                 for fault in faults:
                     self._refuse(fault)

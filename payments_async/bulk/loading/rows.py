@@ -42,7 +42,7 @@ class RowIdentifiers:
             return None
         try:
             return Identity(self.environment, self.batch_id, key, prefix=self.prefix).reference()
-        except ValueError:  # the prefix is too long, which is told
+        except ValueError:  # the prefix is too long, which is a fault of its own
             return None
 
     def correction(self, row: Row, stored: LedgerRow) -> NewRow:
@@ -90,25 +90,25 @@ class RowIdentifiers:
         )
 
 
-async def checked(source: Source, *, prefix: str, proofs: bool) -> AsyncIterator[SourceItem]:
+async def checked(source: Source, identifiers: RowIdentifiers) -> AsyncIterator[SourceItem]:
     """A source's items, and the faults of rows that no batch can take as they are."""
     async for item in source.rows():
-        faults = _faults(item, prefix, proofs) if isinstance(item, Row) else []
+        faults = _faults(item, identifiers) if isinstance(item, Row) else []
         for fault in faults:
             yield fault
         if not faults:
             yield item
 
 
-def _faults(row: Row, prefix: str, proofs: bool) -> list[RowFault]:
+def _faults(row: Row, identifiers: RowIdentifiers) -> list[RowFault]:
     found = {}
-    reference = row.reference if row.reference is not None else f"{prefix}{'-' * 52}"
+    reference = row.reference if row.reference is not None else f"{identifiers.prefix}{'-' * 52}"
     if problem := reference_problem(reference):
         found["reference"] = problem
-    pairs = row.request.metadata or {}
-    if proofs and PROOF_KEY in pairs:
+    pairs = (row.request.metadata or {}) if identifiers.proofs else {}
+    if PROOF_KEY in pairs:
         found["metadata"] = f"has the pair {PROOF_KEY}, which is the batch's own"
-    elif proofs and len(pairs) > _PAIRS:
+    elif len(pairs) > _PAIRS:
         found["metadata"] = f"has {len(pairs)} pairs; one of ten is the batch's own, so {_PAIRS} are allowed"
     kept = (tuple(row.original), row.row_key, row.reference)
     return [RowFault(row.line, row.number, column, reason, *kept) for column, reason in found.items()]

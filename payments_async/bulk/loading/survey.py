@@ -38,20 +38,22 @@ class Survey:
         return self.reading.fingerprint
 
 
-async def survey(source: Source, *, prefix: str, proofs: bool, must_name: bool = False) -> Survey:
+async def survey(source: Source, identifiers: RowIdentifiers, *, must_name: bool = False) -> Survey:
     """Read an input once. Raises SourceUnreadable.
 
     `must_name`: raises BatchIdRequired at the first row whose reference would be made of the input's hash.
     """
     try:
-        return await _survey(source, NameTable(), prefix, proofs, must_name)
+        return await _survey(source, identifiers, NameTable(), must_name=must_name)
     except sqlite3.OperationalError:  # no room for temporary files: this costs memory, and no batch
-        return await _survey(source, NameTable(in_memory=True), prefix, proofs, must_name)
+        return await _survey(source, identifiers, NameTable(in_memory=True), must_name=must_name)
 
 
-async def _survey(source: Source, names: NameTable, prefix: str, proofs: bool, must_name: bool) -> Survey:
+async def _survey(
+    source: Source, identifiers: RowIdentifiers, names: NameTable, *, must_name: bool
+) -> Survey:
     with closing(names):
-        reading = SourceReader(source, prefix=prefix, proofs=proofs, watcher=names.add)
+        reading = SourceReader(source, identifiers, watcher=names.add)
         async with aclosing(reading.rows()) as rows:
             async for row in rows:
                 if must_name and row.reference is None:
@@ -81,13 +83,7 @@ async def _read_again(
     source, duplicates = found.reading.source, DuplicateFinder(found.repeated)
     references = identifiers.reference_of if identifiers.environment else None
     rejects = None if path is None else RejectsFile(path, source, references)
-    reading = SourceReader(
-        source,
-        prefix=identifiers.prefix,
-        proofs=identifiers.proofs,
-        watcher=duplicates.faults_of,
-        rejects=rejects,
-    )
+    reading = SourceReader(source, identifiers, watcher=duplicates.faults_of, rejects=rejects)
     await reading.through()
     if reading.fingerprint != found.fingerprint:
         raise SourceUnreadable(source.name, CHANGED)

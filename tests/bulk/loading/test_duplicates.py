@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from payments_async.bulk.loading import duplicates
 from payments_async.bulk.loading.duplicates import NameTable
+from payments_async.bulk.loading.rows import RowIdentifiers
 from payments_async.bulk.loading.survey import survey
 from payments_async.bulk.sources import IterableSource, RowFault
 from tests.support.batches import item
@@ -79,7 +80,7 @@ async def test_a_full_disk_loses_nothing(monkeypatch: pytest.MonkeyPatch, size: 
     request = item(1)[1]
     source = IterableSource([(key, request) for key in [*map(str, range(1500)), "3", "17", "x", "X"]])
     with room_for_files(size):
-        found = await survey(source, prefix="", proofs=True)
+        found = await survey(source, RowIdentifiers("sandbox", "june"))
     assert found.reading.good == 1504
     assert found.repeated.same == {hash(("row_key", key)) for key in ("3", "17")}
     assert found.repeated.cased == {hash(("row_key", "x"))}
