@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -51,16 +51,14 @@ def wire_struct_of(cls: Any) -> type[WireStruct]:
 _RECORD_CLASSES: dict[type[WireStruct], type[Record]] = {}
 
 
-_WITH_BOTH_RATE_FORMS: Final = ("PaymentAttempt",)
-"""Records whose exchange rate comes as an object and as a number; the others' is an object (Resources). By
-name: the class need not be loaded."""
+def _fields(cls: Any) -> dict[str, Any]:
+    """A record class's fields and the types of their usual values.
 
-
-def _fields(cls: type[Record]) -> dict[str, Any]:
-    """A record class's fields and the types of their usual values."""
+    An exchange rate comes as an object; a payment attempt's as an object or a number (Resources).
+    """
     kinds = fields_of(cls)
-    if cls.__name__ not in _WITH_BOTH_RATE_FORMS and "exchange_rate" in kinds:
-        kinds["exchange_rate"] = ExchangeRate
+    if "exchange_rate" in kinds and cls is not models.PaymentAttempt:
+        return {**kinds, "exchange_rate": ExchangeRate}
     return kinds
 
 

@@ -6,7 +6,6 @@ a shape that varies in practice (gap AC) and refuses anything else with a `Wrong
 
 from __future__ import annotations
 
-import sys
 import types
 import typing
 from collections.abc import Callable
@@ -24,9 +23,6 @@ if typing.TYPE_CHECKING:
     import cattrs
 
 Hook = Callable[..., Any]
-
-_OURS = f"{Record.__module__.rpartition('.')[0]}."
-"""Where our own record classes are."""
 
 
 class WrongType(Exception):
@@ -51,7 +47,7 @@ def number(value: Any, where: str) -> Decimal:
 
 @lru_cache(maxsize=256)
 def _number_in(text: str) -> Decimal | None:
-    """A finite number. Exchange rates come as text, the same few all day: it is cheaper to remember them."""
+    """The finite number that a text is. Exchange rates come as text, the same few all day."""
     if not text.isascii() or "_" in text:
         return None
     try:
@@ -130,7 +126,7 @@ def record(value: Any, where: str, cls: type[Any], hook: Hook) -> Any:
     return None if value == [] else refuse(value, where, "an object")
 
 
-def hook_factory(cls: type[Record], converter: cattrs.BaseConverter) -> Hook:
+def hook_factory(cls: Any, converter: cattrs.BaseConverter) -> Hook:
     """The structure hook of one record class. It fills the writable twin that becomes the record (`_attrs`).
 
     Through the constructor of the frozen class the whole would cost half as much again.
@@ -167,31 +163,12 @@ def _reader(hint: Any, converter: cattrs.BaseConverter) -> tuple[type[Any] | Non
     return _READERS.get(origin) or (Decimal, partial(rate, hook=converter.get_structure_hook(ExchangeRate)))
 
 
-def fields_of(cls: type[Record]) -> dict[str, Any]:
-    """A record class's fields and their types, without `None`."""
-    hints = hints_of(cls)
-    return {
-        field.name: without_none(hints[field.name])
-        for field in attrs.fields(cls)
-        if not field.name.startswith("_")
-    }
-
-
-def _hints(cls: Any) -> dict[str, Any]:
-    """The types of a record's fields. Ours are written in few words: each is evaluated once a module."""
-    if cls.__bases__ != (Record,) or not cls.__module__.startswith(_OURS):
-        return typing.get_type_hints(cls)
-    fields = [field for field in attrs.fields(cls) if not field.name.startswith("_")]
-    return {field.name: _evaluated(field.type, cls.__module__) for field in fields}
-
-
-hints_of: Callable[[Any], dict[str, Any]] = cache(_hints)
-
-
 @cache
-def _evaluated(text: Any, module: str) -> Any:
-    written = types.SimpleNamespace(__annotations__={"field": text})
-    return typing.get_type_hints(written, vars(sys.modules[module]))["field"]
+def fields_of(cls: Any) -> dict[str, Any]:
+    """A record class's fields and their types, without `None`."""
+    hints = typing.get_type_hints(cls)
+    names = [field.name for field in attrs.fields(cls) if not field.name.startswith("_")]
+    return {name: without_none(hints[name]) for name in names}
 
 
 def is_record(hint: Any) -> bool:

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from payments_async import models
-from payments_async._codec import decode, hooks
+from payments_async._codec import decode
 from payments_async._codec.decode import UnreadableJSON
 from payments_async.models import Country, ExchangeRate, Method, PaymentAttempt, Payout, Record
 
@@ -147,19 +147,3 @@ def test_a_structured_record_is_the_class_itself_and_frozen() -> None:
     assert found == Payout(id="po_1")
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         found.id = "po_2"  # type: ignore[misc] # that is the point
-
-
-@attrs.frozen(weakref_slot=False, repr=False)
-class Extended(Payout):
-    """A record class of a user's own."""
-
-    weight: Decimal | None = None
-
-
-@pytest.mark.parametrize("cls", [*RECORDS, Extended])
-def test_a_fields_type_is_what_its_annotation_says(cls: type[Record]) -> None:
-    written = typing.get_type_hints(cls)
-    read = hooks.hints_of(cls)
-    assert {name: read[name] for name in read if not name.startswith("_")} == {
-        name: hint for name, hint in written.items() if not name.startswith("_")
-    }
