@@ -112,14 +112,14 @@ class BatchRunner:
     async def retry_failed(
         self, rows: Collection[int] | None, *, rejected: bool, dry_run: bool
     ) -> RetryReport:
-        """Begin rows anew whose payouts have failed, or those that were refused."""
-        from .reconcile.retry_failed import Retrier, begin_anew
+        """Make rows new whose payouts have failed, or those that were rejected."""
+        from .reconcile.retry_failed import Retrier, retry_rejected
 
         session = self._session
         async with self._under_way("reconciling"):
             await same_account.require_place(session.ledger, session.service)
             if rejected:
-                return await begin_anew(session.ledger, rows, self._telling(None), dry_run=dry_run)
+                return await retry_rejected(session.ledger, rows, self._telling(None), dry_run=dry_run)
             retrier = Retrier(session.ledger, session.service, rows, dry_run=dry_run)
             return await retrier.retry(self._telling(None))
 

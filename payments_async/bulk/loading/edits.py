@@ -1,7 +1,7 @@
 """An edited input and its ledger, compared row by row; and the edits taken over, all of them or none.
 
-Rows are matched by their keys, a group at a time, in one transaction: of a million rows it keeps one byte
-each. What the input has is looked up in the ledger; what the ledger has beyond that was removed.
+Rows are matched by their keys, a group at a time, in one transaction, in the memory of one bit a row. What
+the input has is looked up in the ledger; what the ledger has beyond that was removed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import attrs
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ..._codec import decode
+from ..engine.mirror import Bits
 from ..errors import SourceUnreadable
 from ..ledger import journal
 from ..ledger import rows as _store
@@ -55,8 +56,8 @@ class Comparison:
     """Rows that were given another body."""
     cancelled: int = 0
     """Rows that were called off."""
-    _seen: bytearray = attrs.field(factory=bytearray, repr=False)
-    """By row number: 1 where the input has the ledger's row."""
+    _seen: Bits = attrs.field(factory=Bits, repr=False)
+    """Rows of the ledger that the input has."""
 
     async def apply(self, db: AsyncConnection, state: LedgerState, at: Timestamps) -> LedgerState:
         """Compare row by row, and commit the edits that are accepted."""
@@ -81,7 +82,7 @@ class Comparison:
             if stored is None or stored.row.state is RowState.CANCELLED:
                 self._accepts(differences.added(row, None if stored is None else stored.row.state))
                 continue
-            self._see(stored.row.number)
+            self._seen.add(stored.row.number)
             if move := self._correction(row, stored.row):
                 moves.append((stored, move))
         return moves
@@ -97,13 +98,9 @@ class Comparison:
         return lambda row, entry: transitions.corrected(row, new, entry)
 
     def _cancels(self, row: LedgerRow) -> bool:
-        seen = row.number < len(self._seen) and self._seen[row.number]
-        return not seen and row.state is not RowState.CANCELLED and self._accepts(differences.removed(row))
-
-    def _see(self, number: int) -> None:
-        if number >= len(self._seen):
-            self._seen.extend(bytes(number + _GROUP - len(self._seen)))
-        self._seen[number] = 1
+        if row.number in self._seen or row.state is RowState.CANCELLED:
+            return False
+        return self._accepts(differences.removed(row))
 
     def _accepts(self, difference: InputDifference) -> bool:
         """Whether this edit is taken over; one that is not is kept."""

@@ -21,8 +21,9 @@ from ..protocol.row_state import RowState
 from ..protocol.stop_rules import OPEN
 from ..protocol.totals import as_text
 
-_TOLD: Final = 100
+_MOST_FINDINGS: Final = 100
 _NAMED: Final = 5
+_PLACE: Final = ("environment", "base_url", "key_fingerprint", "input_hash", "at")
 _LATER: Final = (
     "the list shows {}, a later payout of it that this ledger does not know of; "
     "pay the row by no other means before you have looked at it"
@@ -91,7 +92,7 @@ class Auditor:
         async for row in self._ledger.rows(RowState.CREATED):
             if row.number not in self._seen:
                 self._note("missing", f"row {row.number}: {row.known.payout_id} is not in the list")
-        uncompared = _told(self._counts["uncompared"], self._uncompared)
+        uncompared = _not_compared(self._counts["uncompared"], self._uncompared)
         return Audit(**self._counts, fields=self._fields, findings=(*uncompared, *self._findings))
 
     def _compare(self, row: LedgerRow, payout: Payout) -> None:
@@ -99,26 +100,27 @@ class Auditor:
             if row.state is not RowState.CONFLICT:
                 self._note("differing", f"row {row.number}: {row.state}, and the list shows {payout.id}")
         elif self._seen.add(row.number):
-            self._hold(row, payout)
+            self._count(row, payout)
         elif payout.id != row.known.payout_id:
-            told = f"row {row.number}: {payout.id} has its reference, beside {row.known.payout_id}"
-            self._note("differing", told)
+            finding = f"row {row.number}: {payout.id} has its reference, beside {row.known.payout_id}"
+            self._note("differing", finding)
         elif _is_other(judge(expected(row), shown(payout))):
             # a list that grows while it is read may show a payout on two pages, never in two ways
-            told = f"row {row.number}: {row.known.payout_id}, and the list shows it in two ways"
-            self._note("differing", told)
+            finding = f"row {row.number}: {row.known.payout_id}, and the list shows it in two ways"
+            self._note("differing", finding)
 
-    def _hold(self, row: LedgerRow, payout: Payout) -> None:
+    def _count(self, row: LedgerRow, payout: Payout) -> None:
         """Compare a created row with what the list shows under its reference."""
         asked, found = expected(row), shown(payout)
         fields = compared(asked, found)
         for name, is_shown in fields.items():
             self._fields[name] = self._fields.get(name, FieldCount()).with_row(is_shown=is_shown)
-        witness = judge(asked, found) if payout.id == row.known.payout_id else Match.FOREIGN
-        kind = _kind(witness, shows_money=all(fields[name] for name in MONEY))
+        match = judge(asked, found) if payout.id == row.known.payout_id else Match.FOREIGN
+        kind = _kind(match, shows_money=all(fields[name] for name in MONEY))
         if kind == "differing":
-            told = f"row {row.number}: {row.known.payout_id}, and the list shows {payout.id} differently"
-            self._note(kind, told)
+            self._note(
+                kind, f"row {row.number}: {row.known.payout_id}, and the list shows {payout.id} differently"
+            )
             return
         self._counts[kind] += 1
         if kind == "uncompared":
@@ -126,24 +128,24 @@ class Auditor:
 
     def _note(self, kind: str, finding: str) -> None:
         self._counts[kind] += 1
-        if len(self._findings) < _TOLD:
+        if len(self._findings) < _MOST_FINDINGS:
             self._findings.append(finding)
 
 
-def _kind(witness: Match, *, shows_money: bool) -> str:
+def _kind(match: Match, *, shows_money: bool) -> str:
     """Which count of an `Audit` a created row belongs to that the list shows."""
-    if _is_other(witness):
+    if _is_other(match):
         return "differing"
     if not shows_money:
         return "uncompared"
-    return "seen" if witness is Match.EQUAL else "differing"
+    return "seen" if match is Match.EQUAL else "differing"
 
 
-def _is_other(witness: Match) -> bool:
-    return witness in (Match.FOREIGN, Match.OTHER_BODY)
+def _is_other(match: Match) -> bool:
+    return match in (Match.FOREIGN, Match.OTHER_BODY)
 
 
-def _told(uncompared: int, first: Sequence[int]) -> tuple[str, ...]:
+def _not_compared(uncompared: int, first: Sequence[int]) -> tuple[str, ...]:
     """So many rows that were not compared, as a finding; `first` are the first of their numbers."""
     if not uncompared:
         return ()
@@ -188,14 +190,10 @@ class Certificate:
     def to_json(self) -> str:
         """All of it as JSON text; amounts are text. It holds no account data."""
         report = self.report
-        said: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "version": 1,
             "batch_id": report.batch_id,
-            "environment": self.environment,
-            "base_url": self.base_url,
-            "key_fingerprint": self.key_fingerprint,
-            "input_hash": self.input_hash,
-            "at": self.at,
+            **{name: getattr(self, name) for name in _PLACE},
             "clean": self.is_clean,
             "findings": list(self.findings),
             "rows": report.rows,
@@ -210,7 +208,7 @@ class Certificate:
             "ledger": attrs.asdict(self.check),
             "list": attrs.asdict(self.audit),
         }
-        return json.dumps(said, indent=2)
+        return json.dumps(facts, indent=2)
 
 
 def shortcomings(report: BatchReport) -> Iterator[str]:

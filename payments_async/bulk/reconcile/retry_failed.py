@@ -1,4 +1,4 @@
-"""Makes rows ready to be paid again: those whose payouts failed for good, and those that were refused."""
+"""Makes rows new again: those whose payouts have finally failed, and those that were rejected."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from ..protocol.row_state import RowState
 from ..protocol.totals import EXACT, as_text, brief
 
 _REASONS: Final = 100
+_GROUP: Final = 500
+_UNSEEN: Final = "the list does not show its payout"
 
 
 @attrs.frozen
@@ -49,7 +51,31 @@ class RetryReport:
     """{number: why it is paid anew} of the first hundred `rows` that were met: key, amount, failure code."""
 
 
-async def require(ledger: Ledger, wanted: Collection[int] | None, state: RowState, reason: str) -> None:
+@attrs.define
+class _Retried:
+    """Counts the rows that are made new again."""
+
+    rows: list[int] = attrs.field(factory=list)
+    totals: dict[str, Decimal] = attrs.field(factory=dict)
+    reasons: dict[int, str] = attrs.field(factory=dict)
+
+    def add(self, row: LedgerRow) -> None:
+        """Count a row, with its reason if it is one of the first; no account data."""
+        self.rows.append(row.number)
+        self.totals[row.currency] = EXACT.add(self.totals.get(row.currency, Decimal(0)), row.amount)
+        if len(self.reasons) < _REASONS:
+            key = f"{row.row_key}, " if row.row_key else ""
+            why = row.failure_code or "no failure code"
+            self.reasons[row.number] = f"{key}{row.currency} {as_text(row.amount)}: {why}"
+
+    def report(self, ledger: Ledger, left: Sequence[LeftRow] = (), *, dry_run: bool) -> RetryReport:
+        """The report of them, and of the rows that are left."""
+        in_order = tuple(sorted(left, key=lambda left: left.number))
+        rows, batch_id = tuple(sorted(self.rows)), ledger.header.binding.batch_id
+        return RetryReport(batch_id, rows, self.totals, in_order, dry_run, self.reasons)
+
+
+async def _require(ledger: Ledger, wanted: Collection[int] | None, state: RowState, reason: str) -> None:
     """See that all rows that were asked for are in that state. Raises BulkError."""
     found = await ledger.numbered(wanted or ())
     for number in sorted(wanted or ()):
@@ -60,21 +86,8 @@ async def require(ledger: Ledger, wanted: Collection[int] | None, state: RowStat
             raise BulkError(f"row {number} is {row.state}, and {reason}; nothing was changed")
 
 
-def add_to(totals: dict[str, Decimal], row: LedgerRow) -> None:
-    """Count a row's amount in."""
-    totals[row.currency] = EXACT.add(totals.get(row.currency, Decimal(0)), row.amount)
-
-
-def note_reason(reasons: dict[int, str], row: LedgerRow) -> None:
-    """Keep why a row is paid anew, of the first ones, without account data."""
-    if len(reasons) < _REASONS:
-        key = f"{row.row_key}, " if row.row_key else ""
-        why = row.failure_code or "no failure code"
-        reasons[row.number] = f"{key}{row.currency} {as_text(row.amount)}: {why}"
-
-
 class Retrier:
-    """Reads each failed payout again at the service, page by page, and begins its row anew at once."""
+    """Reads each failed payout again at the service, page by page, and makes its row new at once."""
 
     def __init__(
         self, ledger: Ledger, service: Service, rows: Collection[int] | None, *, dry_run: bool = False
@@ -83,43 +96,31 @@ class Retrier:
         self._wanted = None if rows is None else frozenset(rows)
         self._mirror = Mirror(ledger)
         self._judged = Bits()
-        self._retried: list[int] = []
+        self._retried = _Retried()
         self._left: list[LeftRow] = []
-        self._totals: dict[str, Decimal] = {}
-        self._reasons: dict[int, str] = {}
 
     async def retry(self, on_commit: Callable[[], object]) -> RetryReport:
         """Walk the list once. Raises BulkError for rows that can never be asked for, and PaymentsError."""
-        await require(
-            self._ledger, self._wanted, RowState.CREATED, "only a created row's payout can have failed"
-        )
+        why = "only a created row's payout can have failed"
+        await _require(self._ledger, self._wanted, RowState.CREATED, why)
         walk = PayoutList(self._service)
         while not walk.is_over:
             await self._take(await walk.page())
             on_commit()
         await self._note_unseen(walk.unread)
-        return RetryReport(
-            self._ledger.header.binding.batch_id,
-            tuple(sorted(self._retried)),
-            self._totals,
-            tuple(sorted(self._left, key=lambda left: left.number)),
-            self._dry_run,
-            self._reasons,
-        )
+        return self._retried.report(self._ledger, self._left, dry_run=self._dry_run)
 
     async def _take(self, page: Sequence[Payout]) -> None:
-        anew = []
+        replaced = []
         for shown in await self._mirror.take(page):
             if self._is_candidate(shown) and self._judged.add(shown.row.number):
                 new = self._judged_row(shown)
                 if new is not None:
-                    anew.append((shown.row, new))
-        if anew and not self._dry_run:
-            await self._ledger.next_generation(new for _, new in anew)
-        for row, _ in anew:
-            self._retried.append(row.number)
-            add_to(self._totals, row)
-            note_reason(self._reasons, row)
+                    replaced.append((shown.row, new))
+        if replaced and not self._dry_run:
+            await self._ledger.next_generation(new for _, new in replaced)
+        for row, _ in replaced:
+            self._retried.add(row)
 
     def _is_candidate(self, shown: ListedRow) -> bool:
         if self._wanted is not None:
@@ -149,41 +150,28 @@ class Retrier:
                 self._left.append(LeftRow(row.number, reason))
 
 
-_UNSEEN = "the list does not show its payout"
-
-
-_GROUP: Final = 500
-
-
-async def begin_anew(
+async def retry_rejected(
     ledger: Ledger, rows: Collection[int] | None, on_commit: Callable[[], object], *, dry_run: bool
 ) -> RetryReport:
     """Make rejected rows new again: same reference, same body, a key that they never had.
 
     Raises BulkError, before anything is changed, for rows that were not rejected.
     """
-    reasons = dict[int, str]()
     wanted = None if rows is None else frozenset(rows)
-    await require(ledger, wanted, RowState.REJECTED, "only a rejected row can be sent as it is once more")
-    numbers, totals, group = list[int](), dict[str, Decimal](), list[LedgerRow]()
+    await _require(ledger, wanted, RowState.REJECTED, "only a rejected row can be sent as it is once more")
+    retried, group = _Retried(), list[LedgerRow]()
+
+    async def correct() -> None:
+        if group and not dry_run:
+            await ledger.correct([same_again(row, ledger.header.binding) for row in group])
+            on_commit()
+        group.clear()
+
     async for row in ledger.rows(RowState.REJECTED):
-        if wanted is not None and row.number not in wanted:
-            continue
-        numbers.append(row.number)
-        add_to(totals, row)
-        note_reason(reasons, row)
-        group.append(row)
-        if len(group) == _GROUP:
-            await _correct(ledger, group, on_commit, dry_run=dry_run)
-            group = []
-    await _correct(ledger, group, on_commit, dry_run=dry_run)
-    return RetryReport(ledger.header.binding.batch_id, tuple(numbers), totals, (), dry_run, reasons)
-
-
-async def _correct(
-    ledger: Ledger, rows: list[LedgerRow], on_commit: Callable[[], object], *, dry_run: bool
-) -> None:
-    if rows and not dry_run:
-        binding = ledger.header.binding
-        await ledger.correct(same_again(row, binding) for row in rows)
-        on_commit()
+        if wanted is None or row.number in wanted:
+            retried.add(row)
+            group.append(row)
+            if len(group) == _GROUP:
+                await correct()
+    await correct()
+    return retried.report(ledger, dry_run=dry_run)
