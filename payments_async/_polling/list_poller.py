@@ -1,8 +1,4 @@
-"""Reads one list for all waits of one client on one event loop.
-
-It runs while one of them goes on. In its turn it reads pages, newest first, until every awaited record was
-seen.
-"""
+"""Reads a list, newest page first, until every record that somebody waits for was seen."""
 
 from __future__ import annotations
 
@@ -30,48 +26,46 @@ from .readings import ListReadings, Subscription
 
 PASSING = (APIConnectionError, DeadlineExceeded, LimitReached, RateLimitedError, ServerError)
 """Failures of a reading that the next one may not have."""
-
-
 _NOT_AN_ID = "is the reference of a payout, not its id: payouts.find(reference) gives the payout to wait for"
 
 
 class _Wanted:
-    """The records that one walk looks for."""
+    """The records that one reading has to find."""
 
-    def __init__(self, watches: Collection[Subscription]) -> None:
+    def __init__(self, subscriptions: Collection[Subscription]) -> None:
         self.left: dict[str, list[Subscription]] = {}
-        """Who watches for what was not met yet, by id."""
-        for watch in watches:
-            self.left.setdefault(watch.id, []).append(watch)
+        """Subscriptions to records that were not on the pages read so far, by the record's id."""
+        for subscription in subscriptions:
+            self.left.setdefault(subscription.id, []).append(subscription)
         self.news = False
         """Whether a record had changed."""
         self._references: set[str] = set()
 
     def subscriptions(self) -> Iterator[Subscription]:
-        """Those whose records were not met yet."""
+        """Subscriptions to records that were not on the pages read so far."""
         return chain.from_iterable(self.left.values())
 
-    def meet(self, page: Page[Any]) -> None:
-        """Show the page's records to those who watch for them."""
+    def find_in(self, page: Page[Any]) -> None:
+        """Give the page's records to their subscriptions."""
         for record in page:
-            for watch in self.left.pop(record.id, ()):
-                self.news = watch.show(record) or self.news
+            for subscription in self.left.pop(record.id, ()):
+                self.news = subscription.show(record) or self.news
             if isinstance(record, Payout) and record.reference in self.left:
                 self._references.add(record.reference)
 
     def refuse_references(self) -> None:
-        """The list was read to its end: end the waits for what is a payout's reference, and no id."""
+        """The list was read to its end: fail the waits for what is a payout's reference, and no id."""
         for text in self._references & self.left.keys():
-            for watch in self.left[text]:
-                if watch.is_unknown:
-                    watch.fail(InvalidRequest({"payout_id": [_NOT_AN_ID]}, operation="wait"))
+            for subscription in self.left[text]:
+                if subscription.is_unknown:
+                    subscription.fail(InvalidRequest({"payout_id": [_NOT_AN_ID]}, operation="wait"))
 
 
 class ListPoller:
-    """Reads one list, newest first, for the waits of one client and event loop and for all others of the key.
+    """Reads one list for the waits of one client and event loop, and for all others of the key.
 
-    As long as one of its own waits goes on it takes turns with the key's other sweeps: one reads at a time,
-    every five seconds at most (`readings`, `schedule`).
+    While it has waits of its own it takes turns with the key's other pollers: one reads at a time, every five
+    seconds at most (`readings`, `schedule`).
     """
 
     def __init__(self, pipeline: Pipeline, records: RecordList[Any], shared: ListReadings) -> None:
@@ -84,28 +78,30 @@ class ListPoller:
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def trouble(self) -> Exception | None:
-        """Why the latest walk came to nothing, or not to the list's end."""
-        return self._shared.trouble
+    def problem(self) -> Exception | None:
+        """Why the latest reading failed, or did not come to the list's end."""
+        return self._shared.problem
 
-    def join(self, watch: Subscription, *, just_read: bool = False, unchanged: bool = False) -> None:
-        """Show this watch every reading of its record until it leaves.
+    def join(self, subscription: Subscription, *, just_read: bool = False, unchanged: bool = False) -> None:
+        """Give this subscription every reading of its record until it leaves.
 
-        `just_read`: its record was read by itself a moment ago, the list can wait. `unchanged`: and was
-        what it had been before, so that this is no new wait.
+        Args:
+            subscription: made on the running event loop.
+            just_read: its record was read by itself a moment ago: the list can wait.
+            unchanged: that record was as before: this wait is not a new one.
         """
         now, chance = self._runtime.monotonic(), self._runtime.random()
-        self._own.add(watch)
-        self._shared.join(watch, now, chance, just_read=just_read, unchanged=unchanged)
+        self._own.add(subscription)
+        self._shared.join(subscription, now, chance, just_read=just_read, unchanged=unchanged)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def leave(self, watch: Subscription) -> None:
-        """The watch is over."""
-        self._own.discard(watch)
-        self._shared.leave(watch)
+    def leave(self, subscription: Subscription) -> None:
+        """End a subscription."""
+        self._own.discard(subscription)
+        self._shared.leave(subscription)
         if not self._own and self._task is not None:
-            with suppress(RuntimeError):  # the loop was closed, and the wait is found forgotten
+            with suppress(RuntimeError):  # the loop was closed, and its waits are being collected
                 self._task.cancel()
             self._task = None
 
@@ -119,8 +115,8 @@ class ListPoller:
             try:
                 news = await self._read()
             except PASSING as error:
-                news, shared.trouble = False, error
-            except Exception as error:  # whatever it is, nobody may wait for a sweep that has ended
+                news, shared.problem = False, error
+            except Exception as error:  # a wait must not outlast its poller
                 self._task = None
                 self._fail(error, self._own)
                 return
@@ -130,19 +126,19 @@ class ListPoller:
 
     async def _read(self) -> bool:
         """Read pages until every awaited record was seen, or the list's end; whether any had changed."""
-        subscriptions, began = self._shared.watches(), self._runtime.monotonic()
+        subscriptions, began = self._shared.subscriptions(), self._runtime.monotonic()
         wanted, filters, position = _Wanted(subscriptions), _filters(subscriptions), ListPosition(self._name)
         while wanted.left and _leads_on(position):
             await self._rest(schedule.page_due(began, position.pages), position.pages)
             page = await self._list.page(filters, position.cursor)
             position.advance(page)
             self._shared.had_page(position.pages, self._runtime.monotonic())
-            wanted.meet(page)
+            wanted.find_in(page)
         if position.is_over:
             wanted.refuse_references()
-        self._shared.trouble = trouble = _trouble(wanted, position)
-        if trouble is not None and position.is_repeated:
-            self._fail(trouble, set(wanted.subscriptions()))
+        self._shared.problem = problem = _problem(wanted, position)
+        if problem is not None and position.is_repeated:
+            self._fail(problem, set(wanted.subscriptions()))
         return wanted.news
 
     async def _rest(self, due: float, pages: int) -> None:
@@ -162,7 +158,7 @@ def _leads_on(position: ListPosition) -> bool:
     return not position.is_over and position.problem is None and position.pages < schedule.MAX_PAGES
 
 
-def _trouble(wanted: _Wanted, position: ListPosition) -> SearchIncomplete | None:
+def _problem(wanted: _Wanted, position: ListPosition) -> SearchIncomplete | None:
     """Why a reading may have missed a record."""
     if position.is_over or not wanted.left:
         return None

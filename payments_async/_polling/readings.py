@@ -1,12 +1,11 @@
-"""What the waits of one secret key have read: shared by its clients, event loops and threads of a process.
+"""Readings that the waits of one secret key share, across the clients, event loops and threads of a process.
 
-A transaction is read no more often than every five seconds, however many wait for it (Limits, Polling
-guidance). So a list has one reader at a time, who reads for all, and a record that was just read is not read
-again.
+A record is read at most every five seconds, however many waits there are (Limits, Polling guidance). So a
+list has one reader at a time, which reads for all, and a record that was just read is not read again.
 
-The reader whose turn was last lets the others go first: short waits of one client cannot keep another's from
-reading. A reader whose event loop stands still makes way after 120 s. A forked child begins without readings.
-An error ends the waits of the client that met it, and no others.
+The reader that read last lets the others go first: short waits of one client cannot keep another client from
+reading. A reader that has no page for 15 s makes way. A forked child begins without readings. An error ends
+the waits of the client that had it, and no others.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from .._rate_limit.waiters import NEVER, running_loop
 from .schedule import FLOOR, PAGES_AT_ONCE, PollSchedule
 
 READER_PATIENCE: Final = 15.0
-"""Seconds without a page after which a list's reader, stuck somewhere, makes way for another."""
+"""Seconds without a page after which a list's reader makes way for another."""
 BUSY: Final = 1.0
-"""Seconds after which to look again while another reads the list."""
+"""Seconds after which to ask again while another reads the list."""
 YIELD: Final = 1.0
-"""Seconds for which a list's last reader, and who came after its reading, let the others go first."""
+"""Seconds for which a list's last reader, and those that came after its reading, let the others go first."""
 
 
 @attrs.define(eq=False, repr=False)
 class Subscription:
-    """One caller waiting for one record. Made on the caller's event loop, shown readings on any."""
+    """One caller's wait for one record. Made on the caller's event loop; gets readings from any."""
 
     id: str
     created_at: datetime | None
@@ -47,21 +46,21 @@ class Subscription:
     last: Any = None
     """The record as last read."""
     seen: bool = False
-    """Whether it was read since the watch began."""
+    """Whether the record was read since the subscription began."""
     until: float = NEVER
     """When the wait's time is over, on the monotonic clock."""
 
     @property
     def is_unknown(self) -> bool:
-        """Whether nothing of the record is known but its id, as the caller wrote it."""
+        """Whether only the record's id is known, as the caller wrote it."""
         return self.last is None and self.created_at is None
 
     def give_up(self) -> None:
-        """The time is over: the future's result is None."""
+        """End the wait without the record: its time is over."""
         self._settle(None)
 
     def show(self, record: Any) -> bool:
-        """Take a reading; whether it is news."""
+        """Take a reading; returns whether the record has changed."""
         news: bool = record != self.last
         self.last, self.seen = record, True
         if self.ends(record):
@@ -73,7 +72,7 @@ class Subscription:
         self._on_its_loop(self._refuse, error)
 
     def is_over(self, now: float) -> bool:
-        """Whether the caller is gone, though it has not said so: its loop was closed, or stands still."""
+        """Whether the caller has gone without leaving: its event loop was closed, or stands still."""
         return now > self.until or self.future.get_loop().is_closed()
 
     def _on_its_loop(self, act: Callable[[Any], None], value: Any) -> None:
@@ -94,17 +93,17 @@ class Subscription:
 
 
 class ListReadings:
-    """The readings of one list: who waits for its records, when it was last read, who reads it now.
+    """The readings of one list: its subscriptions, its schedule, and which poller reads it now.
 
     Thread-safe. Times are the runtime's monotonic seconds.
     """
 
     def __init__(self) -> None:
-        self.trouble: Exception | None = None
-        """Why the latest reading came to nothing, or not to the list's end."""
+        self.problem: Exception | None = None
+        """Why the latest reading failed, or did not come to the list's end."""
         self.page_at = -NEVER
         """When its reader last began, or had a page."""
-        self._watches: set[Subscription] = set()
+        self._subscriptions: set[Subscription] = set()
         self._reader: object | None = None
         self._pages = 0
         self._schedule = PollSchedule()
@@ -112,54 +111,58 @@ class ListReadings:
         self._lock = threading.RLock()
 
     def join(
-        self, watch: Subscription, now: float, chance: float, *, just_read: bool, unchanged: bool
+        self, subscription: Subscription, now: float, chance: float, *, just_read: bool, unchanged: bool
     ) -> None:
-        """Show this watch every reading until it leaves. See `Sweep.join`; `chance` is for the jitter."""
+        """Add a subscription. See `ListPoller.join`; `chance` is for the jitter."""
         with self._lock:
-            if not self._watches:
-                self.trouble = None
+            if not self._subscriptions:
+                self.problem = None
                 if just_read:
                     self._schedule.note_record(now, chance)
-            self._watches.add(watch)
+            self._subscriptions.add(subscription)
             if not unchanged:
                 self._schedule.begin_anew()
 
-    def leave(self, watch: Subscription) -> None:
-        """The watch is over."""
+    def leave(self, subscription: Subscription) -> None:
+        """Remove a subscription."""
         with self._lock:
-            self._watches.discard(watch)
+            self._subscriptions.discard(subscription)
 
     def begin(self, reader: object, own: int, since: float, now: float) -> float:
-        """Seconds for a reader to rest; 0.0 if it is to read the list now, and `end` then.
+        """Seconds for a poller to rest; 0.0 if it is to read the list now, and to call `end` afterwards.
 
-        It has `own` watches, and has waited `since` its last reading, or since it came.
+        Args:
+            reader: stands for the poller.
+            own: how many subscriptions it has.
+            since: when its last reading ended, or it came.
+            now: the time.
         """
         with self._lock:
             if self._reader is not None and now - self.page_at < READER_PATIENCE:
                 return BUSY
             due = self._schedule.due
-            if since >= self._schedule.read_at and len(self._watches) > own:
+            if since >= self._schedule.read_at and len(self._subscriptions) > own:
                 due += YIELD
             if now < due:
                 return due - now
             self._reader, self.page_at, self._pages = reader, now, 0
-            for watch in list(self._watches):
-                if watch.is_over(now):
-                    self._watches.discard(watch)
+            for subscription in list(self._subscriptions):
+                if subscription.is_over(now):
+                    self._subscriptions.discard(subscription)
             return 0.0
 
-    def watches(self) -> list[Subscription]:
-        """Everyone's watches as they are now."""
+    def subscriptions(self) -> list[Subscription]:
+        """All subscriptions as they are now."""
         with self._lock:
-            return list(self._watches)
+            return list(self._subscriptions)
 
     def had_page(self, pages: int, now: float) -> None:
-        """The reader is alive, and has read so many pages."""
+        """Note that the reader is alive, and how many pages it has read."""
         with self._lock:
             self._pages, self.page_at = pages, now
 
     def end(self, reader: object, now: float, chance: float, *, news: bool | None) -> None:
-        """The reading is over; `news`: whether a record had changed, None for one that was broken off."""
+        """End a reading; `news`: whether a record had changed, None for one that was broken off."""
         with self._lock:
             if self._reader is reader:
                 self._reader = None
@@ -173,11 +176,11 @@ class Reading:
 
     began: float
     record: Any = None
-    """None while it is under way, and when it failed."""
+    """None while the reading is under way, and when it failed."""
 
 
 class RecordReadings:
-    """The records that were read by themselves in the last five seconds. Thread-safe."""
+    """Records that were read by themselves in the last five seconds. Thread-safe."""
 
     def __init__(self) -> None:
         self._readings: OrderedDict[tuple[str, ...], Reading] = OrderedDict()
@@ -190,7 +193,7 @@ class RecordReadings:
         return None if reading is None or reading.began < since else reading.record
 
     def begin(self, what: tuple[str, ...], now: float) -> Reading | None:
-        """A reading to be made now, its `record` filled in when it ends; None when it would be too early."""
+        """A reading to be made now; None when it would be too early. Set its `record` when it ends."""
         with self._lock:
             while self._readings and next(iter(self._readings.values())).began + FLOOR <= now:
                 self._readings.popitem(last=False)
@@ -201,7 +204,7 @@ class RecordReadings:
 
 
 class Readings:
-    """All that one key's waits share."""
+    """What the waits of one key share."""
 
     def __init__(self) -> None:
         self.payouts = ListReadings()
@@ -213,7 +216,7 @@ _READINGS: Final[WeakKeyDictionary[KeyLimiter, Readings]] = WeakKeyDictionary()
 
 
 def readings_of(limiter: KeyLimiter) -> Readings:
-    """What the waits of this limiter's key share; a forked child begins anew."""
+    """The readings of this limiter's key; a forked child begins anew."""
     return _READINGS.setdefault(limiter, Readings())
 
 

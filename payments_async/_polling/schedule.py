@@ -90,7 +90,7 @@ class PollSchedule:
 
 @attrs.frozen(eq=False, repr=False)
 class WaitTarget(ValueMixin):
-    """What a wait is for; as JSON, the token with which another process goes on."""
+    """What a wait is for. As JSON it is the token with which another process continues the wait."""
 
     kind: Kind
     id: str
@@ -111,8 +111,8 @@ class WaitTarget(ValueMixin):
             target = cls._from_token(given)
             if target is not None and target.kind == kind:
                 return target
-            told = f"is not the token of {'an' if kind == 'attempt' else 'a'} {kind}'s wait"
-            raise InvalidRequest({"token": [told]}, operation="wait")
+            problem = f"is not the token of {'an' if kind == 'attempt' else 'a'} {kind}'s wait"
+            raise InvalidRequest({"token": [problem]}, operation="wait")
         name = f"{'payment_intent' if kind == 'attempt' else kind}_id"
         faults = operations.id_problems({name: given})
         if not isinstance(given, str):

@@ -30,12 +30,12 @@ from .schedule import WaitTarget
 R = TypeVar("R")
 
 _SOON: Final = 0.2
-"""Seconds after which to look again whether another wait has read a record."""
+"""Seconds after which to ask again whether another wait has read a record."""
 
 
 @attrs.frozen(eq=False, repr=False)
-class _Sweeps:
-    """The sweeps of one event loop, and what they share with others."""
+class _Pollers:
+    """The pollers of one event loop, and the readings that they share with others."""
 
     readings: Readings
     payouts: ListPoller
@@ -44,18 +44,18 @@ class _Sweeps:
 
 @attrs.frozen(eq=False, repr=False)
 class _Wait:
-    """One wait: what for, and until when."""
+    """One wait: its target and its end."""
 
     target: WaitTarget
     until: float
     """On the monotonic clock."""
-    sweeps: _Sweeps
-    """Those of its event loop, and of the key as it began."""
+    pollers: _Pollers
+    """Of its event loop, and of the key that it began with."""
 
     @property
     def listed_at(self) -> float:
-        """When the list of payments last said something."""
-        return self.sweeps.readings.intents.page_at
+        """When a page of the list of payments last came."""
+        return self.pollers.readings.intents.page_at
 
 
 class Waiting:
@@ -63,7 +63,7 @@ class Waiting:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Sweeps] = WeakKeyDictionary()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pollers] = WeakKeyDictionary()
 
     async def payout(self, payout: Payout | str, deadline: float) -> Payout:
         """The payout when it is final. Raises WaitTimeout."""
@@ -71,8 +71,8 @@ class Waiting:
             return payout
         wait = self._wait(_target("payout", payout), deadline)
         seen = payout if isinstance(payout, Payout) else None
-        watch = _watch(wait.target.id, wait.target.created_at, _is_final, seen)
-        found: Payout = await self._until(wait, wait.sweeps.payouts, watch)
+        subscription = _subscribe(wait.target.id, wait.target.created_at, _is_final, seen)
+        found: Payout = await self._until(wait, wait.pollers.payouts, subscription)
         return found
 
     async def checkout(self, checkout: Checkout | str, deadline: float) -> Checkout:
@@ -90,8 +90,8 @@ class Waiting:
             checkout = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout)
         if payment.is_final:
             return checkout
-        watch = _watch(payment.id, payment.created_at, _is_final)
-        listed = await self._until(wait, wait.sweeps.intents, watch, checkout, just_read=just_read)
+        subscription = _subscribe(payment.id, payment.created_at, _is_final)
+        listed = await self._until(wait, wait.pollers.intents, subscription, checkout, just_read=just_read)
         fresh = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout, since=wait.listed_at)
         return _with_listed(fresh, listed)
 
@@ -115,52 +115,52 @@ class Waiting:
             attempt = await self._read(wait, INTENTS_RETRIEVE_ATTEMPT, ids, last, since=since)
             if attempt.is_final:
                 return attempt
-            watch = _watch(wait.target.id, None, _moved_on(wanted), listed)
-            sweep, same = wait.sweeps.intents, attempt == last
-            listed = await self._until(wait, sweep, watch, attempt, just_read=True, unchanged=same)
+            subscription = _subscribe(wait.target.id, None, _moved_on(wanted), listed)
+            poller, same = wait.pollers.intents, attempt == last
+            listed = await self._until(wait, poller, subscription, attempt, just_read=True, unchanged=same)
             last = attempt
 
     def _wait(self, target: WaitTarget, deadline: float) -> _Wait:
         if not prepare.positive(deadline):
             raise InvalidRequest({"deadline": ["must be a positive number of seconds"]}, operation="wait")
-        return _Wait(target, self._pipeline.runtime.monotonic() + deadline, self._sweeps())
+        return _Wait(target, self._pipeline.runtime.monotonic() + deadline, self._pollers())
 
-    def _sweeps(self) -> _Sweeps:
-        """Those of the running loop and the key of now."""
+    def _pollers(self) -> _Pollers:
+        """The pollers of the running loop and the current key."""
         loop, pipeline = event_loop(), self._pipeline
         readings = readings_of(pipeline.keys.of(pipeline.settings.key()).limiter)
-        sweeps = self._loops.get(loop)
-        if sweeps is None or sweeps.readings is not readings:
-            sweeps = self._loops[loop] = _Sweeps(
+        pollers = self._loops.get(loop)
+        if pollers is None or pollers.readings is not readings:
+            pollers = self._loops[loop] = _Pollers(
                 readings,
                 ListPoller(pipeline, PAYOUTS, readings.payouts),
                 ListPoller(pipeline, PAYMENT_INTENTS, readings.intents),
             )
-        return sweeps
+        return pollers
 
     async def _until(
         self,
         wait: _Wait,
-        sweep: ListPoller,
-        watch: Subscription,
+        poller: ListPoller,
+        subscription: Subscription,
         last: Record | None = None,
         *,
         just_read: bool = False,
         unchanged: bool = False,
     ) -> Any:
-        """Watch the list until the watch ends; WaitTimeout holds `last`, or the record as last listed."""
-        watch.until = wait.until
+        """Read the list until the wait ends. WaitTimeout holds `last`, or the record as last listed."""
+        subscription.until = wait.until
         left = wait.until - self._pipeline.runtime.monotonic()
-        timer = self._pipeline.runtime.call_later(max(left, 0.0), watch.give_up)
-        sweep.join(watch, just_read=just_read, unchanged=unchanged)
+        timer = self._pipeline.runtime.call_later(max(left, 0.0), subscription.give_up)
+        poller.join(subscription, just_read=just_read, unchanged=unchanged)
         try:
-            found = await watch.future
+            found = await subscription.future
         finally:
             timer.cancel()
-            sweep.leave(watch)
+            poller.leave(subscription)
         if found is None:
-            seen = just_read or watch.seen
-            raise _timed_out(wait, last or watch.last, seen, sweep.trouble) from sweep.trouble
+            seen = just_read or subscription.seen
+            raise _timed_out(wait, last or subscription.last, seen, poller.problem) from poller.problem
         return found
 
     async def _read(
@@ -172,31 +172,31 @@ class Waiting:
         *,
         since: float | None = None,
     ) -> R:
-        """Read one record, within the wait's time; what may pass is waited out.
+        """Read one record within the wait's time, again after failures that may pass.
 
-        What another wait of the key has read in the last five seconds, or `since` then, is taken instead.
+        A reading of another wait of the key is taken instead, from the last five seconds or `since` then.
         """
-        runtime, trouble, failures = self._pipeline.runtime, None, 0
-        records, what = wait.sweeps.readings.records, (operation.name, *ids.values())
+        runtime, problem, failures = self._pipeline.runtime, None, 0
+        records, what = wait.pollers.readings.records, (operation.name, *ids.values())
         since = runtime.monotonic() - schedule.FLOOR if since is None else since
         while (left := wait.until - (now := runtime.monotonic())) > 0:
             known: R | None = records.find(what, since)
             if known is not None:
                 return known
             reading = records.begin(what, now)
-            if reading is None:  # another wait is at it, or was a moment ago
+            if reading is None:  # another wait reads it, or has just read it
                 await runtime.sleep(min(_SOON, left))
                 continue
             try:
                 reading.record = await self._pipeline.run(prepare.reading(operation, {"deadline": left}, ids))
             except PASSING as error:
-                trouble = error
+                problem = error
             else:
                 record: R = reading.record
                 return record
             await self._rest(wait, failures)
             failures += 1
-        raise _timed_out(wait, last, last is not None, trouble) from trouble
+        raise _timed_out(wait, last, last is not None, problem) from problem
 
 
 def _target(kind: Any, given: Payout | Checkout | str) -> WaitTarget:
@@ -207,10 +207,10 @@ def _target(kind: Any, given: Payout | Checkout | str) -> WaitTarget:
     return attrs.evolve(WaitTarget.read(kind, given.id), created_at=created)
 
 
-def _watch(
+def _subscribe(
     record_id: str, created_at: datetime | None, ends: Callable[[Any], bool], seen: Record | None = None
 ) -> Subscription:
-    """A watch for the running loop; `seen` is the record as the caller knows it."""
+    """A subscription for the running loop; `seen` is the record as the caller knows it."""
     return Subscription(record_id, created_at, ends, event_loop().create_future(), seen)
 
 
@@ -229,7 +229,7 @@ def _moved_on(attempt_id: str) -> Callable[[PaymentIntent], bool]:
 
 
 def _with_listed(checkout: Checkout, listed: PaymentIntent) -> Checkout:
-    """The list form tells the status; the checkout form may not, and a caller wants to see it."""
+    """The checkout with its payment's status as listed: a checkout's own form may lack it."""
     payment = checkout.payment
     if payment is None or payment.status is not None:
         return checkout
@@ -237,11 +237,11 @@ def _with_listed(checkout: Checkout, listed: PaymentIntent) -> Checkout:
     return attrs.evolve(checkout, payment=known)
 
 
-def _timed_out(wait: _Wait, last: Any, seen: bool, trouble: Exception | None) -> WaitTimeout:
-    told = [f"the {wait.target.kind} was not final in time"]
+def _timed_out(wait: _Wait, last: Any, seen: bool, problem: Exception | None) -> WaitTimeout:
+    parts = [f"the {wait.target.kind} was not final in time"]
     if not seen:
-        told.append("it was never seen: check its id and the environment")
-    if trouble is not None:
-        told.append(f"the latest reading failed ({trouble})")
-    told.append("wait again with error.token, here or elsewhere")
-    return WaitTimeout("; ".join(told), last=last, token=wait.target.token(), operation="wait")
+        parts.append("it was never seen: check its id and the environment")
+    if problem is not None:
+        parts.append(f"the latest reading failed ({problem})")
+    parts.append("wait again with error.token, here or elsewhere")
+    return WaitTimeout("; ".join(parts), last=last, token=wait.target.token(), operation="wait")

@@ -25,7 +25,7 @@ from tests.rate_limit.test_registry import in_a_forked_child
 ONE, OTHER = object(), object()
 
 
-def watch(loop: asyncio.AbstractEventLoop, until: float = NEVER) -> Subscription:
+def subscribe(loop: asyncio.AbstractEventLoop, until: float = NEVER) -> Subscription:
     return Subscription("po_1", None, lambda record: record == "final", loop.create_future(), until=until)
 
 
@@ -36,15 +36,15 @@ def loop() -> Any:
     loop.close()
 
 
-def joined(*watches: Subscription) -> ListReadings:
+def joined(*subscriptions: Subscription) -> ListReadings:
     found = ListReadings()
-    for each in watches:
+    for each in subscriptions:
         found.join(each, 0.0, 0.0, just_read=False, unchanged=False)
     return found
 
 
 def test_one_reads_at_a_time_and_then_all_rest(loop: Any) -> None:
-    shared = joined(watch(loop), watch(loop))
+    shared = joined(subscribe(loop), subscribe(loop))
     assert shared.begin(ONE, 1, 0.0, 0.0) == 0.0
     assert shared.begin(OTHER, 1, 0.0, 0.0) == BUSY
     shared.end(ONE, 1.0, 0.0, news=True)
@@ -54,7 +54,7 @@ def test_one_reads_at_a_time_and_then_all_rest(loop: Any) -> None:
 
 def test_who_read_last_or_came_after_it_lets_the_others_go_first(loop: Any) -> None:
     """Without it, waits that end before a page has come would take every turn from one that goes on."""
-    shared = joined(watch(loop), watch(loop), watch(loop))
+    shared = joined(subscribe(loop), subscribe(loop), subscribe(loop))
     shared.begin(ONE, 1, 0.0, 0.0)
     shared.end(ONE, 0.3, 0.0, news=None)
     assert shared.begin(ONE, 1, 0.3, 5.3) == YIELD
@@ -63,24 +63,24 @@ def test_who_read_last_or_came_after_it_lets_the_others_go_first(loop: Any) -> N
 
 
 def test_who_waits_alone_lets_nobody_go_first(loop: Any) -> None:
-    shared = joined(watch(loop), watch(loop))
+    shared = joined(subscribe(loop), subscribe(loop))
     shared.begin(ONE, 2, 0.0, 0.0)
     shared.end(ONE, 0.0, 0.0, news=True)
-    assert shared.begin(ONE, 2, 0.0, 5.0) == 0.0, "both watches are its own"
+    assert shared.begin(ONE, 2, 0.0, 5.0) == 0.0, "both subscriptions are its own"
 
 
 @pytest.mark.parametrize(("news", "rest"), [(True, 5.0), (False, 7.5), (None, 5.0)])
 def test_only_a_whole_reading_without_news_lengthens_the_rest(
     loop: Any, news: bool | None, rest: float
 ) -> None:
-    shared = joined(watch(loop))
+    shared = joined(subscribe(loop))
     shared.begin(ONE, 1, 0.0, 0.0)
     shared.end(ONE, 0.0, 0.0, news=news)
     assert shared.begin(ONE, 1, 0.0, 0.0) == rest
 
 
 def test_a_reader_that_stands_still_makes_way(loop: Any) -> None:
-    shared = joined(watch(loop))
+    shared = joined(subscribe(loop))
     shared.begin(ONE, 1, 0.0, 0.0)
     shared.had_page(1, 10.0)
     assert shared.begin(OTHER, 1, 0.0, 9.9 + READER_PATIENCE) == BUSY
@@ -89,20 +89,24 @@ def test_a_reader_that_stands_still_makes_way(loop: Any) -> None:
     assert shared.begin(ONE, 1, 30.0, 36.0) == BUSY, "the other one is at it now"
 
 
-def test_watches_whose_loop_is_closed_or_whose_time_is_over_are_dropped() -> None:
+def test_subscriptions_whose_loop_is_closed_or_whose_time_is_over_are_dropped() -> None:
     closed, running = asyncio.new_event_loop(), asyncio.new_event_loop()
-    gone, late, waiting = watch(closed), watch(running, until=5.0), watch(running, until=50.0)
+    gone, late, waiting = (
+        subscribe(closed),
+        subscribe(running, until=5.0),
+        subscribe(running, until=50.0),
+    )
     closed.close()
     shared = joined(gone, late, waiting)
     shared.begin(ONE, 1, 0.0, 10.0)
-    assert shared.watches() == [waiting]
+    assert shared.subscriptions() == [waiting]
     assert gone.show("final")
     gone.fail(ValueError("to nobody"))
     running.close()
 
 
 def test_a_reading_on_one_loop_ends_a_wait_on_another(loop: Any) -> None:
-    served, failed = watch(loop), watch(loop)
+    served, failed = subscribe(loop), subscribe(loop)
     assert served.show("pending")
     assert not served.show("pending")
     assert served.show("final")
@@ -117,15 +121,15 @@ def test_a_reading_on_one_loop_ends_a_wait_on_another(loop: Any) -> None:
 
 
 def test_trouble_is_forgotten_when_nobody_waited_any_more(loop: Any) -> None:
-    first, second = watch(loop), watch(loop)
+    first, second = subscribe(loop), subscribe(loop)
     shared = joined(first)
-    shared.trouble = ValueError("why")
+    shared.problem = ValueError("why")
     shared.join(second, 0.0, 0.0, just_read=True, unchanged=True)
-    assert shared.trouble is not None
+    assert shared.problem is not None
     shared.leave(first)
     shared.leave(second)
     shared.join(first, 0.0, 0.5, just_read=True, unchanged=True)
-    assert shared.trouble is None
+    assert shared.problem is None
     assert shared.begin(ONE, 1, 0.0, 0.0) == 5.5, "what was just read by itself can wait, and not to the tick"
 
 
