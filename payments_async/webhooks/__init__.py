@@ -6,7 +6,7 @@
     await client.payouts.create(..., reference="inv-7", webhook_url=receiver.url_for_payout("inv-7"))
     app.add_routes(routes(receiver))  # payments_async.webhooks.aiohttp
 
-The way of a delivery: `_receiver` admits it by its URL (`_tokens`), `_payload` reads the body as a hint,
+A delivery's steps: `_receiver` admits it by its URL (`_tokens`), `_payload` reads the body as a hint,
 `_coalescing` joins it with other deliveries of the same URL, `_lookup` finds the record, `_deduplication`
 says whether its state is new, and then the handler is called. The other modules:
 

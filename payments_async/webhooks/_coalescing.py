@@ -1,10 +1,10 @@
-"""One look and one hand-over for all deliveries of a URL that came before it; five seconds to the next.
+"""Joins the deliveries of a URL: one reading of the record and one handler call for all that wait.
 
-    a delivery ── joins ──▶ the URL's case ── a look at the record ──▶ one of those who wait is offered it,
-                                                                       and its verdict answers the others
+    deliveries of one URL ── wait together ──▶ the record is read ──▶ one of them hands it to the handler,
+                                                                     and the outcome answers the others
 
-A delivery that comes while a look is under way joins the next one, so that the last state is never missed.
-Few wait: the others are told at once to come again later, and a million repeats take no memory.
+A delivery that comes during a reading waits for the next one, five seconds later, so that the last state is
+never missed. Few deliveries wait: the others are answered 503 at once, so a million repeats take no memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import attrs
 
 from .._polling.schedule import FLOOR
 from ..errors import PaymentsError
-from ._deduplication import SeenStore, settled, state_of
+from ._deduplication import SeenStore, awaited, state_of
 from ._lookup import PATIENCE, Lookup
 from ._page_queue import LookupResult, WantedRecord
 from ._payload import PayloadHint
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 JITTER: Final = 0.04
 """Up to this part longer, and a hundredth at least: clocks round."""
 MOST_WAITING: Final = 16
-"""Deliveries of one URL that wait for the same look."""
-MOST_CASES: Final = 10_000
-"""URLs whose deliveries are looked into at a time."""
+"""Deliveries of one URL that wait for the same reading."""
+MOST_URLS: Final = 10_000
+"""URLs whose deliveries wait at a time."""
 
 log = logging.getLogger("payments.webhooks")
 
@@ -50,7 +50,7 @@ class ReceivedDelivery:
 
 
 class HandOver:
-    """A record to be handed over by whoever holds this, and the answer that comes of it."""
+    """A record for the handler, and the answer once the handler has returned."""
 
     def __init__(self, delivery: TrustedDelivery[Any]) -> None:
         loop = asyncio.get_running_loop()
@@ -58,15 +58,15 @@ class HandOver:
         self.verdict: asyncio.Future[bool] = loop.create_future()
         self.answer: asyncio.Future[WebhookResponse] = loop.create_future()
 
-    async def settle(self, handled: bool) -> WebhookResponse:
-        """Say whether the handler took it; gives what to answer."""
-        if self.verdict.done():  # its loop has ended, or the round was cut
+    async def finish(self, handled: bool) -> WebhookResponse:
+        """Note whether the handler succeeded; returns the answer."""
+        if self.verdict.done():  # the event loop has ended, or the reading was cancelled
             return FAILED
         self.verdict.set_result(handled)
         return await self.answer
 
     def abandon(self) -> None:
-        """Nobody will hand it over."""
+        """The handler will not be called, or was cancelled."""
         if not self.verdict.done():
             self.verdict.set_result(False)
 
@@ -76,66 +76,66 @@ Result = WebhookResponse | HandOver
 
 @attrs.define(eq=False)
 class WaitingDelivery:
-    """One delivery that waits for a look."""
+    """One delivery that waits for a reading."""
 
-    ticket: ReceivedDelivery
+    delivery: ReceivedDelivery
     hint: PayloadHint
     future: asyncio.Future[Result] = attrs.field(factory=lambda: asyncio.get_running_loop().create_future())
 
-    def tell(self, met: Result) -> None:
-        """Answer it, if it still waits."""
+    def resolve(self, result: Result) -> None:
+        """End its wait."""
         if not self.future.done():
-            self.future.set_result(met)
+            self.future.set_result(result)
 
 
 class DeliveryCoalescer:
-    """What is under way on one event loop."""
+    """The deliveries under way on one event loop."""
 
     def __init__(self, runtime: Runtime, payouts: Lookup, payments: Lookup, store: SeenStore) -> None:
         self._runtime = runtime
         self._payouts, self._payments = payouts, payments
         self._store = store
-        self._cases: dict[str, list[WaitingDelivery]] = {}
+        self._waiting: dict[str, list[WaitingDelivery]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._due: dict[str, float] = {}
-        """When each URL's record may be read again, of those read a moment ago."""
+        """When the record of a URL may be read again, if it was just read."""
 
-    async def join(self, ticket: ReceivedDelivery, hint: PayloadHint) -> Result:
-        """Wait for the look that this delivery asks for."""
-        if wait := self._refusal(ticket.token):
+    async def join(self, delivery: ReceivedDelivery, hint: PayloadHint) -> Result:
+        """Wait for the next reading of this delivery's record."""
+        if wait := self._refusal(delivery.token):
             return busy(wait)
-        waiter = WaitingDelivery(ticket, hint)
-        waiting = self._cases.get(ticket.token)
+        waiter = WaitingDelivery(delivery, hint)
+        waiting = self._waiting.get(delivery.token)
         if waiting is None:
-            waiting = self._cases[ticket.token] = []
-            task = asyncio.get_running_loop().create_task(self._serve(ticket.token, waiting))
+            waiting = self._waiting[delivery.token] = []
+            task = asyncio.get_running_loop().create_task(self._serve(delivery.token, waiting))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         waiting.append(waiter)
         try:
             return await waiter.future
         except asyncio.CancelledError:
-            if not waiter.future.cancelled() and isinstance(met := waiter.future.result(), HandOver):
-                met.abandon()
+            if not waiter.future.cancelled() and isinstance(result := waiter.future.result(), HandOver):
+                result.abandon()
             raise
         finally:
             if waiter in waiting:
                 waiting.remove(waiter)
 
     def _refusal(self, token: str) -> float:
-        """Seconds after which a delivery is to come again; 0 when it can wait here."""
+        """Seconds after which the service is to try again; 0 when the delivery can wait here."""
         now = self._runtime.monotonic()
         while self._due and self._due[oldest := next(iter(self._due))] <= now:
             del self._due[oldest]
         left = self._due.get(token, now) - now
         if left > PATIENCE:
             return left
-        waiting = self._cases.get(token)
-        full = len(self._cases) >= MOST_CASES if waiting is None else len(waiting) >= MOST_WAITING
+        waiting = self._waiting.get(token)
+        full = len(self._waiting) >= MOST_URLS if waiting is None else len(waiting) >= MOST_WAITING
         return FLOOR if full else 0.0
 
     async def _serve(self, token: str, waiting: list[WaitingDelivery]) -> None:
-        """Round after round, until nobody waits."""
+        """Read the record until no delivery waits."""
         batch: list[WaitingDelivery] = []
         try:
             while waiting:
@@ -146,33 +146,35 @@ class DeliveryCoalescer:
                 if batch:
                     await self._answer(await self._look(token, batch), batch)
         finally:
-            del self._cases[token]
-            _tell([*batch, *waiting], FAILED)
+            del self._waiting[token]
+            _resolve_all([*batch, *waiting], FAILED)
 
     async def _answer(self, found: LookupResult | WebhookResponse, waiters: list[WaitingDelivery]) -> None:
-        """Say to each delivery what the look came to, and have the record handed over when it is news."""
+        """Answer each delivery, after the handler was called if the record's state is new."""
         if isinstance(found, WebhookResponse):
-            _tell(waiters, found)
+            _resolve_all(waiters, found)
             return
         record = found.record
         if record is None:
-            _tell([each for each in waiters if each.hint.record_id == found.foreign_id is not None], REFUSED)
-            _tell(waiters, busy(FLOOR))
+            _resolve_all(
+                [each for each in waiters if each.hint.record_id == found.foreign_id is not None], REFUSED
+            )
+            _resolve_all(waiters, busy(FLOOR))
             return
         own = [each for each in waiters if each.hint.record_id in (None, record.id)]
-        _tell([each for each in waiters if each not in own], REFUSED)
+        _resolve_all([each for each in waiters if each not in own], REFUSED)
         try:
-            if await settled(self._store.seen(state_of(record))):
-                _tell(own, DONE)
+            if await awaited(self._store.seen(state_of(record))):
+                _resolve_all(own, DONE)
             else:
                 await self._hand_over(record, own)
         except Exception:
             log.exception("the store of seen webhook deliveries failed: the service will try again")
-            _tell(own, FAILED)
+            _resolve_all(own, FAILED)
 
     async def _look(self, token: str, waiters: list[WaitingDelivery]) -> LookupResult | WebhookResponse:
-        """Read the record, and note when it may be read again: five seconds later for each request made."""
-        claims = waiters[0].ticket.claims
+        """Read the record, and note when it may be read again: after five seconds for each request made."""
+        claims = waiters[0].delivery.claims
         named = next((each.hint.record_id for each in waiters if each.hint.record_id), None)
         lookup = self._payouts if claims.kind == "payout" else self._payments
         want = WantedRecord(claims, token, named)
@@ -194,27 +196,27 @@ class DeliveryCoalescer:
         return found
 
     async def _hand_over(self, record: Trusted, own: list[WaitingDelivery]) -> None:
-        """Offer the record to one of those who wait; its verdict answers all of them."""
+        """Have one waiting delivery hand the record to the handler; the outcome answers all of them."""
         chosen = next((each for each in own if not each.future.done()), None)
-        if chosen is None:  # all of them hung up: the service will try again
+        if chosen is None:  # all callers have gone: the service will try again
             return
-        ticket = chosen.ticket
-        claims = ticket.claims
-        offer = HandOver(
-            TrustedDelivery(claims.kind, claims.reference, record, chosen.hint.event, ticket.received_at)
+        delivery = chosen.delivery
+        claims = delivery.claims
+        hand_over = HandOver(
+            TrustedDelivery(claims.kind, claims.reference, record, chosen.hint.event, delivery.received_at)
         )
-        chosen.tell(offer)
+        chosen.resolve(hand_over)
         answer = FAILED
         try:
-            if await offer.verdict:
-                await settled(self._store.add(state_of(record)))
+            if await hand_over.verdict:
+                await awaited(self._store.add(state_of(record)))
                 answer = DONE
         finally:
-            offer.abandon()
-            offer.answer.set_result(answer)
-        _tell(own, answer)
+            hand_over.abandon()
+            hand_over.answer.set_result(answer)
+        _resolve_all(own, answer)
 
 
-def _tell(waiters: Iterable[WaitingDelivery], met: WebhookResponse) -> None:
+def _resolve_all(waiters: Iterable[WaitingDelivery], result: WebhookResponse) -> None:
     for waiter in waiters:
-        waiter.tell(met)
+        waiter.resolve(result)

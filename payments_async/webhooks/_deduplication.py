@@ -1,4 +1,4 @@
-"""Which states of which records a handler has seen."""
+"""Remembers which states of which records a handler has seen."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ KEPT: Final = 10_000
 
 
 class SeenStore(Protocol):
-    """Remembers what was handled. One that several processes share spares their handlers repeats.
+    """Remembers which states were handled; several processes may share one.
 
-    Both methods may be plain or coroutine functions; an error of theirs has the service try again. The text
-    is at most 700 characters of ASCII, and a week of it is enough.
+    Both methods may be plain or coroutine functions. When one raises, the service tries again. A state is at
+    most 700 characters of ASCII, and a week of them is enough.
     """
 
     def seen(self, state: str) -> bool | Awaitable[bool]:
         """Whether this state of a record was handled."""
 
     def add(self, state: str) -> Awaitable[None] | None:
-        """It has been."""
+        """Remember that this state was handled."""
 
 
 class MemoryStore:
-    """The latest states handled in this process; 10,000 unless told otherwise."""
+    """Remembers the latest states handled in this process, 10,000 by default."""
 
     def __init__(self, most: int = KEPT) -> None:
         """Keep so many states at most."""
@@ -41,7 +41,7 @@ class MemoryStore:
         return state in self._states
 
     def add(self, state: str) -> None:
-        """It has been; the oldest one goes when there are too many."""
+        """Remember that this state was handled; the oldest one is forgotten when there are too many."""
         self._states[state] = None
         while len(self._states) > self._most:
             self._states.popitem(last=False)
@@ -50,16 +50,16 @@ class MemoryStore:
         return f"{type(self).__name__}({len(self._states)} of {self._most})"
 
 
-async def settled(value: T | Awaitable[T]) -> T:
-    """What a function gave, awaited when it was a coroutine function."""
+async def awaited(value: T | Awaitable[T]) -> T:
+    """A function's result, awaited if it was a coroutine function."""
     return await value if inspect.isawaitable(value) else value
 
 
 def state_of(record: Trusted) -> str:
-    """What has to change before a handler sees the record again.
+    """A record's state as text: a handler sees the record again when it differs.
 
-    Its status, which of its ends have a time (forms may lack the status, gap I), and for a payment its
-    attempt and its status.
+    It has the status, which of the ends have a time (forms may lack the status, gap I), and for a payment the
+    active attempt and its status.
     """
     ends = [name for name in ("completed_at", "failed_at", "expired_at") if getattr(record, name, None)]
     parts = [record.id, record.status, *ends]

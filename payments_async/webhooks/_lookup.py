@@ -1,11 +1,10 @@
-"""Finding the records that deliveries ask about: the pages of a list, for everybody who waits for one.
+"""Finds the record of a URL in the pages of a list.
 
 Normal reads come first (Limits, Polling guidance). The interface shows no single read of a payout or
-payment, so the list is walked around the day on which the URL was made, one page for all who wait for it. So
-many pages are read at once at most, and after them one for each rest; the newest and the others by turns
-(`_page_queue`): no look holds up the others, and no crowd of looks those who come later. A look that was cut
-off is gone on with in the next one (`_page_queue`). A payout that lies further back than a few pages is read
-by `payouts.sync`, a live operation. What is given is the URL's own record or none.
+payment, so the list is read around the day on which the URL was made. One page serves all lookups that need
+it. A few pages are read at once, and after them one for each rest (`_page_queue` says which). A lookup that
+has read its share of pages ends, and the URL's next one continues from there. A payout that lies further
+back is read by `payouts.sync`, a live operation. A lookup gives the URL's own record or none.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ if TYPE_CHECKING:
     from ..client import AsyncPayments
 
 DEADLINE: Final = 15.0
-"""Seconds for one reading, its retries and its place in the line included."""
+"""Seconds for one request, with its retries and its wait for the rate limit."""
 PATIENCE: Final = 6.0
-"""Seconds a delivery may have to wait for its look; a longer wait is the service's."""
+"""Seconds that a delivery may wait here; if it would wait longer, the service is to try again."""
 _INSTANT: Final = 1e-6
 """Seconds: less is a sum's rounding."""
 _EARLIER: Final = timedelta(days=1)
@@ -48,7 +47,7 @@ _LATER: Final = timedelta(days=2)
 """A record is made within a day of its URL."""
 _CUT_OFF: Final = (
     "a webhook delivery's record was not on the %d pages read of those created %s to %s: the service will try"
-    " again, and the next look goes on from there (max_pages reads more at a time)"
+    " again, and the next lookup continues from there (max_pages reads more at a time)"
 )
 _NOT_THERE: Final = (
     "a webhook delivery's record is not listed: %d pages read, created %s to %s: the service will try again"
@@ -63,7 +62,7 @@ log = logging.getLogger("payments.webhooks")
 
 
 class Lookup:
-    """The looks at one list, on one event loop."""
+    """The lookups in one list, on one event loop."""
 
     def __init__(self, client: AsyncPayments, *, payouts: bool, max_pages: int) -> None:
         self._client = client
@@ -71,27 +70,27 @@ class Lookup:
         self._list: ListReader[Any] = client._internal.reader(PAYOUTS if payouts else PAYMENT_INTENTS)
         self._payouts = payouts
         self._max_pages = max_pages
-        self._line = PageQueue()
+        self._queue = PageQueue()
         self._pages = 0
-        """Asked for so far."""
+        """Requests made so far."""
         self._task: asyncio.Task[None] | None = None
         self._rested_at = float("-inf")
-        """When there has been a rest for every page."""
-        self._places = Positions()
+        """When the rests for all pages read so far are over."""
+        self._positions = Positions()
 
     def wait(self, want: WantedRecord) -> float:
-        """Seconds until it is its turn, for those before it and the rests."""
-        return self._wait((want.day, self._way(want).cursor))
+        """Seconds until the first page for this record is read."""
+        return self._wait((want.day, self._walk(want).cursor))
 
     def _wait(self, page: PageOf) -> float:
         busy = max(0.0, self._rested_at - self._runtime.monotonic())
-        return max(0.0, busy + PER_PAGE * (self._line.ahead_of(page) + 1 - self._max_pages))
+        return max(0.0, busy + PER_PAGE * (self._queue.ahead_of(page) + 1 - self._max_pages))
 
     async def read(self, want: WantedRecord) -> LookupResult:
-        """Look for a record. Raises PaymentsError."""
+        """Find a record. Raises PaymentsError."""
         until = self._runtime.monotonic() + PATIENCE + PER_PAGE * self._max_pages
-        look = LookupInProgress(want, self._way(want), self._pages, until)
-        self._line.enter(look)
+        look = LookupInProgress(want, self._walk(want), self._pages, until)
+        self._queue.enter(look)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
         reading = await look.future
@@ -99,73 +98,73 @@ class Lookup:
             return await self._synced(want, want.record_id, reading.requests)
         return reading
 
-    def _way(self, want: WantedRecord) -> PageWalk:
-        return PageWalk(self._places.of(want.token), self._max_pages, want.claims.minted_at)
+    def _walk(self, want: WantedRecord) -> PageWalk:
+        return PageWalk(self._positions.of(want.token), self._max_pages, want.claims.made_at)
 
     async def _run(self) -> None:
-        """Read as long as anybody waits: so many pages at once, and then one for each rest."""
+        """Read while lookups wait: a few pages at once, and then one for each rest."""
         try:
-            while self._line:
+            while self._queue:
                 now = self._runtime.monotonic()
                 busy = self._rested_at - now + PER_PAGE * (1 - self._max_pages)
                 if busy > _INSTANT:
                     await self._runtime.sleep(busy)
-                elif same := self._line.turn():
+                elif same := self._queue.next():
                     self._rested_at = max(self._rested_at, now) + PER_PAGE
                     await self._serve(same)
         finally:
             self._task = None
 
     async def _serve(self, same: Sequence[LookupInProgress]) -> None:
-        """Read a page for those who wait for it; the looks that are not over wait for their next ones."""
+        """Read a page for the lookups that wait for it; those that are not over wait for their next pages."""
         try:
             await self._read(same)
-        except Exception as error:  # whatever it is, it is theirs who wait for this page; others go on
+        except Exception as error:  # it concerns only the lookups that need this page
             for look in same:
                 if not look.future.done():
                     look.future.set_exception(error)
         for look in same:
             if look.future.done():
                 continue
-            # twice: those who keep coming for the newest page have every other turn
+            # twice: new lookups, which read the newest page, have every other turn
             if self._runtime.monotonic() + 2 * self._wait(look.page) <= look.until:
-                self._line.queue(look)
+                self._queue.queue(look)
             else:
                 self._miss(look)
 
     async def _read(self, same: Sequence[LookupInProgress]) -> None:
-        """One page for those who wait for it; it may have the record of others, too."""
+        """Read one page for these lookups; it may have the records of others, too."""
         day, cursor = same[0].page
         self._pages += 1
         number = self._pages
-        page = await self._page(day, cursor, may_be_forgotten=any(look.way.is_from_before for look in same))
+        page = await self._page(day, cursor, may_be_forgotten=any(look.walk.is_earlier for look in same))
         for record in page or ():
-            for look in self._line.after(day, key_of(record)):
+            for look in self._queue.wanting(day, key_of(record)):
                 if look.since < number:
-                    self._places.note(look.want.token, Position(found=cursor))
-                    look.future.set_result(LookupResult(record, look.way.pages + 1))
+                    self._positions.note(look.want.token, Position(found=cursor))
+                    look.future.set_result(LookupResult(record, look.walk.pages + 1))
         for look in same:
             if look.future.done():
                 continue
             if page is not None:
-                look.way.passed(_oldest(page), page.next_cursor, is_last=page.is_last)
-            elif look.way.is_from_before:
-                look.way.forgotten()
-            if look.way.is_over:
+                look.walk.advance(_oldest(page), page.next_cursor, is_last=page.is_last)
+            elif look.walk.is_earlier:
+                look.walk.drop_earlier()
+            if look.walk.is_over:
                 self._miss(look)
 
     def _miss(self, look: LookupInProgress) -> None:
-        """Tell somebody whose record was not there."""
-        want, way = look.want, look.way
-        self._places.note(want.token, way.place)
+        """End a lookup that has not found its record."""
+        want, walk = look.want, look.walk
+        self._positions.note(want.token, walk.position)
         if not self._payouts or want.record_id is None:
             since, until = _window(want.day)
-            missed = _NO_END if way.is_unproven else _CUT_OFF if way.is_cut_off else _NOT_THERE
-            log.warning(missed, way.pages, since, until)
-        look.future.set_result(LookupResult(None, way.pages))
+            missed = _NO_END if walk.is_unproven else _CUT_OFF if walk.is_cut_off else _NOT_THERE
+            log.warning(missed, walk.pages, since, until)
+        look.future.set_result(LookupResult(None, walk.pages))
 
     async def _page(self, day: int, cursor: str | None, *, may_be_forgotten: bool) -> Page[Any] | None:
-        """One page; None when the service does not take an earlier look's cursor any more."""
+        """One page; None when the service no longer takes the cursor of an earlier lookup."""
         since, until = _window(day)
         filters = {"created_on_or_after": since, "created_on_or_before": until, "deadline": DEADLINE}
         try:
@@ -198,10 +197,10 @@ def _window(day: int) -> tuple[date, date]:
 
 
 def key_of(record: Trusted) -> str:
-    """By what a record is known to belong to a URL.
+    """The text by which a record belongs to a URL.
 
-    A payout by its reference, which is unique in the project; a payment by the URL itself, or, where the
-    service leaves that out, by `reference` in its metadata.
+    For a payout that is its reference, which is unique in the project. For a payment it is the URL itself, or
+    `reference` in its metadata where the service leaves the URL out.
     """
     token = (record.webhook_url or "").rpartition("/")[2]
     if isinstance(record, Payout):

@@ -1,4 +1,4 @@
-"""Reads a delivery's body, bounded in size and time. Unsigned, so it is only a hint which record to read."""
+"""Reads a delivery's body, bounded in size and time. It is unsigned: only a hint which record to read."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..params.operations import is_segment
 from ._values import TOO_LARGE, TOO_SLOW, Kind, WebhookResponse
 
 _LONGEST: Final = 255
-"""Characters of an id; nobody has checked the body it comes from."""
+"""Characters of an id in a body, which may be forged."""
 _EVENT: Final = re.compile(r"[ -~]{1,128}")
 
 
 @attrs.frozen
 class PayloadHint:
-    """What a delivery claims to be about."""
+    """What a delivery says it is about."""
 
     record_id: str | None = None
     """The record's id; None when it names none that could be one."""
@@ -70,7 +70,7 @@ LONGEST: Final = 10.0
 """Seconds a body may take to arrive."""
 
 
-async def arrived(body: bytes | AsyncIterable[bytes], runtime: Runtime) -> bytes | WebhookResponse:
+async def read_body(body: bytes | AsyncIterable[bytes], runtime: Runtime) -> bytes | WebhookResponse:
     """The whole body, or what to answer when it is too large or too slow."""
     if isinstance(body, bytes):
         return whole([body])
@@ -88,7 +88,7 @@ async def arrived(body: bytes | AsyncIterable[bytes], runtime: Runtime) -> bytes
 
 
 def whole(chunks: Iterable[bytes]) -> bytes | WebhookResponse:
-    """The same for a body that does not have to be waited for."""
+    """The same for a body whose chunks are at hand."""
     parts = bytearray()
     for chunk in chunks:
         parts += chunk

@@ -1,6 +1,6 @@
-"""What both receivers share: URLs, admission, and one coalescer for each event loop. Calls no handler.
+"""What the awaited and the blocking receiver share: URLs, admission, one coalescer for each event loop.
 
-Nothing is answered 200 before the handler has taken the record's state. So each state is handled at least
+No delivery is answered 200 before the handler has taken the record's state. So each state is handled at least
 once, as long as the service tries again after a 500 or 503.
 """
 
@@ -38,7 +38,7 @@ _LOOPBACK: Final = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 
 
 class DeliveryReceiver:
-    """One receiver's secrets, address and rounds."""
+    """Makes URLs and admits deliveries to them; calls no handler."""
 
     def __init__(
         self, client: AsyncPayments, secrets: SealedSecrets, base_url: str, store: SeenStore, max_pages: int
@@ -61,28 +61,30 @@ class DeliveryReceiver:
             raise InvalidRequest(faults, operation=operation)
         now = self.runtime.now().timestamp()
         claims = TokenClaims(kind, reference, int(now), math.ceil(now + expires_in), self.runtime.token(8))
-        url = f"{self.base_url}/{_tokens.mint(self._signer, claims)}"
+        url = f"{self.base_url}/{_tokens.make(self._signer, claims)}"
         if len(url) > LONGEST_URL:
-            told = f"makes a URL of {len(url)} characters, more than {LONGEST_URL}: shorten it, or base_url"
-            raise InvalidRequest({"reference": [told]}, operation=operation)
+            problem = (
+                f"makes a URL of {len(url)} characters, more than {LONGEST_URL}: shorten it, or base_url"
+            )
+            raise InvalidRequest({"reference": [problem]}, operation=operation)
         return url
 
     def admit(self, method: str, path: str, kinds: Collection[Kind]) -> ReceivedDelivery | None:
-        """The delivery's ticket, when its path ends in a valid token of ours; costs one or two HMACs."""
+        """The delivery, if its path ends in a valid token of ours; costs one or two HMACs."""
         if method.upper() not in _METHODS or len(path) > LONGEST_URL:
             return None
         token, now = path.rpartition("/")[2], self.runtime.now()
         claims = _tokens.read(self._signer, token, now.timestamp())
         return None if claims is None or claims.kind not in kinds else ReceivedDelivery(token, claims, now)
 
-    async def take(self, ticket: ReceivedDelivery, headers: Mapping[str, str], body: bytes) -> Result:
-        """The answer to an admitted delivery, or an offer of its record, to be settled."""
-        hint = read_hint(ticket.claims.kind, headers, body)
+    async def take(self, delivery: ReceivedDelivery, headers: Mapping[str, str], body: bytes) -> Result:
+        """The answer to an admitted delivery, or its record for the handler."""
+        hint = read_hint(delivery.claims.kind, headers, body)
         if hint.is_foreign:
             return REFUSED
-        return await self._rounds().join(ticket, hint)
+        return await self._coalescer().join(delivery, hint)
 
-    def _rounds(self) -> DeliveryCoalescer:
+    def _coalescer(self) -> DeliveryCoalescer:
         loop = asyncio.get_running_loop()
         if loop not in self._loops:
             client, runtime, most = self._client, self.runtime, self._max_pages

@@ -2,10 +2,10 @@
 
 A token is the base64url text, without padding, of
 
-    version 1 · kind 1 · minted at 4 · valid until 4 · nonce 8 · reference 1 to 764 · HMAC-SHA256 32
+    version 1 · kind 1 · made at 4 · valid until 4 · nonce 8 · reference 1 to 764 · HMAC-SHA256 32
 
 bytes. Nothing of it is looked at before the HMAC was found right, and a token has one spelling only: whatever
-differs from what was minted in one bit is refused.
+differs from what was made in one bit is refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TokenClaims:
 
     kind: Kind
     reference: str
-    minted_at: int
+    made_at: int
     expires_at: int
     """The first second in which it is no longer valid."""
     nonce: bytes = attrs.field(repr=False)
@@ -114,9 +114,9 @@ def _keyed(secret: str | bytes) -> Callable[[bytes], bytes]:
     return lambda message: digest(raw, _PURPOSE + message, "sha256")
 
 
-def mint(signer: Signer, claims: TokenClaims) -> str:
+def make(signer: Signer, claims: TokenClaims) -> str:
     """The token that says so. The reference has 1 to 191 characters that UTF-8 can write."""
-    head = _HEAD.pack(_VERSION, _KINDS.index(claims.kind), claims.minted_at, claims.expires_at, claims.nonce)
+    head = _HEAD.pack(_VERSION, _KINDS.index(claims.kind), claims.made_at, claims.expires_at, claims.nonce)
     said = head + claims.reference.encode()
     return _text(said + signer.sign(said))
 
@@ -129,10 +129,10 @@ def read(signer: Signer, token: str, now: float) -> TokenClaims | None:
     said, mac = raw[:-_MAC], raw[-_MAC:]
     if len(said) <= _HEAD.size or not signer.verifies(said, mac) or _text(raw) != token:
         return None
-    version, kind, minted_at, expires_at, nonce = _HEAD.unpack_from(said)
+    version, kind, made_at, expires_at, nonce = _HEAD.unpack_from(said)
     if version != _VERSION or kind >= len(_KINDS) or now >= expires_at:
         return None
-    return TokenClaims(_KINDS[kind], said[_HEAD.size :].decode(), minted_at, expires_at, nonce)
+    return TokenClaims(_KINDS[kind], said[_HEAD.size :].decode(), made_at, expires_at, nonce)
 
 
 def _raw(secret: str | bytes) -> bytes:

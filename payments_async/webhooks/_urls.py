@@ -1,4 +1,4 @@
-"""What both receivers have: the URLs they make, and who is called for which kind."""
+"""UrlMaker: the URLs of both receivers, and the handler of each kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._receiver import DeliveryReceiver
 from ._values import Kind, TrustedDelivery
 
 MONTH: Final = 30 * 86_400.0
-"""Seconds a URL is valid for unless told."""
+"""Seconds for which a URL is valid by default."""
 PayoutHandler = Callable[[TrustedDelivery[Payout]], object]
 PaymentHandler = Callable[[TrustedDelivery[PaymentIntent]], object]
 Handlers = Mapping[Kind, Callable[[Any], object]]
@@ -20,13 +20,13 @@ Handlers = Mapping[Kind, Callable[[Any], object]]
 class UrlMaker:
     """Makes URLs for records that are about to be created."""
 
-    _intake: DeliveryReceiver
+    _deliveries: DeliveryReceiver
     _handlers: Handlers
 
     @property
     def base_url(self) -> str:
         """The address below which URLs are made, without a slash at its end."""
-        return self._intake.base_url
+        return self._deliveries.base_url
 
     def url_for_payout(self, reference: str, *, expires_in: float = MONTH) -> str:
         """A new URL for the payout that you are about to create; give it as `webhook_url=`.
@@ -42,20 +42,20 @@ class UrlMaker:
             InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
             ConfigurationError: this receiver has no `on_payout`.
         """
-        return self._intake.url(_served("payout", self._handlers), reference, expires_in)
+        return self._deliveries.url(_served("payout", self._handlers), reference, expires_in)
 
     def url_for_payment(self, reference: str, *, expires_in: float = MONTH) -> str:
         """A new URL for the payment intent that you are about to create; as `url_for_payout`.
 
         Args:
-            reference: your own name for the payment, such as the order's: the handler is given it back.
-            expires_in: seconds after which deliveries to it are refused; refunds are told late.
+            reference: your own name for the payment, such as the order's: the handler gets it back.
+            expires_in: seconds after which deliveries to it are refused; refunds are delivered late.
 
         Raises:
             InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
             ConfigurationError: this receiver has no `on_payment`.
         """
-        return self._intake.url(_served("payment", self._handlers), reference, expires_in)
+        return self._deliveries.url(_served("payment", self._handlers), reference, expires_in)
 
     def url_for_checkout(self, reference: str, *, expires_in: float = MONTH) -> str:
         """A new URL for the checkout that you are about to create; as `url_for_payment`.
@@ -63,14 +63,14 @@ class UrlMaker:
         The record that the handler is given is the checkout's payment.
 
         Args:
-            reference: your own name for the payment, such as the order's: the handler is given it back.
-            expires_in: seconds after which deliveries to it are refused; refunds are told late.
+            reference: your own name for the payment, such as the order's: the handler gets it back.
+            expires_in: seconds after which deliveries to it are refused; refunds are delivered late.
 
         Raises:
             InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
             ConfigurationError: this receiver has no `on_payment`.
         """
-        return self._intake.url(_served("checkout", self._handlers), reference, expires_in)
+        return self._deliveries.url(_served("checkout", self._handlers), reference, expires_in)
 
     def __repr__(self) -> str:
         try:
@@ -80,7 +80,7 @@ class UrlMaker:
 
 
 def handlers(on_payout: PayoutHandler | None, on_payment: PaymentHandler | None) -> Handlers:
-    """Who is called for which kind. Raises ConfigurationError."""
+    """The handler of each kind. Raises ConfigurationError."""
     if on_payout is None and on_payment is None:
         raise ConfigurationError("a webhook receiver needs on_payout, on_payment or both")
     given: dict[Kind, Callable[[Any], object] | None]
@@ -91,8 +91,8 @@ def handlers(on_payout: PayoutHandler | None, on_payment: PaymentHandler | None)
 
 
 def _served(kind: Kind, by: Handlers) -> Kind:
-    """The kind, when somebody is called for it. Raises ConfigurationError."""
+    """The kind, if it has a handler. Raises ConfigurationError."""
     if kind not in by:
         wanted = "on_payout" if kind == "payout" else "on_payment"
-        raise ConfigurationError(f"this webhook receiver has no {wanted}: nobody would take the deliveries")
+        raise ConfigurationError(f"this webhook receiver has no {wanted}: deliveries would have no handler")
     return kind

@@ -18,7 +18,7 @@ R_co = TypeVar("R_co", bound=Trusted, covariant=True)
 
 @attrs.frozen
 class TrustedDelivery(Generic[R_co]):
-    """A record as the API gave it after a delivery asked for a look, checked to be the URL's own."""
+    """The record that a delivery is about, read through the API and checked to be the URL's own."""
 
     kind: Kind
     """What the URL was made for: `payout`, `payment` or `checkout`."""

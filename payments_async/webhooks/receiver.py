@@ -1,4 +1,4 @@
-"""The receiver: makes the URLs, and turns what arrives at them into records that can be trusted."""
+"""WebhookReceiver: makes webhook URLs, and reads the record that a delivery to one is about."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from .._request.auth import hidden
 from ._coalescing import HandOver
-from ._deduplication import MemoryStore, SeenStore, settled
-from ._payload import arrived
+from ._deduplication import MemoryStore, SeenStore, awaited
+from ._payload import read_body
 from ._receiver import DeliveryReceiver
 from ._tokens import SealedSecrets
 from ._urls import PaymentHandler, PayoutHandler, UrlMaker, handlers
@@ -23,11 +23,11 @@ log: logging.Logger = logging.getLogger("payments.webhooks")
 
 
 class WebhookReceiver(UrlMaker):
-    """Makes a URL for each record, and hands over the record when something is delivered there.
+    """Makes a URL for each record, and calls the handler with the record after a delivery to that URL.
 
-    Deliveries are unsigned (Events, 3), so nothing that arrives is believed. A URL that nobody else can make
-    tells which record is meant; the record is read through the API, never more often than every five
-    seconds, and given to the handler once for each state (its status; for a payment, also its attempt's).
+    Deliveries are unsigned (Events, 3), so nothing in them is trusted. The URL, which only this receiver can
+    make, says which record is meant. The record is read through the API, at most every five seconds, and the
+    handler gets it once for each state (its status; for a payment, also its attempt's).
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class WebhookReceiver(UrlMaker):
         sealed, base_url = SealedSecrets(secrets), hidden(base_url)
         del secrets  # a traceback that shows locals shows none
         self._handlers = handlers(on_payout, on_payment)
-        self._intake = DeliveryReceiver(client, sealed, base_url, seen or MemoryStore(), max_pages)
+        self._deliveries = DeliveryReceiver(client, sealed, base_url, seen or MemoryStore(), max_pages)
         self._tasks: set[asyncio.Task[WebhookResponse]] = set()
 
     async def receive(
@@ -71,40 +71,44 @@ class WebhookReceiver(UrlMaker):
         method: str = "POST",
         headers: Mapping[str, str] | None = None,
     ) -> WebhookResponse:
-        """Take one delivery; gives what to answer. Raises nothing of its own.
+        """Take one delivery; returns the answer to send. Raises nothing of its own.
 
-        The handler is run to its end even when the caller is cancelled.
+        The handler runs to its end even when the caller is cancelled.
 
         Args:
             path: as it arrived. Only what follows the last slash counts: mount the receiver anywhere.
             body: the bytes, or their chunks: read when the path is found good, to 256 KiB and for 10 seconds.
             method: POST, PUT or PATCH; whatever the content type.
-            headers: only X-Payment-Event and X-Payment-Id are looked at, as hints (gap X).
+            headers: only X-Payment-Event and X-Payment-Id are read, as hints (gap X).
         """
-        ticket = self._intake.admit(method, path, self._handlers)
-        if ticket is None:
+        delivery = self._deliveries.admit(method, path, self._handlers)
+        if delivery is None:
             return REFUSED
-        raw = await arrived(body, self._intake.runtime)
-        met = raw if isinstance(raw, WebhookResponse) else await self._intake.take(ticket, headers or {}, raw)
-        if isinstance(met, WebhookResponse):
-            return met
-        task = asyncio.get_running_loop().create_task(self._hand_over(met))
+        raw = await read_body(body, self._deliveries.runtime)
+        result = (
+            raw
+            if isinstance(raw, WebhookResponse)
+            else await self._deliveries.take(delivery, headers or {}, raw)
+        )
+        if isinstance(result, WebhookResponse):
+            return result
+        task = asyncio.get_running_loop().create_task(self._hand_over(result))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
-    async def _hand_over(self, offer: HandOver) -> WebhookResponse:
+    async def _hand_over(self, hand_over: HandOver) -> WebhookResponse:
         try:
-            await settled(self._handlers[offer.delivery.kind](offer.delivery))
+            await awaited(self._handlers[hand_over.delivery.kind](hand_over.delivery))
         except Exception as error:
             log_failure(error)
-            return await offer.settle(False)
+            return await hand_over.finish(False)
         except BaseException:
-            offer.abandon()
+            hand_over.abandon()
             raise
-        return await offer.settle(True)
+        return await hand_over.finish(True)
 
 
 def log_failure(error: Exception) -> None:
-    """The handler's own error, for whoever wrote it."""
+    """Log the handler's own error."""
     log.error("a webhook handler failed, the service will try again", exc_info=error)

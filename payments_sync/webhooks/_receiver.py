@@ -23,11 +23,11 @@ T = TypeVar("T")
 
 
 class WebhookReceiver(UrlMaker):
-    """Makes a URL for each record, and hands over the record when something is delivered there.
+    """Makes a URL for each record, and calls the handler with the record after a delivery to that URL.
 
     As `payments_async.webhooks.WebhookReceiver`, blocking, and usable from any thread. Deliveries are
-    unsigned (Events, 3): the record is read through the API, never more often than every five seconds, and
-    given to the handler once for each state, in the thread that called `receive`.
+    unsigned (Events, 3): the record is read through the API, at most every five seconds, and the handler gets
+    it once for each state, in the thread that called `receive`.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class WebhookReceiver(UrlMaker):
         self._bridge = client._bridge
         self._handlers = handlers(on_payout, on_payment)
         store = MemoryStore() if seen is None else _OnAThread(seen)
-        self._intake = DeliveryReceiver(client._async, sealed, base_url, store, max_pages)
+        self._deliveries = DeliveryReceiver(client._async, sealed, base_url, store, max_pages)
 
     def receive(
         self,
@@ -73,38 +73,40 @@ class WebhookReceiver(UrlMaker):
         method: str = "POST",
         headers: Mapping[str, str] | None = None,
     ) -> WebhookResponse:
-        """Take one delivery; gives what to answer. Waits for its look at the record, up to some seconds.
+        """Take one delivery; returns the answer to send. Reading its record may take some seconds.
 
         Args:
             path: as it arrived. Only what follows the last slash counts: mount the receiver anywhere.
             body: the bytes, or their chunks: read when the path is found good, to 256 KiB; how long they may
                 take is the web server's to limit.
             method: POST, PUT or PATCH; whatever the content type.
-            headers: only X-Payment-Event and X-Payment-Id are looked at, as hints (gap X).
+            headers: only X-Payment-Event and X-Payment-Id are read, as hints (gap X).
         """
-        ticket = self._intake.admit(method, path, self._handlers)
-        if ticket is None:
+        delivery = self._deliveries.admit(method, path, self._handlers)
+        if delivery is None:
             return REFUSED
         raw = whole([body] if isinstance(body, bytes) else body)
         if isinstance(raw, WebhookResponse):
             return raw
         try:
-            met = self._bridge.call(self._intake.take, ticket, headers or {}, raw)
+            result = self._bridge.call(self._deliveries.take, delivery, headers or {}, raw)
         except BaseException as stopped:
-            if isinstance(offer := getattr(stopped, "result", None), HandOver):  # others wait for its verdict
-                self._bridge.call(offer.settle, False)
+            if isinstance(
+                hand_over := getattr(stopped, "result", None), HandOver
+            ):  # others wait for its verdict
+                self._bridge.call(hand_over.finish, False)
             raise
-        return met if isinstance(met, WebhookResponse) else self._hand_over(met)
+        return result if isinstance(result, WebhookResponse) else self._hand_over(result)
 
-    def _hand_over(self, offer: HandOver) -> WebhookResponse:
+    def _hand_over(self, hand_over: HandOver) -> WebhookResponse:
         handled = False
         try:
-            self._handlers[offer.delivery.kind](offer.delivery)
+            self._handlers[hand_over.delivery.kind](hand_over.delivery)
             handled = True
         except Exception as error:
             log_failure(error)
         finally:  # also when the thread is interrupted: others wait for the verdict
-            answer = self._bridge.call(offer.settle, handled)
+            answer = self._bridge.call(hand_over.finish, handled)
         return answer
 
 
@@ -119,7 +121,7 @@ class _OnAThread:
         return await _called(self._store.seen, state)
 
     async def add(self, state: str) -> None:
-        """It has been."""
+        """Remember that this state was handled."""
         await _called(self._store.add, state)
 
 

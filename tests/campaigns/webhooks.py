@@ -25,7 +25,7 @@ import attrs
 from payments_async import AsyncPayments
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.webhooks import TrustedDelivery, WebhookReceiver
-from payments_async.webhooks._tokens import SealedSecrets, Signer, TokenClaims, mint
+from payments_async.webhooks._tokens import SealedSecrets, Signer, TokenClaims, make
 from tests.campaigns.pacing import fullest_sliding
 from tests.support.scripted import answer
 from tests.support.simulated import EPOCH, SimulatedRuntime, run_simulated
@@ -116,11 +116,11 @@ def forgeries(valid: str, chance: random.Random) -> Iterator[str]:
         return written(bytes(changed))
 
     def signed_otherwise() -> str:
-        return mint(strangers, TokenClaims("payout", "r-1", now, now + 9_999, chance.randbytes(8)))
+        return make(strangers, TokenClaims("payout", "r-1", now, now + 9_999, chance.randbytes(8)))
 
     def expired() -> str:
         ours = Signer(SealedSecrets([chance.choice([SECRET, OLD])]))
-        return mint(
+        return make(
             ours, TokenClaims("payout", "r-1", now - 9, now - chance.randrange(5), chance.randbytes(8))
         )
 

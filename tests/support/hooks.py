@@ -42,14 +42,14 @@ class Hook:
         return found
 
     @property
-    def rounds(self) -> list[Any]:
+    def coalescers(self) -> list[Any]:
         """What is under way, loop by loop."""
-        return list(self.receiver._intake._loops.values())
+        return list(self.receiver._deliveries._loops.values())
 
     @property
     def waiting(self) -> int:
         """Deliveries that wait for a look."""
-        return sum(len(case) for each in self.rounds for case in each._cases.values())
+        return sum(len(case) for each in self.coalescers for case in each._waiting.values())
 
     @contextmanager
     def standing_still(self) -> Iterator[None]:

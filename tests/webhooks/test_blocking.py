@@ -98,13 +98,13 @@ def test_an_interruption_with_the_record_in_hand_holds_nobody_up(monkeypatch: py
 
         class Interrupting:
             def call(self, *args: Any, **kwargs: Any) -> Any:
-                met = call(*args, **kwargs)
-                if isinstance(met, HandOver) and not interrupted:
-                    interrupted.append(met)
+                result = call(*args, **kwargs)
+                if isinstance(result, HandOver) and not interrupted:
+                    interrupted.append(result)
                     stopped = KeyboardInterrupt()
-                    stopped.result = met  # type: ignore[attr-defined] # as `Hop.account` does
+                    stopped.result = result  # type: ignore[attr-defined] # as `Hop.account` does
                     raise stopped
-                return met
+                return result
 
         monkeypatch.setattr(receiver, "_bridge", Interrupting())
         with pytest.raises(KeyboardInterrupt):

@@ -93,7 +93,7 @@ async def test_a_delivery_whose_look_would_come_too_late_is_told_to_come_again_a
 async def test_urls_beyond_the_many_looked_into_are_told_to_come_again(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("payments_async.webhooks._coalescing.MOST_CASES", 0)
+    monkeypatch.setattr("payments_async.webhooks._coalescing.MOST_URLS", 0)
     hook = Hook(connect, Handler(), listed())
     assert (await hook.arrive()).status == 503
     assert hook.reads == 0
@@ -243,8 +243,8 @@ async def test_urls_of_one_day_share_a_walk_and_others_have_their_own(connect: C
     old = receiver.url_for_payout("r-0")
     played.runtime.advance(10 * 86_400.0)
     assert (await receiver.receive(path=old)).status == 200
-    (rounds,) = receiver._intake._loops.values()
-    with waiting_together(rounds._payouts, played.runtime, 4) as until_they_wait:
+    (coalescers,) = receiver._deliveries._loops.values()
+    with waiting_together(coalescers._payouts, played.runtime, 4) as until_they_wait:
         urls = [receiver.url_for_payout(f"r-{each}") for each in range(1, 5)]
         answers = [asyncio.create_task(receiver.receive(path=url)) for url in urls]
         await until_they_wait
@@ -263,7 +263,7 @@ def waiting_together(lookup: Lookup, runtime: JumpingRuntime, looks: int) -> Ite
     runtime.busy += 1
     lookup._rested_at = runtime.monotonic() + 8 * PER_PAGE
     try:
-        yield until(lambda: [len(together) for together in lookup._line._newest.values()] == [looks])
+        yield until(lambda: [len(together) for together in lookup._queue._newest.values()] == [looks])
     finally:
         runtime.busy -= 1
 
@@ -282,7 +282,7 @@ async def test_an_error_further_back_spares_what_was_found(connect: Connect) -> 
     hook = Hook(connect, paid, listed(), answer(200, first), refusal(401))
     assert (await hook.arrive()).status == 200
     urls = [hook.receiver.url_for_payout(f"r-{number}") for number in (1, 2)]
-    with waiting_together(hook.rounds[0]._payouts, hook.played.runtime, 2) as until_they_wait:
+    with waiting_together(hook.coalescers[0]._payouts, hook.played.runtime, 2) as until_they_wait:
         looks = [asyncio.create_task(hook.receiver.receive(path=url)) for url in urls]
         await until_they_wait
     assert [(await look).status for look in looks] == [200, 503]

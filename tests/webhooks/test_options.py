@@ -124,15 +124,15 @@ async def test_secrets_show_nowhere(client: Any, caplog: pytest.LogCaptureFixtur
     real = getattr(receiver, "_blocking", receiver)
     scanner = Scanner()
     scanner.look("the receiver", shown_by(real))
-    scanner.look("its parts", shown_by(real._intake), repr(real._intake._signer))
+    scanner.look("its parts", shown_by(real._deliveries), repr(real._deliveries._signer))
     scanner.look("the log", caplog.text)
     scanner.look("a URL", url)
-    for way in (pickle.dumps, copy.deepcopy):
+    for walk in (pickle.dumps, copy.deepcopy):
         with pytest.raises(TypeError) as raised:
-            way(real._intake._signer)
+            walk(real._deliveries._signer)
         scanner.look("the refusal of a pickle", told_by(raised.value))
     assert not scanner.found
-    assert repr(real._intake._signer) == "<webhook secrets>"
+    assert repr(real._deliveries._signer) == "<webhook secrets>"
 
 
 def test_a_memory_of_states_is_bounded() -> None:

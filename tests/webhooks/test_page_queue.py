@@ -16,8 +16,8 @@ from payments_async.errors import UnprocessableError
 from payments_async.models import Page, Pagination, PaymentIntent
 from payments_async.webhooks._lookup import PATIENCE, PER_PAGE, Lookup
 from payments_async.webhooks._page_queue import (
-    NOWHERE,
     SLACK,
+    UNKNOWN,
     LookupResult,
     PageWalk,
     Position,
@@ -37,17 +37,17 @@ def page_of(records: list[str], cursor: str | None) -> tuple[list[str], str | No
 
 
 def look(
-    records: list[str], wanted: str, place: Position, most: int, times: Mapping[str, float] | None = None
+    records: list[str], wanted: str, position: Position, most: int, times: Mapping[str, float] | None = None
 ) -> tuple[bool, Position, int]:
     """One look: whether it found the record, what the next is to know, the pages it took."""
     times = times or {}
-    way = PageWalk(place, most, times.get(wanted, 0.0) + SLACK)
-    while not way.is_over:
-        ids, following = page_of(records, way.cursor)
+    walk = PageWalk(position, most, times.get(wanted, 0.0) + SLACK)
+    while not walk.is_over:
+        ids, following = page_of(records, walk.cursor)
         if wanted in ids:
-            return True, NOWHERE, way.pages + 1
-        way.passed(times.get(ids[-1]) if ids else None, following)
-    return False, way.place, way.pages
+            return True, UNKNOWN, walk.pages + 1
+        walk.advance(times.get(ids[-1]) if ids else None, following)
+    return False, walk.position, walk.pages
 
 
 @given(
@@ -62,7 +62,7 @@ def test_a_record_is_found_wherever_it_is_and_whenever_it_is_listed(
     older: int, depth: int, growth: list[int], listed_at: int, most: int, tells_times: bool
 ) -> None:
     """While others are added between the looks, at first; a late one is listed among any of those before."""
-    records, place, found = [f"r{number}" for number in range(older)], NOWHERE, False
+    records, position, found = [f"r{number}" for number in range(older)], UNKNOWN, False
     below = records[min(depth, older) :][:1]
     times: dict[str, float] = {each: -float(number) for number, each in enumerate(records)}
     times["mine"] = times.get(below[0], 0.0) if below else -float(older)
@@ -70,9 +70,9 @@ def test_a_record_is_found_wherever_it_is_and_whenever_it_is_listed(
         if turn == min(listed_at, len(growth)):
             records.insert(records.index(below[0]) if below else len(records), "mine")
         records = [*(f"n{turn}-{number}" for number in range(more)), *records]
-        found, place, pages = look(records, "mine", place, most, times if tells_times else None)
+        found, position, pages = look(records, "mine", position, most, times if tells_times else None)
         assert pages <= max(2, most), "one of the newest and one further back, whatever `most` is"
-        assert len(place.runs) <= 3
+        assert len(position.runs) <= 3
         if found:
             break
     assert found
@@ -84,10 +84,10 @@ def test_what_is_listed_late_is_found_by_the_very_next_look(
 ) -> None:
     """Unless more were added in between than its part of a look reads."""
     records = [f"r{number}" for number in range(older)]
-    _, place, _ = look(records, "mine", NOWHERE, 18)
+    _, position, _ = look(records, "mine", UNKNOWN, 18)
     records.insert(place_of_late, "mine")
     records = [*(f"n{number}" for number in range(added)), *records]
-    assert look(records, "mine", place, 18)[0]
+    assert look(records, "mine", position, 18)[0]
 
 
 @pytest.mark.parametrize("behind", [1, 2, 5])
@@ -96,87 +96,91 @@ def test_a_payment_that_is_listed_late_on_a_busy_list_is_found_while_the_service
     rate: int, behind: int
 ) -> None:
     """So many payments a second; seconds from its creation to its first look; the service's five tries."""
-    created, newest, place = 200_000, 200_000 + rate * behind, NOWHERE
+    created, newest, position = 200_000, 200_000 + rate * behind, UNKNOWN
     for looks, pause in enumerate([0, 30, 120, 600, 3_600]):
         newest += rate * pause
-        way = PageWalk(place, 20, created / rate)
-        while not way.is_over:
-            first = newest if way.cursor is None else int(way.cursor)
+        walk = PageWalk(position, 20, created / rate)
+        while not walk.is_over:
+            first = newest if walk.cursor is None else int(walk.cursor)
             if looks and first >= created > first - 100:
                 return
-            way.passed((first - 100) / rate, str(first - 100))
-        place = way.place
+            walk.advance((first - 100) / rate, str(first - 100))
+        position = walk.position
     pytest.fail("never in five looks")
 
 
 @pytest.mark.parametrize("most", [1, 2, 8])
 def test_what_was_created_before_the_url_was_made_is_not_looked_through(most: int) -> None:
     """But an hour's worth of it is: the service's clock is another one."""
-    way = PageWalk(NOWHERE, 10, 10_000.0)
-    way.passed(10_000.0 - SLACK, "c1")
-    assert not way.is_over
-    way.passed(9_999.0 - SLACK, "c2")
-    assert (way.is_over, way.is_cut_off, way.pages) == (True, False, 2)
-    again = PageWalk(way.place, most, 10_000.0)
+    walk = PageWalk(UNKNOWN, 10, 10_000.0)
+    walk.advance(10_000.0 - SLACK, "c1")
+    assert not walk.is_over
+    walk.advance(9_999.0 - SLACK, "c2")
+    assert (walk.is_over, walk.is_cut_off, walk.pages) == (True, False, 2)
+    again = PageWalk(walk.position, most, 10_000.0)
     assert again.is_front
-    again.passed(9_000.0 - SLACK, "c1")
-    assert (again.is_over, again.is_cut_off, again.place) == (True, False, NOWHERE)
+    again.advance(9_000.0 - SLACK, "c1")
+    assert (again.is_over, again.is_cut_off, again.position) == (True, False, UNKNOWN)
 
 
 def test_runs_take_turns_the_oldest_first_and_each_look_begins_one() -> None:
-    way = PageWalk(NOWHERE, 4)
+    walk = PageWalk(UNKNOWN, 4)
     for following in ("c1", "c2", "c3", "c4"):
-        way.passed(None, following)
-    assert way.place == Position(runs=("c4", "c1")), "from the end of the first, and its second page again"
-    way = PageWalk(way.place, 6)
+        walk.advance(None, following)
+    assert walk.position == Position(runs=("c4", "c1")), (
+        "from the end of the first, and its second page again"
+    )
+    walk = PageWalk(walk.position, 6)
     asked = []
-    while not way.is_over:
-        asked.append(way.cursor)
-        way.passed(None, f"{way.cursor or 'new'}'")
+    while not walk.is_over:
+        asked.append(walk.cursor)
+        walk.advance(None, f"{walk.cursor or 'new'}'")
     assert asked == [None, "c4", "c1", "new'", "c4'", "c1'"]
-    assert way.place == Position(runs=("c4''", "c1''", "new''"))
-    assert PageWalk(way.place, 3).place == Position(runs=("c4''", "c1''")), "no more than have a page each"
-    way = PageWalk(way.place, 4)
-    way.passed(None, "newer")
-    assert [run.cursor for run in way._runs] == ["c4''", "c1''", "new''"], "no fourth one is begun"
-    way.forgotten()
-    assert way.cursor == "newer", "but when the others are lost"
+    assert walk.position == Position(runs=("c4''", "c1''", "new''"))
+    assert PageWalk(walk.position, 3).position == Position(runs=("c4''", "c1''")), (
+        "no more than have a page each"
+    )
+    walk = PageWalk(walk.position, 4)
+    walk.advance(None, "newer")
+    assert [run.cursor for run in walk._runs] == ["c4''", "c1''", "new''"], "no fourth one is begun"
+    walk.drop_earlier()
+    assert walk.cursor == "newer", "but when the others are lost"
 
 
 def test_a_record_whose_place_is_known_takes_one_page_and_else_all_begins_anew() -> None:
     records = [f"r{number}" for number in range(30)]
-    assert look(records, "r16", Position(found="r15"), 5) == (True, NOWHERE, 1)
-    assert look(records, "r2", Position(found="r15"), 2) == (False, NOWHERE, 2)
+    assert look(records, "r16", Position(found="r15"), 5) == (True, UNKNOWN, 1)
+    assert look(records, "r2", Position(found="r15"), 2) == (False, UNKNOWN, 2)
 
 
-@pytest.mark.parametrize("place", [Position(found="gone"), Position(runs=("gone", "gone, too"))])
-def test_a_place_that_the_service_has_forgotten_is_looked_for_from_the_newest(place: Position) -> None:
-    way = PageWalk(place, 3)
-    if way.is_front:
-        way.passed(None, "r3")
-    assert (way.cursor, way.is_from_before) == ("gone", True)
-    way.forgotten()
-    if way.is_front:
-        way.passed(None, "r3")
-    assert (way.cursor, way.is_from_before, way.is_over) == ("r3", False, False)
-    way.passed(None, None)
-    assert way.is_over
-    assert not way.is_cut_off
+@pytest.mark.parametrize("position", [Position(found="gone"), Position(runs=("gone", "gone, too"))])
+def test_a_place_that_the_service_has_forgotten_is_looked_for_from_the_newest(position: Position) -> None:
+    walk = PageWalk(position, 3)
+    if walk.is_front:
+        walk.advance(None, "r3")
+    assert (walk.cursor, walk.is_earlier) == ("gone", True)
+    walk.drop_earlier()
+    if walk.is_front:
+        walk.advance(None, "r3")
+    assert (walk.cursor, walk.is_earlier, walk.is_over) == ("r3", False, False)
+    walk.advance(None, None)
+    assert walk.is_over
+    assert not walk.is_cut_off
 
 
 def test_behind_a_front_that_has_become_the_whole_list_is_nothing() -> None:
-    way = PageWalk(Position(runs=("gone",)), 3)
-    way.passed(None, None)
-    assert way.is_over
-    assert way.place == NOWHERE
+    walk = PageWalk(Position(runs=("gone",)), 3)
+    walk.advance(None, None)
+    assert walk.is_over
+    assert walk.position == UNKNOWN
 
 
 def test_the_places_that_are_known_are_bounded() -> None:
-    places = Positions(2)
+    positions = Positions(2)
     for number in range(3):
-        places.note(f"t{number}", Position(found=f"c{number}"))
-    places.note("t1", NOWHERE)
-    assert [places.of(f"t{number}") for number in range(3)] == [NOWHERE, NOWHERE, Position(found="c2")]
+        positions.note(f"t{number}", Position(found=f"c{number}"))
+    positions.note("t1", UNKNOWN)
+    assert [positions.of(f"t{number}") for number in range(3)] == [UNKNOWN, UNKNOWN, Position(found="c2")]
 
 
 @attrs.define
@@ -238,19 +242,19 @@ async def test_looks_in_many_places_are_read_a_few_pages_at_once_and_then_rested
     crowd = Crowd(300)
     tokens = [f"r{SIZE * number}" for number in range(40)]
     for token in tokens:
-        crowd.lookup._places.note(token, Position(found=token))
+        crowd.lookup._positions.note(token, Position(found=token))
     found = await asyncio.gather(*map(crowd.read, tokens))
     assert all(each.record is not None and each.requests == 1 for each in found)
     moments = [moment for moment, _ in crowd.list.reads]
     assert moments == pytest.approx([0.0] * 5 + [PER_PAGE * number for number in range(1, 36)])
-    assert not crowd.lookup._line._by_key, "nobody who has gone is kept"
+    assert not crowd.lookup._queue._by_key, "nobody who has gone is kept"
 
 
 async def test_how_long_a_look_has_to_wait_is_known_before() -> None:
     crowd = Crowd(300)
     old = [f"r{SIZE * number}" for number in range(1, 30)]
     for token in [*old, "r150"]:
-        crowd.lookup._places.note(token, Position(found=token))
+        crowd.lookup._positions.note(token, Position(found=token))
     assert crowd.wait("r150") == 0.0
     looks = [asyncio.create_task(crowd.read(token)) for token in old[:4]]
     await asyncio.sleep(0)
@@ -288,19 +292,19 @@ async def test_a_record_read_before_its_delivery_came_is_read_again() -> None:
 async def test_who_gave_up_is_not_read_for() -> None:
     crowd = Crowd(300)
     for token in ("r30", "r60"):
-        crowd.lookup._places.note(token, Position(found=token))
+        crowd.lookup._positions.note(token, Position(found=token))
     hasty, patient, same = (asyncio.create_task(crowd.read(token)) for token in ("r30", "r60", "r60"))
     await asyncio.sleep(0)
     hasty.cancel()
     assert await patient == await same
     assert [cursor for _, cursor in crowd.list.reads] == ["r60"]
-    assert not crowd.lookup._line._by_key, "nobody who has gone is kept"
+    assert not crowd.lookup._queue._by_key, "nobody who has gone is kept"
 
 
 async def test_a_refused_cursor_of_an_earlier_look_throws_nobody_else_back() -> None:
     """One has come to the page by itself, the other goes on there from an earlier look."""
     crowd = Crowd(30)
-    crowd.lookup._places.note("r11", Position(runs=("r6",)))
+    crowd.lookup._positions.note("r11", Position(runs=("r6",)))
     pages = crowd.list.page
     others: list[asyncio.Task[LookupResult]] = []
     invalid = UnprocessableError("no", status=422, service_message=None, errors={}, headers={}, body=b"")
@@ -347,14 +351,14 @@ async def test_who_keeps_coming_to_look_further_back_does_not_hold_up_the_others
     assert max(held) <= PATIENCE + (5 + 1) * PER_PAGE
     assert requests["absent"] == 5
     cut_short = next(token for token, pages_read in requests.items() if pages_read < 5)
-    assert crowd.lookup._places.of(cut_short).runs, "the next look goes on there"
+    assert crowd.lookup._positions.of(cut_short).runs, "the next look goes on there"
 
 
 async def test_a_new_record_is_found_while_a_crowd_waits_for_old_ones() -> None:
     crowd = Crowd(300)
     old = [f"r{SIZE * number}" for number in range(10, 90)]
     for token in old:
-        crowd.lookup._places.note(token, Position(found=token))
+        crowd.lookup._positions.note(token, Position(found=token))
     looks = [asyncio.create_task(crowd.read(token)) for token in old]
     await asyncio.sleep(0)
     assert (await crowd.read("r1")).record is not None
@@ -366,7 +370,7 @@ async def test_those_who_always_come_anew_do_not_keep_the_others_waiting() -> No
     """One page at a time: the newest and the others take turns."""
     crowd = Crowd(300)
     crowd.lookup._max_pages = 1
-    crowd.lookup._places.note("r150", Position(found="r150"))
+    crowd.lookup._positions.note("r150", Position(found="r150"))
     deep = asyncio.create_task(crowd.read("r150"))
     for _ in range(4):
         await crowd.read("r0")
@@ -390,12 +394,12 @@ async def test_who_gave_up_while_a_page_was_read_is_not_told_of_its_error() -> N
 
 
 def test_a_page_that_says_nothing_of_what_follows_is_no_end() -> None:
-    way = PageWalk(Position(runs=("c1",)), 5)
-    way.passed(None, None, is_last=False)
-    assert (way.cursor, way.is_unproven) == ("c1", True), "the earlier run goes on"
-    way.passed(None, None)
-    assert (way.is_over, way.is_unproven) == (True, True)
-    whole, dated = PageWalk(NOWHERE, 5), PageWalk(NOWHERE, 5, 10_000.0)
-    whole.passed(None, None)
-    dated.passed(9_999.0 - SLACK, None, is_last=False)
+    walk = PageWalk(Position(runs=("c1",)), 5)
+    walk.advance(None, None, is_last=False)
+    assert (walk.cursor, walk.is_unproven) == ("c1", True), "the earlier run goes on"
+    walk.advance(None, None)
+    assert (walk.is_over, walk.is_unproven) == (True, True)
+    whole, dated = PageWalk(UNKNOWN, 5), PageWalk(UNKNOWN, 5, 10_000.0)
+    whole.advance(None, None)
+    dated.advance(9_999.0 - SLACK, None, is_last=False)
     assert (whole.is_unproven, dated.is_unproven) == (False, False)

@@ -43,7 +43,7 @@ async def test_everything_but_a_minted_url_gets_one_answer_and_no_read(connect: 
     for name, path in odd_paths(hook.url).items():
         assert await hook.receiver.receive(path=path, body=b"{}") == REFUSED, name
     assert hook.reads == 0
-    assert not hook.rounds
+    assert not hook.coalescers
 
 
 async def test_an_expired_url_is_refused_from_its_second_on(connect: Connect) -> None:
@@ -200,7 +200,7 @@ class TestAwaited:
             await until(lambda: hook.waiting == 1)
             task.cancel()
             await asyncio.wait([task])
-        await until(lambda: not hook.rounds[0]._cases)
+        await until(lambda: not hook.coalescers[0]._waiting)
         assert hook.reads == 1
 
     async def test_nothing_is_handed_over_when_everybody_hung_up(self, connect: Connect) -> None:
@@ -212,21 +212,21 @@ class TestAwaited:
         hook = Hook(connect, paid, read)
         task = asyncio.create_task(hook.arrive())
         await asyncio.wait([task])
-        await until(lambda: not hook.rounds[0]._cases)
+        await until(lambda: not hook.coalescers[0]._waiting)
         assert task.cancelled()
         assert not paid.given
 
     async def test_an_offer_to_one_who_just_hung_up_is_taken_back(
         self, connect: Connect, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        tell = WaitingDelivery.tell
+        tell = WaitingDelivery.resolve
 
-        def tell_and_hang_up(waiter: WaitingDelivery, met: Any) -> None:
-            tell(waiter, met)
-            if isinstance(met, HandOver) and not task.done():
+        def tell_and_hang_up(waiter: WaitingDelivery, result: Any) -> None:
+            tell(waiter, result)
+            if isinstance(result, HandOver) and not task.done():
                 task.cancel()
 
-        monkeypatch.setattr(WaitingDelivery, "tell", tell_and_hang_up)
+        monkeypatch.setattr(WaitingDelivery, "resolve", tell_and_hang_up)
         paid = Handler()
         hook = Hook(connect, paid, listed())
         task = asyncio.create_task(hook.arrive())
@@ -255,7 +255,7 @@ class TestAwaited:
         await begun.wait()
         second = asyncio.create_task(hook.arrive())
         await until(lambda: hook.waiting == 1)
-        for task in hook.rounds[0]._tasks:
+        for task in hook.coalescers[0]._tasks:
             task.cancel()
         assert (await second).status == 500
         go_on.set()

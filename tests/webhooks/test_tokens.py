@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async import ConfigurationError
-from payments_async.webhooks._tokens import LONGEST_TOKEN, SealedSecrets, Signer, TokenClaims, mint, read
+from payments_async.webhooks._tokens import LONGEST_TOKEN, SealedSecrets, Signer, TokenClaims, make, read
 
 NEW, OLD, OTHER = "n" * 32, b"o" * 32, "x" * 40
 LAST = 2**32 - 1
@@ -32,7 +32,7 @@ def signer(*secrets: str | bytes) -> Signer:
 @settings(deadline=None)
 @given(CLAIMS)
 def test_what_was_said_comes_back_until_it_expires(claims: TokenClaims) -> None:
-    token = mint(signer(NEW), claims)
+    token = make(signer(NEW), claims)
     assert read(signer(NEW), token, claims.expires_at - 0.001) == claims
     assert read(signer(NEW), token, claims.expires_at) is None
     assert len(token) <= LONGEST_TOKEN
@@ -41,7 +41,7 @@ def test_what_was_said_comes_back_until_it_expires(claims: TokenClaims) -> None:
 @settings(deadline=None)
 @given(CLAIMS, st.data())
 def test_a_change_of_any_bit_is_refused(claims: TokenClaims, data: st.DataObject) -> None:
-    token = mint(signer(NEW), claims)
+    token = make(signer(NEW), claims)
     raw = bytearray(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     bit = data.draw(st.integers(0, len(raw) * 8 - 1))
     raw[bit // 8] ^= 1 << bit % 8
@@ -52,16 +52,16 @@ def test_a_change_of_any_bit_is_refused(claims: TokenClaims, data: st.DataObject
 @settings(deadline=None)
 @given(CLAIMS, st.data())
 def test_a_change_of_any_character_is_refused(claims: TokenClaims, data: st.DataObject) -> None:
-    token = mint(signer(NEW), claims)
-    place = data.draw(st.integers(0, len(token) - 1))
-    other = data.draw(st.characters().filter(lambda character: character != token[place]))
-    assert read(signer(NEW), token[:place] + other + token[place + 1 :], 0) is None
+    token = make(signer(NEW), claims)
+    position = data.draw(st.integers(0, len(token) - 1))
+    other = data.draw(st.characters().filter(lambda character: character != token[position]))
+    assert read(signer(NEW), token[:position] + other + token[position + 1 :], 0) is None
 
 
 @settings(deadline=None)
 @given(CLAIMS, st.data())
 def test_a_part_or_a_longer_one_is_refused(claims: TokenClaims, data: st.DataObject) -> None:
-    token = mint(signer(NEW), claims)
+    token = make(signer(NEW), claims)
     cut = data.draw(st.integers(0, len(token) - 1))
     added = data.draw(st.text(min_size=1, max_size=5))
     assert read(signer(NEW), token[:cut], 0) is None
@@ -76,7 +76,7 @@ def test_any_other_text_is_refused(text: str) -> None:
 
 
 def test_a_token_has_one_spelling_only() -> None:
-    token = mint(signer(NEW), USUAL)
+    token = make(signer(NEW), USUAL)
     assert len(token) % 4 != 0, "so that its last character has bits to spare"
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     accepted = [each for each in alphabet if read(signer(NEW), token[:-1] + each, 0)]
@@ -86,21 +86,21 @@ def test_a_token_has_one_spelling_only() -> None:
 
 def test_both_secrets_are_accepted_and_the_first_one_signs() -> None:
     rotated = signer(NEW, OLD)
-    assert read(rotated, mint(signer(OLD), USUAL), 0) == USUAL
-    assert mint(rotated, USUAL) == mint(signer(NEW), USUAL) != mint(signer(OLD), USUAL)
-    assert read(signer(NEW), mint(signer(OLD), USUAL), 0) is None
-    assert read(rotated, mint(signer(OTHER), USUAL), 0) is None
+    assert read(rotated, make(signer(OLD), USUAL), 0) == USUAL
+    assert make(rotated, USUAL) == make(signer(NEW), USUAL) != make(signer(OLD), USUAL)
+    assert read(signer(NEW), make(signer(OLD), USUAL), 0) is None
+    assert read(rotated, make(signer(OTHER), USUAL), 0) is None
 
 
 def test_text_and_bytes_are_the_same_secret() -> None:
-    assert mint(signer(NEW.encode()), USUAL) == mint(signer(NEW), USUAL)
+    assert make(signer(NEW.encode()), USUAL) == make(signer(NEW), USUAL)
 
 
-@pytest.mark.parametrize(("place", "number"), [(0, 0), (0, 2), (0, 255), (1, 3), (1, 255)])
-def test_a_version_or_kind_of_another_time_is_refused_though_signed(place: int, number: int) -> None:
-    token = mint(signer(NEW), USUAL)
+@pytest.mark.parametrize(("position", "number"), [(0, 0), (0, 2), (0, 255), (1, 3), (1, 255)])
+def test_a_version_or_kind_of_another_time_is_refused_though_signed(position: int, number: int) -> None:
+    token = make(signer(NEW), USUAL)
     said = bytearray(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))[:-32])
-    said[place] = number
+    said[position] = number
     signed = bytes(said) + signer(NEW).sign(bytes(said))
     assert read(signer(NEW), base64.urlsafe_b64encode(signed).rstrip(b"=").decode(), 0) is None
 
@@ -138,6 +138,6 @@ def test_every_secret_is_tried_so_that_time_tells_nothing(monkeypatch: pytest.Mo
     monkeypatch.setattr("payments_async.webhooks._tokens.compare_digest", compare)
     for made_with in (NEW, OLD, OTHER):
         compared.clear()
-        read(signer(NEW, OLD), mint(signer(made_with), USUAL), 0)
+        read(signer(NEW, OLD), make(signer(made_with), USUAL), 0)
         assert len(compared) == 2
         assert all(len(one) == len(other) == 32 for one, other in compared)
