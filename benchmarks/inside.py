@@ -26,7 +26,7 @@ ONE, PAGE, EMPTY = (HTTPResponse(200, HEADERS, body) for body in (PAYOUT_ANSWER,
 CREATED = HTTPResponse(201, HEADERS, PAYOUT_ANSWER)
 READ_ONE = reading(operations.PAYOUTS_SYNC, {}, {"payout_id": PAYOUT_ID})
 READ_PAGE = reading(operations.PAYOUTS_LIST, {})
-READ_NOTHING = reading(operations.bare("GET", "/nothing"), {})
+READ_NOTHING = reading(operations.custom("GET", "/nothing"), {})
 """A call whose empty answer needs no decoding: what remains is the frame around it."""
 
 

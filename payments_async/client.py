@@ -270,7 +270,7 @@ class AsyncPayments:
         """
         self._pipeline.refuse_unprotected(prepared, rotated_key=rotated_key)
         options = {"max_retries": max_retries, "timeout": timeout, "deadline": deadline}
-        operation = operations.named(prepared.operation)
+        operation = operations.by_name(prepared.operation)
         call = prepare.writing(prepared, options, operation=operation, priority=priority)
         return await self._pipeline.run_once(call)
 

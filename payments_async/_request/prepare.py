@@ -133,7 +133,7 @@ def unlisted(
     faults: dict[str, list[str]] = {}
     if not isinstance(method, str) or method not in operations.METHODS:
         faults["method"] = [f"must be one of {', '.join(operations.METHODS)}"]
-    if not isinstance(path, str) or not operations.is_plain(path):
+    if not isinstance(path, str) or not operations.is_safe_path(path):
         faults["path"] = [
             "must start with a slash and hold plain segments: encode what is special, use params= for a query"
         ]
@@ -144,7 +144,7 @@ def unlisted(
     if faults:
         raise InvalidRequest(faults, operation="request")
     listed, record = operations.record_of(str(method), str(path))
-    operation = operations.bare(str(method), str(path), result)
+    operation = operations.custom(str(method), str(path), result)
     return attrs.evolve(operation, limit=limit or (listed.limit if listed else operation.limit)), record
 
 

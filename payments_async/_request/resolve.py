@@ -101,7 +101,7 @@ class OutcomeResolver:
     ) -> Any:
         if age >= _assumptions.KEY_TRUSTED_FOR or not self._pipeline.made_it(prepared):
             return await self._look_up(prepared, None)
-        operation = operations.named(prepared.operation)
+        operation = operations.by_name(prepared.operation)
         call = prepare.writing(prepared, {}, operation=operation)
         try:
             return await self._pipeline.run_once(call)
@@ -152,7 +152,7 @@ class OutcomeResolver:
     def _unknown(self, prepared: PreparedRequest, cause: PaymentsError | None) -> OutcomeUnknown:
         if isinstance(cause, OutcomeUnknown):
             return cause
-        call = prepare.writing(prepared, {}, operation=operations.named(prepared.operation))
+        call = prepare.writing(prepared, {}, operation=operations.by_name(prepared.operation))
         history = CallHistory(call, 0.0, None, self._pipeline.moment)
         history.attempts += cause.attempts if cause is not None else ()
         return history.outcome_unknown(cause)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ def masked(value: object) -> str:
     return "None" if value is None else "'***'"
 
 
-def _some(extra: dict[str, Any] | None) -> dict[str, Any] | None:
+def _none_if_empty(extra: dict[str, Any] | None) -> dict[str, Any] | None:
     """Unknown fields; none at all are None, so that records without any are equal."""
     return extra or None
 
@@ -31,7 +31,7 @@ class Record(ValueMixin):
     _decimal_texts: ClassVar[frozenset[str]] = frozenset()
     """Fields that are a Decimal here and text on the wire."""
     _extra: dict[str, Any] | None = attrs.field(
-        default=None, converter=_some, kw_only=True, alias="extra", repr=False, hash=False
+        default=None, converter=_none_if_empty, kw_only=True, alias="extra", repr=False, hash=False
     )
     _response: ResponseInfo | None = attrs.field(
         default=None, kw_only=True, alias="response", eq=False, hash=False, repr=False
@@ -49,8 +49,7 @@ class Record(ValueMixin):
 
     def __repr__(self) -> str:
         """Only what is set, personal and account data masked, unknown fields by name."""
-        parts = [text for field in attrs.fields(type(self)) if (text := _shown(self, field))]
-        parts += [f"extra={sorted(self.extra)}"] if self.extra else []
+        parts = [*shown_fields(self), *([f"extra={sorted(self.extra)}"] if self.extra else [])]
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,11 +70,12 @@ def _fields(record: Record) -> dict[str, Any]:
     return {**{name: getattr(record, name) for name in names}, **record.extra}
 
 
-def _shown(record: Record, field: attrs.Attribute[Any]) -> str:
-    value = getattr(record, field.name)
-    if value is None or field.repr is False:
-        return ""
-    return f"{field.name}={(field.repr if callable(field.repr) else repr)(value)}"
+def shown_fields(value: Any) -> Iterator[str]:
+    """The fields of a record or request that are set, for its repr; personal and account data masked."""
+    for field in attrs.fields(type(value)):
+        item = getattr(value, field.name)
+        if item is not None and field.repr is not False:
+            yield f"{field.name}={(field.repr if callable(field.repr) else repr)(item)}"
 
 
 def _plain(value: Any) -> Any:
@@ -89,7 +89,7 @@ def _plain(value: Any) -> Any:
 def json_text(value: Any) -> str:
     """JSON in which a Decimal is a number with all its digits (the standard module cannot do that)."""
     if isinstance(value, Record):
-        return json_text(_on_the_wire(value))
+        return json_text(_wire_values(value))
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(str(k))}: {json_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
@@ -99,7 +99,7 @@ def json_text(value: Any) -> str:
     return json.dumps(value.isoformat() if isinstance(value, datetime) else value)
 
 
-def _on_the_wire(record: Record) -> dict[str, Any]:
+def _wire_values(record: Record) -> dict[str, Any]:
     """The fields, with Decimals as text where the wire has text."""
     fields = _fields(record)
     texts = {name: f"{fields[name]:f}" for name in record._decimal_texts if fields[name] is not None}

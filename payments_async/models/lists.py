@@ -29,20 +29,20 @@ class Pagination(Record):
     has_pages: bool | None = None
 
 
-def proves_end(stands: Pagination, *, is_empty: bool, names_next: bool) -> bool:
+def proves_end(pagination: Pagination, *, is_empty: bool, names_next: bool) -> bool:
     """Whether a page is surely the last of its list (gap C): the one place where that is decided.
 
     The service says so by `has_more_pages`, else by a `next_cursor` that is null or empty. A page that says
     neither proves no end, however short it is; one that holds nothing does.
 
     Args:
-        stands: what the page says of its place.
+        pagination: what the page says of its place.
         is_empty: it holds no record, readable or not.
         names_next: its answer has the key `next_cursor`, perhaps with null.
     """
-    if stands.has_more_pages is not None:
-        return not stands.has_more_pages
-    return not stands.next_cursor and (names_next or is_empty)
+    if pagination.has_more_pages is not None:
+        return not pagination.has_more_pages
+    return not pagination.next_cursor and (names_next or is_empty)
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
@@ -78,8 +78,8 @@ class Page(ValueMixin, Generic[T_co]):
 
     @is_last.default
     def _is_last(self) -> bool:
-        stands, is_empty = self.pagination, not (self.items or self.unread)
-        return proves_end(stands, is_empty=is_empty, names_next=stands.next_cursor is not None)
+        is_empty, cursor = not (self.items or self.unread), self.pagination.next_cursor
+        return proves_end(self.pagination, is_empty=is_empty, names_next=cursor is not None)
 
     @property
     def next_cursor(self) -> str | None:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-import attrs
-
 from .._attrs import ValueMixin
+from ..models._record import shown_fields
 
 Money = Decimal | int | str
 """Major units, exact: `Decimal("10.10")`, `50`, `"10.10"`. A float is refused: it is not exact."""
@@ -39,12 +38,4 @@ class Params(ValueMixin):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        cls: Any = type(self)
-        parts = [text for field in attrs.fields(cls) if (text := self._shown(field))]
-        return f"{cls.__name__}({', '.join(parts)})"
-
-    def _shown(self, field: attrs.Attribute[Any]) -> str:
-        value = getattr(self, field.name)
-        if value is None:
-            return ""
-        return f"{field.name}={(field.repr if callable(field.repr) else repr)(value)}"
+        return f"{type(self).__name__}({', '.join(shown_fields(self))})"

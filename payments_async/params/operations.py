@@ -210,8 +210,8 @@ def record_of(method: str, path: str) -> tuple[Operation[Any] | None, str | None
     return None, None
 
 
-def is_plain(path: str) -> bool:
-    """Whether a path of `client.request` holds plain segments only, with nothing that climbs out of them."""
+def is_safe_path(path: str) -> bool:
+    """Whether a path of `client.request` has plain segments only, and none that climbs."""
     return re.fullmatch(_PATH, path) is not None and not re.search(_DOTS, path)
 
 
@@ -222,26 +222,26 @@ def can_be_prepared(name: str, path: str) -> bool:
         return False
     operation = OPERATIONS.get(name)
     if operation is not None:
-        return operation.writes and _fills(operation, plain)
+        return operation.writes and _matches(operation, plain)
     method, _, own = name.partition(" ")
-    return method in METHODS and method != "GET" and own == plain and is_plain(plain)
+    return method in METHODS and method != "GET" and own == plain and is_safe_path(plain)
 
 
-def _fills(operation: Operation[Any], path: str) -> bool:
-    """Whether a path is an operation's, with ids in it that it would be made with."""
+def _matches(operation: Operation[Any], path: str) -> bool:
+    """Whether a path is an operation's, with ids that can be in a path."""
     pattern = re.sub(_PLACEHOLDER, r"(?P<\1>[^/]+)", operation.path)
     found = re.fullmatch(pattern, path)
     ids = {name: unquote(value) for name, value in found.groupdict().items()} if found else {}
     return found is not None and not id_problems(ids) and operation.path_for(ids) == path
 
 
-def named(name: str) -> Operation[Any]:
-    """The operation of a prepared request: one of the table, or a bare `POST /path`."""
+def by_name(name: str) -> Operation[Any]:
+    """The operation of a prepared request: one of the table, or a custom `POST /path`."""
     method, _, path = name.partition(" ")
-    return OPERATIONS.get(name) or bare(method, path)
+    return OPERATIONS.get(name) or custom(method, path)
 
 
-def bare(method: str, path: str, result: type[Any] | None = None) -> Operation[Any]:
+def custom(method: str, path: str, result: type[Any] | None = None) -> Operation[Any]:
     """An operation for `client.request`: a write makes something, unless the table knows that it does not."""
     listed, _ = record_of(method, path)
     creates = method != "GET" and (listed is None or listed.creates)

@@ -61,7 +61,7 @@ def _stored(cls: type[_P], text: str) -> _P | None:
         fields = json.loads(text)
         if fields.pop("version") != 1:
             return None
-        _refuse_odd(fields)
+        _check_types(fields)
         if not operations.can_be_prepared(fields["operation"], fields["path"]):
             return None
         changed = {
@@ -73,7 +73,7 @@ def _stored(cls: type[_P], text: str) -> _P | None:
         return None
 
 
-def _refuse_odd(fields: dict[str, Any]) -> None:
+def _check_types(fields: dict[str, Any]) -> None:
     """Raise ValueError when a field of a stored request is of another type than it was written with."""
     texts = {name: value for name, value in fields.items() if name != "headers"}
     if texts.get("reference") is None:

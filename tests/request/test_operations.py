@@ -14,10 +14,10 @@ from payments_async.errors import InvalidRequest
 from payments_async.models import Payout
 from payments_async.params.operations import (
     OPERATIONS,
-    bare,
+    by_name,
+    custom,
     default_limit,
     id_problems,
-    named,
     path_with,
 )
 
@@ -98,7 +98,7 @@ def test_a_query_is_percent_encoded(query: dict[str, object], path: str) -> None
 )
 def test_a_paths_limit_is_told_by_its_method_and_last_word(method: str, path: str, limit: str) -> None:
     assert default_limit(method, path) == limit
-    operation = bare(method, path)
+    operation = custom(method, path)
     assert operation.limit == limit
     assert operation.creates == (method != "GET")
 
@@ -108,15 +108,15 @@ def test_a_paths_limit_is_told_by_its_method_and_last_word(method: str, path: st
     "path", ["/a", "/a/sync", "/a/inspect", "/a/requery", "/payouts", "/payouts/po_1/sync"]
 )
 def test_a_write_may_make_something_whatever_its_path(method: str, path: str) -> None:
-    assert bare(method, path).creates == (method != "GET")
+    assert custom(method, path).creates == (method != "GET")
 
 
 def test_only_a_listed_write_that_makes_nothing_is_known_to_make_nothing() -> None:
     path = "/payment/intents/pi_1/requery"
-    made = {method: bare(method, path).creates for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
+    made = {method: custom(method, path).creates for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
     assert made == {"GET": False, "POST": False, "PUT": True, "PATCH": True, "DELETE": True}
     assert unlisted("POST", path, None, "write")[0].creates is False
-    assert bare("POST", f"{path}/again").creates
+    assert custom("POST", f"{path}/again").creates
 
 
 def test_a_listed_path_has_its_listed_limit_and_record() -> None:
@@ -141,5 +141,5 @@ def test_all_faults_of_a_free_request_are_told_together() -> None:
 
 def test_a_name_leads_back_to_its_operation() -> None:
     for name, operation in OPERATIONS.items():
-        assert named(name) is operation
-    assert named("POST /refunds") == bare("POST", "/refunds")
+        assert by_name(name) is operation
+    assert by_name("POST /refunds") == custom("POST", "/refunds")

@@ -54,7 +54,7 @@ def test_a_payouts_reference_is_known_whichever_way_it_came(request_: Any) -> No
     assert prepared(request_, extra_body={"reference": "r-2"}).reference == "r-2"
     assert prepared(request_, extra_body={"reference": 7}).reference is None
     assert prepared(request_, operations.INTENTS_CREATE).reference is None
-    assert prepared(None, operations.bare("POST", "/payouts")).reference is None
+    assert prepared(None, operations.custom("POST", "/payouts")).reference is None
 
 
 def test_a_callers_key_is_taken_as_it_is() -> None:
@@ -143,7 +143,7 @@ def test_seconds_and_counts_are_told_from_everything_else(value: object, seconds
 
 
 def test_a_free_requests_parameters_join_the_extra_ones() -> None:
-    write, read = operations.bare("POST", "/a"), operations.bare("GET", "/a")
+    write, read = operations.custom("POST", "/a"), operations.custom("GET", "/a")
     joined = prepare.with_params(read, None, {"a": 1, "b": 1}, {"extra_query": {"b": 2}, "timeout": 3})
     assert joined == {"extra_query": {"a": 1, "b": 2}, "timeout": 3}
     assert prepare.with_params(write, {"x": 1}, None, {}) == {"extra_query": {}}

@@ -34,7 +34,7 @@ PAYOUT = write(operations.PAYOUTS_CREATE)
 INTENT = write(operations.INTENTS_CREATE, body=b'{"amount":10.1,"currency":"XOF"}', reference=None)
 CHECKOUT = write(operations.CHECKOUTS_CREATE, body=b'{"amount":10.1,"currency":"XOF"}', reference=None)
 REQUERY = write(operations.INTENTS_REQUERY, body=b"{}", reference=None)
-OTHER_POST = write(operations.bare("POST", "/refunds"), body=b"{}", reference=None)
+OTHER_POST = write(operations.custom("POST", "/refunds"), body=b"{}", reference=None)
 READ = read()
 LIST = prepare.reading(operations.PAYOUTS_LIST, {})
 CREATING = {"payout": PAYOUT, "intent": INTENT, "checkout": CHECKOUT, "other": OTHER_POST}
