@@ -161,7 +161,7 @@ class Sandbox(SandboxControls):
         if self._journal.is_mostly_unread:  # the Advisor reads it before its oldest entries go
             from .advisor.findings import findings_of
 
-            findings_of(self).look(self)
+            findings_of(self).update(self)
         return answer
 
     def _answer_console(self, request: Request) -> Answer | Stream:

@@ -29,7 +29,7 @@ Visit = Callable[..., Awaitable[Visitor]]
 async def test_without_javascript_a_waiting_page_looks_again_by_itself(
     sell: Callable[..., Sale], visit: Visit, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "LOOK_AGAIN", 1)
+    monkeypatch.setattr(pages, "RELOAD_AFTER", 1)
     sale, payer = sell("complete after=5s"), await visit(java_script=False)
     await begins(payer, sale, BALANCE)
     await payer.sees("Your payment is on its way")

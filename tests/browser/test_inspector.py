@@ -379,7 +379,7 @@ async def test_webhooks_are_sent_again_and_forged(sandbox: Sandbox, api: Api, vi
     await visitor.page.get_by_label("Event").fill("payout.completed")
     await visitor.page.get_by_role("button", name="Forge").click()
     await shows(visitor, "forged")
-    await visitor.page.get_by_role("link", name="Show what wh_").first.click()
+    await visitor.page.get_by_role("link", name="Show body of wh_").first.click()
     await shows(visitor, '"event": "payout')
 
 

@@ -1,8 +1,8 @@
 """The Advisor: where an integration breaks the interface's guidance. Pure: the journal in, findings out.
 
 Two requests count as close only when they are so on the sandbox's clock and on the machine's: a frozen or
-fast clock never makes a patient program look hasty. Where a log cannot tell a mistake from a habit that is
-allowed, nothing is said: a finding is worth reading only when it is true.
+fast clock never makes a patient program look hasty. Where a log does not show whether something is a mistake
+or allowed, there is no finding.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ HEADINGS: Mapping[str, str] = {
     "webhook_trusted": "A webhook was accepted, and its record never read back",
     "key_in_browser": "The secret key was used in a browser",
 }
-"""What a rule's findings have in common."""
-
+"""The heading of a rule's findings."""
 
 Rule = Callable[[AdvisorEvidence], Iterable[Finding]]
 
@@ -50,12 +49,12 @@ def advise(entries: Sequence[JournalEntry], now: float = 0.0) -> list[Finding]:
     """Every finding of every rule, those that endanger money first.
 
     `now` is the sandbox's time in seconds since 1970 (`sandbox.clock.now()`): an accepted webhook whose
-    record nobody has read 60 s later is a finding. Without it the newest entry's time counts.
+    record was not read within 60 s is a finding. Without it the newest entry's time counts.
     """
     return judge(evidence_from(entries, now))
 
 
 def judge(evidence: AdvisorEvidence) -> list[Finding]:
-    """The same of evidence."""
+    """The same for evidence that was made already."""
     found = [finding for rule in RULES for finding in rule(evidence)]
     return sorted(found, key=lambda finding: (finding.severity != "money", finding.requests))

@@ -1,4 +1,4 @@
-"""What the Advisor looks at: requests with what tells them apart, and when records became final."""
+"""The evidence for findings: requests with the facts that rules ask for, and when records became final."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REPLAYED_BY_HAND = "x-sandbox-replay-of"
 
 @attrs.frozen
 class Finding:
-    """One break of the guidance: what was done, why it matters, where it says so, how to fix it."""
+    """One break of the guidance: what was done, why it matters, where the rule stands, how to fix it."""
 
     rule: str
     severity: Severity
@@ -92,7 +92,7 @@ class ObservedRequest:
 
     @property
     def reuses_a_key(self) -> bool:
-        """Whether its idempotency key was found to be another request's, however that is told (gap R)."""
+        """Whether its idempotency key was found to be another request's, in any of its forms (gap R)."""
         return self.log.replayed or KEY_REUSED.encode() in self.answer
 
     @property
@@ -125,13 +125,13 @@ class ObservedRequest:
 
 @attrs.frozen(eq=False)
 class AdvisorEvidence:
-    """The journal, sorted for questions."""
+    """The journal, sorted for the rules."""
 
     requests: tuple[ObservedRequest, ...]
     finals: Mapping[str, float]
     """When each record became final, in sandbox time."""
     accepted: Mapping[tuple[str, str], WebhookTried]
-    """By record and event: the first try that was answered with success, by whom it may have moved."""
+    """By record and event: the first try that was answered with success."""
     until: float
     """The sandbox time up to which it is known, of the last entry at least."""
 

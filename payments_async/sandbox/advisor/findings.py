@@ -20,7 +20,7 @@ FINDINGS = 500
 """How many of one rule are kept; of more, those that were seen last."""
 
 EVIDENCE = 1_000
-"""How many requests and deliveries of one are kept; its count goes on."""
+"""How many requests and deliveries of one are kept; its count has no bound."""
 
 _HEAD = 50
 """How many of them are its first."""
@@ -29,7 +29,7 @@ Places = Mapping[str, tuple[int, float]]
 """Of each request and delivery the number in the journal, and the time."""
 
 _OVERLAP = 5_000
-"""Entries before the new ones that are looked at with them: a mistake lies between two requests."""
+"""Entries before the new ones that are judged with them: a mistake lies between two requests."""
 
 
 @attrs.define(eq=False)
@@ -44,10 +44,10 @@ class KeptFinding:
     titled: int = 0
     """How many of them its title counts: those of one judgement."""
     _newest: int = 0
-    """The journal's number of the newest of them: a clock may stand still, numbers go on."""
+    """The journal's number of the newest of them: a clock may stand still, numbers grow."""
 
     def is_shown_by(self, finding: Finding) -> bool:
-        """Whether another look has made the same finding again, or more of it."""
+        """Whether it is the same finding, made again or with more evidence."""
         return not set(ids_of(self.finding)).isdisjoint(ids_of(finding))
 
     def add(self, finding: Finding, places: Places) -> None:
@@ -73,14 +73,14 @@ class Findings:
         self._kept: list[KeptFinding] = []
         self._lock = threading.Lock()
         self._seen = 0
-        """The number of the newest entry that was looked at."""
+        """The number of the newest entry that was judged."""
         self.requests: int = 0
-        """How many requests were looked at."""
+        """How many requests were judged."""
         self.watched: int = 0
-        """How many accepted webhooks may still be read back in time, so that nothing is said of them yet."""
+        """How many accepted webhooks may still be read back in time, so that they are no findings yet."""
 
-    def look(self, sandbox: SandboxControls) -> list[KeptFinding]:
-        """Look at what is new in the journal, and give every finding, those that endanger money first."""
+    def update(self, sandbox: SandboxControls) -> list[KeptFinding]:
+        """Judge what is new in the journal, and give every finding, those that endanger money first."""
         with self._lock:
             entries = sandbox.entries(max(0, self._seen - _OVERLAP))
             sandbox.journal.mark_read()

@@ -46,8 +46,8 @@ def after_the_end(evidence: AdvisorEvidence) -> Iterator[Finding]:
                 "polling_after_final",
                 "limits",
                 f"{run[0].log.operation} read {len(later) - 1} times after an answer had shown the end",
-                "A final status never changes; the readings are wasted, and they never stop. The first that "
-                "showed the end is not counted: somebody had to learn of it.",
+                "A final status never changes, so these readings are wasted. The first that showed the end "
+                "is not counted.",
                 "Limits, Polling",
                 "Stop at a final status: completed_at, failed_at or expired_at is set.",
                 ids(later),
@@ -56,7 +56,7 @@ def after_the_end(evidence: AdvisorEvidence) -> Iterator[Finding]:
 
 
 def live_as_normal(evidence: AdvisorEvidence) -> Iterator[Finding]:
-    """Live operations on a record that nobody reads the normal way."""
+    """Live operations on a record without a normal read beside them."""
     live = (sent for sent in evidence.requests if sent.is_live)
     for (key, record), used in grouped(live, lambda sent: (sent.log.key, _subject(sent))).items():
         since, until = used[0].log.at - _MINUTE, used[-1].log.at

@@ -16,14 +16,14 @@ _BROWSER = ("origin", "sec-fetch-site")
 
 
 def webhook_not_read_back(evidence: AdvisorEvidence) -> Iterator[Finding]:
-    """A delivery that was accepted while nobody read the record afterwards."""
+    """A delivery that was accepted, and its record not read afterwards."""
     due = [one for one in _accepted(evidence) if evidence.until >= one.at + READ_BACK_WITHIN]
     for record, unread in _by_record(_unread(evidence, due)).items():
         yield Finding(
             "webhook_trusted",
             "money",
             f"{_listed(one.event for one in unread)} accepted, and {record} never read back",
-            "Deliveries are not signed: anybody who knows the address can say that a payment was made.",
+            "Deliveries are not signed: everyone who knows the address can claim that a payment was made.",
             "Events, rule 3",
             "Take only the id from a delivery and read the record through the API before acting on it.",
             (),
@@ -39,12 +39,12 @@ def watched(evidence: AdvisorEvidence) -> int:
 
 
 def _accepted(evidence: AdvisorEvidence) -> list[WebhookTried]:
-    """The deliveries that tell an end."""
+    """The deliveries about an end."""
     return [one for one in evidence.accepted.values() if one.event.rpartition(".")[2] in _FINAL_EVENTS]
 
 
 def _unread(evidence: AdvisorEvidence, tries: Sequence[WebhookTried]) -> list[WebhookTried]:
-    """Those after whose end nobody has read the record."""
+    """Those whose record was not read after its end."""
     if not tries:
         return []
     reads = _reads(evidence)
@@ -76,7 +76,7 @@ def key_in_a_browser(evidence: AdvisorEvidence) -> Iterator[Finding]:
             "key_in_browser",
             "secret",
             f"{_requests(len(requests))} to the API from a browser ({where[:80]})",
-            "Whoever opens the page can read the secret key, and a key moves money.",
+            "Everyone who opens the page can read the secret key, and a key moves money.",
             "Authentication, rule 6",
             "Call the API from your server; give the browser checkout.url only. Rotate an exposed key.",
             ids(requests),
@@ -90,7 +90,7 @@ def _requests(count: int) -> str:
 
 def _from_browser(sent: ObservedRequest) -> bool:
     headers = sent.log.headers
-    # somebody who opens an address of the API to look at it sends no key
+    # a person who opens an address of the API sends no key
     if not any(name in headers for name in _BROWSER) or headers.get("sec-fetch-mode") == "navigate":
         return False
     # a preflight carries no key itself; it says that the page is about to send one

@@ -1,4 +1,4 @@
-"""What a session's appearance makes of the page, or the usual where it says nothing."""
+"""The appearance of a session's pages: brand, icon, colours, language; the usual where none is given."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LANGUAGE = re.compile("[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 
 @attrs.frozen
 class PageAppearance:
-    """How the page looks. `theme` is its one inline style, `lang` the language of the merchant's texts."""
+    """The appearance of a page. `theme` is its one inline style, `lang` the language of the texts."""
 
     brand: str
     initial: str
@@ -35,10 +35,10 @@ class PageAppearance:
 
 
 def appearance_of(appearance: JsonObject, origin: str) -> PageAppearance:
-    """The look of a session; `origin` is this server's own address.
+    """The appearance of a session's pages; `origin` is this server's own address.
 
-    An icon from elsewhere is not shown: fetching it would tell a stranger who pays, and when, and the pages
-    ask nothing of any other host. The brand's first letter takes its place.
+    An icon from elsewhere is not shown: fetching it would tell another host
+    who pays, and when. The brand's first letter takes its place.
     """
     brand = str(appearance.get("brand") or "Merchant").strip() or "Merchant"
     icon = appearance.get("icon_url")

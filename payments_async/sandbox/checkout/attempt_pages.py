@@ -1,7 +1,7 @@
 """An attempt's own pages at `/actions/{attempt id}/`, for merchants who show the next action themselves.
 
-They are the simulated places of the checkout, a door for the one-time code, and what `next_action` names
-besides pages. A session's payer comes back to its checkout, any other to what became of the payment.
+They are the simulated pages of the checkout, an address for the one-time code, and the files that
+`next_action` names. Afterwards a session's payer returns to its checkout, any other sees the outcome here.
 """
 
 from __future__ import annotations

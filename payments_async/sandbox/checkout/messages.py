@@ -37,7 +37,7 @@ def not_paid(_: SessionView) -> Message:
 
 
 def under_way_instead(view: SessionView, method: str | None) -> str:
-    """For whoever wanted to pay with `method` while another payment was under way, as from a second tab.
+    """For a payer who wanted to use `method` while another payment was under way, as from a second tab.
 
     Empty for everybody else.
     """
@@ -46,13 +46,13 @@ def under_way_instead(view: SessionView, method: str | None) -> str:
         return ""
     used = find_method(active.method)
     name = f"A payment with {used.label}" if used else "Another payment"
-    return f"{name} is under way, so none with {wanted.label} was begun. You pay only once."
+    return f"{name} is under way, so no payment with {wanted.label} was started. You pay only once."
 
 
 def _waiting(_: SessionView) -> Message:
     return Message(
         "Your payment is on its way",
-        ("This usually takes a few seconds. You need not do anything.",),
+        ("This usually takes a few seconds. You do not need to do anything.",),
         "busy",
     )
 

@@ -69,13 +69,13 @@ _NUMBERS: Mapping[str, str] = {
     "NG": "+234 800 000 0000",
     "SN": "+221 70 000 00 00",
 }
-"""What a phone number looks like in each country; nobody's own."""
+"""What a phone number looks like in each country; fictitious."""
 
 COUNTRIES = tuple(_NUMBERS)
 
 
 def like_this(field: PayerField, country: str | None) -> str:
-    """An example for the payer's country, to go on a sentence with; empty when there is none."""
+    """An example for the payer's country, as the end of a sentence; empty when there is none."""
     number = _NUMBERS.get(country or "") if field is PHONE else None
     return f", as in {number.replace(' ', NO_BREAK)}" if number else ""
 

@@ -60,7 +60,7 @@ def _code(view: SessionView) -> dict[str, object]:
 def _approve(view: SessionView) -> dict[str, object]:
     return {
         "heading": "Approve on your phone",
-        "lead": f"We sent a request to {_phone_words(view)}. Approve it there; this page goes on by itself.",
+        "lead": f"We sent a request to {_phone_words(view)}. Approve it there, and this page continues.",
         "simulated": ("phone", "Open the simulated phone"),
         "refresh": True,
     }
@@ -69,7 +69,7 @@ def _approve(view: SessionView) -> dict[str, object]:
 def _scan(view: SessionView) -> dict[str, object]:
     return {
         "heading": "Scan with your wallet app",
-        "lead": "Open the app, scan the code and confirm. This page goes on by itself.",
+        "lead": "Open the app, scan the code and confirm. This page continues by itself.",
         "qr": qr_code(f"{view.world.origin}{view.address('phone')}"),
         "simulated": ("phone", "Open the simulated wallet app"),
         "refresh": True,
@@ -79,7 +79,7 @@ def _scan(view: SessionView) -> dict[str, object]:
 def _instructions(view: SessionView) -> dict[str, object]:
     return {
         "heading": "Send the transfer",
-        "lead": "Use these details at your bank. This page goes on once the money has arrived.",
+        "lead": "Use these details at your bank. This page continues once the money has arrived.",
         "details": (
             ("To", view.appearance.brand),
             ("Account", "SANDBOX 0000 1111 2222"),

@@ -24,8 +24,8 @@ from .next_action import action_context
 from .responses import page, redirect
 from .session_view import PAYABLE, UNFINISHED, SessionView, was_rerouted
 
-LOOK_AGAIN = 3
-"""Seconds after which a page that waits looks again where no script follows what happens."""
+RELOAD_AFTER = 3
+"""Seconds after which a page that waits reloads, where no script does it."""
 
 _HEADINGS: Mapping[str, str] = {
     "country": "Where do you pay from?",
@@ -50,7 +50,7 @@ def entry(view: SessionView) -> Answer:
 
 
 def progress(view: SessionView) -> Answer:
-    """How the payment that was begun stands."""
+    """The state of the payment."""
     return redirect(view.address()) if view.state == "open" else _standing(view)
 
 
@@ -117,7 +117,7 @@ def action_page(view: SessionView, problems: Sequence[FieldProblem]) -> Answer:
         **_common(view, str(action["heading"])),
         "action": action,
         "problems": problems,
-        "refresh": LOOK_AGAIN if action["refresh"] else None,
+        "refresh": RELOAD_AFTER if action["refresh"] else None,
     }
     return page("action.html", context, view.appearance)
 
@@ -127,7 +127,7 @@ def _state_page(view: SessionView, message: Message, state: str | None = None) -
         **_common(view, message.heading),
         "message": message,
         "state": state or view.state,
-        "refresh": LOOK_AGAIN if view.state in UNFINISHED else None,
+        "refresh": RELOAD_AFTER if view.state in UNFINISHED else None,
         "rerouted": view.state in ("waiting", "paid") and was_rerouted(view.payment),
         "retry": _retry(view),
         "onward": message.tone == "good" and view.request.path.endswith("/payment"),

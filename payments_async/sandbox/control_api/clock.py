@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 10 * 366 * 86_400.0
 _FASTEST = 1_000_000
-_TOLD = 500
+_SHOWN = 500
 
 
 def clock_view(sandbox: SandboxControls) -> JsonObject:
@@ -34,7 +34,7 @@ def clock(sandbox: SandboxControls, _: ControlCall) -> object:
 
 
 def advance(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Skip ahead; tells what fell due on the way."""
+    """Skip ahead, and list what fell due by then."""
     call.only("by")
     by = call.body.get("by")
     seconds = duration(by.strip()) if isinstance(by, str) else float(call.number("by"))
@@ -44,7 +44,7 @@ def advance(sandbox: SandboxControls, call: ControlCall) -> object:
     return {
         **clock_view(sandbox),
         "changed": len(changes),
-        "changes": [_change_view(change) for change in changes[:_TOLD]],
+        "changes": [_change_view(change) for change in changes[:_SHOWN]],
     }
 
 
@@ -53,21 +53,21 @@ def _change_view(change: Change) -> JsonObject:
 
 
 def speed(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Go on at another speed."""
+    """Run at another speed."""
     call.only("speed")
     wanted = float(call.number("speed"))
     if wanted > _FASTEST:
         raise invalid("speed", f"{_FASTEST:,} at most")
-    return _go_on(sandbox, wanted)
+    return _set_speed(sandbox, wanted)
 
 
 def freeze(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Stand still until somebody advances the clock."""
+    """Stand still until the clock is advanced."""
     call.only()
-    return _go_on(sandbox, 0.0)
+    return _set_speed(sandbox, 0.0)
 
 
-def _go_on(sandbox: SandboxControls, wanted: float) -> JsonObject:
+def _set_speed(sandbox: SandboxControls, wanted: float) -> JsonObject:
     if not isinstance(sandbox.clock, VirtualClock):
         raise Refusal(409, "This sandbox was given a clock of its own, whose speed cannot be changed.")
     sandbox.clock.set_speed(wanted)

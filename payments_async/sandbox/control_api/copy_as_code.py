@@ -75,7 +75,7 @@ def _masked_body(body: bytes | None) -> bytes | None:
     try:
         value = decode(body)
     except RequestRefused:
-        return HIDDEN.encode()  # nobody knows what is in it
+        return HIDDEN.encode()  # it may hold anything
     masked = mask(value)
     return body if masked == value else encode(masked)
 

@@ -1,4 +1,4 @@
-"""What the console shows of the sandbox's insides, as plain values: for JSON and for the pages alike.
+"""Records, requests, rules and keys as plain values: for the JSON of the control API and for the pages.
 
 Account data is masked unless it is asked for; a whole API key is in none of them.
 """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .._controls import SandboxControls
 
 _SHOWN = 100
-_LET_GO = "The journal has let go of this request's headers and bodies, to keep newer ones."
+_LET_GO = "The headers and bodies of this request are no longer kept, to make room for newer requests."
 
 
 def journal(sandbox: SandboxControls, call: ControlCall) -> object:

@@ -79,7 +79,7 @@ def _advice(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
             "last_at": stamp(kept.last_at),
             "count": kept.count,
         }
-        for kept in findings.look(sandbox)
+        for kept in findings.update(sandbox)
     ]
     return {"findings": found, "watched": findings.watched}
 

@@ -1,7 +1,7 @@
-"""The journal sorted into happenings: one for each thing that happened, with all that came of it.
+"""The journal sorted into activities: one for each thing that happened, with what it caused.
 
-A request stands with what it caused. What came about without one (time, a payer, a button) stands by record
-and moment, and a webhook is one happening however often it was tried.
+A request is shown with what it caused. Changes without a request (by time, a payer, a button) are shown by
+record and moment. A webhook is one activity, however often it was tried.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Root = Callable[[str], str]
 
 
 @attrs.define(eq=False)
-class Activity:
-    """One line to be; `seq` is the number of its newest entry."""
+class LogActivity:
+    """One line of the log; `seq` is the number of its newest entry."""
 
     seq: int
     at: float
@@ -32,11 +32,11 @@ class Activity:
     tries: list[WebhookTried] = attrs.field(factory=list)
 
 
-def happenings(entries: Sequence[JournalEntry], root: Root) -> list[Activity]:
+def activities(entries: Sequence[JournalEntry], root: Root) -> list[LogActivity]:
     """What happened, newest first."""
     caused = _caused(entries)
-    found: list[Activity] = []
-    webhooks: dict[str, Activity] = {}
+    found: list[LogActivity] = []
+    webhooks: dict[str, LogActivity] = {}
     for entry in entries:
         item = entry.item
         if isinstance(item, LoggedExchange):
@@ -75,38 +75,38 @@ def _moment(item: Item) -> float | None:
     return item.at if isinstance(item, (Change, Delivery)) else None
 
 
-def _request(seq: int, exchange: LoggedExchange, caused: _Caused) -> Activity:
-    made = Activity(seq, exchange.log.at, exchange.log.request_id, exchange)
+def _request(seq: int, exchange: LoggedExchange, caused: _Caused) -> LogActivity:
+    made = LogActivity(seq, exchange.log.at, exchange.log.request_id, exchange)
     for item in caused.by.get(seq, ()):
         _add(made, item)
     return made
 
 
-def _add(happening: Activity, item: Item) -> None:
+def _add(activity: LogActivity, item: Item) -> None:
     if isinstance(item, Change):
-        happening.changes.append(item)
+        activity.changes.append(item)
     else:
-        assert isinstance(item, Delivery)  # requests and tries are happenings of their own
-        happening.deliveries.append(item)
+        assert isinstance(item, Delivery)  # requests and tries are activities of their own
+        activity.deliveries.append(item)
 
 
-def _open(found: list[Activity], seq: int, item: Change | Delivery, root: Root) -> Activity:
-    """The newest happening if `item` belongs to it, else a new one."""
+def _open(found: list[LogActivity], seq: int, item: Change | Delivery, root: Root) -> LogActivity:
+    """The newest activity if `item` belongs to it, else a new one."""
     about = root(item.id if isinstance(item, Change) else item.record_id)
     newest = found[-1] if found else None
-    # a request's and a webhook's happening is closed: only a record's own has changes and no exchange
+    # a request's and a webhook's activity is closed: only a record's own has changes and no exchange
     joins = newest is not None and newest.changes and not newest.exchange
     if newest is None or not joins or (newest.root, newest.at) != (about, item.at):
-        newest = Activity(seq, item.at, about)
+        newest = LogActivity(seq, item.at, about)
         found.append(newest)
     newest.seq = seq
     return newest
 
 
-def _try(seq: int, tried: WebhookTried, webhooks: dict[str, Activity], found: list[Activity]) -> None:
+def _try(seq: int, tried: WebhookTried, webhooks: dict[str, LogActivity], found: list[LogActivity]) -> None:
     webhook = webhooks.get(tried.webhook_id)
     if webhook is None:
-        webhook = webhooks[tried.webhook_id] = Activity(seq, tried.at, tried.record_id)
+        webhook = webhooks[tried.webhook_id] = LogActivity(seq, tried.at, tried.record_id)
         found.append(webhook)
     webhook.seq, webhook.at = seq, tried.at
     webhook.tries.append(tried)

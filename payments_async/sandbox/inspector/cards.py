@@ -1,4 +1,4 @@
-"""What the boards show of payments, payouts, webhooks and the payer's phone."""
+"""Payments, payouts, webhooks and the payer's phone as the pages show them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Card = dict[str, object]
 
 SCANNED = 400
-"""Payouts that the board looks at."""
+"""Payouts that the board shows, at most."""
 
 _IN_COLUMN = 12
 _MESSAGES = 12

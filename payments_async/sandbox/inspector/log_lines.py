@@ -1,4 +1,4 @@
-"""Happenings as the log shows them: who or what, where, with which parts, why not, and how it ended."""
+"""The lines of the inspector's log: what happened, to which record, with which parts, and how it ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..common.rate_limits import SandboxLimits
 from ..common.values import Change, Delivery
 from ..control_api.json_views import REPLAY_HEADER
 from ..records.world import World
-from .activity import Activity, happenings
+from .activity import LogActivity, activities
 from .failure_reasons import reason
 from .filters import http_tone, tone
 
@@ -29,12 +29,12 @@ KINDS: Mapping[str, tuple[type, ...]] = {
     "changes": (Change,),
     "webhooks": (Delivery, WebhookTried),
 }
-"""What each choice of the log looks at."""
+"""The items that each choice of the log shows."""
 
 
 @attrs.frozen
 class RecordNames:
-    """Records by the names that people know them by."""
+    """Names of records: their references."""
 
     world: World
 
@@ -78,9 +78,9 @@ def lines(
     entries: Iterable[JournalEntry], names: RecordNames, limits: SandboxLimits, show: str = ""
 ) -> list[Card]:
     """The log's lines of a kind, newest first."""
-    looked_at = KINDS.get(show, _ALL)
-    chosen = [entry for entry in entries if isinstance(entry.item, looked_at)]
-    found = happenings(chosen, names.root)
+    kinds = KINDS.get(show, _ALL)
+    chosen = [entry for entry in entries if isinstance(entry.item, kinds)]
+    found = activities(chosen, names.root)
     if show == "requests":
         found = [one for one in found if one.exchange]
     if show == "wrong":  # with a request that went wrong came what it caused
@@ -103,20 +103,16 @@ def _name_of(due: Delivery) -> tuple[str, str]:
     return due.record_id, due.event
 
 
-def _line(happening: Activity, names: RecordNames, limits: SandboxLimits) -> Card:
-    if happening.exchange is not None:
-        return _request(happening, happening.exchange, names, limits)
-    if happening.tries:
-        return _webhook(happening, names)
-    return (
-        _record(happening, names)
-        if happening.changes
-        else _untried(happening.deliveries[0], happening, names)
-    )
+def _line(activity: LogActivity, names: RecordNames, limits: SandboxLimits) -> Card:
+    if activity.exchange is not None:
+        return _request(activity, activity.exchange, names, limits)
+    if activity.tries:
+        return _webhook(activity, names)
+    return _record(activity, names) if activity.changes else _untried(activity.deliveries[0], activity, names)
 
 
 def _request(
-    happening: Activity, exchange: LoggedExchange, names: RecordNames, limits: SandboxLimits
+    activity: LogActivity, exchange: LoggedExchange, names: RecordNames, limits: SandboxLimits
 ) -> Card:
     log = exchange.log
     marks = [("bad", log.fault)] if log.fault else []
@@ -124,14 +120,14 @@ def _request(
     marks += [("idle", "sent again")] if REPLAY_HEADER in log.headers else []
     return {
         "kind": "request",
-        "seq": happening.seq,
-        "at": happening.at,
+        "seq": activity.seq,
+        "at": activity.at,
         "verb": log.method,
         "what": _readable(str(mask(log.path))),
         "href": f"{CONSOLE}requests/{log.request_id}",
         "named": observe(exchange).reference,
         "marks": marks,
-        "parts": [*_moves(happening.changes), *_due(happening.deliveries)],
+        "parts": [*_moves(activity.changes), *_due(activity.deliveries)],
         "reason": reason(exchange, limits),
         "end": str(log.status or "no answer"),
         "tone": http_tone(log.status),
@@ -145,33 +141,33 @@ def _readable(path: str) -> str:
     return path
 
 
-def _record(happening: Activity, names: RecordNames) -> Card:
+def _record(activity: LogActivity, names: RecordNames) -> Card:
     """What came about without a request."""
-    about = happening.root
-    own = [change for change in happening.changes if change.id == about]
-    last = (own or happening.changes)[-1]
+    about = activity.root
+    own = [change for change in activity.changes if change.id == about]
+    last = (own or activity.changes)[-1]
     return {
         "kind": "record",
-        "seq": happening.seq,
-        "at": happening.at,
+        "seq": activity.seq,
+        "at": activity.at,
         "verb": _kind(about),
         "what": names.name(about),
         "href": record_page(about),
         "named": None,
         "marks": [],
-        "parts": [*_moves(happening.changes, own=about), *_due(happening.deliveries)],
+        "parts": [*_moves(activity.changes, own=about), *_due(activity.deliveries)],
         "reason": None,
         "end": last.after,
         "tone": tone(last.after),
     }
 
 
-def _untried(due: Delivery, happening: Activity, names: RecordNames) -> Card:
+def _untried(due: Delivery, activity: LogActivity, names: RecordNames) -> Card:
     """A delivery by itself: nothing moved with it, as with one that is forged."""
     return {
         "kind": "webhook",
-        "seq": happening.seq,
-        "at": happening.at,
+        "seq": activity.seq,
+        "at": activity.at,
         "verb": "webhook",
         "what": due.event,
         "href": f"{CONSOLE}webhooks",
@@ -184,13 +180,13 @@ def _untried(due: Delivery, happening: Activity, names: RecordNames) -> Card:
     }
 
 
-def _webhook(happening: Activity, names: RecordNames) -> Card:
-    last = happening.tries[-1]
-    often = len(happening.tries)
+def _webhook(activity: LogActivity, names: RecordNames) -> Card:
+    last = activity.tries[-1]
+    often = len(activity.tries)
     return {
         "kind": "webhook",
-        "seq": happening.seq,
-        "at": happening.at,
+        "seq": activity.seq,
+        "at": activity.at,
         "verb": "webhook",
         "what": last.event,
         "href": f"{CONSOLE}webhooks?open={last.webhook_id}#{last.webhook_id}",

@@ -57,7 +57,7 @@ NAV = (
 
 @attrs.frozen
 class PageRequest:
-    """One look at the sandbox: what was asked for, and by which name of the host."""
+    """A request for a page: its query, and the name of the host that it used."""
 
     sandbox: SandboxControls
     query: Mapping[str, str]
@@ -95,9 +95,9 @@ class InspectorPage:
     context: Callable[..., Context]
 
 
-def _overview(look: PageRequest) -> Context:
-    show, find = look.query.get("show", ""), look.query.get("find", "").strip()[:_LONGEST]
-    sandbox = look.sandbox
+def _overview(page: PageRequest) -> Context:
+    show, find = page.query.get("show", ""), page.query.get("find", "").strip()[:_LONGEST]
+    sandbox = page.sandbox
     with sandbox.reading() as world:
         names = RecordNames(world)
         entries = sandbox.entries(0, None if show or find else _ENTRIES)
@@ -124,7 +124,7 @@ def _overview(look: PageRequest) -> Context:
 def _wanted(
     entries: Sequence[JournalEntry], show: str, find: str, names: RecordNames
 ) -> Callable[[Item], bool]:
-    """What is shown: of its kind, and with the status looked for; what is no status is looked for as text."""
+    """What is shown: items of the kind, with the status or the text that is searched for."""
     past = delivered(entries) if show == "wrong" else frozenset()
 
     def of_kind(item: Item) -> bool:
@@ -138,12 +138,12 @@ def _wanted(
     return lambda item: of_kind(item) and holds(item, find, names.words)
 
 
-def _request(look: PageRequest, request_id: str) -> Context:
-    entries, exchange = _with_it(look.sandbox.entries(), request_id)
-    reveal = look.query.get("reveal") == "1"
-    with look.sandbox.reading() as world:
+def _request(page: PageRequest, request_id: str) -> Context:
+    entries, exchange = _with_it(page.sandbox.entries(), request_id)
+    reveal = page.query.get("reveal") == "1"
+    with page.sandbox.reading() as world:
         line = lines(entries, RecordNames(world), world.limits, "requests")
-    same = [one for one in look.sandbox.requests if _same_group(one, exchange.log)][-_SAME:]
+    same = [one for one in page.sandbox.requests if _same_group(one, exchange.log)][-_SAME:]
     bodies = [exchange.body, exchange.answer.body if exchange.answer else None]
     hides = any(body_view(body, reveal=True) != body_view(body, reveal=False) for body in bodies)
     shown = exchange_view(exchange, reveal=reveal)
@@ -164,9 +164,9 @@ def _same_group(one: LoggedRequest, log: LoggedRequest) -> bool:
     return key is not None and (one.idempotency_key, one.key) == (key, log.key)
 
 
-def _payments(look: PageRequest) -> Context:
-    with look.sandbox.reading() as world:
-        only = look.query.get("id", "")
+def _payments(page: PageRequest) -> Context:
+    with page.sandbox.reading() as world:
+        only = page.query.get("id", "")
         newest = islice(records.newest_payments(world), _PAYMENTS)
         found = [find_payment(world, only)[1]] if only else newest
         shown = [cards.payment_card(payment, world.now) for payment in found]
@@ -174,9 +174,9 @@ def _payments(look: PageRequest) -> Context:
     return {"payments": shown, "total": total, "one": only}
 
 
-def _payouts(look: PageRequest) -> Context:
-    with look.sandbox.reading() as world:
-        only = look.query.get("id", "")
+def _payouts(page: PageRequest) -> Context:
+    with page.sandbox.reading() as world:
+        only = page.query.get("id", "")
         columns = cards.payout_columns(world, only)
         total = sum(len(tenant.payouts) for tenant in world.tenants.values())
     return {
@@ -184,26 +184,26 @@ def _payouts(look: PageRequest) -> Context:
         "total": total,
         "one": only,
         "scanned": cards.SCANNED,
-        "api_key": look.sandbox.api_key,
+        "api_key": page.sandbox.api_key,
     }
 
 
-def _webhooks(look: PageRequest) -> Context:
-    return {"webhooks": cards.webhook_rows(look.sandbox, look.query.get("open", "")), "events": _EVENTS}
+def _webhooks(page: PageRequest) -> Context:
+    return {"webhooks": cards.webhook_rows(page.sandbox, page.query.get("open", "")), "events": _EVENTS}
 
 
-def _phone(look: PageRequest) -> Context:
-    with look.sandbox.reading() as world:
+def _phone(page: PageRequest) -> Context:
+    with page.sandbox.reading() as world:
         return {"messages": cards.phone_messages(world)}
 
 
-def _faults(look: PageRequest) -> Context:
-    rules = sorted(look.sandbox.rules, key=lambda rule: rule.is_over)[:_RULES]
-    more = len(look.sandbox.rules) - len(rules)
+def _faults(page: PageRequest) -> Context:
+    rules = sorted(page.sandbox.rules, key=lambda rule: rule.is_over)[:_RULES]
+    more = len(page.sandbox.rules) - len(rules)
     return {"rules": [rule_view(rule) for rule in rules], "more": more, "operations": NAMES, "words": WORDS}
 
 
-def _clock(look: PageRequest) -> Context:
+def _clock(page: PageRequest) -> Context:
     return {"speeds": (("Real time", 1), ("×10", 10), ("×60", 60), ("×3600", 3600))}
 
 
@@ -211,17 +211,17 @@ def _fullness(gauge: Context) -> float:
     return int(str(gauge["used"])) / int(str(gauge["limit"]))
 
 
-def _limits(look: PageRequest) -> Context:
-    gauges = sorted(clock.gauges(look.sandbox), key=_fullness, reverse=True)
+def _limits(page: PageRequest) -> Context:
+    gauges = sorted(clock.gauges(page.sandbox), key=_fullness, reverse=True)
     return {"gauges": gauges[:_GAUGES], "more": max(0, len(gauges) - _GAUGES)}
 
 
-def _advisor(look: PageRequest) -> Context:
-    findings = findings_of(look.sandbox)
-    found = findings.look(look.sandbox)
+def _advisor(page: PageRequest) -> Context:
+    findings = findings_of(page.sandbox)
+    found = findings.update(page.sandbox)
     return {
         "groups": _groups(found),
-        "looked_at": findings.requests,
+        "requests": findings.requests,
         "watched": findings.watched,
         "within": READ_BACK_WITHIN,
     }
@@ -246,8 +246,8 @@ def _groups(findings: Sequence[KeptFinding]) -> list[Context]:
     ]
 
 
-def _assumptions(look: PageRequest) -> Context:
-    return {"gaps": assumptions(look.sandbox.profile)}
+def _assumptions(page: PageRequest) -> Context:
+    return {"gaps": assumptions(page.sandbox.profile)}
 
 
 def _page(

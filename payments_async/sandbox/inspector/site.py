@@ -46,20 +46,20 @@ def answer_page(sandbox: SandboxControls, request: Request) -> Answer:
 
 
 def _page(sandbox: SandboxControls, request: Request, path: str) -> Answer:
-    look = PageRequest(sandbox, dict(parse_qsl(request.query)), request.headers.get("host"))
+    asked = PageRequest(sandbox, dict(parse_qsl(request.query)), request.headers.get("host"))
     found = ((page, page.pattern.fullmatch(path)) for page in PAGES)
     page, match = next(((page, match) for page, match in found if match), (None, None))
     if page is None or match is None:
-        return _missing(look, "There is no such page.")
+        return _missing(asked, "There is no such page.")
     try:
-        context = page.context(look, **match.groupdict())
+        context = page.context(asked, **match.groupdict())
     except LookupError as missing:
-        return _missing(look, str(missing.args[0]))
-    return _html(200, page.template, look.common(page.name, page.title) | context)
+        return _missing(asked, str(missing.args[0]))
+    return _html(200, page.template, asked.common(page.name, page.title) | context)
 
 
-def _missing(look: PageRequest, text: str) -> Answer:
-    return _html(404, "missing.html", look.common("", "Not here") | {"text": text})
+def _missing(asked: PageRequest, text: str) -> Answer:
+    return _html(404, "missing.html", asked.common("", "Not here") | {"text": text})
 
 
 def _html(status: int, template: str, context: Mapping[str, object]) -> Answer:

@@ -674,7 +674,9 @@ def test_of_two_tabs_one_pays(api: Api) -> None:
     assert (payer.attempts, payer.collected) == (1, 50)
 
 
-UNDER_WAY = "A payment with Card is under way, so none with Saved balance was begun. You pay only once."
+UNDER_WAY = (
+    "A payment with Card is under way, so no payment with Saved balance was started. You pay only once."
+)
 
 
 def test_a_second_tab_is_told_what_is_under_way_instead(api: Api) -> None:
@@ -703,7 +705,7 @@ def test_a_payment_that_was_begun_elsewhere_is_told_of_without_its_method(api: A
     payer = visit(api)
     api.sandbox.pay(payer.session_id, method="unheard_of", outcome="hang")
     page = payer.look(f"?country=BJ&method={BALANCE}")
-    assert "Another payment is under way, so none with Saved balance was begun." in page
+    assert "Another payment is under way, so no payment with Saved balance was started." in page
 
 
 def test_an_approval_that_comes_late_has_no_effect(api: Api) -> None:

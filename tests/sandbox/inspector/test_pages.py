@@ -144,7 +144,7 @@ def test_a_request_that_was_let_go_says_so_and_offers_neither_copy_nor_sending(
     for name in (first, second):
         html = page(sandbox, name)
         shown = text_of(html)
-        assert "The journal has let go of its headers and bodies" in shown
+        assert "Its headers and bodies are no longer kept" in shown
         assert "No body." not in shown
         assert "Send again" not in shown
         assert "data-copy-url" not in html
@@ -153,7 +153,7 @@ def test_a_request_that_was_let_go_says_so_and_offers_neither_copy_nor_sending(
         for path, method in ((f"{name}/code", "GET"), (f"{name}/replay", "POST")):
             refused = sandbox.handle(method, f"/_sandbox/api/{path}", {"Content-Type": "application/json"})
             assert refused.status == 410
-            assert "let" in json.loads(refused.body)["message"]
+            assert "no longer kept" in json.loads(refused.body)["message"]
 
 
 def test_a_request_without_account_data_offers_nothing_to_show(sandbox: Sandbox, api: Api) -> None:
@@ -286,7 +286,7 @@ def test_a_fault_for_every_time_stays_active_after_it_struck(sandbox: Sandbox, a
     html = page(sandbox, "faults")
     assert "http:503 (every time) any 1 every time Remove" in text_of(html)
     assert 'class="done"' not in html
-    assert "Rules waiting 1" in text_of(page(sandbox))
+    assert "Active rules 1" in text_of(page(sandbox))
     (rule,) = json.loads(sandbox.handle("GET", "/_sandbox/api/rules").body)["rules"]
     assert (rule["used"], rule["remaining"], rule["used_up"]) == (1, None, False)
 
@@ -351,7 +351,6 @@ def test_an_advisor_without_findings_claims_no_more_than_it_saw(sandbox: Sandbox
     api.payout(idempotency_key="key-00001")
     shown = text_of(page(sandbox, "advisor"))
     assert "Nothing found so far" in shown
-    assert "Nothing to mend" not in shown
 
 
 def test_the_advisor_shows_each_finding_with_its_requests(sandbox: Sandbox, api: Api) -> None:

@@ -47,9 +47,9 @@ const renew = async (step) => {
   enhance();
 };
 
-// Only for who looks: a browser has six connections for one server, and every stream takes one.
+// Only while the page is visible: a browser has six connections for one server, and every stream takes one.
 let stream = null;
-let told = Promise.resolve();
+let renewal = Promise.resolve();
 
 const leave = () => {
   stream?.close();
@@ -62,7 +62,7 @@ const follow = () => {
   if (stream) return;
   stream = new EventSource(events);
   // a page that cannot be read now is tried again when the stream comes back: that begins with the step
-  stream.addEventListener("message", ({ data }) => { told = told.then(() => renew(data)).catch(() => {}); });
+  stream.addEventListener("message", ({ data }) => { renewal = renewal.then(() => renew(data)).catch(() => {}); });
   stream.addEventListener("error", () => {
     if (stream?.readyState !== EventSource.CLOSED) return;
     leave();

@@ -181,7 +181,7 @@ async function fetchAgain() {
   busy = true;
   missed = false;
   const began = performance.now();
-  try { await refresh(); } catch { /* the stream tells when the sandbox is gone */ }
+  try { await refresh(); } catch { /* the stream shows that the sandbox is gone */ }
   last = performance.now();
   cost = last - began;
   busy = false;
@@ -193,7 +193,7 @@ function show(state, text) {
   live.lastElementChild.textContent = text;
 }
 
-// Only a tab that is looked at listens: a browser has six connections to a server, and each stream holds one.
+// Only a visible tab listens: a browser has six connections to a server, and each stream holds one.
 let stream = null, seen = document.body.dataset.last;
 function listen() {
   stream?.close();
@@ -218,7 +218,7 @@ pause?.addEventListener("click", () => {
 });
 
 // --- clocks -------------------------------------------------------------------------------------
-// The sandbox's clock goes on between two refreshes; each one sets it right.
+// The sandbox's clock runs on between two refreshes; each refresh corrects it.
 const since = new WeakMap();
 function tick() {
   for (const time of document.querySelectorAll("time[data-at]")) {
