@@ -15,11 +15,11 @@ import attrs
 import pytest
 
 from payments_async._attrs import maker
-from payments_async._validation.tables import all_rules
+from payments_async._validation.tables import RULES
 from payments_async.models import Attempt, ResponseInfo
 from payments_async.params import Instrument, PayoutRequest, PreparedRequest
 
-MADE: list[type[Any]] = [PreparedRequest, Attempt, ResponseInfo, *all_rules()]
+MADE: list[type[Any]] = [PreparedRequest, Attempt, ResponseInfo, *RULES]
 """The classes that calls make with a maker, and everything that is like them."""
 
 CLASSES = pytest.mark.parametrize("cls", MADE, ids=lambda cls: cls.__name__)

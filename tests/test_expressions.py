@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import payments_async
 from payments_async._request import error_responses
-from payments_async._validation import payment_tables, tables
+from payments_async._validation import tables
 from payments_async._validation.rules import Matching
 from payments_async.params import operations
 from payments_async.sandbox.api import request_schemas
@@ -55,7 +55,7 @@ def _schema_patterns() -> Iterator[str]:
 
 
 def _forms() -> Iterator[str]:
-    rules = [*vars(tables).values(), *vars(payment_tables).values()]
+    rules = {rule for table in tables.RULES.values() for rule in table.values()}
     return (rule.form for rule in rules if isinstance(rule, Matching))
 
 

@@ -279,11 +279,6 @@ def not_both(country_code: object, phone: object) -> str | None:
     return "takes a country_code or a phone, not both" if country_code and phone else None
 
 
-def is_restriction(cls: type) -> bool:
-    """Asks for the name first: who restricts no session need not load the class."""
-    return cls.__name__ == "CheckoutRestriction" and cls is params.CheckoutRestriction
-
-
 def other_class(value: object, cls: type, otherwise: str = "") -> str | None:
     """Why an object of a caller's own subclass will not do: what it adds has no rule, and is not sent."""
     own = type(value)
@@ -304,8 +299,9 @@ class Nested:
             return problem
         if not isinstance(value, Mapping):
             return f"must be {self.cls.__name__} or a mapping, not {kind(value)}"
-        if is_restriction(self.cls) and (problem := not_both(value.get("country_code"), value.get("phone"))):
-            return problem
+        if self.cls is params.CheckoutRestriction:
+            problem = not_both(value.get("country_code"), value.get("phone"))
+            return problem or json_problem(value)
         return json_problem(value)
 
 

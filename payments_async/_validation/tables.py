@@ -8,29 +8,50 @@ from datetime import datetime
 import attrs
 
 from .. import _assumptions, params
-from . import compiled
+from .quick import is_in_order
 from .rules import (
     Nested,
     Rule,
     Text,
     amount,
     any_text,
+    boolean,
+    color,
     country,
     currency,
     customer,
     is_empty,
-    is_restriction,
     json_object,
     kind,
     metadata,
+    minutes,
     not_both,
     other_class,
     reference,
+    statement_descriptor,
+    timestamp,
 )
 
 Errors = dict[str, list[str]]
 
-RULES: dict[type, Mapping[str, Rule]] = {
+_phone = Nested(params.PhoneInput)
+
+_PAYMENT_FIELDS: Mapping[str, Rule] = {
+    "amount": amount,
+    "currency": currency,
+    "description": Text(500),
+    "customer": customer,
+    "return_url": Text(2048),
+    "webhook_url": Text(2048),
+    "statement_descriptor": statement_descriptor,
+    "receipt_email": Text(255),
+    "entity_id": Text(191),
+    "entity_created_at": timestamp,
+    "gateway_options": json_object,
+    "metadata": metadata,
+}
+
+RULES: Mapping[type, Mapping[str, Rule]] = {
     params.CustomerInput: {
         **dict.fromkeys(("email", "first_name", "last_name", "address", "city", "state", "zip"), any_text),
         "country": country,
@@ -51,64 +72,63 @@ RULES: dict[type, Mapping[str, Rule]] = {
         "metadata": metadata,
         "gateway_options": json_object,
     },
+    params.PhoneInput: {"number": any_text, "country": country},
+    params.AttemptInput: {
+        "method_code": any_text,
+        "country": country,
+        "phone": _phone,
+        "currency": currency,
+    },
+    params.CheckoutRestriction: {"country_code": country, "phone": _phone},
+    params.AppearanceInput: {
+        "color": color,
+        "display_platform_badge": boolean,
+        "brand": any_text,
+        "icon_url": any_text,
+    },
+    params.CheckoutRequest: {
+        **_PAYMENT_FIELDS,
+        "expires_in_minutes": minutes,
+        "restriction": Nested(params.CheckoutRestriction),
+        "appearance": Nested(params.AppearanceInput),
+    },
+    params.PaymentIntentRequest: {**_PAYMENT_FIELDS, "attempt": Nested(params.AttemptInput)},
 }
 
-REQUIRED: dict[type, frozenset[str]] = {params.PayoutRequest: _assumptions.REQUIRED_OF_PAYOUTS}
+REQUIRED: Mapping[type, frozenset[str]] = {
+    params.PayoutRequest: _assumptions.REQUIRED_OF_PAYOUTS,
+    params.CheckoutRequest: _assumptions.REQUIRED_OF_PAYMENTS,
+    params.PaymentIntentRequest: _assumptions.REQUIRED_OF_PAYMENTS,
+    params.AttemptInput: frozenset({"method_code"}),
+    params.PhoneInput: frozenset({"number"}),
+}
 
 _NOTHING: frozenset[str] = frozenset()
-_TESTS: dict[type, compiled.Test] = {}
-
-
-def all_rules() -> Mapping[type, Mapping[str, Rule]]:
-    """Every table. Those of payments are loaded when they are first wanted."""
-    from . import payment_tables
-
-    REQUIRED.update(payment_tables.REQUIRED)  # first: whoever finds a table, in another thread, finds this
-    RULES.update(payment_tables.RULES)
-    return RULES
-
-
-def rules_of(cls: type) -> Mapping[str, Rule] | None:
-    """The table of a request class; None for a class that is not ours."""
-    return RULES.get(cls) or all_rules().get(cls)
 
 
 def check(request: params.Params, *, now: datetime) -> Errors:
     """Every fault of a request, nested objects included, by dotted field name (Endpoints)."""
-    cls = type(request)
-    return {} if (_TESTS.get(cls) or test_of(cls))(request, now) else faults(request, now=now)
-
-
-def test_of(cls: type) -> compiled.Test:
-    """The test that tells at once whether a request has a fault; made when its class is first seen."""
-    rules = rules_of(cls)
-    if rules is None:
-        return _never
-    if cls not in _TESTS:
-        _TESTS[cls] = compiled.make_test(cls, rules, REQUIRED.get(cls, _NOTHING), test_of)
-    return _TESTS[cls]
+    if type(request) is params.PayoutRequest and is_in_order(request):
+        return {}
+    return faults(request, now=now)
 
 
 def faults(request: params.Params, *, now: datetime) -> Errors:
-    """The faults in words: a walk through the tables."""
-    if rules_of(type(request)) is None:
+    """The same by a walk through the tables."""
+    if type(request) not in RULES:
         return {"request": [_foreign(request)]}
     errors: Errors = {}
     _check_into(errors, request, "")
-    created = getattr(request, "entity_created_at", None)
-    if isinstance(created, datetime) and "entity_created_at" not in errors and created > now:
-        errors["entity_created_at"] = ["must not be in the future"]
+    if isinstance(request, params.PaymentFields) and "entity_created_at" not in errors:
+        created = request.entity_created_at
+        if isinstance(created, datetime) and created > now:
+            errors["entity_created_at"] = ["must not be in the future"]
     return errors
-
-
-def _never(_request: object, _now: datetime) -> bool:
-    """The test of a class that has no table."""
-    return False
 
 
 def _foreign(request: object) -> str:
     """What to pass instead of an object of a class that is not ours."""
-    problems = (other_class(request, cls) for cls in all_rules())
+    problems = (other_class(request, cls) for cls in RULES)
     return next(filter(None, problems), f"must be a class of params, not {kind(request)}")
 
 
@@ -125,9 +145,7 @@ def _check_into(errors: Errors, request: params.Params, prefix: str) -> None:
             continue
         elif problem := rule(value):
             errors[prefix + name] = [problem]
-    if (
-        is_restriction(cls)
-        and isinstance(request, params.CheckoutRestriction)
-        and (problem := not_both(request.country_code, request.phone))
-    ):
-        errors[prefix.rstrip(".")] = [problem]
+    if isinstance(request, params.CheckoutRestriction):
+        problem = not_both(request.country_code, request.phone)
+        if problem:
+            errors[prefix.rstrip(".")] = [problem]

@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from payments_async import RateLimits, _assumptions, models, params
-from payments_async._validation.tables import REQUIRED, all_rules, check
+from payments_async._validation.tables import REQUIRED, RULES, check
 from payments_async.params.operations import OPERATIONS
 from tests.fidelity.document import DOCUMENT, SCHEMAS, operations, properties, resolved, target_of, types
 
@@ -131,7 +131,7 @@ def test_an_object_without_a_name_has_the_fields_of_its_record(cls: type) -> Non
 def test_a_request_of_the_client_has_the_fields_of_the_document(cls: type[params.Params]) -> None:
     schema = SCHEMAS[REQUESTS[cls]]
     assert set(typed_fields(cls)) == set(schema["properties"])
-    assert cls in all_rules()
+    assert cls in RULES
     assert REQUIRED.get(cls, frozenset()) == set(schema.get("required", ()))
 
 

@@ -10,8 +10,7 @@ import attrs
 import pytest
 
 from payments_async import params
-from payments_async._validation import payment_tables
-from payments_async._validation import rules as rules
+from payments_async._validation import rules
 from payments_async._validation import tables as validation
 from payments_async.params import CustomerInput, Instrument, Params, PayoutRequest
 from payments_async.sandbox.api.request_schemas import INSTRUMENT_TYPES
@@ -24,7 +23,7 @@ UNSEEN = (
 )
 
 
-@pytest.mark.parametrize("cls", validation.all_rules(), ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", validation.RULES, ids=lambda cls: cls.__name__)
 def test_every_field_of_a_request_has_a_rule_and_no_other_has(cls: type) -> None:
     assert set(validation.RULES[cls]) == set(attrs.fields_dict(cls))
     assert validation.REQUIRED.get(cls, frozenset()) <= set(validation.RULES[cls])
@@ -195,18 +194,3 @@ def test_a_reference_of_any_script_will_do(reference: str) -> None:
 def test_a_currency_in_small_letters_is_told_so(value: Any, told: str) -> None:
     assert validation.currency(value) == f"must be three uppercase letters (ISO 4217){told}"
     assert validation.currency("GHS") is None
-
-
-def test_who_finds_a_table_finds_what_it_requires(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another thread may look at any moment while the tables of payments are put in."""
-    seen = []
-
-    class Watched(dict[type, object]):
-        def update(self, found: Any) -> None:  # type: ignore[override] # what is used of it
-            seen.append(all(cls in validation.REQUIRED for cls in payment_tables.REQUIRED))
-            super().update(found)
-
-    monkeypatch.setattr(validation, "REQUIRED", {})
-    monkeypatch.setattr(validation, "RULES", Watched())
-    validation.all_rules()
-    assert seen == [True]
