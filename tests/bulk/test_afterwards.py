@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from payments_async import Instrument
 from payments_async.bulk import BulkError, RowState
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import item, items, steady_ledgers
+from payments_async.sandbox import Sandbox
+from tests.support.batches import item, items
 from tests.support.desks import Desk
 
 
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-async def test_a_batch_is_run_followed_retried_and_reconciled(desk: Desk, tmp_path: Path) -> None:
-    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+async def test_a_batch_is_run_followed_retried_and_reconciled(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
     service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR", times=1)
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(items(3))
@@ -39,8 +33,9 @@ async def test_a_batch_is_run_followed_retried_and_reconciled(desk: Desk, tmp_pa
         assert (await batch.reconcile()).is_clean
 
 
-async def test_what_needs_the_service_cannot_be_done_without_a_client(desk: Desk, tmp_path: Path) -> None:
-    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+async def test_what_needs_the_service_cannot_be_done_without_a_client(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
     async with desk.client(service) as client:
         await desk.paid(tmp_path / "l", client, items(1))
     async with desk.open(tmp_path / "l") as batch:
@@ -52,8 +47,9 @@ async def test_what_needs_the_service_cannot_be_done_without_a_client(desk: Desk
             await batch.retry_failed()
 
 
-async def test_a_retried_row_can_be_corrected_before_it_is_paid(desk: Desk, tmp_path: Path) -> None:
-    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+async def test_a_retried_row_can_be_corrected_before_it_is_paid(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
     service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR", times=1)
     right = Instrument.phone("+22990112299", "BJ")
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,22 +19,10 @@ from payments_async.bulk.ledger_errors import (
     LedgerOfAnotherInput,
 )
 from payments_async.bulk.sources import CsvSource
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import item, items, steady_ledgers
+from payments_async.sandbox import Sandbox
+from tests.support.batches import item, items
 from tests.support.desks import Desk
 from tests.support.payout_files import PHONE, csv_file
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 async def test_a_file_is_imported_once_and_known_again(desk: Desk, service: Sandbox, tmp_path: Path) -> None:

@@ -10,15 +10,9 @@ import pytest
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger_errors import LedgerOfAnotherBatch, LedgerOfAnotherInput
 from payments_async.bulk.loading import load
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.batches import items
 from tests.support.desks import Desk
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,9 @@ from payments_async.bulk._status_file import StatusFile
 from payments_async.bulk.errors import SourceErrors
 from payments_async.bulk.ledger.connection import LedgerConnection
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError, LedgerRefused
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 def files(folder: Path) -> set[str]:

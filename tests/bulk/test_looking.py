@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from payments_async.bulk import BulkError, RowState
 from payments_async.bulk.ledger_errors import LedgerMissing
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import items, steady_ledgers
+from payments_async.sandbox import Sandbox
+from tests.support.batches import items
 from tests.support.desks import Desk
 
 
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
 async def test_without_a_client_a_batch_shows_where_it_stands_and_pays_nothing(
-    desk: Desk, tmp_path: Path
+    desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
-    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
     async with desk.client(service) as client:
         await desk.paid(tmp_path / "l", client, items(3), max_rows=2)
     asked = len(service.requests)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +11,9 @@ import attrs
 import pytest
 
 from payments_async.bulk import Activity, Progress, RowState
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import items, runtime_of, steady_ledgers
+from payments_async.sandbox import Sandbox
+from tests.support.batches import items, runtime_of
 from tests.support.desks import Desk
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 @attrs.define

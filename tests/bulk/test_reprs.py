@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from payments_async.bulk.protocol.totals import brief
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.batches import items
 from tests.support.desks import Desk
 
@@ -26,8 +26,7 @@ def test_figures_are_plain_and_without_what_is_zero(figures: object, text: str) 
     assert brief(figures) == text
 
 
-async def test_reports_read_well(desk: Desk, tmp_path: Path) -> None:
-    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+async def test_reports_read_well(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         loaded = await batch.load(items(2), batch_id="june")
         report = await batch.run(wait_final=60.0)

@@ -107,6 +107,7 @@ def steady_ledgers() -> Iterator[None]:
         finally:
             SteadyRuntime.under_way -= 1
 
+    SteadyRuntime.under_way = 0  # a simulated crash before this never came to its `finally`
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LedgerConnection, "transact", counted)
         yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from payments_async.bulk import PayoutBatch
 from payments_async.bulk.engine.payout_list import scan, search
 from payments_async.bulk.protocol.row_state import RowState
 from payments_async.errors import SearchIncomplete
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     alter,
     assert_true,
@@ -23,22 +23,9 @@ from tests.support.batches import (
     items,
     ledger_rows,
     paid,
-    steady_ledgers,
 )
 
 DAY = 86_400.0
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 def _spoil(tables: sqlite3.Connection) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +11,10 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import alter, assert_true, in_process, items, paid, steady_ledgers
+from payments_async.sandbox import Sandbox
+from tests.support.batches import alter, assert_true, in_process, items, paid
 
 ROWS = items(9)
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 async def leave_in_doubt(service: Sandbox, client: AsyncPayments, path: Path, rows: int = 1) -> None:

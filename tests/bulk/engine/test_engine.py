@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch, Progress, RowState
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     assert_true,
     in_process,
@@ -22,20 +21,7 @@ from tests.support.batches import (
     over_socket,
     paid,
     runtime_of,
-    steady_ledgers,
 )
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 def posts(sandbox: Sandbox) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from payments_async.bulk import PayoutBatch, RowState
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import assert_true, in_process, items, over_socket, spread_faults, steady_ledgers
+from tests.support.batches import assert_true, in_process, items, over_socket, spread_faults
 
 # many times as slow when it is traced; others cover the same
 pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
@@ -19,12 +18,6 @@ KINDS = (
     *("429:1", "reset", "lost_request", "lost_response", "cut_body", "bad_json", "wrong_type", "empty"),
 )
 COUNT = 300
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
 
 
 def new_sandbox(profile: str = "observed", seed: int = 0) -> Sandbox:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from payments_async.bulk import LedgerError, OutcomesUnrecorded, PayoutBatch, Ro
 from payments_async.bulk.engine import recorder
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerBroken, LedgerFull, LedgerGone
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     alter,
     assert_true,
@@ -23,23 +23,10 @@ from tests.support.batches import (
     ledger_rows,
     paid,
     runtime_of,
-    steady_ledgers,
 )
 from tests.support.ledgers import tampering
 
 DAY = 86_400.0
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 async def test_an_intent_that_grew_old_while_waiting_is_recorded_anew(

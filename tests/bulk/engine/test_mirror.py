@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,25 +14,13 @@ from payments_async.bulk import PayoutBatch, RowState
 from payments_async.bulk.engine.mirror import LaterGenerations
 from payments_async.bulk.protocol.generations import earlier_references, later_references
 from payments_async.models import Payout
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import in_process, item, items, ledger_rows, steady_ledgers
+from payments_async.sandbox import Sandbox
+from tests.support.batches import in_process, item, items, ledger_rows
 from tests.support.desks import Desk
 
 MENDED = Instrument.phone("+22990112244", "BJ")
 MISTAKEN = [item(1), item(2)]
 EDITED = [item(1, instrument=MENDED), item(2)]
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 async def pay_anew(desk: Desk, service: Sandbox, path: Path, rows: Any = None, failures: int = 1) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import attrs
-import pytest
 
 from payments_async import AsyncPayments, PayoutRequest
 from payments_async._http.types import TransportError
@@ -17,21 +15,9 @@ from payments_async.bulk import PayoutBatch, RowState
 from payments_async.bulk.engine.stopping import Stopping
 from payments_async.bulk.protocol.matching import expected, shown
 from payments_async.models import Payout
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import in_process, item, items, ledger_rows, paid, runtime_of, steady_ledgers
+from payments_async.sandbox import Sandbox
+from tests.support.batches import in_process, item, items, ledger_rows, paid, runtime_of
 from tests.support.jumping import JumpingRuntime
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 class Unplugged:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,12 @@ import pytest
 from payments_async.bulk import PayoutBatch
 from payments_async.bulk.engine.payout_list import pages, scan, search
 from payments_async.errors import DecodeError, SearchIncomplete
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import alter, in_process, items, ledger_rows, steady_ledgers
+from payments_async.sandbox import Sandbox
+from tests.support.batches import alter, in_process, items, ledger_rows
 from tests.support.spoiled import crowding, silent, spoiling
 
 
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-async def test_a_list_with_an_unreadable_item_proves_no_absence(tmp_path: Path) -> None:
-    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+async def test_a_list_with_an_unreadable_item_proves_no_absence(service: Sandbox, tmp_path: Path) -> None:
     async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(3))
         await batch.run()
@@ -40,8 +32,9 @@ async def test_a_list_with_an_unreadable_item_proves_no_absence(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("says", [None, {"count": 3}, {"has_more_pages": None}, {"has_more_pages": True}])
-async def test_a_list_that_does_not_show_its_end_proves_no_absence(tmp_path: Path, says: Any) -> None:
-    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+async def test_a_list_that_does_not_show_its_end_proves_no_absence(
+    service: Sandbox, tmp_path: Path, says: Any
+) -> None:
     async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(3))
         await batch.run()
@@ -58,8 +51,7 @@ async def test_a_list_that_does_not_show_its_end_proves_no_absence(tmp_path: Pat
                 await certifying()
 
 
-async def test_a_list_whose_cursor_is_null_was_read_to_its_end(tmp_path: Path) -> None:
-    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+async def test_a_list_whose_cursor_is_null_was_read_to_its_end(service: Sandbox, tmp_path: Path) -> None:
     async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(3))
         await batch.run()
@@ -68,8 +60,7 @@ async def test_a_list_whose_cursor_is_null_was_read_to_its_end(tmp_path: Path) -
         assert (await batch.certify()).is_clean
 
 
-async def test_a_list_of_too_many_records_is_not_read(tmp_path: Path) -> None:
-    service = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+async def test_a_list_of_too_many_records_is_not_read(service: Sandbox, tmp_path: Path) -> None:
     async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(1))
         await batch.run()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,22 +12,10 @@ import pytest
 from payments_async._http.types import TransportError
 from payments_async.bulk import PayoutBatch, RowState
 from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import assert_true, in_process, items, paid, runtime_of, steady_ledgers
+from payments_async.sandbox import Sandbox
+from tests.support.batches import assert_true, in_process, items, paid, runtime_of
 
 DAY = 86_400.0
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 class Balancer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from payments_async import Instrument
 from payments_async.bulk import PayoutBatch, RowState
 from payments_async.bulk.protocol.identifiers import PROOF_KEY
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     assert_true,
     in_process,
@@ -22,22 +21,9 @@ from tests.support.batches import (
     ledger_rows,
     paid,
     runtime_of,
-    steady_ledgers,
 )
 
 DAY = 86_400.0
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 def keys_of(sandbox: Sandbox) -> list[str | None]:

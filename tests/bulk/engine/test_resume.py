@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from tests.support.batches import (
     paid,
     runtime_of,
     spread_faults,
-    steady_ledgers,
 )
 
 KINDS = (
@@ -27,12 +25,6 @@ KINDS = (
     *("bad_json", "wrong_type", "slow:20s", "http:401"),
 )
 COUNT = 40
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
 
 
 class Cancelling:

@@ -15,13 +15,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from payments_async import AsyncPayments
 from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import alter, item, items, ledger_rows, over_socket, steady_ledgers
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
+from tests.support.batches import alter, item, items, ledger_rows, over_socket
 
 
 @pytest.fixture

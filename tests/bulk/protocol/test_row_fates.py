@@ -14,7 +14,7 @@ from payments_async.bulk.protocol.payout_status import chosen, fate_of, has_fail
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.bulk.protocol.row_state import RowKnowledge
 from payments_async.bulk.protocol.transitions import fresh
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.batches import items
 from tests.support.desks import Desk
 from tests.support.ledgers import new_row
@@ -30,12 +30,6 @@ ROWS = st.builds(
     st.none() | st.just("RECIPIENT_ERROR"),
 )
 DECIDED = (RowState.NEW, RowState.REJECTED, RowState.CONFLICT, RowState.CANCELLED)
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 @given(ROWS)

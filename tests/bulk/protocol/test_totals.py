@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
 import attrs
-import pytest
 
 from payments_async.bulk import PayoutBatch, RowState
 from payments_async.bulk.reconcile.certificate import Certificate
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import in_process, item, items, steady_ledgers
+from payments_async.sandbox import Sandbox
+from tests.support.batches import in_process, item, items
 
 AMOUNTS = [
     *(Decimal(f"1234567890123456789{n}.123456789") for n in range(3)),
     Decimal("99999999999999999999.999999999"),
     Decimal("1.000000001"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 async def test_a_batch_with_a_sum_of_many_digits_balances_and_is_certified(
