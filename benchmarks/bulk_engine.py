@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -96,7 +96,7 @@ class Answering:
         """Nothing is open."""
 
 
-def rows(count: int) -> Iterator[NewRow]:
+async def rows(count: int) -> AsyncIterator[NewRow]:
     """Rows as an input gives them."""
     naming, request = RowIdentifiers("sandbox", BATCH, "", True), PayoutRequest(**ARGUMENTS)
     for number in range(1, count + 1):

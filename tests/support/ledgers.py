@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +18,7 @@ from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.protocol import transitions
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.identifiers import body_hash
-from payments_async.bulk.protocol.records import Binding, Claim, LedgerRow, NewRow, RowOutcome
+from payments_async.bulk.protocol.records import Binding, Claim, Header, LedgerRow, NewRow, RowOutcome
 from payments_async.bulk.protocol.row_state import confirm, refuse
 
 BINDING = Binding("batch-1", "sandbox", "https://api.example.test/v1", "key-1", "input-1", "{}")
@@ -64,11 +64,27 @@ async def begun(path: Path, count: int = 5, clock: Clock | None = None) -> Ledge
     """An open ledger with so many new rows."""
     ledger = await Ledger.open(path, clock=clock or Clock(), create=True)
     try:
-        await ledger.import_rows(BINDING, new_rows(count))
+        await imported(ledger, new_rows(count))
     except BaseException:
         await ledger.close()
         raise
     return ledger
+
+
+async def imported(ledger: Ledger, rows: Iterable[NewRow]) -> Header:
+    """Import these rows."""
+
+    async def each() -> AsyncIterator[NewRow]:
+        for row in rows:
+            yield row
+
+    return await ledger.import_rows(BINDING, each())
+
+
+async def row_of(ledger: Ledger, key: str) -> LedgerRow:
+    """The row with this key."""
+    (row,) = [row async for row in ledger.rows() if row.row_key == key]
+    return row
 
 
 async def call_off(ledger: Ledger, wanted: Iterable[int]) -> None:

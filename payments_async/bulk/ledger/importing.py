@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateIndex
 
+from ..ledger_errors import LedgerDuplicates
 from ..protocol import transitions
 from ..protocol.clocks import Timestamps
 from ..protocol.records import Binding, Duplicate, Header, LedgerRow, NewRow
@@ -24,15 +25,7 @@ from .schema import ROWS, SCHEMA, UNIQUE, WORK
 _SLICE: Final = 500
 _MOST_DUPLICATES: Final = 100
 _FIRST_ENTRY: Final = 1
-
-
-class Duplicates(Exception):
-    """Rows share what must be unique; the transaction is rolled back."""
-
-    def __init__(self, found: list[Duplicate], total: int) -> None:
-        super().__init__(total)
-        self.found = found
-        self.total = total
+_NAMES: Final = (ROWS.c.row_key, ROWS.c.reference)
 
 
 class _Loaded:
@@ -63,19 +56,20 @@ class _Loaded:
 
 async def load(
     db: AsyncConnection,
+    path: str,
     binding: Binding,
-    rows: Iterable[NewRow] | AsyncIterable[NewRow],
+    rows: AsyncIterable[NewRow],
     *,
     at: Timestamps,
     client_version: str,
 ) -> LedgerState:
-    """Insert all rows, index them and begin the chain. Raises Duplicates; whatever `rows` raises passes."""
+    """Insert all rows, index them and begin the chain. Raises LedgerDuplicates; what `rows` raises passes."""
     loaded = _Loaded()
-    async with aclosing(slices(rows, _SLICE)) as groups:
+    async with aclosing(_slices(rows)) as groups:
         async for group in groups:
             await loaded.take(db, group)
     async with sqlite.sorting(db):
-        await _index(db)
+        await _index(db, path)
     amounts = by_currency(loaded.sums.totals)
     header = Header(binding, at.wall, client_version, SCHEMA, loaded.rows, amounts)
     entry = linked(None, binding.batch_id, at, "import", journal.facts(header), loaded.digest)
@@ -85,30 +79,18 @@ async def load(
     return LedgerState(header, entry, loaded.sums.totals)
 
 
-async def slices(
-    rows: Iterable[NewRow] | AsyncIterable[NewRow], size: int
-) -> AsyncGenerator[list[NewRow], None]:
-    """The rows in lists of `size`, the last one shorter."""
+async def _slices(rows: AsyncIterable[NewRow]) -> AsyncGenerator[list[NewRow], None]:
     group: list[NewRow] = []
-    async for row in _either(rows):
+    async for row in rows:
         group.append(row)
-        if len(group) == size:
+        if len(group) == _SLICE:
             yield group
             group = []
     if group:
         yield group
 
 
-async def _either(rows: Iterable[NewRow] | AsyncIterable[NewRow]) -> AsyncIterator[NewRow]:
-    if isinstance(rows, AsyncIterable):
-        async for row in rows:
-            yield row
-    else:
-        for row in rows:
-            yield row
-
-
-async def _index(db: AsyncConnection) -> None:
+async def _index(db: AsyncConnection, path: str) -> None:
     for index in (*UNIQUE, *WORK):
         try:
             async with db.begin_nested():
@@ -117,17 +99,8 @@ async def _index(db: AsyncConnection) -> None:
             break
     else:
         return
-    raise await _duplicates(db)
-
-
-async def _duplicates(db: AsyncConnection) -> Duplicates:
-    found: list[Duplicate] = []
-    total = 0
-    for column in (ROWS.c.row_key, ROWS.c.reference):
-        some, more = await _shared(db, column)
-        found += some
-        total += more
-    return Duplicates(found, total)
+    (keys, same_key), (references, same_reference) = [await _shared(db, column) for column in _NAMES]
+    raise LedgerDuplicates(path, [*keys, *references], total=same_key + same_reference)
 
 
 async def _shared(db: AsyncConnection, column: Column[str]) -> tuple[list[Duplicate], int]:

@@ -1,4 +1,4 @@
-"""The ledger of a batch: what is known of every row, on the disk before anybody acts on it.
+"""The ledger of a batch: what is known of every row, on the disk before anything is sent.
 
     async with await Ledger.open("may.ledger", clock=clock, create=True) as ledger:
         await ledger.import_rows(binding, rows)
@@ -23,7 +23,7 @@ from sqlalchemy import or_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ... import __version__
-from ..ledger_errors import LedgerDuplicates, LedgerRefused
+from ..ledger_errors import LedgerRefused
 from ..protocol import transitions
 from ..protocol.clocks import Timestamps
 from ..protocol.records import Binding, Claim, Header, LedgerRow, NewRow, Resend, RowOutcome
@@ -31,7 +31,7 @@ from ..protocol.row_state import IllegalTransition, RowState
 from . import journal
 from . import rows as _store
 from .connection import Purpose
-from .importing import Duplicates, load
+from .importing import load
 from .journal import Change, LedgerState, Plan
 from .lock import HighWater
 from .reader import LedgerReader
@@ -46,7 +46,7 @@ Edit = Callable[[AsyncConnection, LedgerState, Timestamps], Awaitable[LedgerStat
 class Ledger(LedgerReader):
     """One batch's ledger, open and locked. Every method may raise a LedgerError; see `ledger_errors`."""
 
-    async def import_rows(self, binding: Binding, rows: Iterable[NewRow] | AsyncIterable[NewRow]) -> Header:
+    async def import_rows(self, binding: Binding, rows: AsyncIterable[NewRow]) -> Header:
         """Import all rows in one transaction, in rising order of their numbers; then the batch can begin.
 
         Raises LedgerDuplicates naming rows that share a key or a reference. Whatever `rows` raises passes
@@ -58,16 +58,12 @@ class Ledger(LedgerReader):
         at = self._clock()
 
         async def work(db: AsyncConnection) -> None:
-            self._after_commit(await load(db, binding, rows, at=at, client_version=__version__))
+            state = await load(db, self.path, binding, rows, at=at, client_version=__version__)
+            self._after_commit(state)
 
-        try:
-            await self._handle.transact(work, Purpose.IMPORT)
-        except Duplicates as error:
-            found, total = error.found, error.total
-        else:
-            await self._handle.in_write_ahead_log()
-            return self.header
-        raise LedgerDuplicates(self.path, found, total=total)
+        await self._handle.transact(work, Purpose.IMPORT)
+        await self._handle.in_write_ahead_log()
+        return self.header
 
     async def rebind(self, binding: Binding) -> None:
         """Record that the ledger now goes with another key or input file. The batch stays what it is."""

@@ -137,28 +137,16 @@ class LedgerReader:
         self.header  # noqa: B018 - a ledger with a header has rows
         return (await self._found(_store.reading(limit=1)))[0].row
 
-    async def row(self, row_key: str) -> LedgerRow | None:
-        """The row with this key."""
-        return await self._one(ROWS.c.row_key == row_key)
-
     async def last(self, state: RowState) -> LedgerRow | None:
         """The row with the highest number in a state."""
         newest_first = _store.reading(ROWS.c.state == state).order_by(None).order_by(ROWS.c.number.desc())
         found = await self._found(newest_first.limit(1))
         return found[0].row if found else None
 
-    async def by_reference(self, reference: str) -> LedgerRow | None:
-        """The row that has this reference now."""
-        return await self._one(ROWS.c.reference == reference)
-
     async def by_references(self, references: Iterable[str]) -> list[LedgerRow]:
         """The rows that have one of these references now, at most a page of a list at a time."""
         found = await self._found(_store.reading(ROWS.c.reference.in_(set(references))))
         return [each.row for each in found]
-
-    async def _one(self, condition: ColumnElement[bool]) -> LedgerRow | None:
-        found = await self._found(_store.reading(condition))
-        return found[0].row if found else None
 
     async def _found(self, statement: Select[Any]) -> list[StoredRow]:
         return await self._handle.transact(lambda db: _store.rows(db, statement))

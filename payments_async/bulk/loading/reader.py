@@ -64,7 +64,7 @@ class SourceReader:
                     yield item
         self.fingerprint = self.source.fingerprint()
 
-    async def through(self) -> None:
+    async def read(self) -> None:
         """Read to the end for what it comes to. Raises as `rows` does."""
         async with aclosing(self.rows()) as rows:
             async for _ in rows:

@@ -84,7 +84,7 @@ async def _read_again(
     references = identifiers.reference_of if identifiers.environment else None
     rejects = None if path is None else RejectsFile(path, source, references)
     reading = SourceReader(source, identifiers, watcher=duplicates.faults_of, rejects=rejects)
-    await reading.through()
+    await reading.read()
     if reading.fingerprint != found.fingerprint:
         raise SourceUnreadable(source.name, CHANGED)
     reading.faults.can_skip &= not duplicates.found

@@ -120,8 +120,7 @@ async def test_one_walk_serves_all_rows_and_pages_of_them_are_sent_again(tmp_pat
 async def test_what_was_decided_meanwhile_is_left_alone(tmp_path: Path) -> None:
     listing = Listing()
     ledger, resolver, _, recorder = await doubtful(tmp_path / "ledger", listing)
-    row = await ledger.row("row-7")
-    assert row is not None
+    row = (await ledger.numbered([7]))[7]
     await ledger.record([created(row)])
     numbers = [row.number async for claim in await resolver.look() for row in claim.rows]
     assert len(numbers) == COUNT - 1

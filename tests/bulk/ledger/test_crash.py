@@ -11,7 +11,7 @@ import pytest
 
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.protocol.row_state import RowState
-from tests.support.ledgers import BINDING, Clock, all_rows, counts, new_rows
+from tests.support.ledgers import Clock, all_rows, counts, imported, new_rows
 
 # many times as slow when it is traced; others cover the same
 pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is cover
 ROWS = 300
 WORKER = """
 import asyncio, sys
-from tests.support.ledgers import BINDING, Clock, created, new_rows, numbers
+from tests.support.ledgers import Clock, created, imported, new_rows, numbers
 from payments_async.bulk.ledger import Ledger
 
 def say(what, rows):
@@ -29,7 +29,7 @@ async def main():
     async with await Ledger.open(sys.argv[1], clock=Clock(), create=True) as ledger:
         say("open", [])
         if ledger.is_empty:
-            await ledger.import_rows(BINDING, new_rows(int(sys.argv[2])))
+            await imported(ledger, new_rows(int(sys.argv[2])))
         say("imported", [])
         while rows := (await ledger.claim(7)).rows:
             say("claimed", [row.number for row in rows])
@@ -79,6 +79,6 @@ async def test_a_run_killed_before_or_in_its_import_can_be_begun_again(tmp_path:
     assert ["imported"] not in said
     async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
         assert ledger.is_empty
-        await ledger.import_rows(BINDING, new_rows(3))
+        await imported(ledger, new_rows(3))
         assert counts(ledger) == {"NEW": 3}
         assert (await ledger.check()).findings == ()

@@ -23,7 +23,7 @@ from payments_async.bulk.ledger_errors import (
     LedgerGone,
     LedgerReadOnly,
 )
-from tests.support.ledgers import BINDING, Clock, begun, counts, created, new_row, new_rows, numbers
+from tests.support.ledgers import BINDING, Clock, begun, counts, created, imported, new_row, new_rows, numbers
 
 Commit = Callable[[aiosqlite.Connection], Awaitable[None]]
 
@@ -144,7 +144,7 @@ async def test_an_io_error_at_a_commit_makes_the_ledger_unusable_until_it_is_ope
             with pytest.raises(LedgerBroken, match="open the ledger again and check it"):
                 await ledger.claim(2)
         with pytest.raises(LedgerBroken):
-            await ledger.row("row-1")
+            await ledger.first()
     async with await Ledger.open(path, clock=Clock()) as ledger:
         assert counts(ledger) == ({"NEW": 5} if when == "before" else {"NEW": 3, "IN_FLIGHT": 2})
         assert (await ledger.check()).findings == ()
@@ -178,7 +178,7 @@ async def test_no_failure_shows_what_was_being_written(tmp_path: Path, disk: Dis
     async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
         disk.faults = [(sqlite3.SQLITE_IOERR, "before")]
         with pytest.raises(LedgerBroken) as told:
-            await ledger.import_rows(BINDING, [new_row(1, body=b"+22990000001")])
+            await imported(ledger, [new_row(1, body=b"+22990000001")])
     error: BaseException | None = told.value
     while error is not None:
         assert "22990000001" not in f"{error!r} {vars(error)}"
@@ -241,10 +241,10 @@ async def test_an_import_that_is_cancelled_is_rolled_back(tmp_path: Path) -> Non
         with pytest.raises(asyncio.CancelledError):
             await importing
         with pytest.raises(LedgerBroken):
-            await ledger.import_rows(BINDING, new_rows(1))
+            await imported(ledger, new_rows(1))
     async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
         assert ledger.is_empty
-        await ledger.import_rows(BINDING, new_rows(2))
+        await imported(ledger, new_rows(2))
         assert counts(ledger) == {"NEW": 2}
 
 
@@ -258,7 +258,7 @@ async def test_an_import_cut_off_in_a_statement_is_rolled_back(tmp_path: Path) -
             yield row
 
     async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
-        importing = asyncio.ensure_future(ledger.import_rows(BINDING, rows()))
+        importing = asyncio.ensure_future(imported(ledger, rows()))
         with pytest.raises(asyncio.CancelledError):
             await importing
     async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
@@ -322,7 +322,7 @@ async def test_the_log_cannot_be_begun_on_a_disk_that_fails(
 
     monkeypatch.setattr(aiosqlite.Connection, "execute", failing)
     with pytest.raises(LedgerBroken):
-        await ledger.import_rows(BINDING, new_rows(1))
+        await imported(ledger, new_rows(1))
     await ledger.close()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -18,7 +18,17 @@ from payments_async.bulk.ledger_errors import LedgerDuplicates, LedgerMissing, L
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.records import NewRow
 from payments_async.bulk.protocol.row_state import RowState
-from tests.support.ledgers import BINDING, Clock, all_rows, begun, counts, new_row, new_rows, tampering
+from tests.support.ledgers import (
+    BINDING,
+    Clock,
+    all_rows,
+    begun,
+    counts,
+    imported,
+    new_row,
+    new_rows,
+    tampering,
+)
 
 
 async def test_a_ledger_says_what_was_imported_and_still_does_when_opened_again(tmp_path: Path) -> None:
@@ -29,7 +39,7 @@ async def test_a_ledger_says_what_was_imported_and_still_does_when_opened_again(
         new_row(3, currency="GHS"),
     ]
     async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
-        header = await ledger.import_rows(BINDING, rows)
+        header = await imported(ledger, rows)
         assert header == ledger.header
     async with await Ledger.open(path, clock=Clock("second")) as ledger:
         assert ledger.header == header
@@ -47,21 +57,11 @@ async def test_a_ledger_says_what_was_imported_and_still_does_when_opened_again(
 async def test_every_field_of_a_row_comes_back_as_it_went_in(tmp_path: Path) -> None:
     given = new_row(7, line=None, metadata='{"order": 1}', amount=Decimal("1E+2"), body=b"\x00\xff not text")
     async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
-        await ledger.import_rows(BINDING, [given])
+        await imported(ledger, [given])
         (row,) = await all_rows(ledger)
     assert {name: getattr(row, name) for name in attrs.asdict(given)} == attrs.asdict(given)
     assert row.state is RowState.NEW
     assert row.changed_in == 1
-
-
-async def test_rows_may_come_from_an_async_source(tmp_path: Path) -> None:
-    async def source() -> AsyncIterator[NewRow]:
-        for row in new_rows(1001):
-            yield row
-
-    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
-        await ledger.import_rows(BINDING, source())
-        assert counts(ledger) == {"NEW": 1001}
 
 
 async def test_indexes_are_sorted_in_little_memory_and_the_cache_is_as_large_as_before(
@@ -70,9 +70,9 @@ async def test_indexes_are_sorted_in_little_memory_and_the_cache_is_as_large_as_
     """SQLite sorts in as much memory as the cache has, beside it: together they would be twice as much."""
     index, during = importing._index, list[int]()
 
-    async def watched(db: AsyncConnection) -> None:
+    async def watched(db: AsyncConnection, path: str) -> None:
         during.append(await _cache(db))
-        await index(db)
+        await index(db, path)
 
     async def look(db: AsyncConnection, standing: LedgerState, at: Timestamps) -> LedgerState:
         during.append(await _cache(db))
@@ -92,7 +92,7 @@ async def _cache(db: AsyncConnection) -> int:
 async def test_sums_of_very_long_amounts_are_exact(tmp_path: Path) -> None:
     amounts = [Decimal("1234567890123456789012345678901.123456789"), Decimal("1.0000000000000000000000001")]
     async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
-        await ledger.import_rows(BINDING, [new_row(n, amount=each) for n, each in enumerate(amounts, 1)])
+        await imported(ledger, [new_row(n, amount=each) for n, each in enumerate(amounts, 1)])
         assert ledger.header.totals["XOF"] == Decimal(
             "1234567890123456789012345678902.1234567890000000000000001"
         )
@@ -108,13 +108,13 @@ async def test_duplicates_are_told_all_together_and_nothing_is_imported(tmp_path
     ]
     async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
         with pytest.raises(LedgerDuplicates) as told:
-            await ledger.import_rows(BINDING, rows)
+            await imported(ledger, rows)
         found = [(each.column, each.value, each.rows, each.lines) for each in told.value.duplicates]
         assert found == [("row_key", "row-2", (2, 5), (3, 6)), ("reference", "reference-1", (1, 6), (2, 7))]
         assert told.value.total == 2
         assert "lines 3 and 6 have the same row_key" in str(told.value)
         assert ledger.is_empty
-        await ledger.import_rows(BINDING, new_rows(2))
+        await imported(ledger, new_rows(2))
         assert counts(ledger) == {"NEW": 2}
 
 
@@ -122,7 +122,7 @@ async def test_duplicates_without_lines_are_told_by_row_and_only_the_first_are_l
     rows = [new_row(n, line=None, row_key=f"row-{n % 150}") for n in range(1, 301)]
     async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
         with pytest.raises(LedgerDuplicates) as told:
-            await ledger.import_rows(BINDING, rows)
+            await imported(ledger, rows)
     assert len(told.value.duplicates) == 100
     assert told.value.total == 150
     assert "rows 1 and 151 have the same row_key" in str(told.value)
@@ -137,7 +137,7 @@ async def test_a_source_that_fails_leaves_nothing_behind(tmp_path: Path) -> None
     (tmp_path / "ledger").touch(mode=0o600)  # one that was made by this opening would be removed with it
     async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
         with pytest.raises(RuntimeError, match="line 702 is torn"):
-            await ledger.import_rows(BINDING, source())
+            await imported(ledger, source())
         assert ledger.is_empty
         assert await all_rows(ledger) == []
     with pytest.raises(LedgerMissing, match="import did not end"):
@@ -147,13 +147,13 @@ async def test_a_source_that_fails_leaves_nothing_behind(tmp_path: Path) -> None
 async def test_row_numbers_must_rise(tmp_path: Path) -> None:
     async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
         with pytest.raises(ValueError, match="2 follows 2"):
-            await ledger.import_rows(BINDING, [new_row(2), new_row(2)])
+            await imported(ledger, [new_row(2), new_row(2)])
 
 
 async def test_a_ledger_holds_one_batch(tmp_path: Path) -> None:
     async with await begun(tmp_path / "ledger") as ledger:
         with pytest.raises(LedgerRefused, match="holds a batch already"):
-            await ledger.import_rows(BINDING, new_rows(1))
+            await imported(ledger, new_rows(1))
         assert counts(ledger) == {"NEW": 5}
 
 

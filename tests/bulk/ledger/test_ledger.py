@@ -24,6 +24,7 @@ from tests.support.ledgers import (
     new_row,
     numbers,
     rejected,
+    row_of,
 )
 
 
@@ -33,7 +34,7 @@ async def test_a_claim_takes_new_rows_in_order_and_marks_them_in_flight(tmp_path
         first, second, third, none = [await ledger.claim(2) for _ in range(4)]
         assert [numbers(claim) for claim in (first, second, third, none)] == [[1, 2], [3, 4], [5], []]
         assert counts(ledger) == {"IN_FLIGHT": 5}
-        row = await ledger.row("row-3")
+        row = await row_of(ledger, "row-3")
         assert row == second.rows[0]
         assert row.body == new_row(3).body
         assert (row.known.intents, row.first_intent, row.key_intent, row.last_intent) == (1, 3, 3, 3)
@@ -62,7 +63,7 @@ async def test_outcomes_are_added_and_sums_move_with_them(tmp_path: Path) -> Non
         )
         assert [row.state for row in changed] == [RowState.CREATED, RowState.REJECTED, RowState.CONFLICT]
     async with await Ledger.open(path, clock=Clock()) as ledger:
-        assert await ledger.by_reference("reference-1") == changed[0]
+        assert await row_of(ledger, "row-1") == changed[0]
         assert (changed[0].known.payout_id, changed[0].service_status) == ("po_1", "pending")
         assert (changed[1].failure_code, changed[1].failure_message) == ("422", "amount: too low")
         assert ledger.totals[RowState.CREATED, "XOF"] == (1, Decimal("10.10"))
@@ -139,12 +140,10 @@ async def test_pages_follow_each_other_without_gaps(tmp_path: Path) -> None:
         assert len(await ledger.record([created(row) for row in claim.rows])) == 1000
 
 
-async def test_rows_are_found_by_key_and_by_reference(tmp_path: Path) -> None:
+async def test_rows_are_found_by_their_references(tmp_path: Path) -> None:
     async with await begun(tmp_path / "ledger", 3) as ledger:
         found = await ledger.by_references(["reference-3", "reference-1", "somebody-else's"])
         assert [row.number for row in found] == [1, 3]
-        assert await ledger.row("row-9") is None
-        assert await ledger.by_reference("reference-9") is None
 
 
 async def test_a_resend_is_an_intent_with_the_same_key(tmp_path: Path) -> None:
@@ -238,7 +237,7 @@ async def test_a_new_generation_begins_with_a_new_reference_and_nothing_known(tm
         assert (row.state, row.known.generation, row.known.payout_id) == (RowState.NEW, 1, "")
         assert (row.service_status, row.final, row.failure_code) == (None, False, None)
         assert (row.first_intent, row.key_intent, row.last_intent) == (None, None, None)
-        assert await ledger.by_reference("reference-1") is None
+        assert await ledger.by_references(["reference-1"]) == []
         assert counts(ledger) == {"NEW": 1}
 
 
