@@ -1,13 +1,13 @@
-"""The commands of `payments`, and what ends as which exit code."""
+"""The commands of `payments`, and the exit code and message of each error."""
 
 from __future__ import annotations
 
 import io
 import sys
 from collections.abc import Callable, Sequence
-from inspect import signature
 from typing import Final
 
+import attrs
 from cyclopts import App, CycloptsError
 
 from .._version import __version__
@@ -17,17 +17,14 @@ from ._exit_codes import CommandEnded, Exit, exit_of
 from ._output import OutputConsole, write_nowhere
 from .demo import demo
 from .payouts import payouts
-from .sandbox import execute, sandbox
+from .sandbox import sandbox
+from .sandbox.options import ServeOptions
 from .webhooks import webhooks
 
 COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, payouts, sandbox, webhooks)
 """Each gives its exit code; its docstring is its help. An `App` has commands of its own."""
 
-_EXEC_OPTIONS: Final = frozenset(
-    f"--{parameter.name.replace('_', '-')}"
-    for parameter in signature(execute).parameters.values()
-    if parameter.kind is parameter.KEYWORD_ONLY
-)
+_EXEC_OPTIONS: Final = frozenset(f"--{name.replace('_', '-')}" for name in attrs.fields_dict(ServeOptions))
 """Each takes a value."""
 
 EXIT_CODES = (
@@ -59,36 +56,36 @@ def run(argv: Sequence[str]) -> int:
     _write_anything()
     try:
         code: int | None = make_app()(list(argv), exit_on_error=False)
-        sys.stdout.flush()  # what cannot be written fails here, where it is told
-    except CycloptsError:  # cyclopts has told what is wrong
+        sys.stdout.flush()  # what cannot be written fails here, with a message
+    except CycloptsError:  # cyclopts has printed what is wrong
         hint = argument_hint(argv)
-        return _told(hint, Exit.USAGE) if hint else Exit.USAGE
+        return _print_error(hint, Exit.USAGE) if hint else Exit.USAGE
     except CommandEnded as end:
-        return _told(end.text, end.code)
+        return _print_error(end.text, end.code)
     except PaymentsError as error:
-        return _told(f"{type(error).__name__}: {error}", exit_of(error))
+        return _print_error(f"{type(error).__name__}: {error}", exit_of(error))
     except ImportError as missing:
         if missing.__cause__ is None:  # not one of ours, which name the extra to install
             raise
-        return _told(str(missing), Exit.USAGE)
+        return _print_error(str(missing), Exit.USAGE)
     except BrokenPipeError:
         _leave_nothing_to_write()
         return Exit.READER_LEFT
     except OSError as failure:
         _write_what_can_be_written()
-        return _told(failure.strerror or str(failure), Exit.REFUSED)
+        return _print_error(failure.strerror or str(failure), Exit.REFUSED)
     except KeyboardInterrupt:
-        return _told("stopped", Exit.INTERRUPTED)
+        return _print_error("stopped", Exit.INTERRUPTED)
     return Exit.DONE if code is None else code  # --help and --version give None
 
 
 def argument_hint(argv: Sequence[str]) -> str:
-    """What else to say of a command line that cannot be read: `exec` took its command's option as its own."""
+    """Advice on a command line that cannot be read: `exec` took an option of its command as its own."""
     if list(argv[:2]) != ["sandbox", "exec"] or "--" in argv:
         return ""
     own = iter(argv[2:])
     for word in own:
-        if not word.startswith("-"):  # the command; what it is given follows
+        if not word.startswith("-"):  # the command; its arguments follow
             is_ours = not any(each.startswith("-") for each in own)
             return "" if is_ours else "put -- before the command: payments sandbox exec -- python first.py"
         name, given, _ = word.partition("=")
@@ -99,16 +96,16 @@ def argument_hint(argv: Sequence[str]) -> str:
     return ""
 
 
-def _told(text: str, code: Exit) -> Exit:
+def _print_error(text: str, code: Exit) -> Exit:
     try:
         print(f"payments: {clean_lines(text)}", file=sys.stderr)
-    except BrokenPipeError:  # nobody reads it; the exit code tells
+    except BrokenPipeError:  # without a reader, the exit code has to do
         write_nowhere(sys.stderr)
     return code
 
 
 def _write_anything() -> None:
-    """A terminal that cannot show a character gets a question mark, not a traceback."""
+    """Print a question mark for each character that the terminal cannot show."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -123,7 +120,7 @@ def _leave_nothing_to_write() -> None:
 
 
 def _write_what_can_be_written() -> None:
-    """A full disk must not fail once more at exit."""
+    """Flush, so that a full disk does not fail once more at exit."""
     try:
         sys.stdout.flush()
     except OSError:

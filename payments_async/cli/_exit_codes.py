@@ -1,4 +1,4 @@
-"""How a command ends, as a number for the shell."""
+"""The exit codes of the commands."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ class Exit(IntEnum):
 
     DONE = 0
     REFUSED = 1
-    """The service refused, or what was checked is not as it should be."""
+    """The service refused, or a check failed."""
     USAGE = 2
-    """The command, the key or the address is wrong; nothing is sent until that is mended."""
+    """The command, the key or the address is wrong; nothing is sent until it is corrected."""
     OUTCOME_UNKNOWN = 3
     """Money may have moved: find out before you run it again."""
     RESUMABLE = 75
-    """Stopped; the same command goes on where it stopped."""
+    """Stopped; the same command resumes."""
     INTERRUPTED = 130
-    """Ctrl-C, the shell's own number for it."""
+    """Ctrl-C; shells use the same number."""
     READER_LEFT = 141
-    """Whoever read the output has left, as `head` does: the shell's own number for that (SIGPIPE)."""
+    """The reader of the output has left, as `head` does; shells use the same number (SIGPIPE)."""
 
 
 class CommandEnded(Exception):
-    """A command ends here: `text` is told on stderr, `code` is its exit code."""
+    """Ends a command: `text` is printed on stderr, `code` is the exit code."""
 
     def __init__(self, text: str, code: Exit) -> None:
         super().__init__(text)
@@ -36,11 +36,11 @@ class CommandEnded(Exception):
         self.code = code
 
 
-_TO_MEND: Final = (ConfigurationError, BulkError, AuthenticationError, PermissionDeniedError)
+_USAGE: Final = (ConfigurationError, BulkError, AuthenticationError, PermissionDeniedError)
 
 
 def exit_of(error: PaymentsError) -> Exit:
     """The exit code for an error that ends a command."""
     if error.effect == "unknown":
         return Exit.OUTCOME_UNKNOWN
-    return Exit.USAGE if isinstance(error, _TO_MEND) else Exit.REFUSED
+    return Exit.USAGE if isinstance(error, _USAGE) else Exit.REFUSED

@@ -1,7 +1,7 @@
-"""What a command says while it works: to a person, or to a program as JSON lines.
+"""The output of commands: for people, or as JSON lines for programs.
 
-Every step is told once, with a sentence for people and its facts for programs; each `Show` takes its half.
-Foreign text is cleaned here, where it is printed (`models/_masking.py`); JSON escapes it by itself.
+Each step has a sentence for people and facts for programs; each `Show` takes its half. Foreign text is
+cleaned here, where it is printed (`models/_masking.py`); JSON escapes it by itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INDENT = 11
 
 
 class OutputConsole(Console):
-    """A console that says when its reader has left, where Rich's own ends the process with 1."""
+    """A console that raises BrokenPipeError when its reader has left. Rich's own exits with 1."""
 
     def on_broken_pipe(self) -> None:
         """Raise it."""
@@ -37,19 +37,19 @@ class OutputConsole(Console):
 
 
 class Show(Protocol):
-    """Where a command's steps go."""
+    """Shows a command's steps."""
 
     def heading(self, title: str, note: str = "") -> None:
-        """What follows is about `title`; `note` is for people only."""
+        """Begin a section about `title`; `note` is for people only."""
 
-    def step(self, name: str, text: str, *, good: bool = True, **facts: object) -> None:
-        """A step is over: `text` for people, `facts` for programs."""
+    def step(self, name: str, text: str, *, good: bool | None = True, **facts: object) -> None:
+        """Show a step: `text` for people, `facts` for programs. `good` is None for what is still open."""
 
     def progress(self, name: str, total: int) -> AbstractContextManager[Callable[[], None]]:
-        """A long step. Call what it gives each time one of `total` is done."""
+        """Show a long step. Call the function that it yields each time one of `total` is done."""
 
-    def picture(self, renderable: RenderableType) -> None:
-        """A table or paragraph; for people only."""
+    def render(self, renderable: RenderableType) -> None:
+        """Show a table or paragraph; for people only."""
 
 
 class Terminal:
@@ -59,23 +59,23 @@ class Terminal:
         self._console = console or OutputConsole(highlight=False)
 
     def heading(self, title: str, note: str = "") -> None:
-        """A line that stands out, after an empty one."""
+        """A bold line after an empty one."""
         self._console.print()
         self._console.print(Text.assemble((clean(title), "bold"), ("  ", ""), (clean(note), "dim")))
 
-    def step(self, name: str, text: str, *, good: bool = True, **facts: object) -> None:
-        """A line with a tick, or with a cross."""
-        mark = ("✓", "green") if good else ("✗", "bold red")
-        label, told = (f" {name:<{INDENT}}", "dim"), (clean(text), "" if good else "bold red")
-        self._console.print(Text.assemble("  ", mark, label, told), soft_wrap=True)
+    def step(self, name: str, text: str, *, good: bool | None = True, **facts: object) -> None:
+        """A line with a tick, a cross, or a dot for what is still open."""
+        mark = ("·", "") if good is None else ("✓", "green") if good else ("✗", "bold red")
+        label, words = (f" {name:<{INDENT}}", "dim"), (clean(text), "bold red" if good is False else "")
+        self._console.print(Text.assemble("  ", mark, label, words), soft_wrap=True)
 
-    def picture(self, renderable: RenderableType) -> None:
+    def render(self, renderable: RenderableType) -> None:
         """The renderable."""
         self._console.print(renderable)
 
     @contextmanager
     def progress(self, name: str, total: int) -> Iterator[Callable[[], None]]:
-        """A bar that goes away when it is full; without a terminal, a line for each quarter."""
+        """A bar that disappears when it is full; without a terminal, a line for each quarter."""
         if not self._console.is_terminal:
             yield _quarters(
                 total, lambda done: self._console.print(f"  · {name:<{INDENT}}{done:,} of {total:,}")
@@ -96,21 +96,22 @@ class Terminal:
 class JsonLines:
     """For programs: one JSON object a line. Amounts and dates are texts, so that they stay exact.
 
-    `on_left` is called instead of BrokenPipeError, when whoever read the lines has left.
+    `about` is in each line, until a heading names something else. When the reader of the lines has left,
+    `on_left` is called; without it, BrokenPipeError is raised.
     """
 
-    def __init__(self, on_left: Callable[[], object] | None = None) -> None:
-        self._about, self._on_left = "", on_left
+    def __init__(self, about: str = "", on_left: Callable[[], object] | None = None) -> None:
+        self._about, self._on_left = about, on_left
 
     def heading(self, title: str, note: str = "") -> None:
         """The `about` of the lines that follow."""
         self._about = title
 
-    def step(self, name: str, text: str, *, good: bool = True, **facts: object) -> None:
+    def step(self, name: str, text: str, *, good: bool | None = True, **facts: object) -> None:
         """The step's facts."""
-        self._print({"step": name.lower(), "ok": good, **facts})
+        self._print({"step": name.lower(), "ok": good is not False, **facts})
 
-    def picture(self, renderable: RenderableType) -> None:
+    def render(self, renderable: RenderableType) -> None:
         """Nothing: the figures were facts of a step."""
 
     @contextmanager
@@ -131,12 +132,12 @@ class JsonLines:
 
 
 def show_for(*, as_json: bool) -> Show:
-    """Where the steps of a command go that was called with or without `--json`."""
+    """The output of a command, with or without `--json`."""
     return JsonLines() if as_json else Terminal()
 
 
 def write_nowhere(stream: TextIO | None = None) -> None:
-    """Whoever read our output has left, as `head` does: what is still buffered must not fail at exit."""
+    """Discard what is buffered for a reader that has left, as `head` does, so that exit does not fail."""
     with suppress(io.UnsupportedOperation):  # a stream without a file has nothing to fail
         nowhere = os.open(os.devnull, os.O_WRONLY)
         try:
@@ -145,8 +146,8 @@ def write_nowhere(stream: TextIO | None = None) -> None:
             os.close(nowhere)
 
 
-def _quarters(total: int, tell: Callable[[int], None]) -> Callable[[], None]:
-    """Counts, and tells how many are done after each quarter of `total`."""
+def _quarters(total: int, show: Callable[[int], None]) -> Callable[[], None]:
+    """A counter that shows how many are done after each quarter of `total`."""
     done = 0
     marks = {-(-total * quarter // 4) for quarter in (1, 2, 3, 4)}
 
@@ -154,6 +155,6 @@ def _quarters(total: int, tell: Callable[[int], None]) -> Callable[[], None]:
         nonlocal done
         done += 1
         if done in marks:
-            tell(done)
+            show(done)
 
     return advance

@@ -33,16 +33,16 @@ def test_every_figure_is_counted_and_the_books_agree(capsys: pytest.CaptureFixtu
     assert main(["demo", "--json", "--payouts", FEW]) == Exit.DONE
     *_, result = steps(capsys.readouterr().out)
     assert (result["step"], result["ok"]) == ("result", True)
-    assert [leg["client"] for leg in result["clients"]] == ["AsyncPayments", "Payments"]
-    for leg in result["clients"]:
-        assert leg["asked"] == leg["booked"] == 8
-        assert Decimal(leg["asked_sum"]) == Decimal(leg["booked_sum"]) > 0
-        assert leg["collected"] == "25.50"
-        assert (leg["retries"], leg["replays"], leg["refused"]) == (4, 2, 1)
-        assert leg["requests"] == 8 + leg["retries"] + len(("create", "retrieve"))
-        assert leg["limit"] == 60_000
-        assert leg["per_second"] == pytest.approx(8 / leg["seconds"])
-        assert leg["problems"] == []
+    assert [surface["client"] for surface in result["clients"]] == ["AsyncPayments", "Payments"]
+    for surface in result["clients"]:
+        assert surface["asked"] == surface["booked"] == 8
+        assert Decimal(surface["asked_sum"]) == Decimal(surface["booked_sum"]) > 0
+        assert surface["collected"] == "25.50"
+        assert (surface["retries"], surface["replays"], surface["refused"]) == (4, 2, 1)
+        assert surface["requests"] == 8 + surface["retries"] + len(("create", "retrieve"))
+        assert surface["limit"] == 60_000
+        assert surface["per_second"] == pytest.approx(8 / surface["seconds"])
+        assert surface["problems"] == []
 
 
 def test_each_fault_was_met_and_cost_no_second_payout(capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,10 +71,10 @@ def test_the_sandboxes_agree_with_what_the_demonstration_tells(
     monkeypatch.setattr(run, "Sandbox", Kept)
     assert main(["demo", "--json", "--payouts", FEW]) == Exit.DONE
     *_, result = steps(capsys.readouterr().out)
-    for sandbox, leg in zip(opened, result["clients"], strict=True):
-        assert len(sandbox.requests) == leg["requests"]
-        assert [request.status for request in sandbox.requests].count(429) == leg["refused"]
-        assert str(sandbox.books.total("GHS")) == leg["booked_sum"]
+    for sandbox, surface in zip(opened, result["clients"], strict=True):
+        assert len(sandbox.requests) == surface["requests"]
+        assert [request.status for request in sandbox.requests].count(429) == surface["refused"]
+        assert str(sandbox.books.total("GHS")) == surface["booked_sum"]
         assert sandbox.unused_rules == []
 
 
@@ -136,7 +136,7 @@ def test_a_payment_that_does_not_read_back_as_paid_exits_1(
 def test_a_payout_that_nobody_can_account_for_exits_3(
     number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(run, "LEGS", (run.LEGS[number],))
+    monkeypatch.setattr(run, "SURFACES", (run.SURFACES[number],))
     monkeypatch.setattr(run, "disturbed", lambda rows, seed: {rows[0].reference: "lost_response*9"})
     assert main(["demo", "--payouts", FEW]) == Exit.OUTCOME_UNKNOWN
     assert capsys.readouterr().err.startswith("payments: OutcomeUnknown: payouts.create: no definite answer")

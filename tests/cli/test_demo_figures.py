@@ -12,9 +12,9 @@ from rich.console import Console
 
 from payments_async import Amount, Checkout, Instrument, LimitSnapshot, PaymentIntent
 from payments_async.cli._output import Terminal
-from payments_async.cli.demo.compare import Figures, Sent, Tally, compare
+from payments_async.cli.demo.compare import EventCounts, Figures, SendResult, compare
 from payments_async.cli.demo.payout_file import Row
-from payments_async.cli.demo.report import tell_result
+from payments_async.cli.demo.report import show_result
 from payments_async.events import AttemptEnded, GateClosed, Replayed, RequestSent, RetryScheduled
 from payments_async.sandbox import Books, PayoutEntry
 
@@ -48,8 +48,8 @@ def paid(amount: Amount | None) -> Checkout:
 
 def figures(books: Books, checkout: Checkout | None = None) -> Figures:
     checkout = checkout or paid(Amount(Decimal("25.50")))
-    sent = Sent(checkout, [], 2.0, LimitSnapshot(60_000, 2, 998, 0.0))
-    return compare("AsyncPayments", ROWS, {}, sent, Tally(), books)
+    sent = SendResult(checkout, [], 2.0, LimitSnapshot(60_000, 2, 998, 0.0))
+    return compare("AsyncPayments", ROWS, {}, sent, EventCounts(), books)
 
 
 def test_equal_books_have_no_problem_and_the_rate_is_that_of_the_sending() -> None:
@@ -101,10 +101,10 @@ def test_a_checkout_without_its_payment_is_a_problem() -> None:
 
 
 def drawn(width: int) -> list[str]:
-    """What the comparison of two legs looks like in a terminal of this width."""
+    """What the comparison of two results looks like in a terminal of this width."""
     console = Console(file=StringIO(), width=width, color_system=None)
     done = figures(Ledger(entry("r-1"), entry("r-2")))
-    tell_result([done, attrs.evolve(done, client="Payments")], Terminal(console))
+    show_result([done, attrs.evolve(done, client="Payments")], Terminal(console))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue().splitlines()
 
@@ -131,7 +131,7 @@ def test_a_narrow_terminal_has_a_line_for_each_figure_and_cuts_none(width: int) 
 
 
 def test_the_tally_counts_what_it_names_and_nothing_else() -> None:
-    tally = Tally()
+    counts = EventCounts()
     for event in (
         RequestSent("payouts.create", 1, "POST", "key-0001"),
         AttemptEnded("payouts.create", 1, "not_executed", "429", 429, 0.1),
@@ -141,5 +141,5 @@ def test_the_tally_counts_what_it_names_and_nothing_else() -> None:
         AttemptEnded("payouts.create", 2, "executed", "201", 201, 0.1),
         Replayed("payouts.create", 2, "key-0001"),
     ):
-        tally(event)
-    assert (tally.requests, tally.retries, tally.replays, tally.refused) == (2, 1, 1, 1)
+        counts(event)
+    assert (counts.requests, counts.retries, counts.replays, counts.refused) == (2, 1, 1, 1)

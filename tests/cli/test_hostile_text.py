@@ -18,7 +18,7 @@ from payments_async.cli._app import make_app
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli._output import Terminal
 from payments_async.cli.webhooks import forward
-from payments_async.cli.webhooks.payload import read_letter
+from payments_async.cli.webhooks.payload import read_delivery
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits
 from payments_async.sandbox.common.values import Request
 from payments_async.testing._request_log import request_log
@@ -168,7 +168,7 @@ def test_a_fault_of_a_row_is_one_line() -> None:
 
 def test_what_a_delivery_claims_is_harmless() -> None:
     body: Any = {"event": HOSTILE, "payout": {"id": HOSTILE, "status": HOSTILE, "amount": HOSTILE}}
-    letter = read_letter(json.dumps(body).encode())
+    letter = read_delivery(json.dumps(body).encode())
     for text in (letter.event, letter.record, letter.status, letter.amount, letter.reference):
         assert_harmless(text)
         assert "\n" not in text

@@ -45,6 +45,18 @@ def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize(
     "argv",
+    [
+        ["demo"],
+        *(["payouts", name] for name in ("run", "status", "check", "export", "reconcile", "retry-failed")),
+    ],
+)
+def test_help_has_one_paragraph_of_exit_codes(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*argv, "--help"]) == Exit.DONE
+    assert capsys.readouterr().out.count("Exit codes:") == 1
+
+
+@pytest.mark.parametrize(
+    "argv",
     [["nope"], ["demo", "--nope"], ["demo", "--payouts", "many"], ["demo", "--payouts", "0"], ["demo", "x"]],
 )
 def test_a_wrong_command_line_is_told_on_stderr_and_exits_2(

@@ -20,10 +20,10 @@ from payments_async.cli.payouts.summary import (
     ArrivedCounts,
     BatchFigures,
     Speed,
-    standing,
-    told_activity,
-    told_duration,
-    told_rate,
+    activity_text,
+    duration_text,
+    rate_text,
+    state_table,
 )
 
 
@@ -87,16 +87,16 @@ def test_confirmed_totals_are_compared_exactly() -> None:
 
 def test_a_confirmation_is_recognised_only_when_nothing_differs() -> None:
     said = Confirmation("june", "hash", "here", {"XOF": Decimal("10.50")})
-    assert said.is_said_by(said.to_json())
+    assert said.is_same_as(said.to_json())
     for other in (
         Confirmation("july", "hash", "here", said.totals),
         Confirmation("june", "other", "here", said.totals),
         Confirmation("june", "hash", "there", said.totals),
         Confirmation("june", "hash", "here", {"XOF": Decimal("10.51")}),
     ):
-        assert not other.is_said_by(said.to_json())
-    assert not said.is_said_by("")
-    assert not said.is_said_by("[]")
+        assert not other.is_same_as(said.to_json())
+    assert not said.is_same_as("")
+    assert not said.is_same_as("[]")
 
 
 def test_the_total_that_is_typed_back_is_never_rounded() -> None:
@@ -117,13 +117,13 @@ def test_speed_is_of_the_last_seconds() -> None:
     speed = Speed()
     assert (speed.per_second, speed.seconds_left(10)) == (0.0, None)
     for second in range(60):
-        speed.saw(float(second), 10 * second if second < 30 else 300 + 100 * (second - 30))
+        speed.add(float(second), 10 * second if second < 30 else 300 + 100 * (second - 30))
     assert speed.per_second == pytest.approx(100)
     assert speed.seconds_left(500) == pytest.approx(5)
 
 
 def test_durations_are_told_for_people() -> None:
-    told = [told_duration(seconds) for seconds in (0.42, 3, 42.4, 200, 7500)]
+    told = [duration_text(seconds) for seconds in (0.42, 3, 42.4, 200, 7500)]
     assert told == ["0.4 s", "3 s", "42 s", "3 min 20 s", "2 h 05 min"]
     assert title_of("june") == "batch june"
     assert title_of("a" * 64) == f"batch {'a' * 12}…"
@@ -142,15 +142,13 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     assert "names the payout" in told(1, conflict=1)
     assert "names the payout" not in told(1, rejected=1)
     assert "3 rows cancelled; every other row was created." in told(1, cancelled=3)
-    assert "`payments payouts reconcile 'a b.ledger'` only looks" in told(3, in_doubt=3)
+    assert "`payments payouts reconcile 'a b.ledger'` only reads" in told(3, in_doubt=3)
     assert "1 payout failed for good" in told(75, "the time was over", failed=1, created=2)
-    assert told(75, "SIGTERM", new=3).startswith("Stopped: SIGTERM. The same `run` command goes on")
-    assert "With that limit raised" in told(75, "as many as --max-rows allows", new=3)
+    assert told(75, "SIGTERM", new=3).startswith("Stopped: SIGTERM. Run the same command again")
+    assert "Raise that limit" in told(75, "as many as --max-rows allows", new=3)
     refused = told(2, "the service refused the key", new=3, in_flight=2)
     assert "2 rows under way" in refused
-    assert refused.endswith(
-        "With that mended, the same command goes on where it stopped; nothing is paid twice."
-    )
+    assert refused.endswith("Fix that and run the same command again to resume; nothing is paid twice.")
     unclear = messages.after_run(figures(created=1), 1, None, "l", clean=False)
     assert "does not confirm" in " ".join(unclear)
 
@@ -205,7 +203,7 @@ def test_the_bar_says_which_rows_wait_and_when_the_next_look_is() -> None:
     assert first.startswith("  · Waiting")
     assert [line.strip() for line in rest] == [
         "1 created · 3 in doubt",
-        "3 rows wait, next look in 12 s: 3 had no clear answer and will b…",
+        "3 rows wait, next check in 12 s: 3 had no clear answer and will …",
         "XOF 1.50 of 6.00",
     ]
 
@@ -213,11 +211,11 @@ def test_the_bar_says_which_rows_wait_and_when_the_next_look_is() -> None:
 def test_what_is_being_done_is_told_for_people_and_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     waits = {"doing": "paying", "waiting": 1, "why": "it was cut", "next_look": None, "listed": 0}
     reads = {"doing": "certifying", "waiting": 0, "why": None, "next_look": None, "listed": 1_200}
-    assert told_activity(None) == told_activity({**reads, "listed": 0}) == ""
-    assert told_activity(waits) == "1 row waits: it was cut"
-    later = told_activity({**waits, "next_look": 12.0}, since=2.0)
-    assert later == "1 row waits, next look in 10 s: it was cut"
-    assert told_activity(reads) == "1,200 payouts of the service's list read"
+    assert activity_text(None) == activity_text({**reads, "listed": 0}) == ""
+    assert activity_text(waits) == "1 row waits: it was cut"
+    later = activity_text({**waits, "next_look": 12.0}, since=2.0)
+    assert later == "1 row waits, next check in 10 s: it was cut"
+    assert activity_text(reads) == "1,200 payouts of the service's list read"
     JsonLinesView(JsonLines()).show(attrs.evolve(figures(in_doubt=1), activity=waits), 0.0)
     line = json.loads(capsys.readouterr().out)
     assert {name: line[name] for name in waits} == waits
@@ -239,14 +237,14 @@ def test_the_bar_of_what_is_followed_shows_how_payouts_end() -> None:
 
 def test_the_table_shows_under_created_what_arrived_and_failed() -> None:
     sums = {"XOF": {"CREATED": Decimal(3)}}
-    told = drawn(standing(BatchFigures.of({"CREATED": 3}, sums, ArrivedCounts(1, 1, 1))), 80)
+    told = drawn(state_table(BatchFigures.of({"CREATED": 3}, sums, ArrivedCounts(1, 1, 1))), 80)
     assert [line.split() for line in told if line.strip()][2:6] == [
         ["Created", "3", "3"],
         ["arrived", "1"],
         ["failed", "1"],
         ["not", "final", "yet", "1"],
     ]
-    assert not any("failed" in line for line in drawn(standing(BatchFigures.of({"CREATED": 3}, sums)), 80))
+    assert not any("failed" in line for line in drawn(state_table(BatchFigures.of({"CREATED": 3}, sums)), 80))
 
 
 def test_passes_over_the_input_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
@@ -261,23 +259,23 @@ def test_what_the_limit_counts_is_shown_once_a_minute_is_over() -> None:
     speed = Speed()
     for second in range(61):
         assert second == 0 or speed.last_minute is None
-        speed.saw(float(second), 1000 * second + 27_000 * (second > 0))
+        speed.add(float(second), 1000 * second + 27_000 * (second > 0))
     assert speed.last_minute == 87_000
-    speed.saw(61.0, 88_000)
+    speed.add(61.0, 88_000)
     assert speed.last_minute == 60_000
-    assert (told_rate(0.36), told_rate(1135.4)) == ("0.4 a second", "1,135 a second")
+    assert (rate_text(0.36), rate_text(1135.4)) == ("0.4 a second", "1,135 a second")
 
 
 def test_no_time_left_is_told_at_the_very_beginning() -> None:
     speed = Speed()
-    speed.saw(0.0, 0)
-    speed.saw(0.5, 1)
+    speed.add(0.0, 0)
+    speed.add(0.5, 1)
     assert speed.seconds_left(400) is None
 
 
 def test_many_currencies_are_told_below_each_other() -> None:
     sums = {code: {"CREATED": Decimal(10**12)} for code in ("GHS", "KES", "NGN", "XAF", "XOF")}
-    told = drawn(standing(BatchFigures.of({"CREATED": 5}, sums)), 80)
+    told = drawn(state_table(BatchFigures.of({"CREATED": 5}, sums)), 80)
     assert max(map(len, told)) <= 80
     assert sum("1,000,000,000,000" in line for line in told) == 5
 

@@ -76,7 +76,7 @@ def renamed(name: str) -> Callable[[], None]:
             ["june.csv"],
             ["line 4, reference: is that of line 3 too", "1 fault in 1 row"],
         ),
-        (replaced("amount", "amnt"), ["june.csv"], ["amnt", "did you mean amount?", "names the columns"]),
+        (replaced("amount", "amnt"), ["june.csv"], ["amnt", "did you mean amount?", "Correct the header"]),
         (replaced("2.07", "NaN"), ["june.csv"], ["line 3", "amount", "nothing was sent", "--rejects"]),
         (replaced("2.07", "-2"), ["june.csv"], ["line 3", "amount"]),
         (
@@ -377,7 +377,7 @@ def test_a_key_that_is_refused_stops_the_run_and_leaves_every_row_new(
     assert (done.code, end["new"], end["resumable"]) == (Exit.USAGE, 4, "after_change")
     assert done.err == (
         "payments: Stopped: the service refused the API key (HTTP 401): use a valid key of the same project. "
-        "With that mended, the same command goes on where it stopped; nothing is paid twice.\n"
+        "Fix that and run the same command again to resume; nothing is paid twice.\n"
     )
     assert here("run", "june.csv").err == done.err  # and so it says again
     here("reconcile", "june.csv.ledger").assert_one_message(
@@ -408,3 +408,17 @@ def test_nobody_is_asked_where_nobody_can_answer(monkeypatch: pytest.MonkeyPatch
     with open(os.devnull) as nobody:
         monkeypatch.setattr("sys.stdin", nobody)
         assert confirm.terminal() is None
+
+
+def test_a_dry_run_needs_no_address_also_with_a_key(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PAYMENTS_BASE_URL")
+    done = here("run", "june.csv", "--dry-run")
+    assert (done.code, done.step("checked")["rows"]) == (Exit.DONE, 4)
+
+
+@pytest.mark.parametrize(("command", "about"), [("run", "june.csv"), ("reconcile", "june.csv.ledger")])
+def test_each_refusal_names_the_file_that_it_is_about(
+    here: Here, monkeypatch: pytest.MonkeyPatch, command: str, about: str
+) -> None:
+    monkeypatch.delenv("PAYMENTS_API_KEY")
+    assert here(command, about).step("refused")["about"] == about

@@ -88,7 +88,7 @@ def test_people_get_tables_of_what_programs_get_as_lines(here: Here) -> None:
     payouts_file(here.folder, 6)
     assert here("run", "june.csv").code == Exit.DONE
     told = here("status", "june.csv.ledger").out
-    assert "complete; no run is under way" in told
+    assert "✓ Batch      complete; no run is under way" in told
     assert [line.split() for line in told.splitlines() if "Created" in line] == [
         ["Created", "6", "9.14", "12.28"]
     ]
@@ -150,7 +150,7 @@ def test_a_stop_rule_ends_with_75_and_the_rest_is_paid_without_it(here: Here) ->
     payouts_file(here.folder, 30)
     first = here("run", "june.csv", "--max-rows", "10")
     assert (first.code, first.step("finished")["created"], first.step("finished")["new"]) == (75, 10, 20)
-    assert "With that limit raised" in first.err
+    assert "Raise that limit" in first.err
     assert not Path("june.csv.ledger.certificate.json").exists()
     assert here("status", "june.csv.ledger", "--json").step("batch")["complete"] is False
     assert here("run", "june.csv", "--max-amount", "40").code == Exit.RESUMABLE
@@ -171,6 +171,7 @@ def test_rows_in_doubt_end_with_3_until_the_service_tells(
     assert here("reconcile", "june.csv.ledger").code == Exit.OUTCOME_UNKNOWN
     told = here("status", "june.csv.ledger")
     assert (told.code, "1 row in doubt" in told.out) == (Exit.DONE, True)
+    assert "· Batch      not complete" in told.out
     here.sandbox.clear_rules()
     assert here("run", "june.csv", "--patience", "0").code == Exit.DONE
     assert_paid_once(here.sandbox, 5)

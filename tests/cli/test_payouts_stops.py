@@ -63,8 +63,7 @@ def test_sigterm_drains_kill_9_kills_and_the_same_command_pays_each_row_once(her
         _, err = first.communicate(timeout=40)
     assert first.returncode == Exit.RESUMABLE
     assert err == (
-        "payments: Stopped: SIGTERM. The same `run` command goes on where it stopped; "
-        "nothing is paid twice.\n"
+        "payments: Stopped: SIGTERM. Run the same command again to resume; nothing is paid twice.\n"
     )
     assert here("status", "june.csv.ledger", "--json").step("batch")["in_flight"] == 0
 
@@ -91,8 +90,8 @@ def test_a_reader_that_leaves_stops_the_run_in_order(here: Here) -> None:
         assert run.stderr is not None
         err = run.stderr.read()
     assert err == (
-        "payments: Stopped: the reader of the output, which has gone. "
-        "The same `run` command goes on where it stopped; nothing is paid twice.\n"
+        "payments: Stopped: the reader of the output left. "
+        "Run the same command again to resume; nothing is paid twice.\n"
     )
     assert 0 < len(here.sandbox.books.payouts()) < ROWS
 
@@ -130,5 +129,5 @@ def test_a_drain_ends_at_its_deadline(here: Here) -> None:
     threading.Thread(target=interrupt, daemon=True).start()
     done = here("run", "june.csv", "--drain", "0.2s")
     assert (done.code, done.step("finished")["in_flight"]) == (Exit.RESUMABLE, 1)
-    assert done.step("note")["told"].startswith("Ctrl-C: finishing what is under way, 0.2 s at most")
+    assert done.step("note")["message"].startswith("Ctrl-C: finishing what is under way, 0.2 s at most")
     assert "1 row under way will be posted again first, unchanged" in done.err

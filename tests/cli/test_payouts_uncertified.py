@@ -13,6 +13,7 @@ from payments_async.bulk import PayoutBatch
 from payments_async.bulk.engine.service import Service
 from payments_async.bulk.ledger_errors import LedgerDamaged
 from payments_async.cli._exit_codes import Exit
+from payments_async.cli.payouts.messages import code_of
 from payments_async.errors import (
     APIConnectionError,
     DeadlineExceeded,
@@ -45,14 +46,11 @@ def answered(status: int) -> PaymentsError:
     return error_class(status)(f"payouts.list: HTTP {status}", status=status, **facts)
 
 
-def walk_ends_with(monkeypatch: pytest.MonkeyPatch, error: PaymentsError) -> None:
-    """Have the list refuse its large pages: a run begins with a page of one payout, which is answered."""
-    page = Service.page
+def list_ends_with(monkeypatch: pytest.MonkeyPatch, error: PaymentsError) -> None:
+    """Have the reading of the list end with an error."""
 
-    async def refused(self: Service, *args: Any, **facts: Any) -> Any:
-        if facts.get("size"):
-            raise error
-        return await page(self, *args, **facts)
+    async def refused(*_: Any, **__: Any) -> Any:
+        raise error
 
     monkeypatch.setattr(Service, "page", refused)
 
@@ -67,19 +65,25 @@ SHUT_OUT = [*map(answered, (302, 401, 403, 404)), APIConnectionError("payouts.li
 ODD = [*map(answered, (400, 422)), DecodeError("payouts.list: not JSON", record_id=None, body=b"")]
 
 
+def test_the_exit_code_says_whether_an_error_passes_by_itself() -> None:
+    assert {code_of(error) for error in PASSING} == {Exit.RESUMABLE}
+    assert {code_of(error) for error in SHUT_OUT} == {Exit.USAGE}
+    assert {code_of(error) for error in ODD} == {Exit.REFUSED}
+
+
 @pytest.mark.parametrize(
     ("error", "code", "resumable"),
     [
-        *((error, Exit.RESUMABLE, "now") for error in PASSING),
-        *((error, Exit.USAGE, "after_change") for error in SHUT_OUT),
-        *((error, Exit.REFUSED, None) for error in ODD),
+        (answered(503), Exit.RESUMABLE, "now"),
+        (answered(403), Exit.USAGE, "after_change"),
+        (answered(422), Exit.REFUSED, None),
     ],
 )
 def test_a_run_without_its_certificate_does_not_look_certified(
     here: Here, monkeypatch: pytest.MonkeyPatch, error: PaymentsError, code: Exit, resumable: str | None
 ) -> None:
     with monkeypatch.context() as patch:
-        walk_ends_with(patch, error)
+        list_ends_with(patch, error)
         said = here("run", "june.csv")
         settled = here("reconcile", "june.csv.ledger")
     end = said.step("finished")
@@ -98,7 +102,7 @@ def test_rows_that_were_rejected_count_more_than_a_certificate_that_waits(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here.sandbox.on("payouts.create", amount="4.07").respond("http:422")
-    walk_ends_with(monkeypatch, answered(503))
+    list_ends_with(monkeypatch, answered(503))
     said = here("run", "june.csv")
     end = said.step("finished")
     assert (said.code, end["exit_code"], end["resumable"]) == (Exit.REFUSED, 1, None)

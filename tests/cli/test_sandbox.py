@@ -19,7 +19,6 @@ import pytest
 
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
-from payments_async.cli.sandbox import exec_command, serve
 from payments_async.cli.sandbox import serve as serving
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox.http.server import listen
@@ -76,7 +75,7 @@ def test_the_service_answers_where_the_two_lines_for_the_shell_say(
     meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = free_port()
-    monkeypatch.setattr(serving, "USUAL_PORT", port)
+    monkeypatch.setattr(serving, "DEFAULT_PORT", port)
 
     def look(told: str) -> None:
         exports = dict(re.findall(r"^export (\w+)=(\S+)$", told, re.MULTILINE))
@@ -95,7 +94,7 @@ def test_the_usual_port_is_left_to_whoever_has_it(
     meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with taken() as port:
-        monkeypatch.setattr(serving, "USUAL_PORT", port)
+        monkeypatch.setattr(serving, "DEFAULT_PORT", port)
 
         def look(told: str) -> None:
             about = json.loads(told)
@@ -115,7 +114,7 @@ def test_a_port_that_was_asked_for_is_used_or_refused(
     with taken() as port:
         assert main(["sandbox", "--port", str(port)]) == Exit.USAGE
     assert capsys.readouterr().err.endswith(
-        f"port {port} cannot be had: Address already in use; choose another with --port\n"
+        f"port {port} cannot be used: Address already in use; choose another with --port\n"
     )
 
 
@@ -175,7 +174,7 @@ def test_the_first_program_of_the_readme_runs_as_the_readme_says(
     program = re.search(r"```python\n(.*?)```", README, re.DOTALL)
     assert program is not None
     (tmp_path / "first.py").write_text(program[1])
-    monkeypatch.setattr(serve, "Sandbox", Prompt)
+    monkeypatch.setattr(serving, "Sandbox", Prompt)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     assert main(shlex.split(line)) == Exit.DONE
@@ -219,8 +218,8 @@ def test_exec_of_nothing_that_can_run_ends_as_in_a_shell(
 ) -> None:
     file = tmp_path / "text"
     file.write_text("no program")
-    assert main(["sandbox", "exec", "--", "no-such-command"]) == exec_command.NOT_FOUND == 127
-    assert main(["sandbox", "exec", "--", str(file)]) == exec_command.NOT_RUNNABLE == 126
+    assert main(["sandbox", "exec", "--", "no-such-command"]) == serving.NOT_FOUND == 127
+    assert main(["sandbox", "exec", "--", str(file)]) == serving.NOT_RUNNABLE == 126
     told = capsys.readouterr().err.splitlines()
     first, second = (line for line in told if not line.startswith("payments sandbox: "))
     assert first == "payments: cannot run no-such-command: No such file or directory"

@@ -21,7 +21,6 @@ import pytest
 from payments_async import Instrument, ServerError
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
-from payments_async.cli.sandbox import serve as opening
 from payments_async.cli.sandbox import serve as serving
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox.http.server import listen
@@ -95,7 +94,7 @@ def test_a_taken_port_leaves_the_state_to_the_next_try(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with listen(None) as other:
-        monkeypatch.setattr(serving, "USUAL_PORT", other.getsockname()[1])
+        monkeypatch.setattr(serving, "DEFAULT_PORT", other.getsockname()[1])
         seen: list[str] = []
         look: Look = lambda about, client: seen.append(about["base_url"])  # noqa: E731 - a name would say no more
         assert serve(["--state", str(tmp_path / "state.db")], look) == Exit.DONE
@@ -157,7 +156,7 @@ def test_every_profile_can_be_chosen(serve: Serve, profile: str) -> None:
 
 def test_webhooks_may_go_to_the_hosts_that_are_named(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[frozenset[str]] = []
-    monkeypatch.setattr(opening, "Sandbox", lambda **options: _noted(made, Sandbox(**options)))
+    monkeypatch.setattr(serving, "Sandbox", lambda **options: _noted(made, Sandbox(**options)))
     hosts = ["--allow-webhooks-to", "shop.example", "--allow-webhooks-to", "other.example"]
     assert serve(hosts, lambda about, client: None) == Exit.DONE
     assert set(made) == {
@@ -231,7 +230,7 @@ def test_the_key_is_another_one_each_time_unless_a_seed_is_given(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys: list[str] = []
-    monkeypatch.setattr(serving, "USUAL_PORT", None)
+    monkeypatch.setattr(serving, "DEFAULT_PORT", None)
 
     def look(about: dict[str, str], client: Payments) -> None:
         assert client.payouts.list(page_size=1) is not None

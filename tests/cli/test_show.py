@@ -28,7 +28,7 @@ def tell(show: Show) -> None:
     with show.progress("Payouts", 5) as advance:
         for _ in range(5):
             advance()
-    show.picture(Text("a picture"))
+    show.render(Text("a picture"))
     show.step("Books", "they agree", sum=Decimal("10.10"))
     show.step("Books", "they do not", good=False, sum=Decimal("9.10"))
 

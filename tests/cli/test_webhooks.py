@@ -20,8 +20,8 @@ from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.webhooks import forward as resending
 from payments_async.cli.webhooks import listener
-from payments_async.cli.webhooks.listener import LARGEST, Receiver
-from payments_async.cli.webhooks.payload import HIDDEN, masked, read_letter
+from payments_async.cli.webhooks.listener import MAX_BODY, Receiver
+from payments_async.cli.webhooks.payload import HIDDEN, masked, read_delivery
 from payments_async.sandbox import Sandbox, VirtualClock
 
 PERSON = {"first_name": "Ada", "last_name": "Adeyemi", "email": "ada@shop.test"}
@@ -54,7 +54,7 @@ Meanwhile = Callable[[Callable[[str], None]], None]
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
     """What is done with the receiver's address while it listens; Ctrl-C follows."""
-    monkeypatch.setattr(listener, "USUAL_PORT", 0)
+    monkeypatch.setattr(listener, "DEFAULT_PORT", 0)
 
     def arrange(look: Callable[[str], None]) -> None:
         def serve(receiver: Receiver) -> None:
@@ -187,7 +187,7 @@ def test_what_is_no_delivery_is_answered_and_told(
     def look(url: str) -> None:
         assert [send(url, body) for body in (b"no json", b"[1]", b"[" * 200_000)] == [200] * 3
         host, port = url.removeprefix("http://").removesuffix("/").split(":")
-        for length, status in (("x", b"411"), (str(LARGEST + 1), b"413"), ("9" * 5000, b"413")):
+        for length, status in (("x", b"411"), (str(MAX_BODY + 1), b"413"), ("9" * 5000, b"413")):
             with socket.create_connection((host, int(port))) as line:
                 line.sendall(f"POST / HTTP/1.0\r\nContent-Length: {length}\r\n\r\n".encode())
                 assert line.recv(100).split()[1] == status
@@ -214,7 +214,7 @@ def test_a_port_that_was_asked_for_is_used_or_refused(
         taken = other.getsockname()[1]
         assert main(["webhooks", "listen", "--port", str(taken)]) == Exit.USAGE
         assert capsys.readouterr().err.endswith(
-            f"port {taken} cannot be had: Address already in use; choose another with --port\n"
+            f"port {taken} cannot be used: Address already in use; choose another with --port\n"
         )
     meanwhile(lambda url: None if f":{taken}/" in url else pytest.fail(url))
     assert main(["webhooks", "listen", "--port", str(taken)]) == Exit.DONE
@@ -224,7 +224,7 @@ def test_the_usual_port_is_left_to_whoever_has_it(
     meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
-        monkeypatch.setattr(listener, "USUAL_PORT", other.getsockname()[1])
+        monkeypatch.setattr(listener, "DEFAULT_PORT", other.getsockname()[1])
         meanwhile(lambda url: None if send(url) == 200 else pytest.fail(url))
         assert main(["webhooks", "listen"]) == Exit.DONE
 
@@ -243,7 +243,7 @@ def test_a_signal_ends_it_with_exit_code_0(number: signal.Signals) -> None:
 
 
 def test_nothing_a_stranger_writes_moves_the_terminal() -> None:
-    letter = read_letter(
+    letter = read_delivery(
         b'{"event": "\\u001b[2J\\npayout", "payout": {"id": 7, "status": ["x"], "amount": 5.10}}'
     )
     assert (letter.event, letter.record, letter.status, letter.amount) == (
@@ -252,7 +252,7 @@ def test_nothing_a_stranger_writes_moves_the_terminal() -> None:
         "",
         "5.10",
     )
-    assert len(read_letter(json.dumps({"event": "x" * 5000}).encode()).event) < 200
+    assert len(read_delivery(json.dumps({"event": "x" * 5000}).encode()).event) < 200
 
 
 def test_an_amount_keeps_the_space_that_does_not_break(
@@ -333,7 +333,7 @@ def test_a_reference_that_may_be_an_account_or_a_name_is_hidden(account: str) ->
     for name in ("reference", "external_id"):
         assert masked({name: account}) == {name: HIDDEN}
     assert account not in repr(
-        read_letter(json.dumps({"payout": {"id": "po_1", "reference": account}}).encode())
+        read_delivery(json.dumps({"payout": {"id": "po_1", "reference": account}}).encode())
     )
 
 
@@ -392,7 +392,7 @@ def test_only_what_is_known_to_be_harmless_is_shown() -> None:
 
 def test_a_number_is_shown_where_it_can_be_no_account() -> None:
     body = b'{"amount": 5, "fee_amount": 1.50, "phone_number": 233244123456, "pin": 1.5, "codes": [7]}'
-    assert read_letter(body).body == {
+    assert read_delivery(body).body == {
         "amount": 5,
         "fee_amount": "1.50",
         "phone_number": HIDDEN,
@@ -400,8 +400,8 @@ def test_a_number_is_shown_where_it_can_be_no_account() -> None:
         "codes": [HIDDEN],
     }
     assert masked({"amount": "0244123456"}) == {"amount": HIDDEN}
-    assert read_letter(b'{"payout": {"amount": "0244123456"}}').amount == HIDDEN
-    assert read_letter(b'{"payout": {"amount": 5.10}}').amount == "5.10"
+    assert read_delivery(b'{"payout": {"amount": "0244123456"}}').amount == HIDDEN
+    assert read_delivery(b'{"payout": {"amount": 5.10}}').amount == "5.10"
 
 
 @pytest.mark.parametrize(
@@ -479,7 +479,7 @@ def test_resending_without_a_sandbox_or_a_name_says_so(
 ) -> None:
     monkeypatch.delenv("PAYMENTS_BASE_URL", raising=False)
     with socket.create_server(("127.0.0.1", 0)) as gone:
-        monkeypatch.setattr(resending, "USUAL", f"http://127.0.0.1:{gone.getsockname()[1]}")
+        monkeypatch.setattr(resending, "DEFAULT_SANDBOX", f"http://127.0.0.1:{gone.getsockname()[1]}")
     assert main(["webhooks", "resend", "wh_1"]) == Exit.REFUSED
     assert main(["webhooks", "resend", "../x"]) == Exit.USAGE
     assert main(["webhooks", "resend", "wh_1", "--sandbox", "nowhere"]) == Exit.USAGE
@@ -489,7 +489,7 @@ def test_resending_without_a_sandbox_or_a_name_says_so(
     assert "no sandbox answers" in first
     assert "wh_00000001" in second
     assert "--sandbox must be an address" in third
-    assert fourth.endswith(f"PAYMENTS_BASE_URL must be an address such as {resending.USUAL}")
+    assert fourth.endswith(f"PAYMENTS_BASE_URL must be an address such as {resending.DEFAULT_SANDBOX}")
 
 
 def test_another_kind_of_server_is_not_taken_for_a_sandbox(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,9 @@
 """`payments demo`: a payment and a thousand payouts against a simulated service, by both clients.
 
-plan       the payouts as a CSV file, and which of them the line will be unkind to
-legs       the work itself, awaited and blocking: read these two as examples of the client
-figures    what happened, counted from events, and compared with the service's own books
-report     how that is told
-play       all of it in order
+payout_file   the payouts as a CSV file, and the faults that disturb some of them
+run           the work itself, awaited and blocking: examples of both clients
+compare       what happened, counted from events and compared with the service's books
+report        the output
 """
 
 from __future__ import annotations
@@ -36,6 +35,6 @@ def demo(*, payouts: Payouts = 1000, seed: Seed = 0, json: Json = False) -> int:
     json
         JSON lines instead of text.
     """
-    from .run import play  # brings the client and the sandbox along
+    from .run import run_demo  # imports the client and the sandbox
 
-    return play(payouts, seed, show_for(as_json=json))
+    return run_demo(payouts, seed, show_for(as_json=json))

@@ -1,4 +1,4 @@
-"""What happened: counted from the client's events, and compared with the sandbox's own books."""
+"""The figures of the demonstration: counted from events, and compared with the sandbox's books."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...sandbox import Books
 from .payout_file import CURRENCY, Row, total
 
 
-class Tally:
+class EventCounts:
     """A client's `on_event`: counts requests, retries, replays and refusals."""
 
     def __init__(self) -> None:
@@ -39,35 +39,35 @@ class Tally:
 
 
 @attrs.frozen
-class Sent:
-    """What a leg gives back."""
+class SendResult:
+    """What one client did."""
 
     checkout: Checkout
     """As read back after the payer paid."""
     payouts: Sequence[Payout]
     seconds: float
-    """From the first payout's start to the last one's answer."""
+    """From the start of the first payout to the answer of the last."""
     limit: LimitSnapshot
-    """The limit on writes afterwards."""
+    """The limit on writes, afterwards."""
 
 
 @attrs.frozen
 class Disturbance:
-    """A payout that a fault was put in the way of."""
+    """A payout that a fault disturbed."""
 
     reference: str
     fault: str
     tries: Sequence[str]
-    """What came of each: `reset`, `201`."""
+    """How each attempt ended: `reset`, `201`."""
     replayed: bool
     """Whether the last answer came from the service's idempotency store."""
     booked: int
-    """How often it is in the books."""
+    """How often the books have it."""
 
 
 @attrs.frozen
 class Figures:
-    """One leg in figures. Sums are in major units of `plan.CURRENCY`."""
+    """One client's figures. Sums are in major units of `payout_file.CURRENCY`."""
 
     client: str
     collected: Decimal
@@ -87,13 +87,18 @@ class Figures:
     seconds: float
     disturbances: Sequence[Disturbance]
     problems: Sequence[str]
-    """Where the books differ from what was asked for; empty when they agree."""
+    """Differences between the requests and the books; empty when they agree."""
 
 
 def compare(
-    client: str, rows: Sequence[Row], faults: Mapping[str, str], sent: Sent, tally: Tally, books: Books
+    client: str,
+    rows: Sequence[Row],
+    faults: Mapping[str, str],
+    sent: SendResult,
+    counts: EventCounts,
+    books: Books,
 ) -> Figures:
-    """The leg's figures, with every difference between what was asked for and what is in the books."""
+    """A client's figures, with every difference between the requests and the books."""
     booked = Counter(str(entry.reference) for entry in books.payouts())
     collected, booked_sum = books.collected(CURRENCY), books.total(CURRENCY)
     by_reference = {payout.reference: payout for payout in sent.payouts}
@@ -104,10 +109,10 @@ def compare(
         booked=booked.total(),
         asked_sum=total(rows),
         booked_sum=booked_sum,
-        requests=tally.requests,
-        retries=tally.retries,
-        replays=tally.replays,
-        refused=tally.refused,
+        requests=counts.requests,
+        retries=counts.retries,
+        replays=counts.replays,
+        refused=counts.refused,
         per_second=len(rows) / sent.seconds,
         limit=sent.limit.limit,
         seconds=sent.seconds,
@@ -121,7 +126,7 @@ def compare(
 
 def _disturbance(payout: Payout, fault: str, booked: int) -> Disturbance:
     info = payout.response
-    assert info is not None  # every record that a call gave has one
+    assert info is not None  # every record that a call returns has one
     tries = [attempt.reason for attempt in info.attempts]
     return Disturbance(str(payout.reference), fault, tries, info.replayed, booked)
 

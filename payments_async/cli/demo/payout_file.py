@@ -1,4 +1,4 @@
-"""The payouts of the demonstration, and the faults it puts in their way. Pure, but for the file."""
+"""The payouts of the demonstration as a CSV file, and the faults that disturb some of them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ FAULTS: Final[Mapping[str, str]] = {
     "http:500": "HTTP 500",
     "429:1": "HTTP 429",
 }
-"""What is done to one payout each, in the sandbox's words and in ours."""
+"""Each disturbs one payout: the sandbox's word for it, and a plain one."""
 
 
 @attrs.frozen
 class Row:
-    """One payout as the file has it."""
+    """One payout of the file."""
 
     reference: str
     amount: Decimal
@@ -44,7 +44,7 @@ class Row:
     instrument: Instrument
 
     def arguments(self) -> PayoutFields:
-        """What `payouts.create` takes."""
+        """The arguments of `payouts.create`."""
         return {
             "amount": self.amount,
             "currency": CURRENCY,
@@ -55,7 +55,7 @@ class Row:
 
 
 def write_csv(path: Path, count: int, seed: int) -> Path:
-    """Write a file of `count` payouts, other amounts for another seed, and give its path."""
+    """Write a file of `count` payouts, whose amounts depend on the seed; return its path."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)

@@ -1,4 +1,4 @@
-"""Runs the demonstration: the file, the payouts awaited and blocking, and the comparison with the books."""
+"""Runs the demonstration: the payment and the payouts, awaited and blocking."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ...models import Checkout, Payout
 from ...sandbox import Sandbox
 from .._exit_codes import Exit
 from .._output import Show
-from .compare import Figures, Sent, Tally, compare
+from .compare import EventCounts, Figures, SendResult, compare
 from .payout_file import CURRENCY, Row, disturbed, read_csv, write_csv
-from .report import tell_checkout, tell_leg, tell_plan, tell_result
+from .report import show_checkout, show_figures, show_plan, show_result
 
 if TYPE_CHECKING:
     from payments_sync import Payments
@@ -33,29 +33,29 @@ THREADS: Final = 16
 
 @attrs.frozen
 class Job:
-    """What a leg works with."""
+    """The work of one client."""
 
     sandbox: Sandbox
     rows: Sequence[Row]
-    tally: Tally
+    counts: EventCounts
     show: Show
 
 
-def awaited(job: Job) -> Sent:
+def awaited(job: Job) -> SendResult:
     """Collect the payment and send the payouts with `AsyncPayments`; PaymentsError when a call fails."""
     return asyncio.run(_awaited(job))
 
 
-async def _awaited(job: Job) -> Sent:
+async def _awaited(job: Job) -> SendResult:
     async with AsyncPayments(
-        job.sandbox.api_key, base_url=job.sandbox.base_url, on_event=job.tally
+        job.sandbox.api_key, base_url=job.sandbox.base_url, on_event=job.counts
     ) as client:
         checkout = await _collect(client, job.sandbox)
-        tell_checkout(checkout, job.show)
+        show_checkout(checkout, job.show)
         started = SYSTEM.monotonic()
         with job.show.progress("Payouts", len(job.rows)) as advance:
             payouts = await _send(client, job.rows, advance)
-        return Sent(checkout, payouts, SYSTEM.monotonic() - started, client.limits_snapshot()["write"])
+        return SendResult(checkout, payouts, SYSTEM.monotonic() - started, client.limits_snapshot()["write"])
 
 
 async def _collect(client: AsyncPayments, sandbox: Sandbox) -> Checkout:
@@ -81,17 +81,17 @@ async def _send(client: AsyncPayments, rows: Sequence[Row], advance: Callable[[]
     return payouts
 
 
-def blocking(job: Job) -> Sent:
+def blocking(job: Job) -> SendResult:
     """Collect the payment and send the payouts with `Payments`; PaymentsError when a call fails."""
-    from payments_sync import Payments  # it imports this package, so not the other way round
+    from payments_sync import Payments  # it imports this package
 
-    with Payments(job.sandbox.api_key, base_url=job.sandbox.base_url, on_event=job.tally) as client:
+    with Payments(job.sandbox.api_key, base_url=job.sandbox.base_url, on_event=job.counts) as client:
         checkout = _collect_blocking(client, job.sandbox)
-        tell_checkout(checkout, job.show)
+        show_checkout(checkout, job.show)
         started = SYSTEM.monotonic()
         with job.show.progress("Payouts", len(job.rows)) as advance:
             payouts = _send_blocking(client, job.rows, advance)
-        return Sent(checkout, payouts, SYSTEM.monotonic() - started, client.limits_snapshot()["write"])
+        return SendResult(checkout, payouts, SYSTEM.monotonic() - started, client.limits_snapshot()["write"])
 
 
 def _collect_blocking(client: Payments, sandbox: Sandbox) -> Checkout:
@@ -114,43 +114,43 @@ def _send_blocking(client: Payments, rows: Sequence[Row], advance: Callable[[], 
 
 
 @attrs.frozen
-class Leg:
-    """One way of doing the work."""
+class Surface:
+    """A client and its way of working."""
 
     client: str
     manner: str
-    work: Callable[[Job], Sent]
+    work: Callable[[Job], SendResult]
 
 
-LEGS: Final = (
-    Leg("AsyncPayments", f"awaited, {TASKS} at a time", awaited),
-    Leg("Payments", f"blocking, {THREADS} threads", blocking),
+SURFACES: Final = (
+    Surface("AsyncPayments", f"awaited, {TASKS} at a time", awaited),
+    Surface("Payments", f"blocking, {THREADS} threads", blocking),
 )
 
 
-def play(count: int, seed: int, show: Show) -> Exit:
+def run_demo(count: int, seed: int, show: Show) -> Exit:
     """Send `count` payouts with each client; `Exit.REFUSED` when the books do not agree.
 
-    Raises PaymentsError when a call fails for good, and OutcomeUnknown among them.
+    Raises PaymentsError when a call fails for good.
     """
     with tempfile.TemporaryDirectory(prefix="payments-demo-") as folder:
         file = write_csv(Path(folder) / "payouts.csv", count, seed)
         rows = read_csv(file)
-    tell_plan(file, rows, show)
+    show_plan(file, rows, show)
     faults = disturbed(rows, seed)
-    done = [_run(leg, rows, faults, seed + number, show) for number, leg in enumerate(LEGS)]
-    tell_result(done, show)
+    done = [_run(surface, rows, faults, seed + number, show) for number, surface in enumerate(SURFACES)]
+    show_result(done, show)
     return Exit.REFUSED if any(figures.problems for figures in done) else Exit.DONE
 
 
-def _run(leg: Leg, rows: Sequence[Row], faults: Mapping[str, str], seed: int, show: Show) -> Figures:
-    """Do one leg against a sandbox of its own that disturbs the payouts in `faults`, and check its books."""
-    show.heading(leg.client, leg.manner)
-    tally = Tally()
+def _run(surface: Surface, rows: Sequence[Row], faults: Mapping[str, str], seed: int, show: Show) -> Figures:
+    """Do the work with one client and a sandbox that disturbs the payouts in `faults`; compare its books."""
+    show.heading(surface.client, surface.manner)
+    counts = EventCounts()
     with Sandbox(seed=seed) as sandbox:
         for reference, fault in faults.items():
             sandbox.on("payouts.create", reference=reference).respond(fault)
-        sent = leg.work(Job(sandbox, rows, tally, show))
-        figures = compare(leg.client, rows, faults, sent, tally, sandbox.books)
-    tell_leg(figures, show)
+        sent = surface.work(Job(sandbox, rows, counts, show))
+        figures = compare(surface.client, rows, faults, sent, counts, sandbox.books)
+    show_figures(figures, show)
     return figures

@@ -1,14 +1,15 @@
 """`payments payouts`: pay a file of payouts, each row at most once, and see where it stands.
 
-commands    the app, and every command as it is typed
+commands    the commands and their help
+options     the options of `run` and `retry-failed`; how amounts and durations are read
 run         `run`, from the file to the certificate
 inspect     `status`, `check` and `export`: the ledger alone, no key
-reconcile   `reconcile` and `retry-failed`: what the service says of it
-confirm     a live key's total, typed back
-session     the loop, the client, failures as messages, SIGTERM and Ctrl-C
+reconcile   `reconcile` and `retry-failed`: the ledger and the service's list
+confirm     the confirmation of a live key's total
+session     the event loop, the client, errors as messages, SIGTERM and Ctrl-C
 progress    the bar, or a JSON line a second
 files       files beside the ledger
-amounts messages options summary    pure: what is confirmed, reported, accepted, shown
+amounts     sums of money       messages    what to do next       summary     the table of rows and sums
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The total of a batch, typed back: what is confirmed, how it compares, what is remembered of it. Pure.
+"""Sums of money, and the confirmation of a batch's total. Pure.
 
-A live key pays real money, so somebody says first how much. What was confirmed is kept beside the ledger:
-the same batch, resumed, is not asked about again; other rows, or another total, are.
+A live key pays real money, so a person confirms the total first. What was confirmed is kept beside the
+ledger: the same batch, resumed, needs no second confirmation; other rows, or another total, do.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TYPED: Final = re.compile(r"\s*([A-Za-z]{3,10})\s+(\S+)\s*")
 
 
 def total_of(amounts: Iterable[Decimal]) -> Decimal:
-    """Their sum, to the last digit: a live key's total is typed back, and must not have been rounded."""
+    """Their sum, to the last digit: a total that is typed back must not be rounded."""
     return reduce(_EXACT.add, amounts, Decimal(0))
 
 
@@ -39,6 +39,18 @@ def plain(amount: Decimal) -> str:
 def grouped(amount: Decimal) -> str:
     """For people: `1,200.50`."""
     return format(amount, ",f")
+
+
+def plain_sums(totals: Money) -> dict[str, str]:
+    """For programs: `{"XOF": "1200.50"}`."""
+    return {currency: plain(amount) for currency, amount in sorted(totals.items())}
+
+
+def money_text(totals: Money) -> str:
+    """For people: `GHS 3.07, XOF 1,200.50`."""
+    return (
+        ", ".join(f"{currency} {grouped(total)}" for currency, total in sorted(totals.items())) or "nothing"
+    )
 
 
 def parsed(texts: Iterable[str]) -> dict[str, Decimal]:
@@ -72,28 +84,26 @@ def difference(given: Money, totals: Money) -> str | None:
 
 def flags(totals: Money) -> str:
     """The options that confirm these totals."""
-    told = (f"{currency} {plain(amount)}" for currency, amount in sorted(totals.items()))
-    return " ".join(f"--confirm-total {shlex.quote(one)}" for one in told)
+    texts = (f"{currency} {amount}" for currency, amount in plain_sums(totals).items())
+    return " ".join(f"--confirm-total {shlex.quote(text)}" for text in texts)
 
 
 @attrs.frozen
 class Confirmation:
-    """What somebody agreed to pay."""
+    """What was confirmed."""
 
     batch_id: str
     input_hash: str
-    place: str
-    """The service's address and the key's fingerprint: another project has not been paid yet."""
+    account: str
+    """The service's address and the key's fingerprint: each project is paid by itself."""
     totals: Money
 
     def to_json(self) -> str:
         """As JSON text."""
-        said = {"version": 1, **attrs.asdict(self)}
-        said["totals"] = {currency: plain(amount) for currency, amount in sorted(self.totals.items())}
-        return json.dumps(said)
+        return json.dumps({"version": 1, **attrs.asdict(self), "totals": plain_sums(self.totals)})
 
-    def is_said_by(self, text: str) -> bool:
-        """Whether `text` is the JSON of this very confirmation."""
+    def is_same_as(self, text: str) -> bool:
+        """Whether `text` is the JSON of this same confirmation."""
         try:
             return bool(json.loads(text) == json.loads(self.to_json()))
         except ValueError:

@@ -1,4 +1,4 @@
-"""The commands of `payments payouts`, with their options as they are typed."""
+"""The commands of `payments payouts`, with their help."""
 
 from __future__ import annotations
 
@@ -7,25 +7,13 @@ from functools import wraps
 from importlib.util import find_spec
 from typing import Annotated, Final, ParamSpec
 
+import attrs
 from cyclopts import App, Parameter
 
 from ..._version import with_extra
 from .._exit_codes import CommandEnded, Exit
 from .._output import Json
-from .options import (
-    Amount,
-    Concurrency,
-    Delimiter,
-    Duration,
-    Flag,
-    Path,
-    RowNumbers,
-    Rows,
-    Share,
-    States,
-    Totals,
-    Url,
-)
+from .options import Flag, Path, RetryOptions, RunOptions, States, Url
 
 P = ParamSpec("P")
 
@@ -35,10 +23,7 @@ payouts: Final = App(
 
 
 def command(function: Callable[P, int]) -> Callable[P, int]:
-    """Add a command, whose body may import what needs the ledger's libraries: it is run only where they are.
-
-    Where they are not, it ends with Ended, which names the extra.
-    """
+    """Add a command. Without the ledger's libraries it raises CommandEnded, which names the extra."""
 
     @wraps(function)
     def with_the_extra(*arguments: P.args, **options: P.kwargs) -> int:
@@ -47,13 +32,14 @@ def command(function: Callable[P, int]) -> Callable[P, int]:
                 raise CommandEnded(f"payouts need {library}: {with_extra('bulk')}", Exit.USAGE)
         return function(*arguments, **options)
 
-    payouts.command(with_the_extra)
+    has_codes = "Exit codes:" in (function.__doc__ or "")
+    payouts.command(with_the_extra, **({"help_epilogue": ""} if has_codes else {}))
     return with_the_extra
 
 
 @command
 def status(ledger: Path, /, *, json: Json = False) -> int:
-    """Where a batch stands, while it is run or after. Needs no key.
+    """Where a batch stands, during a run or after. Needs no key.
 
     Parameters
     ----------
@@ -65,7 +51,7 @@ def status(ledger: Path, /, *, json: Json = False) -> int:
     from .inspect import status
     from .session import perform
 
-    return perform(lambda stage: status(ledger, stage), as_json=json)
+    return perform(lambda context: status(ledger, context), about=ledger, as_json=json)
 
 
 @command
@@ -81,7 +67,7 @@ def export(
 ) -> int:
     """Write the rows of a ledger, and what became of each, to OUT (.csv, .json, .jsonl, .parquet).
 
-    Needs no key. The file is the owner's alone (mode 0600), and appears once it is whole.
+    Needs no key. Only the owner can read the file (mode 0600). It appears once it is whole.
 
     Parameters
     ----------
@@ -103,12 +89,12 @@ def export(
     from .session import perform
 
     options = {"accounts": accounts, "overwrite": overwrite}
-    return perform(lambda stage: export(ledger, out, state, stage, **options), as_json=json)
+    return perform(lambda context: export(ledger, out, state, context, **options), about=ledger, as_json=json)
 
 
 @command
 def check(ledger: Path, /, *, json: Json = False) -> int:
-    """Read all of a ledger, and see whether it is as it was written. Needs no key; exit code 1 if it is not.
+    """Check that a ledger is as it was written. Needs no key; exit code 1 if it is not.
 
     Parameters
     ----------
@@ -120,7 +106,7 @@ def check(ledger: Path, /, *, json: Json = False) -> int:
     from .inspect import check
     from .session import perform
 
-    return perform(lambda stage: check(ledger, stage), as_json=json)
+    return perform(lambda context: check(ledger, context), about=ledger, as_json=json)
 
 
 @command
@@ -153,24 +139,19 @@ def reconcile(
     from .reconcile import reconcile
     from .session import perform
 
-    return perform(lambda stage: reconcile(ledger, certificate, base_url, stage), as_json=json, lines=True)
+    return perform(
+        lambda context: reconcile(ledger, certificate, base_url, context),
+        about=ledger,
+        as_json=json,
+        lines=True,
+    )
 
 
 @command
-def retry_failed(
-    ledger: Path,
-    /,
-    *,
-    row: RowNumbers = None,
-    rejected: Flag = False,
-    dry_run: Flag = False,
-    confirm_total: Totals = None,
-    base_url: Url = None,
-    json: Json = False,
-) -> int:
+def retry_failed(ledger: Path, /, *, options: RetryOptions | None = None, json: Json = False) -> int:
     """Make rows new again whose payouts failed for good; the next `run` pays them. Sends no payout.
 
-    Each payout is read from the service first: only one that is over and did not arrive is begun anew. With
+    Each payout is read from the service first: only one that has ended without arriving is made new. With
     --rejected it is the rows that the service refused, as they are: for when it would take them now. A live
     key asks for the total of these rows to be typed back.
 
@@ -178,31 +159,14 @@ def retry_failed(
     ----------
     ledger
         The batch's ledger.
-    row
-        Only this row, by its number; repeat it for more.
-    rejected
-        The rejected rows instead, unchanged; for a mended file use `run --accept-edits`.
-    dry_run
-        Only say which.
-    confirm_total
-        The total to pay anew, such as "XOF 1200.50", for each currency; takes the place of typing it.
-    base_url
-        The service's address; PAYMENTS_BASE_URL unless given.
     json
         One JSON object instead of text.
     """
-    from .reconcile import Retry, retry_failed
+    from .reconcile import retry_failed
     from .session import perform
 
-    wanted = Retry(
-        ledger=ledger,
-        base_url=base_url,
-        rows=row,
-        rejected=rejected,
-        dry_run=dry_run,
-        confirm_total=confirm_total or (),
-    )
-    return perform(lambda stage: retry_failed(wanted, stage), as_json=json)
+    wanted = options or RetryOptions()
+    return perform(lambda context: retry_failed(ledger, wanted, context), about=ledger, as_json=json)
 
 
 @command
@@ -210,24 +174,7 @@ def run(
     file: Annotated[str, Parameter(metavar="FILE")],
     /,
     *,
-    ledger: Path | None = None,
-    batch_id: Annotated[str | None, Parameter(metavar="ID")] = None,
-    base_url: Url = None,
-    dry_run: Flag = False,
-    skip_invalid: Flag = False,
-    rejects: Path | None = None,
-    strict_amounts: Flag = False,
-    delimiter: Delimiter = None,
-    accept_edits: Flag = False,
-    pay_again: Flag = False,
-    confirm_total: Totals = None,
-    max_amount: Amount = None,
-    max_rows: Rows = None,
-    max_failure_rate: Share = None,
-    concurrency: Concurrency = 256,
-    patience: Duration = 3600.0,
-    drain: Duration = 30.0,
-    wait_final: Duration | None = None,
+    options: RunOptions | None = None,
     json: Json = False,
 ) -> int:
     """Pay the rows of FILE (.csv, .jsonl, .ndjson, .parquet). The same command starts and resumes.
@@ -236,80 +183,19 @@ def run(
     comes from PAYMENTS_API_KEY. A live key asks for the total to be typed back before the first payout.
 
     Exit codes: 0 every row created and certified, 1 complete with rows refused, payouts that failed or a
-    list that does not confirm the ledger, 2 nothing can be sent until what the message says is mended, 3 rows
-    in doubt, 75 stopped, and the same command goes on.
+    list that does not confirm the ledger, 2 nothing can be sent until you fix what the message names, 3 rows
+    in doubt, 75 stopped and the same command resumes, 130 Ctrl-C instead of the total.
 
     Parameters
     ----------
     file
         The payouts. Columns: `amount`, `currency`, `method`, `instrument.*`, and as you like `row_key`,
         `reference`, `description`, `webhook_url`, `customer.*`, `metadata.*`, `gateway_options`.
-    ledger
-        What remembers every row; FILE.ledger unless given. On a local disk.
-    batch_id
-        Names the batch; else it is the hash of the input. A live key needs a name, unless every row has a
-        reference of its own.
-    base_url
-        The service's address; PAYMENTS_BASE_URL unless given.
-    dry_run
-        Read and check every row, and send nothing.
-    skip_invalid
-        Pay the rows without faults; else one fault refuses the whole file.
-    rejects
-        Where to write the rows with faults, each with the reference that it has in this batch.
-    strict_amounts
-        Refuse amounts of more than 15 digits, which are otherwise warned about.
-    delimiter
-        What stands between the cells of a CSV file: one sign, such as ";", or `tab`; a comma unless given.
-    accept_edits
-        The file was edited since: take the corrected rows that were not paid yet.
-    pay_again
-        The same rows were paid under another batch id: pay them once more.
-    confirm_total
-        The total to pay, such as "XOF 1200.50", for each currency; takes the place of typing it.
-    max_amount
-        Take no row that would bring a currency over this.
-    max_rows
-        Take no more rows than this, earlier runs included.
-    max_failure_rate
-        Take no more rows once more than this share failed: 0.05, or 5%.
-    concurrency
-        Rows under way at a time, and connections. It bounds the speed: payouts a second x seconds until the
-        service answers. 256 pay 1,000 a second at up to a quarter of a second each.
-    patience
-        How long rows in doubt are posted again and looked for, once the others are done: 90, 90s, 15m, 2h.
-    drain
-        How long rows under way are given after SIGTERM or Ctrl-C.
-    wait_final
-        How long to follow the created payouts until they are final.
     json
         JSON lines instead of text; also without a terminal.
     """
-    from .run import (
-        RunOptions,
-        pay,  # brings the client and SQLAlchemy along
-    )
+    from .run import pay  # imports the client and SQLAlchemy
     from .session import perform
 
-    order = RunOptions(
-        file=file,
-        ledger=ledger or f"{file}.ledger",
-        base_url=base_url,
-        confirm_total=confirm_total or (),
-        strict_amounts=strict_amounts,
-        delimiter=delimiter,
-        dry_run=dry_run,
-        accept_edits=accept_edits,
-        pay_again=pay_again,
-        reading={"batch_id": batch_id, "skip_invalid": skip_invalid, "rejects": rejects},
-        pace={
-            "max_amount": max_amount,
-            "max_rows": max_rows,
-            "max_failure_rate": max_failure_rate,
-            "concurrency": concurrency,
-            "patience": patience,
-            "drain": drain,
-            "wait_final": wait_final,
-        },
-    )
-    return perform(lambda stage: pay(order, stage), as_json=json, lines=True)
+    wanted = attrs.evolve(options or RunOptions(), file=file)
+    return perform(lambda context: pay(wanted, context), about=file, as_json=json, lines=True)

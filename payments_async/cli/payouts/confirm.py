@@ -1,4 +1,4 @@
-"""Before money moves on a live key: the total is typed back, or was given exactly."""
+"""The confirmation of a live key's total: typed back, or given with --confirm-total."""
 
 from __future__ import annotations
 
@@ -27,53 +27,53 @@ _FORMS: Final = "1200.50 or 1,200.50, with the currency in front or without"
 
 @attrs.frozen
 class ConfirmOptions:
-    """Who may be asked, and what was said on the command line."""
+    """Whether and how a total is confirmed."""
 
     given: Sequence[str]
     """The texts of `--confirm-total`."""
     is_live: bool
     """Whether the key pays real money."""
     attended: Callable[[], AbstractContextManager[None]]
-    """What to be in while somebody is asked."""
+    """The context to be in while a person types."""
     ask: Ask | None
-    """None when nobody is there to be asked."""
+    """None without a terminal."""
 
 
 def is_live(api_key: str) -> bool:
-    """Whether a key that a client took pays real money (Authentication)."""
+    """Whether a key pays real money (Authentication)."""
     return api_key.startswith("sk_live_")
 
 
 def terminal() -> Ask | None:
-    """Asks on the terminal; None where there is none to read from or to be seen on."""
-    return _asked if sys.stdin.isatty() and sys.stderr.isatty() else None
+    """A function that asks on the terminal; None without one."""
+    return _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
 
 
-def _asked(text: str) -> str:
+def _ask(text: str) -> str:
     sys.stderr.write(text)
     sys.stderr.flush()
     return sys.stdin.readline()
 
 
 def confirm(wanted: Confirmation, rows: int, ledger: str, asking: ConfirmOptions) -> str | None:
-    """See that somebody agreed to this total: how it was said, None where nobody has to.
+    """Have a batch's total confirmed. Returns how it was; None when it need not be.
 
-    A batch that was confirmed once is not asked about again, unless its rows, its total or the key changed.
+    A batch that was confirmed once needs no second time, unless its rows, its total or the key changed.
 
-    Raises Ended, and nothing was sent.
+    Raises CommandEnded, and nothing was sent.
     """
     path = files.confirmation_of(ledger)
-    if asking.is_live and not asking.given and wanted.is_said_by(files.read(path)):
+    if asking.is_live and not asking.given and wanted.is_same_as(files.read(path)):
         return "earlier, and nothing has changed since"
     how = confirm_once(wanted.totals, rows, asking)
     if asking.is_live:
-        with contextlib.suppress(OSError):  # then it is asked again next time
+        with contextlib.suppress(OSError):  # then it asks again next time
             write_text(path, wanted.to_json())
     return how
 
 
 def confirm_once(totals: Money, rows: int, asking: ConfirmOptions) -> str | None:
-    """The same, of something that is asked about each time. Raises Ended."""
+    """As `confirm`, each time. Raises CommandEnded."""
     if asking.given:
         _require_equal(asking.given, totals)
         return "as given with --confirm-total"
@@ -89,8 +89,7 @@ def _require_equal(given: Sequence[str], wanted: Money) -> None:
     except ValueError as error:
         raise CommandEnded(f"--confirm-total: {error}; nothing was sent", Exit.USAGE) from None
     if problem:
-        told = f"{problem}; nothing was sent. To pay it as it is: {flags(wanted)}"
-        raise CommandEnded(told, Exit.USAGE)
+        raise CommandEnded(f"{problem}; nothing was sent. To pay it as it is: {flags(wanted)}", Exit.USAGE)
 
 
 def _ask_each(wanted: Money, rows: int, asking: ConfirmOptions) -> None:

@@ -1,4 +1,4 @@
-"""Files beside a ledger: the certificate, what was confirmed, outcomes that the ledger could not take."""
+"""Files beside a ledger: the certificate, the confirmation, outcomes that the ledger could not record."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Any
 
 
 def certificate_of(ledger: str) -> str:
-    """Where a batch's certificate goes unless told."""
+    """The path of a batch's certificate, unless another is given."""
     return f"{ledger}.certificate.json"
 
 
 def confirmation_of(ledger: str) -> str:
-    """Where it is kept what was confirmed."""
+    """The path of what was confirmed."""
     return f"{ledger}.confirmed.json"
 
 
 def unrecorded_of(ledger: str) -> str:
-    """Where outcomes go that the ledger could not take."""
+    """The path of outcomes that the ledger could not record."""
     return f"{ledger}.unrecorded.json"
 
 
 def read(path: str) -> str:
-    """What it says; nothing when it is not there or cannot be read."""
+    """A file's text; empty when it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError):
         return ""
 
 
-def status_said(ledger: str) -> dict[str, Any]:
-    """What the ledger's status file says (`LEDGER.status.json`); nothing when it cannot be read."""
+def read_status(ledger: str) -> dict[str, Any]:
+    """The ledger's status file (`LEDGER.status.json`); empty when it cannot be read."""
     try:
-        said = json.loads(read(f"{ledger}.status.json"))
+        status = json.loads(read(f"{ledger}.status.json"))
     except ValueError:
         return {}
-    return said if isinstance(said, dict) and isinstance(said.get("rows"), dict) else {}
+    return status if isinstance(status, dict) and isinstance(status.get("rows"), dict) else {}

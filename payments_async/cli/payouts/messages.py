@@ -22,17 +22,17 @@ from ...errors import APIConnectionError, APIStatusError, DeadlineExceeded, Paym
 from .._exit_codes import Exit, exit_of
 from .summary import BatchFigures
 
-_GOES_ON = "The same `run` command goes on where it stopped; nothing is paid twice."
-_LIMITED = "With that limit raised, the same command goes on where it stopped; nothing is paid twice."
-_MENDED = "With that mended, the same command goes on where it stopped; nothing is paid twice."
-_MEND = (
-    "Mend the rejected rows in the file and run it with --accept-edits; where the service would take them as "
-    "they are now, make them new with"
+RESUME: Final = "run the same command again to resume"
+_RESUME: Final = "Run the same command again to resume; nothing is paid twice."
+_RAISE: Final = "Raise that limit and run the same command again to resume; nothing is paid twice."
+_FIX: Final = "Fix that and run the same command again to resume; nothing is paid twice."
+_CORRECT: Final = (
+    "Correct the rejected rows in the file and run it with --accept-edits; where the service would take them "
+    "as they are now, make them new with"
 )
-
-_LOOK = (
-    "For a row in conflict that names the payout which has its reference: look at it before you pay the row "
-    "by other means, it may have been paid already."
+_EXAMINE: Final = (
+    "If a row in conflict names the payout that has its reference, examine that payout before you pay the "
+    "row by other means: it may have been paid already."
 )
 
 
@@ -50,8 +50,8 @@ def after_run(
     `clean`: whether the service's list agrees with the ledger, where they were compared.
     """
     if code in (2, 75):
-        goes_on = _MENDED if code == 2 else _LIMITED if stopped and "--max-" in stopped else _GOES_ON
-        ended = f"{_stopped(stopped)} {_unsure(figures.counts['in_flight'])}{goes_on}"
+        resume = _FIX if code == 2 else _RAISE if stopped and "--max-" in stopped else _RESUME
+        ended = f"{_stopped(stopped)} {_unsure(figures.counts['in_flight'])}{resume}"
         parts = [ended, _failed(failed, ledger)]
     elif code == 3:
         parts = [doubtful(figures.counts["in_doubt"], ledger), _failed(failed, ledger)]
@@ -63,29 +63,29 @@ def after_run(
 
 
 def doubtful(rows: int, ledger: str) -> str:
-    """Rows of which the service has not said what became of them."""
+    """Rows whose outcome is unknown."""
     return (
         f"{counted(rows, 'row')} in doubt: the same `run` command posts them once more and pays none twice; "
-        f"`{command('reconcile', ledger)}` only looks. A row that the service takes for paid and does not "
-        "show needs 15 minutes from its last request. Pay them by no other means."
+        f"`{command('reconcile', ledger)}` only reads. When the service says that a row is paid and does not "
+        "list it, wait 15 minutes from its last request. Pay these rows by no other means."
     )
 
 
 def refused(counts: Mapping[str, int], ledger: str) -> str:
     """Rows that the service did not take."""
-    told = []
+    parts = []
     if counts["rejected"]:
-        told.append(f"{counted(counts['rejected'], 'row')} rejected")
+        parts.append(f"{counted(counts['rejected'], 'row')} rejected")
     if counts["conflict"]:
-        told.append(f"{counted(counts['conflict'], 'row')} in conflict with payouts that exist already")
-    if not told:
+        parts.append(f"{counted(counts['conflict'], 'row')} in conflict with payouts that exist already")
+    if not parts:
         gone = counts["cancelled"]
         return f"{counted(gone, 'row')} cancelled; every other row was created." if gone else ""
     states = " ".join(f"--state {state}" for state in ("rejected", "conflict") if counts[state])
-    look = f" {_LOOK}" if counts["conflict"] else ""
-    mend = f" {_MEND} `{command('retry-failed', ledger)} --rejected`." if counts["rejected"] else ""
+    examine = f" {_EXAMINE}" if counts["conflict"] else ""
+    correct = f" {_CORRECT} `{command('retry-failed', ledger)} --rejected`." if counts["rejected"] else ""
     why = f"see why with `{command('export', ledger, 'refused.csv')} {states}`"
-    return f"{' and '.join(told)}: {why}.{look}{mend}"
+    return f"{' and '.join(parts)}: {why}.{examine}{correct}"
 
 
 def command(name: str, *paths: str) -> str:
@@ -106,20 +106,20 @@ def _failed(rows: int, ledger: str) -> str:
     if not rows:
         return ""
     again = command("retry-failed", ledger)
-    told = f"{counted(rows, 'payout')} failed for good"
     which = f"`{command('export', ledger, 'failed.csv')} --state failed` lists them"
-    return f"{told}: {which}, `{again}` makes their rows new, and the next run pays them."
+    failed = f"{counted(rows, 'payout')} failed for good: {which}"
+    return f"{failed}, `{again}` makes their rows new, and the next run pays them."
 
 
 def _open(figures: BatchFigures, ledger: str) -> str:
-    """Created is not arrived: whoever stops here may believe it is."""
+    """Created payouts have not arrived yet."""
     awaited = figures.ended.awaited if figures.ended else 0
     if not awaited:
         return ""
-    told = "1 payout is created, and" if awaited == 1 else f"{awaited:,} payouts are created, and"
+    created = "1 payout is created, and" if awaited == 1 else f"{awaited:,} payouts are created, and"
     return (
-        f"{told} not final yet: each may still fail. The same `run` command with `--wait-final 2h` follows "
-        f"them to their end; `{command('reconcile', ledger)}` looks once."
+        f"{created} not final yet: each may still fail. The same `run` command with `--wait-final 2h` "
+        f"follows them to their end; `{command('reconcile', ledger)}` reads their status once."
     )
 
 
@@ -127,8 +127,8 @@ def _disagreeing(clean: bool | None, ledger: str) -> str:
     if clean is not False:
         return ""
     return (
-        "The service's list does not confirm the ledger: read what was found. A list may show "
-        f"a payout up to 15 minutes late: run `{command('reconcile', ledger)}` then."
+        "The service's list does not confirm the ledger: read the findings. A list may show a payout up to "
+        f"15 minutes late: run `{command('reconcile', ledger)}` after that time."
     )
 
 
@@ -138,16 +138,18 @@ def _unsure(rows: int) -> str:
 
 _WAYS_OUT: Final[dict[type[LedgerError], str]] = {
     InputPaidElsewhere: (
-        "go on with that ledger (--ledger) or its batch (--batch-id), or, to pay the same rows a second "
+        "resume with that ledger (--ledger) or its batch (--batch-id), or, to pay the same rows a second "
         "time on purpose, pass --pay-again"
     ),
     LedgerOfAnotherBatch: (
-        "give the ledger's batch as --batch-id (or leave it out) to go on with it; only rows that no batch "
+        "give the ledger's batch as --batch-id (or leave it out) to resume it; only rows that no batch "
         "has paid get a ledger of their own, as under another batch id the same rows are paid again"
     ),
-    LedgerLocked: "wait for it to end, or stop it (it can be resumed); `payments payouts status` looks on",
+    LedgerLocked: (
+        "wait for it to end, or stop it (it can be resumed); `payments payouts status` shows where it is"
+    ),
 }
-"""Where the library names its own arguments, or the command knows more."""
+"""What to do about errors whose own message names arguments instead of options."""
 
 _SHOWN: Final = 10
 _PLACE: Final = ("line", "number", "column", "reason")
@@ -161,7 +163,7 @@ _CANNOT: Final = (
 )
 _LIST: Final = "--dry-run --skip-invalid --rejects rejects.csv"
 _SKIP: Final = (
-    "writes all of them to a file, and sends nothing. Mend them, or leave them out (--skip-invalid)."
+    "writes all of them to a file, and sends nothing. Correct them, or leave them out (--skip-invalid)."
 )
 _UNIQUE: Final = (
     "Correct them. --skip-invalid does not choose between rows that share a name, and leaves out no row "
@@ -171,11 +173,11 @@ _NAME: Final = (
     "Give the batch a name of its own and keep it, such as --batch-id salaries-june, or give every row a "
     "reference."
 )
-_HEADER: Final = "Mend what names the columns first: until then no row can be told from another."
+_HEADER: Final = "Correct the header first: without it no row can be read."
 
 
-def told(error: BulkError) -> str:
-    """The message for an operator."""
+def message_of(error: BulkError) -> str:
+    """The error's message for an operator."""
     if isinstance(error, LedgerOfAnotherInput):
         return _edited(error)
     if isinstance(error, LedgerError) and type(error) in _WAYS_OUT:
@@ -186,7 +188,7 @@ def told(error: BulkError) -> str:
 
 
 def code_of(error: PaymentsError) -> Exit:
-    """The exit code of work that an answer, or none, has ended: 75 when the next one may be better."""
+    """The exit code after an error of the service or the connection: 75 when it may pass by itself."""
     if is_shut_out(error):
         return Exit.USAGE
     return Exit.RESUMABLE if _passes(error) else exit_of(error)
@@ -198,16 +200,16 @@ def _passes(error: PaymentsError) -> bool:
     return isinstance(error, APIConnectionError | DeadlineExceeded)
 
 
-def facts(error: BaseException) -> dict[str, Any]:
-    """The same for programs: the kind, and what of the input is at fault, without any of its values."""
-    said: dict[str, Any] = {"kind": type(error).__name__, "faults": [], "differences": []}
+def error_facts(error: BaseException) -> dict[str, Any]:
+    """The error for programs: its kind and the faults of the input, without any value."""
+    facts: dict[str, Any] = {"kind": type(error).__name__, "faults": [], "differences": []}
     if isinstance(error, SourceErrors):
         shown = [attrs.asdict(fault) for fault in error.faults]
-        said["faults"] = [{name: fault[name] for name in _PLACE} for fault in shown]
-        said["total"] = error.total
+        facts["faults"] = [{name: fault[name] for name in _PLACE} for fault in shown]
+        facts["total"] = error.total
     if isinstance(error, LedgerOfAnotherInput):
-        said |= {"differences": [str(each) for each in error.differences], "total": error.total}
-    return said
+        facts |= {"differences": [str(each) for each in error.differences], "total": error.total}
+    return facts
 
 
 def _way_out(error: SourceErrors) -> str:
@@ -217,15 +219,15 @@ def _way_out(error: SourceErrors) -> str:
 
 
 def _edited(error: LedgerOfAnotherInput) -> str:
-    """Which rows are not as the ledger has them, a line for each, and what can be done about them."""
+    """The rows that differ from the ledger, a line for each, and what to do about them."""
     shown = [f"  {difference}" for difference in error.differences[:_SHOWN]]
     rest = error.total - len(shown)
-    head = f"{error.path}: the file is not as it was read into the ledger; nothing was sent"
+    head = f"{error.path}: the file has changed since it was read into the ledger; nothing was sent"
     more = [f"  and {rest:,} more"] if rest else []
     return "\n".join([head, *shown, *more, after_edits(error.differences)])
 
 
 def after_edits(differences: Sequence[InputDifference]) -> str:
-    """What can be done about a file that was edited, given the first differences."""
+    """What to do about a file that was edited, given the first differences."""
     can_be_taken = not differences or any(difference.is_acceptable for difference in differences)
     return _TAKE if can_be_taken else _CANNOT

@@ -1,4 +1,4 @@
-"""What the options take: exact amounts, shares, durations. Each refuses nonsense before anything is read."""
+"""The options of the payouts commands, and how amounts, shares and durations are read. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal
 
+import attrs
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
@@ -21,7 +22,7 @@ FateName = Literal["completed", "failed", "pending", "unknown"]
 
 
 def seconds_of(text: str) -> float:
-    """Seconds in `90`, `90s`, `15m`, `2h` or `1d`. Raises ValueError, saying what is taken."""
+    """Seconds in `90`, `90s`, `15m`, `2h` or `1d`. Raises ValueError."""
     found = _DURATION.fullmatch(text)
     seconds = float(found[1]) * _SECONDS[found[2]] if found else None
     if seconds is None or seconds > _LONGEST:
@@ -30,7 +31,7 @@ def seconds_of(text: str) -> float:
 
 
 def shortest(seconds: float | None) -> str | None:
-    """As `seconds_of` takes it: `1h` for 3600."""
+    """The shortest text that `seconds_of` reads as this: `1h` for 3600."""
     if not seconds:
         return None
     size, unit = next((s, u) for u, s in reversed(_SECONDS.items()) if seconds % s == 0 and seconds >= s)
@@ -54,7 +55,7 @@ def share_of(text: str) -> float:
 
 
 def delimiter_of(text: str) -> str:
-    """What separates cells: one sign, or a tab by its name. Raises ValueError."""
+    """The delimiter of a CSV file: one sign, or `tab`. Raises ValueError."""
     sign = "\t" if text in ("tab", "\\t") else text
     if len(sign) != 1 or sign.isalnum() or sign in "\"'\r\n ":
         raise ValueError(f"{text!r} is no delimiter: give one sign, such as ';', or tab")
@@ -91,3 +92,93 @@ RowNumbers = Annotated[
     list[Annotated[int, Parameter(validator=Number(gte=1))]] | None, Parameter(name="--row", negative="")
 ]
 States = Annotated[list[StateName | FateName] | None, Parameter(name="--state", negative="")]
+
+
+_READING: Final = ("batch_id", "skip_invalid", "rejects")
+_PACE: Final = (
+    "max_amount",
+    "max_rows",
+    "max_failure_rate",
+    "concurrency",
+    "patience",
+    "drain",
+    "wait_final",
+)
+
+
+@Parameter(name="*")
+@attrs.frozen(kw_only=True)
+class RunOptions:
+    """The options of `payments payouts run`. The texts are its help."""
+
+    file: Annotated[str, Parameter(parse=False)] = ""
+    ledger: Path | None = None
+    """What remembers every row; FILE.ledger unless given. On a local disk."""
+    batch_id: Annotated[str | None, Parameter(metavar="ID")] = None
+    """Names the batch; else it is the hash of the input. A live key needs a name, unless every row has a
+    reference of its own."""
+    base_url: Url = None
+    """The service's address; PAYMENTS_BASE_URL unless given."""
+    dry_run: Flag = False
+    """Read and check every row, and send nothing."""
+    skip_invalid: Flag = False
+    """Pay the rows without faults; else one fault refuses the whole file."""
+    rejects: Path | None = None
+    """Where to write the rows with faults, each with the reference that it has in this batch."""
+    strict_amounts: Flag = False
+    """Refuse amounts of more than 15 digits, which otherwise cause a warning."""
+    delimiter: Delimiter = None
+    """What separates the cells of a CSV file: one sign, such as ";", or `tab`; a comma unless given."""
+    accept_edits: Flag = False
+    """The file was edited since: take the corrected rows that were not paid yet."""
+    pay_again: Flag = False
+    """The same rows were paid under another batch id: pay them once more."""
+    confirm_total: Totals = None
+    """The total to pay, such as "XOF 1200.50", for each currency, instead of typing it."""
+    max_amount: Amount = None
+    """Take no row that would bring a currency over this."""
+    max_rows: Rows = None
+    """Take no more rows than this, earlier runs included."""
+    max_failure_rate: Share = None
+    """Take no more rows once more than this share failed: 0.05, or 5%."""
+    concurrency: Concurrency = 256
+    """Rows under way at a time, and connections. It bounds the speed: payouts a second x seconds until the
+    service answers. 256 pay 1,000 a second at up to a quarter of a second each."""
+    patience: Duration = 3600.0
+    """How long rows in doubt are posted again and looked for, once the others are done: 90, 90s, 15m, 2h."""
+    drain: Duration = 30.0
+    """How long rows under way may take to end after SIGTERM or Ctrl-C."""
+    wait_final: Duration | None = None
+    """How long to follow the created payouts until they are final."""
+
+    @property
+    def ledger_path(self) -> str:
+        """The ledger that was asked for, or the one beside the file."""
+        return self.ledger or f"{self.file}.ledger"
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """Options of `PayoutBatch.load` and `preview`."""
+        return {name: getattr(self, name) for name in _READING}
+
+    @property
+    def pace(self) -> dict[str, Any]:
+        """Options of `PayoutBatch.run`."""
+        return {name: getattr(self, name) for name in _PACE}
+
+
+@Parameter(name="*")
+@attrs.frozen(kw_only=True)
+class RetryOptions:
+    """The options of `payments payouts retry-failed`. The texts are its help."""
+
+    row: RowNumbers = None
+    """Only this row, by its number; repeat it for more."""
+    rejected: Flag = False
+    """The rejected rows instead, unchanged; for a corrected file use `run --accept-edits`."""
+    dry_run: Flag = False
+    """Only name the rows."""
+    confirm_total: Totals = None
+    """The total to pay anew, such as "XOF 1200.50", for each currency, instead of typing it."""
+    base_url: Url = None
+    """The service's address; PAYMENTS_BASE_URL unless given."""

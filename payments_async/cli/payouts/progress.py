@@ -1,14 +1,12 @@
-"""Shows the progress of a run: a bar with figures on a terminal, a JSON line a second anywhere else."""
+"""Views of a run's progress: a bar with figures on a terminal, a JSON line a second elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import closing, contextmanager
 from typing import Any, Final, Protocol
 
 import attrs
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -21,36 +19,36 @@ from ...models._masking import clean
 from .._output import INDENT, Show
 from .amounts import grouped
 from .messages import counted
-from .summary import BatchFigures, Speed, told_activity, told_duration, told_rate
+from .summary import BatchFigures, Speed, activity_text, duration_text, rate_text
 
 _EVERY: Final = 1.0
 _LEFT: Final = INDENT + 4
 _NAMES: Final = {"waiting": "Waiting", "following": "Following", "certifying": "Certifying"}
-"""What is being done, where it has a name of its own."""
+"""Activities that have a name of their own."""
 
 
 class ProgressView(Protocol):
-    """Where the progress of a run is shown."""
+    """Shows the progress of a run."""
 
     def read(self, rows: int, number: int = 1) -> None:
-        """So many rows of the input were read, in this pass: it is checked, then recorded."""
+        """Show the rows read in this pass: the first one checks the input, the second records it."""
 
     def show(self, figures: BatchFigures, at: float) -> None:
-        """So far it had come at this time, in seconds."""
+        """Show the figures of this moment, in seconds."""
 
     def note(self, text: str) -> None:
-        """Something the onlooker should know at once."""
+        """Show a sentence at once."""
 
 
 @attrs.define
 class JsonLinesView:
-    """JSON lines: at most one a second, and whatever is said last."""
+    """JSON lines: at most one a second, and always the last."""
 
     _show: Show
     _speed: Speed = attrs.field(factory=Speed)
-    _told: float | None = None
+    _shown_at: float | None = None
     _later: Timer | None = None
-    """Tells what came within a second of a line, when the second is over."""
+    """Tells what on_signal within a second of a line, when the second is over."""
 
     def read(self, rows: int, number: int = 1) -> None:
         """A line, unless there was one within the last second."""
@@ -59,21 +57,21 @@ class JsonLinesView:
             self._show.step("Reading", "", **facts)
 
     def show(self, figures: BatchFigures, at: float) -> None:
-        """The same."""
-        self._speed.saw(at, figures.done)
+        """A line, now or when a second has passed since the last one."""
+        self._speed.add(at, figures.done)
         self.close()
         if self._is_time(at):
-            self._tell(figures)
+            self._print(figures)
         else:
             self._later = SYSTEM.call_later(_EVERY, lambda: self.show(figures, SYSTEM.monotonic()))
 
     def close(self) -> None:
-        """Tell nothing later."""
+        """Show nothing later."""
         if self._later is not None:
             self._later.cancel()
             self._later = None
 
-    def _tell(self, figures: BatchFigures) -> None:
+    def _print(self, figures: BatchFigures) -> None:
         left = self._speed.seconds_left(figures.rows - figures.done)
         self._show.step(
             "Progress",
@@ -85,33 +83,33 @@ class JsonLinesView:
 
     def note(self, text: str) -> None:
         """A line of its own."""
-        self._show.step("Note", text, told=text)
+        self._show.step("Note", text, message=text)
 
     def _is_time(self, at: float) -> bool:
-        if self._told is not None and at - self._told < _EVERY:
+        if self._shown_at is not None and at - self._shown_at < _EVERY:
             return False
-        self._told = at
+        self._shown_at = at
         return True
 
 
 @attrs.define
 class BarView:
-    """A bar and up to a few lines of figures, drawn over and over in place."""
+    """A bar and a few lines of figures, redrawn in place."""
 
     _name: str
     _figures: BatchFigures | None = None
     _speed: Speed = attrs.field(factory=Speed)
     _read: int = 0
-    _turn: int = 1
+    _number: int = 1
     _note: str = ""
 
     def read(self, rows: int, number: int = 1) -> None:
-        """Keep it for the next drawing."""
-        self._read, self._turn = rows, number
+        """Keep this for the next drawing."""
+        self._read, self._number = rows, number
 
     def show(self, figures: BatchFigures, at: float) -> None:
-        """Keep it for the next drawing."""
-        self._speed.saw(at, figures.done)
+        """Keep this for the next drawing."""
+        self._speed.add(at, figures.done)
         self._figures = figures
 
     def note(self, text: str) -> None:
@@ -121,37 +119,37 @@ class BarView:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         figures = self._figures
         if figures is None:
-            told = counted(self._read, "row") if self._read else "…"
-            told += f", pass {self._turn}" if self._turn > 1 else ""
-            yield Text(f"  · {self._name:<{INDENT}}{told}", "dim")
+            rows = counted(self._read, "row") if self._read else "…"
+            rows += f", pass {self._number}" if self._number > 1 else ""
+            yield Text(f"  · {self._name:<{INDENT}}{rows}", "dim")
             return
         yield self._bar(figures, options.max_width)
         pad = " " * _LEFT
-        told = told_activity(figures.activity)
-        for line in filter(None, (self._rows(figures), told, self._pace(figures), *_money(figures))):
+        lines = (self._rows(figures), activity_text(figures.activity), self._pace(figures), *_money(figures))
+        for line in filter(None, lines):
             yield Text(pad + line, "dim", no_wrap=True, overflow="ellipsis")
         if self._note:
             yield Text(pad + clean(self._note), "bold yellow")
 
     def _bar(self, figures: BatchFigures, width: int) -> Table:
-        done, rows = _come(figures)
-        told = f"{done:,} of {rows:,}"
+        done, rows = _done_and_total(figures)
+        count = f"{done:,} of {rows:,}"
         share = f"{done * 100 // max(rows, 1)} %"
-        room = max(width - _LEFT - len(told) - len(share) - 5, 10)
+        room = max(width - _LEFT - len(count) - len(share) - 5, 10)
         grid = Table.grid(padding=(0, 1))
         bar = ProgressBar(rows, done, width=min(room, 60), complete_style="cyan", finished_style="cyan")
         name = _NAMES.get((figures.activity or {}).get("doing", ""), self._name)
         name = "Following" if _is_followed(figures) else name
-        grid.add_row(f"  · {name:<{INDENT - 1}}", bar, told, f"[dim]{share}[/]")
+        grid.add_row(f"  · {name:<{INDENT - 1}}", bar, count, f"[dim]{share}[/]")
         return grid
 
     def _rows(self, figures: BatchFigures) -> str:
-        told = [f"{figures.counts['created']:,} created", f"{figures.counts['in_doubt']:,} in doubt"]
+        parts = [f"{figures.counts['created']:,} created", f"{figures.counts['in_doubt']:,} in doubt"]
         if (ended := figures.ended) is not None and _is_followed(figures):
-            told = [f"{ended.arrived:,} arrived", f"{ended.failed:,} failed"]
-            told += [f"{ended.awaited:,} not final yet"]
-        told += [f"{figures.counts[s]:,} {s}" for s in ("rejected", "conflict") if figures.counts[s]]
-        return " · ".join(told)
+            parts = [f"{ended.arrived:,} arrived", f"{ended.failed:,} failed"]
+            parts += [f"{ended.awaited:,} not final yet"]
+        parts += [f"{figures.counts[s]:,} {s}" for s in ("rejected", "conflict") if figures.counts[s]]
+        return " · ".join(parts)
 
     def _pace(self, figures: BatchFigures) -> str:
         speed = self._speed.per_second
@@ -159,17 +157,19 @@ class BarView:
             return ""
         left = self._speed.seconds_left(figures.rows - figures.done)
         minute = self._speed.last_minute
-        told = [told_rate(speed), *([f"{minute:,} in the last minute"] if minute is not None else [])]
-        return " · ".join([*told, *([f"{told_duration(left)} left"] if left else [])])
+        parts = [rate_text(speed)]
+        parts += [f"{minute:,} in the last minute"] if minute is not None else []
+        parts += [f"{duration_text(left)} left"] if left else []
+        return " · ".join(parts)
 
 
 def _is_followed(figures: BatchFigures) -> bool:
-    """Whether every row is decided, and it is the payouts that are waited for."""
+    """Whether every row is decided, and the run waits for payouts to end."""
     return figures.ended is not None and figures.done == figures.rows
 
 
-def _come(figures: BatchFigures) -> tuple[int, int]:
-    """How far it is, of how much: rows decided, and then payouts ended."""
+def _done_and_total(figures: BatchFigures) -> tuple[int, int]:
+    """Rows decided of all rows; later, payouts ended of all that were created."""
     if figures.ended is not None and _is_followed(figures):
         return figures.ended.over, figures.counts["created"]
     return figures.done, figures.rows
@@ -184,31 +184,19 @@ def _money(figures: BatchFigures) -> Iterator[str]:
         yield f"{currency} {moved[currency]:>{wide}} of {grouped(total):>{wide_total}}"
 
 
-@contextmanager
-def board_on(console: Console, show: Show, name: str, *, as_json: bool) -> Iterator[ProgressView]:
-    """A bar on a terminal, which goes away at the end; else lines."""
-    if as_json or not console.is_terminal:
-        with closing(JsonLinesView(show)) as lines:
-            yield lines
-        return
-    bar = BarView(name)
-    with Live(bar, console=console, refresh_per_second=8, transient=True):
-        yield bar
-
-
 _EACH: Final = 500
 
 
-class Watched(Source):
-    """A source that tells how many rows were read, and lets signals through meanwhile."""
+class CountedSource(Source):
+    """A source that reports how many rows were read, and lets the loop handle signals meanwhile."""
 
-    def __init__(self, source: Source, tell: Callable[[int, int], object]) -> None:
+    def __init__(self, source: Source, on_read: Callable[[int, int], object]) -> None:
         super().__init__()
-        self._source, self._tell, self._passes = source, tell, 0
+        self._source, self._on_read, self._passes = source, on_read, 0
         self.name: str = source.name
 
     @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override] # the source's own, known once reading has begun
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override] # known once reading has begun
         """The names of the source's columns."""
         return self._source.columns
 
@@ -218,17 +206,17 @@ class Watched(Source):
         async for item in self._source.rows():
             number += 1
             if number % _EACH == 0:
-                self._tell(number, self._passes)
-                await SYSTEM.sleep(0)  # a file is read without waiting: signals are heard here
+                self._on_read(number, self._passes)
+                await SYSTEM.sleep(0)  # a file is read without waiting: signals are handled here
             yield item
-        self._tell(number, self._passes)
+        self._on_read(number, self._passes)
 
     def stat(self) -> FileStat | None:
-        """What shows a change of the source."""
+        """The size and time by which a change of the source is seen."""
         return self._source.stat()
 
     def fingerprint(self) -> str:
-        """The hash of what the source's rows say."""
+        """The hash of the source's rows."""
         return self._source.fingerprint()
 
 

@@ -4,259 +4,231 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
-from typing import Any
 
 import attrs
 
 from ..._request.auth import read_key
 from ..._runtime import SYSTEM
-from ...bulk import BatchReport, ImportReport, LoadOptions, PayoutBatch, Progress
+from ...bulk import BatchReport, ImportReport, PayoutBatch, Progress
 from ...bulk.sources import Source
 from .._exit_codes import CommandEnded, Exit
 from . import files, messages
-from .amounts import Confirmation, Money, flags, grouped, plain
+from .amounts import Confirmation, flags, money_text, plain_sums
 from .confirm import ConfirmOptions, confirm, is_live, terminal
 from .messages import after_edits, counted
-from .progress import ProgressView, Watched, board_on, readable
+from .options import RunOptions
+from .progress import CountedSource, ProgressView, readable
 from .reconcile import Certified, certify
-from .session import CommandContext, figures_of, paying, recorded, result, tell_next
-from .summary import BatchFigures, standing, told_duration, told_rate
+from .session import CommandContext, figures_of, ledger_work, open_client, print_next_steps, result
+from .summary import BatchFigures, duration_text, rate_text, state_table
 
 _SHOWN = 20
 
 
-@attrs.frozen(kw_only=True)
-class RunOptions:
-    """What `payments payouts run` was asked for."""
-
-    file: str
-    ledger: str
-    base_url: str | None
-    confirm_total: Sequence[str]
-    strict_amounts: bool
-    delimiter: str | None
-    dry_run: bool
-    accept_edits: bool
-    pay_again: bool
-    reading: dict[str, Any]
-    """Options of `PayoutBatch.load` and `preview`."""
-    pace: dict[str, Any]
-    """Options of `PayoutBatch.run`."""
-
-    def check(self) -> None:
-        """See that the file can be read, before anything else is opened. Raises SourceUnreadable or Ended."""
-        self.source()
-        if os.path.realpath(self.ledger) == os.path.realpath(self.file):
-            raise CommandEnded(
-                f"{self.ledger}: the ledger is the file itself; choose another path", Exit.USAGE
-            )
-
-    def source(self) -> Source:
-        """The file, to be read. Raises SourceUnreadable when it cannot be."""
-        return readable(self.file, strict_amounts=self.strict_amounts, delimiter=self.delimiter)
+async def pay(order: RunOptions, context: CommandContext) -> Exit:
+    """Load, confirm, pay, certify. Raises CommandEnded or PaymentsError before anything is sent."""
+    _check_paths(order)
+    if order.dry_run:
+        return await preview(order, context)
+    async with (
+        open_client(order.base_url, concurrency=order.concurrency) as client,
+        PayoutBatch.open(order.ledger_path, client) as batch,
+    ):
+        context.show.heading(order.file, f"ledger {order.ledger_path}")
+        loaded = await load(batch, order, context)
+        try:
+            _confirm(batch, order, context)
+        except CommandEnded:
+            if loaded.is_new:  # nothing was sent from this ledger: it would only block the next attempt
+                await batch.discard()
+            raise
+        return await _pay(batch, order, context)
 
 
-async def load(batch: PayoutBatch, order: RunOptions, stage: CommandContext) -> ImportReport:
-    """Import the file, or see that the ledger has it. Raises BulkError."""
-    options: LoadOptions = {"accept_edits": order.accept_edits, "pay_again": order.pay_again}
-    with board_on(stage.console, stage.show, "Reading", as_json=stage.as_json) as board:
-        source = Watched(order.source(), board.read)
-        with _rejects_told(order.reading["rejects"]):
-            report = await batch.load(source, **order.reading, **options)
-    _tell("Loaded", _came_to(report), report, order, stage)
+def _check_paths(order: RunOptions) -> None:
+    """Raise SourceUnreadable or CommandEnded before anything is opened."""
+    _source(order)
+    if os.path.realpath(order.ledger_path) == os.path.realpath(order.file):
+        problem = "the ledger is the file itself; choose another path"
+        raise CommandEnded(f"{order.ledger_path}: {problem}", Exit.USAGE)
+
+
+def _source(order: RunOptions) -> Source:
+    """The file, to be read. Raises SourceUnreadable when it cannot be."""
+    return readable(order.file, strict_amounts=order.strict_amounts, delimiter=order.delimiter)
+
+
+async def load(batch: PayoutBatch, order: RunOptions, context: CommandContext) -> ImportReport:
+    """Import the file, or check that the ledger has it. Raises BulkError."""
+    with _reading(order, context) as source:
+        report = await batch.load(
+            source, **order.reading, accept_edits=order.accept_edits, pay_again=order.pay_again
+        )
+    _show_import("Loaded", report, order, context)
     return report
 
 
-async def preview(order: RunOptions, stage: CommandContext) -> Exit:
-    """Check every row, change nothing, send nothing. A key is used when there is one."""
+async def preview(order: RunOptions, context: CommandContext) -> Exit:
+    """Check every row; change nothing, send nothing. The key is used when it and an address are given."""
+    context.show.heading(order.file, "a dry run: each row's form is checked; nothing is sent or recorded")
+    key = os.environ.get("PAYMENTS_API_KEY", "")
+    has_address = order.base_url or os.environ.get("PAYMENTS_BASE_URL")
     async with AsyncExitStack() as stack:
-        has_key = bool(os.environ.get("PAYMENTS_API_KEY"))
-        client = await stack.enter_async_context(paying(order.base_url)) if has_key else None
-        stage.show.heading(order.file, "a dry run: each row's form is checked; nothing is sent or recorded")
-        with board_on(stage.console, stage.show, "Reading", as_json=stage.as_json) as board:
-            source = Watched(order.source(), board.read)
-            with _rejects_told(order.reading["rejects"]):
-                report = await PayoutBatch.open(order.ledger, client).preview(source, **order.reading)
-    _tell("Checked", _came_to(report), report, order, stage)
-    if not stage.as_json:
-        for difference in report.differences[:_SHOWN]:
-            stage.show.step("Edited", str(difference), good=difference.is_acceptable)
-        if report.differing > len(report.differences[:_SHOWN]):
-            stage.show.step("Edited", f"and {report.differing - _SHOWN:,} more rows", good=False)
-        if report.differing:
-            stage.show.step("Edits", after_edits(report.differences), good=False)
-        if not has_key or is_live(os.environ["PAYMENTS_API_KEY"]):
-            stage.show.step("Confirm", f"a live key wants {flags(report.payable)}")
+        client = None
+        if key and has_address:
+            client = await stack.enter_async_context(open_client(order.base_url))
+        batch = PayoutBatch.open(order.ledger_path, client)
+        with _reading(order, context) as source:
+            report = await batch.preview(source, **order.reading)
+    _show_import("Checked", report, order, context)
+    if not context.as_json:
+        _show_differences(report, context)
+        if not key or is_live(key):
+            context.show.step("Confirm", f"a live key wants {flags(report.payable)}")
     return Exit.REFUSED if report.differing else Exit.DONE
 
 
 @contextmanager
-def _rejects_told(path: str | None) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if path is None:
-            raise
-        told = f"the rejects cannot be written to {path} ({error.strerror}); nothing was sent"
-        raise CommandEnded(told, Exit.USAGE) from None
-
-
-def _came_to(report: ImportReport) -> str:
-    told = [f"{counted(report.rows, 'payout')}, {_money(report.totals)}"]
-    if report.differing:
-        told = [f"the ledger has {told[0]}; the file as it is now comes to {_money(report.input_totals)}"]
-    told += [] if report.is_new or report.differing else ["the ledger has them already"]
-    told += [f"{counted(report.skipped, 'row')} with faults left out"] if report.skipped else []
-    told += [f"{counted(report.corrected, 'row')} corrected"] if report.corrected else []
-    told += [f"{counted(report.cancelled, 'row')} called off"] if report.cancelled else []
-    told += [f"{_money(report.payable)} to pay, without rows called off"] * (report.payable != report.totals)
-    return "; ".join(told)
-
-
-def _money(totals: Money) -> str:
-    return (
-        ", ".join(f"{currency} {grouped(total)}" for currency, total in sorted(totals.items())) or "nothing"
-    )
-
-
-def _tell(name: str, text: str, report: ImportReport, order: RunOptions, stage: CommandContext) -> None:
-    stage.show.step(
-        name,
-        text,
-        ledger=order.ledger,
-        batch_id=report.batch_id,
-        rows=report.rows,
-        totals={currency: plain(total) for currency, total in sorted(report.totals.items())},
-        payable={currency: plain(total) for currency, total in sorted(report.payable.items())},
-        input_totals={currency: plain(total) for currency, total in sorted(report.input_totals.items())},
-        is_new=report.is_new,
-        skipped=report.skipped,
-        corrected=report.corrected,
-        cancelled=report.cancelled,
-        differing=report.differing,
-        differences=[str(difference) for difference in report.differences],
-        warnings=list(report.warnings),
-    )
-    for warning in () if stage.as_json else report.warnings:
-        stage.show.step("Warning", warning, good=False)
-
-
-async def pay(order: RunOptions, stage: CommandContext) -> Exit:
-    """Load, confirm, pay, certify. Raises Ended or PaymentsError before anything is sent."""
-    order.check()
-    if order.dry_run:
-        return await preview(order, stage)
-    concurrency = order.pace["concurrency"]
-    async with (
-        paying(order.base_url, concurrency=concurrency) as client,
-        PayoutBatch.open(order.ledger, client) as batch,
-    ):
-        stage.show.heading(order.file, f"ledger {order.ledger}")
-        loaded = await load(batch, order, stage)
+def _reading(order: RunOptions, context: CommandContext) -> Iterator[Source]:
+    """The file, whose reading is shown. Raises CommandEnded when the rejects cannot be written."""
+    with context.progress("Reading") as view:
         try:
-            _confirm(batch, order, stage)
-        except CommandEnded:
-            if (
-                loaded.is_new
-            ):  # nothing was ever sent under it: it would only stand in the way of the next try
-                await batch.discard()
-            raise
-        return await _pay(batch, order, stage)
+            yield CountedSource(_source(order), view.read)
+        except OSError as error:
+            if order.rejects is None:
+                raise
+            problem = f"the rejects cannot be written to {order.rejects} ({error.strerror})"
+            raise CommandEnded(f"{problem}; nothing was sent", Exit.USAGE) from None
 
 
-def _confirm(batch: PayoutBatch, order: RunOptions, stage: CommandContext) -> None:
-    figures = figures_of(batch.status())
-    said = files.status_said(order.ledger).get("input_hash")
+def _show_import(name: str, report: ImportReport, order: RunOptions, context: CommandContext) -> None:
+    facts = attrs.asdict(report, recurse=False)
+    facts |= {total: plain_sums(facts[total]) for total in ("totals", "payable", "input_totals")}
+    facts["differences"] = [str(difference) for difference in report.differences]
+    facts["warnings"] = list(report.warnings)
+    context.show.step(name, _import_text(report), ledger=order.ledger_path, **facts)
+    for warning in () if context.as_json else report.warnings:
+        context.show.step("Warning", warning, good=False)
+
+
+def _import_text(report: ImportReport) -> str:
+    """`2,000 payouts, GHS 1,200.50; 3 rows with faults left out`."""
+    loaded = f"{counted(report.rows, 'payout')}, {money_text(report.totals)}"
+    parts = [loaded]
+    if report.differing:
+        now = f"the file as it is now comes to {money_text(report.input_totals)}"
+        parts = [f"the ledger has {loaded}; {now}"]
+    elif not report.is_new:
+        parts += ["the ledger has them already"]
+    parts += [f"{counted(report.skipped, 'row')} with faults left out"] if report.skipped else []
+    parts += [f"{counted(report.corrected, 'row')} corrected"] if report.corrected else []
+    parts += [f"{counted(report.cancelled, 'row')} cancelled"] if report.cancelled else []
+    if report.payable != report.totals:
+        parts += [f"{money_text(report.payable)} to pay, without cancelled rows"]
+    return "; ".join(parts)
+
+
+def _show_differences(report: ImportReport, context: CommandContext) -> None:
+    """Rows that are not as the ledger has them."""
+    shown = report.differences[:_SHOWN]
+    for difference in shown:
+        context.show.step("Edited", str(difference), good=difference.is_acceptable)
+    if report.differing > len(shown):
+        context.show.step("Edited", f"and {report.differing - len(shown):,} more rows", good=False)
+    if report.differing:
+        context.show.step("Edits", after_edits(report.differences), good=False)
+
+
+def _confirm(batch: PayoutBatch, order: RunOptions, context: CommandContext) -> None:
+    """Have the total of a live batch confirmed. Raises CommandEnded when it is not."""
+    report = batch.status()
+    figures = figures_of(report)
+    input_hash = files.read_status(order.ledger_path).get("input_hash")
     key = os.environ["PAYMENTS_API_KEY"]
-    place = f"{order.base_url or os.environ['PAYMENTS_BASE_URL']} {read_key(key).fingerprint}"
-    wanted = Confirmation(batch.status().batch_id, str(said or ""), place, figures.payable())
-    live = is_live(key)
-    asking = ConfirmOptions(order.confirm_total, live, stage.interrupts.asking, terminal())
-    how = confirm(wanted, figures.rows - figures.counts["cancelled"], order.ledger, asking)
+    account = f"{order.base_url or os.environ['PAYMENTS_BASE_URL']} {read_key(key).fingerprint}"
+    wanted = Confirmation(report.batch_id, str(input_hash or ""), account, figures.payable())
+    asking = ConfirmOptions(order.confirm_total or (), is_live(key), context.interrupts.asking, terminal())
+    how = confirm(wanted, figures.rows - figures.counts["cancelled"], order.ledger_path, asking)
     if how:
-        money = ", ".join(f"{currency} {grouped(total)}" for currency, total in sorted(wanted.totals.items()))
-        stage.show.step("Confirmed", f"{money}, {how}", how=how)
+        context.show.step("Confirmed", f"{money_text(wanted.totals)}, {how}", how=how)
 
 
-async def _pay(batch: PayoutBatch, order: RunOptions, stage: CommandContext) -> Exit:
+async def _pay(batch: PayoutBatch, order: RunOptions, context: CommandContext) -> Exit:
     began, before = SYSTEM.monotonic(), figures_of(batch.status())
-    end = End(order.pace["wait_final"])
+    progress = RunProgress(order.wait_final)
     try:
-        report = await recorded(order.ledger, _run(batch, order, stage, end))
+        report = await ledger_work(order.ledger_path, _run(batch, order, context, progress))
     except asyncio.CancelledError:
-        if not stage.interrupts.caught():
+        if not context.interrupts.caught():
             raise
-        report = attrs.evolve(batch.status(), stopped=f"{stage.interrupts.reason}, twice")
-        return _tell_end(report, None, Exit.RESUMABLE, order, stage)
-    _tell_paid(before, figures_of(report), (end.decided or SYSTEM.monotonic()) - began, stage)
-    certified = await certify(batch, order.ledger, stage) if report.complete else None
-    report = certified.ended(report) if certified else report
-    return _tell_end(report, certified, Exit(report.exit_code), order, stage)
+        report = attrs.evolve(batch.status(), stopped=f"{context.interrupts.reason}, twice")
+        return _show_end(report, None, Exit.RESUMABLE, order, context)
+    _show_speed(before, figures_of(report), (progress.decided or SYSTEM.monotonic()) - began, context)
+    certified = await certify(batch, order.ledger_path, context) if report.complete else None
+    report = certified.applied_to(report) if certified else report
+    return _show_end(report, certified, Exit(report.exit_code), order, context)
 
 
-async def _run(batch: PayoutBatch, order: RunOptions, stage: CommandContext, end: End) -> BatchReport:
-    with board_on(stage.console, stage.show, "Paying", as_json=stage.as_json) as board:
-        board.show(figures_of(batch.status()), SYSTEM.monotonic())
+async def _run(
+    batch: PayoutBatch, order: RunOptions, context: CommandContext, progress: RunProgress
+) -> BatchReport:
+    with context.progress("Paying") as view:
+        view.show(figures_of(batch.status()), SYSTEM.monotonic())
 
         def drain(reason: str) -> None:
-            seconds = told_duration(order.pace["drain"])
-            board.note(f"{reason}: finishing what is under way, {seconds} at most; once more cuts it off")
-            batch.stop(f"{reason}")
+            seconds = duration_text(order.drain)
+            view.note(f"{reason}: finishing what is under way, {seconds} at most; once more cuts it off")
+            batch.stop(reason)
 
-        with stage.interrupts.draining(drain):
-            return await batch.run(lambda progress: end.saw(progress, board, batch), **order.pace)
+        with context.interrupts.draining(drain):
+            return await batch.run(lambda now: progress.update(now, view, batch), **order.pace)
 
 
 @attrs.define
-class End:
-    """Shows progress; once every row is decided, what is waited for, and how the payouts end."""
+class RunProgress:
+    """The progress of a run: rows until all are decided, then how the payouts end."""
 
     wait_final: float | None
     decided: float | None = None
     """When every row was decided, by the monotonic clock; None before that."""
 
-    def saw(self, progress: Progress, board: ProgressView, batch: PayoutBatch) -> None:
-        """A commit."""
+    def update(self, progress: Progress, view: ProgressView, batch: PayoutBatch) -> None:
+        """Show what the latest commit changed."""
         figures, at = figures_of(progress), SYSTEM.monotonic()
         if figures.done < figures.rows:
-            board.show(figures, at)
+            view.show(figures, at)
             return
         is_first = self.decided is None
         self.decided = self.decided or at
         ended = None if self.wait_final is None else figures_of(batch.status()).ended
-        board.show(attrs.evolve(figures, ended=ended), at)
+        view.show(attrs.evolve(figures, ended=ended), at)
         if is_first and self.wait_final is not None:
-            board.note(f"all sent; followed until final, {told_duration(self.wait_final)} at most")
+            view.note(f"all sent; followed until final, {duration_text(self.wait_final)} at most")
 
 
-def _tell_paid(before: BatchFigures, after: BatchFigures, seconds: float, stage: CommandContext) -> None:
+def _show_speed(before: BatchFigures, after: BatchFigures, seconds: float, context: CommandContext) -> None:
     rows = after.done - before.done
-    if rows and not stage.as_json:
-        told = f"{messages.counted(rows, 'row')} in {told_duration(seconds)}"
-        stage.show.step("Sent", f"{told}, {told_rate(rows / seconds)}" if seconds else told)
+    if rows and not context.as_json:
+        text = f"{counted(rows, 'row')} in {duration_text(seconds)}"
+        context.show.step("Sent", f"{text}, {rate_text(rows / seconds)}" if seconds else text)
 
 
-def _tell_end(
-    report: BatchReport, certified: Certified | None, code: Exit, order: RunOptions, stage: CommandContext
+def _show_end(
+    report: BatchReport, certified: Certified | None, code: Exit, order: RunOptions, context: CommandContext
 ) -> Exit:
-    figures = figures_of(report)
-    is_refused = bool(messages.refused(figures.counts, order.ledger))
+    figures, ledger = figures_of(report), order.ledger_path
+    is_refused = bool(messages.refused(figures.counts, ledger))
     clean = None if certified is None or is_refused else certified.code is not Exit.REFUSED
-    todo = messages.after_run(figures, code, report.stopped, order.ledger, failed=report.failed, clean=clean)
-    _tell_finals(report, stage)
-    stage.show.picture(standing(figures))
-    if stage.as_json:
-        facts = {**result(report, code, todo), "certificate": certified and certified.path}
-        stage.show.step("Finished", "", good=code is Exit.DONE, **facts)
-    tell_next(todo)
+    steps = messages.after_run(figures, code, report.stopped, ledger, failed=report.failed, clean=clean)
+    if report.finals and not context.as_json:
+        ends = [f"{number:,} {status}" for status, number in sorted(report.finals.items())]
+        ends += [f"{report.awaited:,} not final yet"] if report.awaited else []
+        context.show.step("Final", " · ".join(ends), good=not report.failed)
+    context.show.render(state_table(figures))
+    if context.as_json:
+        facts = {**result(report, code, steps), "certificate": certified and certified.path}
+        context.show.step("Finished", "", good=code is Exit.DONE, **facts)
+    print_next_steps(steps)
     return code
-
-
-def _tell_finals(report: BatchReport, stage: CommandContext) -> None:
-    """How the created payouts ended, when that was asked about."""
-    if report.finals and not stage.as_json:
-        told = [f"{number:,} {status}" for status, number in sorted(report.finals.items())]
-        told += [f"{report.awaited:,} not final yet"] if report.awaited else []
-        stage.show.step("Final", " · ".join(told), good=not report.failed)

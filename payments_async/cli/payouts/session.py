@@ -1,4 +1,4 @@
-"""What every payouts command runs in: an event loop, a client, signals, and errors that end as one message.
+"""Runs a payouts command: its event loop, client and signals, and errors that end as one message.
 
 The first SIGTERM or Ctrl-C ends the work in order, the second at once.
 """
@@ -10,13 +10,14 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
 from importlib.util import find_spec
 from logging import LogRecord
 from typing import Any, Final, TypeVar
 
 import attrs
 from rich.console import Console
+from rich.live import Live
 
 from ..._request.notify import CANCELLED
 from ..._runtime import SYSTEM
@@ -32,18 +33,17 @@ from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit, exit_of
 from .._output import JsonLines, OutputConsole, Show, Terminal, write_nowhere
 from . import files
-from .amounts import plain
-from .messages import code_of, facts, told
-from .progress import ProgressView
-from .summary import ArrivedCounts as EndedPayouts
-from .summary import BatchFigures
+from .amounts import plain_sums
+from .messages import RESUME, code_of, error_facts, message_of
+from .progress import BarView, JsonLinesView, ProgressView
+from .summary import ArrivedCounts, BatchFigures
 
 _NAMES: Final = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
 
 @attrs.define(eq=False)
 class Interrupts:
-    """What signals do to the task that listens for them (`listening`)."""
+    """What SIGTERM and Ctrl-C do to a task."""
 
     _task: asyncio.Task[object]
     _loop: asyncio.AbstractEventLoop
@@ -55,15 +55,15 @@ class Interrupts:
 
     @contextmanager
     def draining(self, drain: Callable[[str], object]) -> Iterator[None]:
-        """While inside, the first signal calls `drain` with its name; the next one cancels the task."""
+        """Within it the first signal calls `drain` with its name; the next one cancels the task."""
         self._drain = drain
         try:
             yield
         finally:
             self._drain = None
 
-    def came(self, name: str) -> None:
-        """A signal came."""
+    def on_signal(self, name: str) -> None:
+        """Act on a signal."""
         self.reason = self.reason or name
         if self._drain is not None and not self._drained:
             self._drained = True
@@ -73,12 +73,12 @@ class Interrupts:
             self._task.cancel()
 
     def caught(self) -> bool:
-        """Whether a cancellation that has just been caught was a signal's; then it is over."""
+        """Whether a signal caused the cancellation that was just caught. If so, end the cancellation."""
         return self._is_cut and self._task.uncancel() == 0
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """While a person is asked, which holds the loop up: both signals raise KeyboardInterrupt."""
+        """Both signals raise KeyboardInterrupt while a person types, which blocks the loop."""
         self.close()
         before = {number: signal.signal(number, signal.default_int_handler) for number in _NAMES}
         try:
@@ -86,22 +86,22 @@ class Interrupts:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-        self.open()  # not after an interrupt: a loop may still have it in store, and it was acted on
+        self.open()  # not after an interrupt: the loop may still have it queued
 
     def open(self) -> None:
-        """Begin to listen."""
+        """Handle the signals."""
         for number, name in _NAMES.items():
-            self._loop.add_signal_handler(number, self.came, name)
+            self._loop.add_signal_handler(number, self.on_signal, name)
 
     def close(self) -> None:
-        """Listen no more. A second call does nothing."""
+        """Stop handling them. A second call does nothing."""
         for number in _NAMES:
             self._loop.remove_signal_handler(number)
 
 
 @contextmanager
 def listening() -> Iterator[Interrupts]:
-    """Take SIGTERM and SIGINT for the running task."""
+    """Handle SIGTERM and SIGINT for the running task."""
     task = asyncio.current_task()
     assert task is not None
     interrupts = Interrupts(task, asyncio.get_running_loop())
@@ -114,90 +114,124 @@ def listening() -> Iterator[Interrupts]:
 
 R = TypeVar("R")
 _LONG: Final = 40
-_BESIDE: Final = 32
-"""Connections for what is read beside the payouts."""
-_CLOSED: Final = "the reader of the output, which has gone"
+_SPARE: Final = 32
+"""Connections for reads, besides those for payouts."""
+_CLOSED: Final = "the reader of the output left"
 _APP: Final = "payouts-cli"
-_FAILED: Final = (LedgerBroken, LedgerDamaged, LedgerGone, LedgerReadOnly)
-"""With payouts under way, these leave open what the ledger knows."""
+_UNSURE: Final = (LedgerBroken, LedgerDamaged, LedgerGone, LedgerReadOnly)
+"""After these, with payouts under way, it is unknown what the ledger holds."""
 
 
 @attrs.frozen
 class CommandContext:
-    """Where a command speaks, and what can stop it."""
+    """What a command shows its results on, and what can stop it."""
 
     console: Console
     show: Show
     as_json: bool
     interrupts: Interrupts
 
+    @contextmanager
+    def progress(self, name: str) -> Iterator[ProgressView]:
+        """A bar on a terminal, which disappears at the end; else JSON lines."""
+        if self.as_json or not self.console.is_terminal:
+            with closing(JsonLinesView(self.show)) as lines:
+                yield lines
+            return
+        bar = BarView(name)
+        with Live(bar, console=self.console, refresh_per_second=8, transient=True):
+            yield bar
+
+    def spinner(self, text: str) -> AbstractContextManager[object]:
+        """Something that takes a while, and has no figures to show."""
+        if self.as_json or not self.console.is_terminal:
+            return nullcontext()
+        return self.console.status(f"{text}…", spinner="dots")
+
 
 def perform(
-    work: Callable[[CommandContext], Coroutine[Any, Any, Exit]], *, as_json: bool, lines: bool = False
+    work: Callable[[CommandContext], Coroutine[Any, Any, Exit]],
+    *,
+    about: str,
+    as_json: bool,
+    lines: bool = False,
 ) -> Exit:
     """Do the work on an event loop of its own, uvloop's when it is installed.
 
-    `lines`: JSON lines not only when asked for, but wherever there is no terminal; a reader of theirs that
-    leaves stops the work in order.
+    Args:
+        work: the command.
+        about: the file or ledger that it is about, in each of its JSON lines.
+        as_json: JSON instead of text.
+        lines: JSON also without a terminal; when the reader of its lines leaves, the work stops in order.
 
-    Raises Ended, and PaymentsError for what ends it with a message of its own.
+    Raises:
+        CommandEnded: it ends early, with a message and an exit code.
+        PaymentsError: it ends early, and the error is the message.
     """
     console = OutputConsole(highlight=False)
     as_json = as_json or (lines and not console.is_terminal)
-    show: Show = JsonLines() if as_json else Terminal(console)
+
+    async def run() -> Exit:
+        with listening() as interrupts:
+            left = _stopper(interrupts) if lines else None
+            show: Show = JsonLines(about, left) if as_json else Terminal(console)
+            return await _ended_with_a_message(work, CommandContext(console, show, as_json, interrupts))
+
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_stopped_in_order(work, console, show, as_json=as_json, lines=lines))
+        return runner.run(run())
 
 
-async def _stopped_in_order(
-    work: Callable[[CommandContext], Awaitable[Exit]],
-    console: Console,
-    show: Show,
-    *,
-    as_json: bool,
-    lines: bool,
+async def _ended_with_a_message(
+    work: Callable[[CommandContext], Awaitable[Exit]], context: CommandContext
 ) -> Exit:
-    with listening() as interrupts:
-        show = _watched(interrupts) if as_json and lines else show
-        try:
-            return await work(CommandContext(console, show, as_json, interrupts))
-        except asyncio.CancelledError:
-            if not interrupts.caught():
-                raise
-            text = f"stopped by {interrupts.reason}; the same command goes on where it stopped"
-            raise _refused(CommandEnded(text, Exit.RESUMABLE), show, as_json=as_json) from None
-        except (CommandEnded, PaymentsError) as error:
-            raise _refused(error, show, as_json=as_json) from error
+    """Do the work. An error that ends it is shown to programs, and raised in an operator's words."""
+    try:
+        return await work(context)
+    except asyncio.CancelledError:
+        if not context.interrupts.caught():
+            raise
+        text = f"stopped by {context.interrupts.reason}; {RESUME}"
+        stopped = CommandEnded(text, Exit.RESUMABLE)
+        _show_refusal(stopped, stopped, context)
+        raise stopped from None
+    except (CommandEnded, PaymentsError) as error:
+        ended = _for_operators(error)
+        _show_refusal(ended, error, context)
+        raise ended from error
 
 
-def _watched(interrupts: Interrupts) -> JsonLines:
-    """Lines whose reader may leave, as `head` does: that stops the work in order, as SIGTERM would."""
+def _stopper(interrupts: Interrupts) -> Callable[[], None]:
+    """What to do when the reader of the output leaves, as `head` does: stop in order, as after SIGTERM."""
     loop = asyncio.get_running_loop()
 
     def left() -> None:
         write_nowhere()
-        loop.call_soon(interrupts.came, _CLOSED)
+        loop.call_soon(interrupts.on_signal, _CLOSED)
 
-    return JsonLines(left)
+    return left
 
 
-def _refused(
-    error: CommandEnded | PaymentsError, show: Show, *, as_json: bool
-) -> CommandEnded | PaymentsError:
-    """What ends the command, told to programs too; an operator's words for what the library says."""
+def _for_operators(error: CommandEnded | PaymentsError) -> CommandEnded | PaymentsError:
+    """The error with a message for operators, which names options instead of arguments."""
     if isinstance(error, BulkError):
-        ends: CommandEnded | PaymentsError = CommandEnded(told(error), Exit.USAGE)
-    elif isinstance(error, APIStatusError | APIConnectionError) and is_shut_out(error):
-        ends = CommandEnded(f"{why(error)}; then run the same command again", Exit.USAGE)
-    elif isinstance(error, PaymentsError) and code_of(error) is Exit.RESUMABLE:
-        ends = CommandEnded(f"{error}; the same command goes on where it stopped", Exit.RESUMABLE)
-    else:
-        ends = error
-    text, code = (ends.text, ends.code) if isinstance(ends, CommandEnded) else (str(ends), exit_of(ends))
-    if as_json:
-        cause = error.__cause__ or error if isinstance(error, CommandEnded) else error
-        show.step("Refused", "", good=False, message=text, exit_code=int(code), **facts(cause))
-    return ends
+        return CommandEnded(message_of(error), Exit.USAGE)
+    if isinstance(error, APIStatusError | APIConnectionError) and is_shut_out(error):
+        return CommandEnded(f"{why(error)}; then run the same command again", Exit.USAGE)
+    if isinstance(error, PaymentsError) and code_of(error) is Exit.RESUMABLE:
+        return CommandEnded(f"{error}; {RESUME}", Exit.RESUMABLE)
+    return error
+
+
+def _show_refusal(
+    ended: CommandEnded | PaymentsError, error: CommandEnded | PaymentsError, context: CommandContext
+) -> None:
+    """A JSON line with what ended the command."""
+    if not context.as_json:
+        return
+    code = ended.code if isinstance(ended, CommandEnded) else exit_of(ended)
+    cause = error.__cause__ or error if isinstance(error, CommandEnded) else error
+    facts = {"message": str(ended), "exit_code": int(code), **error_facts(cause)}
+    context.show.step("Refused", "", good=False, **facts)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -210,10 +244,10 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 @asynccontextmanager
-async def paying(base_url: str | None, *, concurrency: int = 0) -> AsyncIterator[AsyncPayments]:
-    """A client with the key of PAYMENTS_API_KEY, and a connection for each row that can be under way.
+async def open_client(base_url: str | None, *, concurrency: int = 0) -> AsyncIterator[AsyncPayments]:
+    """A client with the key of PAYMENTS_API_KEY and a connection for each row that can be under way.
 
-    Raises Ended or ConfigurationError.
+    Raises CommandEnded or ConfigurationError.
     """
     if not os.environ.get("PAYMENTS_API_KEY"):
         missing = "no API key: set PAYMENTS_API_KEY to the project's secret key (sk_live_… or sk_sandbox_…)"
@@ -221,41 +255,39 @@ async def paying(base_url: str | None, *, concurrency: int = 0) -> AsyncIterator
     if not (base_url or os.environ.get("PAYMENTS_BASE_URL")):
         missing = "no base URL: pass --base-url or set PAYMENTS_BASE_URL to the address that ends in /v1"
         raise CommandEnded(missing, Exit.USAGE)
-    connections = concurrency + _BESIDE
-    logger.addFilter(_is_news)
+    connections = concurrency + _SPARE
+    logger.addFilter(_is_unknown)
     try:
         async with AsyncPayments(base_url=base_url, app_info=_APP, max_connections=connections) as client:
             yield client
     finally:
-        logger.removeFilter(_is_news)
+        logger.removeFilter(_is_unknown)
 
 
-def _is_news(record: LogRecord) -> bool:
-    """Whether a warning is shown: rows that a second signal cuts off are in the ledger, and counted."""
+def _is_unknown(record: LogRecord) -> bool:
+    """Whether a warning is shown. Rows that a second signal cuts off need none: the ledger has them."""
     return CANCELLED not in record.getMessage()
 
 
-async def recorded(ledger: str, running: Awaitable[R]) -> R:
-    """What works on the service and the ledger, with the ledger's failures told as what they mean.
+async def ledger_work(ledger: str, running: Awaitable[R]) -> R:
+    """Await work on the service and the ledger. The message says what a failure of the ledger means.
 
-    Raises Ended when the ledger failed with payouts under way.
+    Raises CommandEnded when the ledger failed with payouts under way.
     """
     try:
         return await running
     except OutcomesUnrecorded as error:
-        raise CommandEnded(f"{error}. {_kept(ledger, error)}", _code_unrecorded(error)) from error
+        is_full = isinstance(error.__cause__, LedgerFull)  # make room and resume; else look at it first
+        code = Exit.RESUMABLE if is_full else Exit.OUTCOME_UNKNOWN
+        raise CommandEnded(f"{error}. {_save_outcomes(ledger, error)}", code) from error
     except LedgerFull as error:  # what was sent is recorded; an intent that is not was not sent
-        raise CommandEnded(told(error), Exit.RESUMABLE) from error
-    except _FAILED as error:
-        raise CommandEnded(told(error), Exit.OUTCOME_UNKNOWN) from error
+        raise CommandEnded(message_of(error), Exit.RESUMABLE) from error
+    except _UNSURE as error:
+        raise CommandEnded(message_of(error), Exit.OUTCOME_UNKNOWN) from error
 
 
-def _code_unrecorded(error: OutcomesUnrecorded) -> Exit:
-    """A full disk is soon mended; a ledger that failed otherwise is looked at first."""
-    return Exit.RESUMABLE if isinstance(error.__cause__, LedgerFull) else Exit.OUTCOME_UNKNOWN
-
-
-def _kept(ledger: str, error: OutcomesUnrecorded) -> str:
+def _save_outcomes(ledger: str, error: OutcomesUnrecorded) -> str:
+    """Write what the ledger could not record beside it, or print it. Returns where it is."""
     path = files.unrecorded_of(ledger)
     try:
         write_text(path, error.to_json())
@@ -266,32 +298,32 @@ def _kept(ledger: str, error: OutcomesUnrecorded) -> str:
 
 
 def figures_of(progress: Progress) -> BatchFigures:
-    """The figures of a batch's progress or report; a report knows how payouts have ended, too."""
+    """The figures of a batch's progress or report. Only a report has how payouts have ended."""
     ended = None
     if isinstance(progress, BatchReport):
-        ended = EndedPayouts(progress.finals.get("completed", 0), progress.failed, progress.awaited)
+        ended = ArrivedCounts(progress.finals.get("completed", 0), progress.failed, progress.awaited)
     activity = None if progress.activity is None else attrs.asdict(progress.activity)
     return BatchFigures.of(progress.counts, progress.sums, ended, activity)
 
 
-def watching(board: ProgressView) -> Callable[[Progress], None]:
-    """An `on_progress` that shows it."""
-    return lambda progress: board.show(figures_of(progress), SYSTEM.monotonic())
+def updater(view: ProgressView) -> Callable[[Progress], None]:
+    """An `on_progress` that updates the view."""
+    return lambda progress: view.show(figures_of(progress), SYSTEM.monotonic())
 
 
-def tell_next(todo: Iterable[str]) -> None:
-    """What to know and do, on stderr: a line for each."""
-    for sentence in todo:
+def print_next_steps(steps: Iterable[str]) -> None:
+    """Print what to know and do on stderr, a line for each."""
+    for sentence in steps:
         print(f"payments: {clean(sentence)}", file=sys.stderr)
 
 
 def title_of(batch_id: str) -> str:
-    """The batch for people: a hash by its beginning."""
+    """The batch for people: a hash is cut short."""
     return f"batch {batch_id[:12]}…" if len(batch_id) > _LONG else f"batch {batch_id}"
 
 
-def result(report: BatchReport, code: int, todo: Iterable[str]) -> dict[str, Any]:
-    """A report's facts for programs, with the exit code and what to do next."""
+def result(report: BatchReport, code: int, steps: Iterable[str]) -> dict[str, Any]:
+    """A report for programs, with the exit code and what to do next."""
     facts = figures_of(report).facts()
     return {
         "batch_id": report.batch_id,
@@ -300,8 +332,8 @@ def result(report: BatchReport, code: int, todo: Iterable[str]) -> dict[str, Any
         "balanced": report.balanced,
         "stopped": report.stopped,
         "resumable": report.resumable,
-        "payable": {currency: plain(total) for currency, total in sorted(report.payable.items())},
+        "payable": plain_sums(report.payable),
         "finals": dict(report.finals),
         "exit_code": int(code),
-        "next": " ".join(todo),
+        "next": " ".join(steps),
     }

@@ -15,7 +15,7 @@ from rich.table import Table
 from .amounts import grouped, plain, total_of
 
 STATES: Final = ("created", "rejected", "conflict", "in_doubt", "in_flight", "new", "cancelled")
-"""What a row can be, in the order of tables."""
+"""The states of a row, in the order of tables."""
 
 _OPEN: Final = ("new", "in_flight", "in_doubt")
 _WINDOW: Final = 15.0
@@ -25,7 +25,7 @@ _MINUTE: Final = 60.0
 
 @attrs.frozen
 class ArrivedCounts:
-    """What became of the created payouts, as far as the ledger knows: their rows."""
+    """How the created payouts ended, as far as the ledger knows, in rows."""
 
     arrived: int
     failed: int
@@ -34,7 +34,7 @@ class ArrivedCounts:
 
     @property
     def over(self) -> int:
-        """Of which nothing more is to be learnt."""
+        """Payouts that have ended."""
         return self.arrived + self.failed
 
 
@@ -48,9 +48,9 @@ class BatchFigures:
     sums: Mapping[str, Mapping[str, Decimal]]
     """{currency: {state: the sum of its rows, major units}}."""
     ended: ArrivedCounts | None = None
-    """None where nobody has counted it."""
+    """None where it was not counted."""
     activity: Mapping[str, Any] | None = None
-    """What is being done, by the names of `bulk.Activity`; None when nothing is."""
+    """What the run does, by the names of `bulk.Activity`; None without a run."""
 
     @classmethod
     def of(
@@ -60,9 +60,9 @@ class BatchFigures:
         ended: ArrivedCounts | None = None,
         activity: Mapping[str, Any] | None = None,
     ) -> BatchFigures:
-        """From what a batch's progress or its status file says."""
-        told = {str(state).lower(): number for state, number in counts.items()}
-        every = {state: told.get(state, 0) for state in STATES}
+        """From a batch's progress or its status file."""
+        known = {str(state).lower(): number for state, number in counts.items()}
+        every = {state: known.get(state, 0) for state in STATES}
         money = {
             currency: {str(state).lower(): Decimal(amount) for state, amount in by_state.items()}
             for currency, by_state in sorted(sums.items())
@@ -71,20 +71,20 @@ class BatchFigures:
 
     @property
     def done(self) -> int:
-        """Rows of which nothing is left to do."""
+        """Rows that are decided."""
         return self.rows - sum(self.counts[state] for state in _OPEN)
 
     @property
     def is_untouched(self) -> bool:
-        """Whether no row was ever begun."""
+        """Whether no row was ever sent."""
         return self.rows == self.counts["new"] + self.counts["cancelled"]
 
     def sum_of(self, currency: str, *states: str) -> Decimal:
-        """What the rows in these states come to, major units."""
+        """The sum of the rows in these states, major units."""
         return total_of(self.sums[currency].get(state, Decimal(0)) for state in states)
 
     def payable(self) -> dict[str, Decimal]:
-        """{currency: what is paid when every row is}: all rows but the cancelled ones."""
+        """{currency: sum of all rows but the cancelled ones}."""
         wanted = [state for state in STATES if state != "cancelled"]
         return {currency: self.sum_of(currency, *wanted) for currency in self.sums}
 
@@ -101,57 +101,57 @@ class BatchFigures:
 
 @attrs.define
 class Speed:
-    """How fast rows are done: over the last 15 seconds, and how many of them within the last minute."""
+    """How fast rows are decided: per second over the last 15 seconds, and within the last minute."""
 
-    _seen: deque[tuple[float, int]] = attrs.field(factory=deque)
+    _recent: deque[tuple[float, int]] = attrs.field(factory=deque)
     _minute: deque[tuple[float, int]] = attrs.field(factory=deque)
 
-    def saw(self, at: float, done: int) -> None:
-        """So many rows were done at this time, in seconds."""
-        for seen, seconds in ((self._seen, _WINDOW), (self._minute, _MINUTE)):
-            seen.append((at, done))
-            while len(seen) > 2 and at - seen[1][0] >= seconds:
-                seen.popleft()
+    def add(self, at: float, done: int) -> None:
+        """Note how many rows were decided at this time, in seconds."""
+        for window, seconds in ((self._recent, _WINDOW), (self._minute, _MINUTE)):
+            window.append((at, done))
+            while len(window) > 2 and at - window[1][0] >= seconds:
+                window.popleft()
 
     @property
     def per_second(self) -> float:
-        """Rows a second; 0 when it cannot be told yet."""
-        if len(self._seen) < 2:
+        """Rows a second; 0 while it is unknown."""
+        if len(self._recent) < 2:
             return 0.0
-        (began, before), (at, done) = self._seen[0], self._seen[-1]
+        (began, before), (at, done) = self._recent[0], self._recent[-1]
         return (done - before) / (at - began) if at > began else 0.0
 
     @property
     def last_minute(self) -> int | None:
-        """Rows done within the last minute, which the service's limit is for; None before there was one."""
+        """Rows of the last minute, which the service limits; None during the first minute."""
         (began, before), (at, done) = self._minute[0], self._minute[-1]
         return done - before if at - began >= _MINUTE else None
 
     def seconds_left(self, rows: int) -> float | None:
-        """Seconds until so many more rows are done; None when it cannot be told, as at the very beginning."""
-        is_early = not self._seen or self._seen[-1][0] - self._seen[0][0] < _LEAST
+        """Seconds until so many more rows are decided; None while it is unknown."""
+        is_early = not self._recent or self._recent[-1][0] - self._recent[0][0] < _LEAST
         return None if is_early or self.per_second <= 0 else rows / self.per_second
 
 
-def told_activity(activity: Mapping[str, Any] | None, since: float = 0.0) -> str:
-    """`3 rows wait, next look in 12 s: …`, or how much of the list was read; `since`: seconds ago."""
+def activity_text(activity: Mapping[str, Any] | None, since: float = 0.0) -> str:
+    """`3 rows wait, next check in 12 s: …`, or how much of the list was read. `since`: seconds ago."""
     if not activity:
         return ""
     waiting, listed, seconds = activity["waiting"], activity["listed"], activity["next_look"]
-    told = f"{waiting:,} row{' waits' if waiting == 1 else 's wait'}" if waiting else ""
+    text = f"{waiting:,} row{' waits' if waiting == 1 else 's wait'}" if waiting else ""
     if not waiting and listed:
-        told = f"{listed:,} payout{'' if listed == 1 else 's'} of the service's list read"
-    if told and seconds is not None:
-        told += f", next look in {told_duration(round(max(seconds - since, 0.0)))}"
-    return f"{told}: {activity['why']}" if waiting else told  # the reason last: a narrow board cuts it off
+        text = f"{listed:,} payout{'' if listed == 1 else 's'} of the service's list read"
+    if text and seconds is not None:
+        text += f", next check in {duration_text(round(max(seconds - since, 0.0)))}"
+    return f"{text}: {activity['why']}" if waiting else text  # the reason last: a narrow terminal cuts it off
 
 
-def told_rate(per_second: float) -> str:
+def rate_text(per_second: float) -> str:
     """`1,135 a second`; below ten with a tenth."""
     return f"{per_second:,.1f} a second" if per_second < 10 else f"{per_second:,.0f} a second"
 
 
-def told_duration(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """`42 s`, `3 min 20 s`, `2 h 05 min`."""
     if seconds < 10:
         return f"{seconds:.1f} s".replace(".0 s", " s")
@@ -177,8 +177,8 @@ _MOST: Final = 3
 """Currencies that fit side by side into 80 columns."""
 
 
-def standing(figures: BatchFigures) -> Padding:
-    """The table; states that no row is in are left out, but for those everybody looks for."""
+def state_table(figures: BatchFigures) -> Padding:
+    """The table. States without rows are left out, except the most important ones."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("")
     table.add_column("Rows", justify="right", min_width=9)
@@ -195,30 +195,29 @@ def standing(figures: BatchFigures) -> Padding:
         table.add_row(
             name, f"{figures.counts[state]:,}", *cells, style=style, end_section=is_last and not ended
         )
-        for told, number, shade in ended:
-            table.add_row(
-                f"  {told}", f"{number:,}", style=shade, end_section=is_last and told == ended[-1][0]
-            )
+        for fate, number, shade in ended:
+            is_end = is_last and fate == ended[-1][0]
+            table.add_row(f"  {fate}", f"{number:,}", style=shade, end_section=is_end)
     totals = (grouped(figures.sum_of(currency, *STATES)) for currency in beside)
     table.add_row("All", f"{figures.rows:,}", *totals)
     return Padding(table if beside else _with_list(table, figures), (1, 0, 1, 4), expand=False)
 
 
 def _ended(figures: BatchFigures) -> list[tuple[str, int, str]]:
-    """What became of the created payouts: name, rows, style."""
+    """How the created payouts ended: name, rows, style."""
     ended = figures.ended
     if ended is None or not figures.counts["created"]:
         return []
-    told = [
+    fates = [
         ("arrived", ended.arrived, "green"),
         ("failed", ended.failed, "bold red"),
         ("not final yet", ended.awaited, "dim"),
     ]
-    return [each for each in told if each[1]]
+    return [each for each in fates if each[1]]
 
 
 def _with_list(table: Table, figures: BatchFigures) -> Table:
-    """So many currencies stand below each other, with what was created of each."""
+    """The table, and below it the currencies, which are too many for columns."""
     both = Table.grid()
     both.add_row(table)
     both.add_row("")

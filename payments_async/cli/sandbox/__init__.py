@@ -1,41 +1,23 @@
 """`payments sandbox`: the simulated service for programs of any kind, until Ctrl-C or around one command.
 
-opening    where it listens, and what a program needs to reach it
-serving    `payments sandbox`
-executing  `payments sandbox exec -- COMMAND …`
+options    the options of both commands
+serve      starts the service, prints its address, runs the command of `exec`
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Final
 
-from cyclopts import App, Parameter
-from cyclopts.validators import Number
+from cyclopts import App
 
 from .._output import Json
-
-Port = Annotated[int | None, Parameter(validator=Number(gte=1, lte=65_535))]
-ProfileName = Literal["observed", "strict", "alternate", "hostile"]
-Speed = Annotated[float, Parameter(validator=Number(gte=0, lte=1_000_000))]
-Seed = Annotated[int | None, Parameter(validator=Number(gte=0))]
-Hosts = Annotated[tuple[str, ...], Parameter(negative=())]
+from .options import ServeOptions
 
 sandbox: Final = App(name="sandbox")
 
 
 @sandbox.default
-def serve(
-    *,
-    port: Port = None,
-    profile: ProfileName = "observed",
-    scenario: str | None = None,
-    speed: Speed = 1.0,
-    state: Path | None = None,
-    allow_webhooks_to: Hosts = (),
-    seed: Seed = None,
-    json: Json = False,
-) -> int:
+def until_stopped(*, options: ServeOptions | None = None, json: Json = False) -> int:
     """Start the simulated service and keep it until Ctrl-C.
 
     Prints its address, its key, where its inspector is, and two lines that set address and key for the
@@ -43,77 +25,29 @@ def serve(
 
     Parameters
     ----------
-    port
-        Where to listen; 7788, or a free port when that is taken, unless given.
-    profile
-        How it behaves where the interface is silent; `hostile` as unpleasantly as it may.
-    scenario
-        What happens to requests and records that nothing else decides: words such as `slow:200ms` or
-        `"fail:INVALID_RECIPIENT after=10s"`.
-    speed
-        Its seconds for one of yours: 60 makes an hour pass in a minute, 0 stands still.
-    state
-        A file in which records, keys and time outlive it; written every two seconds and at the end.
-    allow_webhooks_to
-        A host besides this machine and its private networks that webhooks may go to; may be
-        given again.
-    seed
-        What its key and identifiers are drawn from: the same for the same seed, and so known to
-        others; drawn by chance unless given. A state that exists keeps its own.
     json
         One JSON object instead of text.
     """
-    from .serve import (
-        ServeOptions,  # brings the sandbox along
-        serve,
-    )
+    from .serve import serve  # imports the sandbox
 
-    return serve(ServeOptions(port, profile, scenario, speed, state, allow_webhooks_to, seed), as_json=json)
+    return serve(options or ServeOptions(), as_json=json)
 
 
 @sandbox.command(name="exec")
-def execute(
-    command: str,
-    /,
-    *arguments: str,
-    port: Port = None,
-    profile: ProfileName = "observed",
-    scenario: str | None = None,
-    speed: Speed = 1.0,
-    state: Path | None = None,
-    allow_webhooks_to: Hosts = (),
-    seed: Seed = None,
-) -> int:
+def execute(command: str, /, *arguments: str, options: ServeOptions | None = None) -> int:
     """Run a command with a simulated service of its own: `payments sandbox exec -- python first.py`.
 
-    The command finds it by PAYMENTS_BASE_URL and PAYMENTS_API_KEY; the service ends with it. Where it is, and
-    its inspector, is told on stderr. Put `--` before the command, whose options are its own. The exit code
-    is the command's own, 127 when there is no such command, 126 when it cannot be run.
+    The command finds it by PAYMENTS_BASE_URL and PAYMENTS_API_KEY; the service ends with it. Its address and
+    that of its inspector are printed on stderr. Put `--` before the command, whose options are its own. The
+    exit code is the command's own, 127 when there is no such command, 126 when it cannot be run.
 
     Parameters
     ----------
     command
         What to run.
     arguments
-        What it is given.
-    port
-        Where to listen; a free port unless given.
-    profile
-        How it behaves where the interface is silent; `hostile` as unpleasantly as it may.
-    scenario
-        What happens to requests and records that nothing else decides, in scenario words.
-    speed
-        Its seconds for one of yours.
-    state
-        A file in which records, keys and time outlive it.
-    allow_webhooks_to
-        A further host that webhooks may go to; may be given again.
-    seed
-        What its key and identifiers are drawn from; chance unless given.
+        Its arguments.
     """
-    from .exec_command import execute
-    from .serve import ServeOptions
+    from .serve import execute
 
-    return execute(
-        [command, *arguments], ServeOptions(port, profile, scenario, speed, state, allow_webhooks_to, seed)
-    )
+    return execute([command, *arguments], options or ServeOptions())

@@ -1,52 +1,44 @@
-"""`payments sandbox`: starts the service with the options given, and serves until it is stopped."""
+"""Starts the simulated service, until Ctrl-C or around one command."""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from types import FrameType
 from typing import Final
-
-import attrs
 
 from ..._runtime import SYSTEM
 from ...errors import ConfigurationError
+from ...models._masking import clean
 from ...sandbox import Sandbox, StateError, UnknownWord, VirtualClock
 from ...sandbox.webhooks.address_guard import read_allowed
 from .._exit_codes import Exit
+from .options import ServeOptions
 
-USUAL_PORT: Final = 7788
+DEFAULT_PORT: Final = 7788
 INSPECTOR: Final = "/_sandbox/"
 _SEED_BYTES: Final = 32
 
-
-@attrs.frozen
-class ServeOptions:
-    """The options that the commands share."""
-
-    port: int | None = None
-    profile: str = "observed"
-    scenario: str | None = None
-    speed: float = 1.0
-    state: Path | None = None
-    allow_webhooks_to: tuple[str, ...] = ()
-    seed: int | None = None
-    """None for chance: a key that anybody can work out would protect nothing."""
+NOT_RUNNABLE: Final = 126
+NOT_FOUND: Final = 127
+"""The exit codes of shells for a command that cannot be run, and for one that does not exist."""
 
 
 @contextmanager
-def open_sandbox(wishes: ServeOptions, *, usual: int | None = None) -> Iterator[Sandbox]:
-    """A serving sandbox on the wished port; without one on the `usual`, or a free one when that is taken.
+def open_sandbox(options: ServeOptions, *, preferred: int | None = None) -> Iterator[Sandbox]:
+    """A serving sandbox on the port given; else on the `preferred` one, or a free one when that is taken.
 
-    Raises ConfigurationError when the port or the state cannot be had, or the scenario or a host is none.
+    Raises ConfigurationError when an option cannot be used.
     """
     try:
-        sandbox = _started(wishes, usual)
+        sandbox = _start(options, preferred)
         try:
             yield sandbox
         finally:
@@ -58,7 +50,7 @@ def open_sandbox(wishes: ServeOptions, *, usual: int | None = None) -> Iterator[
 
 
 def environment(sandbox: Sandbox) -> dict[str, str]:
-    """The variables by which clients find it (Authentication)."""
+    """The variables that lead clients to it (Authentication)."""
     return {"PAYMENTS_BASE_URL": sandbox.base_url, "PAYMENTS_API_KEY": sandbox.api_key}
 
 
@@ -67,58 +59,60 @@ def inspector_of(sandbox: Sandbox) -> str:
     return sandbox.origin + INSPECTOR
 
 
-def _started(wishes: ServeOptions, usual: int | None) -> Sandbox:
-    sandbox = _made(wishes, usual if wishes.port is None else wishes.port)
+def _start(options: ServeOptions, preferred: int | None) -> Sandbox:
+    sandbox = _make(options, preferred if options.port is None else options.port)
     try:
         sandbox.start()
     except OSError as refused:
-        sandbox.stop()  # leaves the state
-        if wishes.port is not None:
-            told = str(refused.strerror).partition(" (while")[0]  # Python adds the address
-            wrong = f"port {wishes.port} cannot be had: {told}; choose another with --port"
-            raise ConfigurationError(wrong) from refused
-        sandbox = _made(wishes, None)
+        sandbox.stop()  # closes the state
+        if options.port is not None:
+            reason = str(refused.strerror).partition(" (while")[0]  # Python adds the address
+            problem = f"port {options.port} cannot be used: {reason}; choose another with --port"
+            raise ConfigurationError(problem) from refused
+        sandbox = _make(options, None)
         sandbox.start()
     return sandbox
 
 
-def _made(wishes: ServeOptions, port: int | None) -> Sandbox:
+def _make(options: ServeOptions, port: int | None) -> Sandbox:
     try:
-        read_allowed(wishes.allow_webhooks_to)
+        read_allowed(options.allow_webhooks_to)
     except ValueError as no_host:
         raise ConfigurationError(str(no_host)) from no_host
     return Sandbox(
-        profile=wishes.profile,
-        seed=int.from_bytes(SYSTEM.token(_SEED_BYTES)) if wishes.seed is None else wishes.seed,
+        profile=options.profile,
+        seed=int.from_bytes(SYSTEM.token(_SEED_BYTES)) if options.seed is None else options.seed,
         port=port,
-        clock=VirtualClock(speed=wishes.speed),
-        scenario=wishes.scenario,
-        state=wishes.state,
-        allow_webhooks_to=wishes.allow_webhooks_to,
+        clock=VirtualClock(speed=options.speed),
+        scenario=options.scenario,
+        state=options.state,
+        allow_webhooks_to=options.allow_webhooks_to,
     )
 
 
-def serve(wishes: ServeOptions, *, as_json: bool) -> Exit:
-    """Serve until Ctrl-C or SIGTERM; ConfigurationError for wishes that cannot be fulfilled."""
+def serve(options: ServeOptions, *, as_json: bool) -> Exit:
+    """Serve until Ctrl-C or SIGTERM. Raises ConfigurationError when an option cannot be used."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
-        with suppress(KeyboardInterrupt), open_sandbox(wishes, usual=USUAL_PORT) as sandbox:
-            tell(environment(sandbox), inspector_of(sandbox), wishes, as_json=as_json)
+        with suppress(KeyboardInterrupt), open_sandbox(options, preferred=DEFAULT_PORT) as sandbox:
+            print_address(environment(sandbox), inspector_of(sandbox), options, as_json=as_json)
             wait()
     finally:
         signal.signal(signal.SIGTERM, before)
     return Exit.DONE
 
 
-def tell(variables: Mapping[str, str], inspector: str, wishes: ServeOptions, *, as_json: bool) -> None:
-    """Print where the service is, at once, for whoever waits for it on a pipe."""
+def print_address(
+    variables: Mapping[str, str], inspector: str, options: ServeOptions, *, as_json: bool
+) -> None:
+    """Print where the service is, at once, for a program that waits for it on a pipe."""
     base_url, api_key = variables["PAYMENTS_BASE_URL"], variables["PAYMENTS_API_KEY"]
     if as_json:
-        told = {"base_url": base_url, "api_key": api_key, "inspector": inspector, "profile": wishes.profile}
-        text = json.dumps(told)
+        facts = {"base_url": base_url, "api_key": api_key, "inspector": inspector, "profile": options.profile}
+        text = json.dumps(facts)
     else:
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
-        kept = f"  State      {wishes.state}\n" if wishes.state is not None else ""
+        kept = f"  State      {options.state}\n" if options.state is not None else ""
         text = (
             "payments sandbox  a simulated service on this machine; nothing leaves it\n\n"
             f"  Base URL   {base_url}\n"
@@ -135,3 +129,47 @@ def tell(variables: Mapping[str, str], inspector: str, wishes: ServeOptions, *, 
 def wait() -> None:
     """Sleep until a signal raises KeyboardInterrupt."""
     threading.Event().wait()
+
+
+def execute(command: Sequence[str], options: ServeOptions) -> int:
+    """Run `command` and return its exit code, 128 and the signal's number when a signal ended it.
+
+    Raises ConfigurationError when an option cannot be used.
+    """
+    with open_sandbox(options) as sandbox:
+        with suppress(BrokenPipeError):  # without a reader the command runs all the same
+            text = f"payments sandbox: {sandbox.base_url}, inspector {inspector_of(sandbox)}"
+            print(text, file=sys.stderr, flush=True)
+        return _run(command, {**os.environ, **environment(sandbox)})
+
+
+def _run(command: Sequence[str], variables: Mapping[str, str]) -> int:
+    try:
+        child = subprocess.Popen(command, env=variables)
+    except OSError as failure:
+        print(f"payments: cannot run {clean(command[0])}: {failure.strerror}", file=sys.stderr)
+        return NOT_FOUND if isinstance(failure, FileNotFoundError) else NOT_RUNNABLE
+    with child, _signals_left_to(child):
+        code = child.wait()
+    return 128 - code if code < 0 else code
+
+
+@contextmanager
+def _signals_left_to(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Outlive the child: ignore Ctrl-C, which a terminal sends to both, and pass on SIGTERM."""
+
+    def ignore(number: int, frame: FrameType | None) -> None:
+        pass
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        child.send_signal(number)
+
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, ignore),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, pass_on),
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

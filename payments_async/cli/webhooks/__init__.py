@@ -1,10 +1,8 @@
-"""`payments webhooks`: a receiver for the desk, and a delivery of the simulated service once more.
+"""`payments webhooks`: a local receiver, and sending a delivery of the simulated service again.
 
-letters     what is shown of a body, account data behind dots
-receiving   the receiver: HTTP on loopback
-passing     one POST to somewhere else
-listening   `payments webhooks listen`
-resending   `payments webhooks resend`
+listener   `payments webhooks listen`: a receiver on loopback
+forward    one POST to another address; `payments webhooks resend`
+payload    what is shown of a delivery, without account data
 """
 
 from __future__ import annotations
@@ -26,14 +24,14 @@ def listen(*, port: Port = None, forward: str | None = None, json: Json = False)
     """Receive webhooks on this machine and print each, until Ctrl-C.
 
     Prints the address to pass as webhook_url. Deliveries are unsigned and prove nothing: what is printed is
-    what was claimed, with account data behind dots.
+    what they claim, with account data masked.
 
     Parameters
     ----------
     port
         Where to listen; 7789, or a free port when that is taken, unless given.
     forward
-        An address of your application to pass each delivery on to. Its answer is printed, and given back to
+        An address of your application to pass each delivery on to. Its answer is printed, and returned to
         the sender; 502 stands for no answer.
     json
         JSON lines instead of text, with the bodies.
@@ -45,7 +43,7 @@ def listen(*, port: Port = None, forward: str | None = None, json: Json = False)
 
 @webhooks.command
 def resend(webhook_id: str, /, *, sandbox: str | None = None, json: Json = False) -> int:
-    """Have `payments sandbox` send a delivery once more: `payments webhooks resend wh_00000001`.
+    """Have `payments sandbox` send a delivery again: `payments webhooks resend wh_00000001`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Forwards one delivery: one POST, no redirect, no proxy, a bounded answer. `resend` posts likewise."""
+"""One POST to another address, without redirects or proxies; `payments webhooks resend`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .._exit_codes import CommandEnded, Exit
 from .._output import show_for
 
 TIMEOUT: Final = 10.0
-"""Seconds, as long as the sandbox waits itself (gap Y)."""
+"""Seconds, as long as the sandbox itself waits (gap Y)."""
 
-_LARGEST: Final = 1024 * 1024
+_MAX_ANSWER: Final = 1024 * 1024
 
 
 @attrs.frozen
@@ -33,7 +33,7 @@ class ForwardAddress:
     path: str = attrs.field(repr=False)
 
 
-def read_place(url: str, what: str, example: str = "http://127.0.0.1:8000/webhooks") -> ForwardAddress:
+def read_address(url: str, what: str, example: str = "http://127.0.0.1:8000/webhooks") -> ForwardAddress:
     """The parts of an address; ConfigurationError, with an example, when it is not http://host/path."""
     wrong = f"{what} must be an address such as {example}"
     if not url.isascii() or not url.isprintable() or " " in url:
@@ -49,42 +49,42 @@ def read_place(url: str, what: str, example: str = "http://127.0.0.1:8000/webhoo
     return ForwardAddress(parts.scheme, parts.hostname, port, quote(path, safe="%!$&'()*+,/:;=?@[]~"))
 
 
-def post(place: ForwardAddress, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+def post(address: ForwardAddress, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
     """Status and body of the answer; OSError when there is none."""
-    kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
-    connection = kind(place.host, place.port, timeout=TIMEOUT)
+    kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
+    connection = kind(address.host, address.port, timeout=TIMEOUT)
     try:
-        connection.request("POST", place.path, body, dict(headers))
+        connection.request("POST", address.path, body, dict(headers))
         answer = connection.getresponse()
-        return answer.status, answer.read(_LARGEST)
+        return answer.status, answer.read(_MAX_ANSWER)
     except HTTPException as broken:
         raise OSError(f"no readable answer ({type(broken).__name__})") from None
     finally:
         connection.close()
 
 
-USUAL: Final = "http://127.0.0.1:7788"
+DEFAULT_SANDBOX: Final = "http://127.0.0.1:7788"
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
 def resend(webhook_id: str, sandbox: str | None, *, as_json: bool) -> Exit:
-    """Have a delivery sent once more. ConfigurationError for what cannot be a sandbox or a delivery."""
+    """Have a delivery sent again. ConfigurationError for an unusable sandbox address or delivery name."""
     if _ID.fullmatch(webhook_id) is None:
         raise ConfigurationError("a delivery is named as the sandbox names it, such as wh_00000001")
-    base = sandbox or os.environ.get("PAYMENTS_BASE_URL") or USUAL
+    base = sandbox or os.environ.get("PAYMENTS_BASE_URL") or DEFAULT_SANDBOX
     parts = urlsplit(base)
     named = "--sandbox" if sandbox else "PAYMENTS_BASE_URL"
     path = f"/_sandbox/api/webhooks/{webhook_id}/resend"
-    place = read_place(f"{parts.scheme}://{parts.netloc}{path}", named, USUAL)
+    address = read_address(f"{parts.scheme}://{parts.netloc}{path}", named, DEFAULT_SANDBOX)
     try:
-        status, body = post(place, b"{}", {"Content-Type": "application/json"})
+        status, body = post(address, b"{}", {"Content-Type": "application/json"})
     except OSError as failure:
-        told = f"no sandbox answers at {parts.netloc}: {failure.strerror or failure}"
-        raise CommandEnded(told, Exit.REFUSED) from failure
+        problem = f"no sandbox answers at {parts.netloc}: {failure.strerror or failure}"
+        raise CommandEnded(problem, Exit.REFUSED) from failure
     answer = _read(body)
     if not 200 <= status < 300:
-        told = clean(str(answer.get("message", f"HTTP {status}")))
-        raise CommandEnded(f"the sandbox refused: {told}", Exit.REFUSED)
+        reason = clean(str(answer.get("message", f"HTTP {status}")))
+        raise CommandEnded(f"the sandbox refused: {reason}", Exit.REFUSED)
     again = str(answer.get("id", ""))
     show_for(as_json=as_json).step("Resent", f"{webhook_id} again, as {again}", id=again, repeats=webhook_id)
     return Exit.DONE

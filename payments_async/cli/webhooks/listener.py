@@ -1,6 +1,6 @@
-"""`payments webhooks listen`: print what arrives, and pass it on.
+"""`payments webhooks listen`: print and forward deliveries.
 
-The receiver: HTTP on loopback, a thread for each delivery, bounded in size and time.
+The receiver serves HTTP on loopback, with a thread for each delivery, bounded in size and time.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from typing import Final
 from ...errors import ConfigurationError
 from .._exit_codes import Exit
 from .._output import Show, show_for
-from .forward import ForwardAddress, post, read_place
-from .payload import ShownDelivery, quoted, read_letter
+from .forward import ForwardAddress, post, read_address
+from .payload import ShownDelivery, quoted, read_delivery
 
 HOST: Final = "127.0.0.1"
-LARGEST: Final = 1024 * 1024
+MAX_BODY: Final = 1024 * 1024
 """Bytes of a body; a larger one is a 413."""
 
-_PATIENCE: Final = 10.0
+_READ_TIMEOUT: Final = 10.0
 """Seconds a sender may pause."""
 
 LISTENER: Final = "X-Sandbox-Listener"
-"""In an answer: the delivery was only looked at. The sandbox's Advisor then expects nobody to act on it."""
+"""In an answer: the delivery was only printed. The sandbox's Advisor then expects no action on it."""
 
 DELIVERY: Final = "x-sandbox-delivery"
 """The sandbox's own name of a delivery, for `payments webhooks resend`."""
 
 _HINT: Final = b"Webhooks arrive here, by POST.\n"
 
-Take = Callable[[bytes, Mapping[str, str]], int]
-"""Body and headers (names in small letters) of a delivery → the status to answer."""
+Handle = Callable[[bytes, Mapping[str, str]], int]
+"""Takes body and headers (names in lower case) of a delivery; returns the status to answer."""
 
 
 class Receiver(ThreadingHTTPServer):
-    """Gives each POST to `take`; OSError when `port` is taken. 0 means a free one.
+    """Gives each POST to `handle`; OSError when `port` is taken. 0 means a free one.
 
-    With `only_listens` nothing acts on what arrives, and each answer to a delivery says so.
+    With `only_listens` each answer says that the delivery was only printed.
     """
 
     daemon_threads = True
 
-    def __init__(self, port: int, take: Take, *, only_listens: bool = False) -> None:
-        self.take = take
+    def __init__(self, port: int, handle: Handle, *, only_listens: bool = False) -> None:
+        self.handle = handle
         self.marks: Mapping[str, str] = {LISTENER: "1"} if only_listens else {}
         super().__init__((HOST, port), _Handler)
 
@@ -58,26 +58,26 @@ class Receiver(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_port}/"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A sender that leaves midway is no news."""
+        """Ignore a sender that leaves midway."""
 
 
 class _Handler(BaseHTTPRequestHandler):
-    timeout = _PATIENCE
+    timeout = _READ_TIMEOUT
     server: Receiver
 
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
             self._answer(411)
-        elif len(length) > len(str(LARGEST)) or int(length) > LARGEST:
+        elif len(length) > len(str(MAX_BODY)) or int(length) > MAX_BODY:
             self._answer(413)
         else:
             headers = {name.lower(): value for name, value in self.headers.items()}
-            status = self.server.take(self.rfile.read(int(length)), headers)
+            status = self.server.handle(self.rfile.read(int(length)), headers)
             self._answer(status, self.server.marks)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Instead of the library's page: in a word what is meant to come here; 405 for other methods."""
+        """Answer without the library's page; 405 with a hint for other methods."""
         if code == HTTPStatus.NOT_IMPLEMENTED:
             self._answer(HTTPStatus.METHOD_NOT_ALLOWED, {"Allow": "POST"}, _HINT)
         else:
@@ -96,29 +96,32 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: what came is told by whoever takes it."""
+        """Log nothing: `handle` shows what arrives."""
 
 
-USUAL_PORT: Final = 7789
+DEFAULT_PORT: Final = 7789
 
 _NO_ANSWER: Final = 502
 _SHORT: Final = 40
 """Characters of an amount that are shown."""
 
 _NAME: Final = re.compile(r"wh_[0-9]{8,16}", re.ASCII)
-"""What a sandbox names its deliveries. Anybody may send the header, and anything in it."""
+"""The sandbox's names of deliveries. Any sender may send the header with any content."""
 
-_PASSED_ON: Final = ("content-type", "user-agent", "x-payment-event", "x-payment-id", DELIVERY)
+_FORWARDED: Final = ("content-type", "user-agent", "x-payment-event", "x-payment-id", DELIVERY)
 
 
 def listen(port: int | None, forward: str | None, *, as_json: bool) -> Exit:
     """Receive until Ctrl-C or SIGTERM; ConfigurationError for an unusable `port` or `forward`."""
-    place = None if forward is None else read_place(forward, "--forward")
-    desk = DeliveryPrinter(show_for(as_json=as_json), place)
+    address = None if forward is None else read_address(forward, "--forward")
+    printer = DeliveryPrinter(show_for(as_json=as_json), address)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
-        with suppress(KeyboardInterrupt), _opened(port, desk.take, only_listens=place is None) as receiver:
-            desk.open(receiver.url, forward)
+        with (
+            suppress(KeyboardInterrupt),
+            _opened(port, printer.handle, only_listens=address is None) as receiver,
+        ):
+            printer.open(receiver.url, forward)
             serve(receiver)
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -130,73 +133,73 @@ def serve(receiver: Receiver) -> None:
     receiver.serve_forever()
 
 
-def _opened(port: int | None, take: Take, *, only_listens: bool) -> Receiver:
+def _opened(port: int | None, handle: Handle, *, only_listens: bool) -> Receiver:
     try:
-        return Receiver(USUAL_PORT if port is None else port, take, only_listens=only_listens)
+        return Receiver(DEFAULT_PORT if port is None else port, handle, only_listens=only_listens)
     except OSError as refused:
         if port is not None:
-            told = str(refused.strerror).partition(" (while")[0]  # Python adds the address
-            wrong = f"port {port} cannot be had: {told}; choose another with --port"
-            raise ConfigurationError(wrong) from refused
-    return Receiver(0, take, only_listens=only_listens)
+            reason = str(refused.strerror).partition(" (while")[0]  # Python adds the address
+            problem = f"port {port} cannot be used: {reason}; choose another with --port"
+            raise ConfigurationError(problem) from refused
+    return Receiver(0, handle, only_listens=only_listens)
 
 
 class DeliveryPrinter:
-    """Tells each delivery, passes it on, tells the answer; one at a time, so that lines stay together."""
+    """Prints and forwards deliveries and prints the answers, one at a time, so that lines stay together."""
 
-    def __init__(self, show: Show, place: ForwardAddress | None) -> None:
+    def __init__(self, show: Show, address: ForwardAddress | None) -> None:
         self._show = show
-        self._place = place
+        self._address = address
         self._lock = threading.Lock()
 
     def open(self, url: str, forward: str | None) -> None:
-        """Tell where to send deliveries."""
+        """Show where to send deliveries."""
         self._show.heading(
             "payments webhooks listen", "deliveries are unsigned: read the record before you act"
         )
-        onward = f", and on to {self._place.host}" if self._place else ""
+        onward = f", and on to {self._address.host}" if self._address else ""
         self._show.step("Listening", f"pass {url} as webhook_url{onward}", webhook_url=url)
 
-    def take(self, body: bytes, headers: Mapping[str, str]) -> int:
-        """One delivery; gives the status to answer with."""
-        letter = read_letter(body)
-        status, told = (200, "") if self._place is None else self._pass_on(self._place, body, headers)
+    def handle(self, body: bytes, headers: Mapping[str, str]) -> int:
+        """Take one delivery; returns the status to answer with."""
+        delivery = read_delivery(body)
+        status, problem = (200, "") if self._address is None else self._forward(self._address, body, headers)
         with self._lock:
-            self._tell(letter, _delivery_in(headers))
-            if self._place is not None:
-                good = 200 <= status < 300 and not told
-                text = told or f"your application answered {status}"
-                self._show.step("Forwarded", text, good=good, record=letter.record, status=status)
+            self._print(delivery, _name_in(headers))
+            if self._address is not None:
+                good = 200 <= status < 300 and not problem
+                text = problem or f"your application answered {status}"
+                self._show.step("Forwarded", text, good=good, record=delivery.record, status=status)
         return status
 
-    def _tell(self, letter: ShownDelivery, delivery: str) -> None:
-        words = [quoted(word) for word in (letter.event, letter.record, letter.status)]
-        words.append(letter.amount[:_SHORT])
-        words += [f"reference {quoted(letter.reference)}"] if letter.reference else []
-        words += [delivery] if delivery else []
+    def _print(self, delivery: ShownDelivery, name: str) -> None:
+        words = [quoted(word) for word in (delivery.event, delivery.record, delivery.status)]
+        words.append(delivery.amount[:_SHORT])
+        words += [f"reference {quoted(delivery.reference)}"] if delivery.reference else []
+        words += [name] if name else []
         text = "  ".join(words)
         self._show.step(
             "Received",
-            "what is not a JSON object" if letter.body is None else text,
-            good=letter.body is not None,
-            event=letter.event,
-            record=letter.record,
-            status=letter.status,
-            amount=letter.amount,
-            reference=letter.reference,
-            delivery=delivery,
-            body=letter.body,
+            "what is not a JSON object" if delivery.body is None else text,
+            good=delivery.body is not None,
+            event=delivery.event,
+            record=delivery.record,
+            status=delivery.status,
+            amount=delivery.amount,
+            reference=delivery.reference,
+            delivery=name,
+            body=delivery.body,
         )
 
-    def _pass_on(self, place: ForwardAddress, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
-        passed = {name: headers[name] for name in _PASSED_ON if name in headers}
+    def _forward(self, address: ForwardAddress, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
+        passed = {name: headers[name] for name in _FORWARDED if name in headers}
         try:
-            return post(place, body, passed)[0], ""
+            return post(address, body, passed)[0], ""
         except OSError as failure:
             return _NO_ANSWER, f"your application did not answer: {failure.strerror or failure}"
 
 
-def _delivery_in(headers: Mapping[str, str]) -> str:
-    """The delivery's name, empty when no sandbox gave it one."""
+def _name_in(headers: Mapping[str, str]) -> str:
+    """The delivery's name; empty when it is not from a sandbox."""
     named = headers.get(DELIVERY, "")
     return named if _NAME.fullmatch(named) else ""

@@ -1,4 +1,4 @@
-"""What is shown of a delivery: the words that say what happened; of anything else, only that it is there."""
+"""What is shown of a delivery: the words that say what happened. Anything else is masked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PRIVATE: Final = {
     "next_action": _KINDS,
     "metadata": frozenset[str](),
 }
-"""Members of which no more than these names are shown."""
+"""Members of which only these names are shown."""
 
 _PLAIN: Final = _KINDS | {
     "event",
@@ -42,12 +42,12 @@ _PLAIN: Final = _KINDS | {
 _FIGURES: Final = frozenset(
     {"amount", "correction_rate", "digits", "exchange_rate", "fee_amount", "settlement_amount"}
 )
-"""Names under which a bare number is what it says, besides those whose texts are shown."""
+"""Names whose numbers are shown; a text under them is masked."""
 
 _COUNTRY_CODE: Final = re.compile(r"[A-Z]{2}", re.ASCII)
 _FLAG: Final = re.compile(r"[\U0001f1e6-\U0001f1ff]{2}")
 _NAMES: Final = frozenset({"reference", "external_id"})
-"""Names that a merchant or a gateway gave to a record: shown when they can be nothing else."""
+"""Names that a merchant or a gateway gave to a record: shown when they cannot be account data."""
 
 _LONGEST: Final = 120
 _WORD: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -60,20 +60,20 @@ class Figure(str):
 
 @attrs.frozen
 class ShownDelivery:
-    """One delivery, as far as it can be told. Texts are as they came, cut to a line."""
+    """One delivery without account data. Texts are as they came, cut to a line."""
 
     event: str
     record: str
     status: str
     amount: str
     reference: str
-    """The payout's or payment's own, when it can be nothing but a name of a record."""
+    """The payout's or payment's own, when it cannot be account data."""
     body: object
     """Masked; None when it is not JSON."""
 
 
-def read_letter(body: bytes) -> ShownDelivery:
-    """What a body claims; blanks where it does not say."""
+def read_delivery(body: bytes) -> ShownDelivery:
+    """What a body claims; empty texts where it claims nothing."""
     try:
         tree: Any = json.loads(body, parse_float=Figure)
     except (ValueError, RecursionError):
@@ -96,22 +96,22 @@ def read_letter(body: bytes) -> ShownDelivery:
 
 
 def _line(value: object) -> str:
-    """A text for a terminal: without anything that could move its cursor."""
+    """A short text without control characters, which could move a terminal's cursor."""
     text = "" if value is None or isinstance(value, dict | list) else str(value)
     return clean(text[:_LONGEST])[:_LONGEST]
 
 
 def quoted(text: str) -> str:
-    """A word as it is; anything else in quotes and short, as it may be made to look like more."""
+    """A word as it is; any other text in quotes and short, so that it cannot pass for more words."""
     if not text or _WORD.fullmatch(text):
         return text
     return f'"{text}"' if len(text) <= _SHOWN else f'"{text[:_SHOWN]}…"'
 
 
 def masked(value: object, name: str = "", shown: frozenset[str] | None = None) -> object:
-    """A JSON value in which account data, and any text that is not known to hold none, is behind dots.
+    """A JSON value in which account data, and any text that may hold some, is replaced by dots.
 
-    `shown` names the members of which the values stay, where not all harmless ones do.
+    `shown` names the only members whose values stay, where not all harmless ones do.
     """
     if name == "country" and (shown is None or name in shown):
         return _country(value)
@@ -132,7 +132,7 @@ def masked(value: object, name: str = "", shown: frozenset[str] | None = None) -
 
 
 def _country(value: object) -> object:
-    """A country's code, or its form: the code and the flag. A name could be anybody's."""
+    """A country's code, or an object with code and flag. Its name is masked: it could be any text."""
     if isinstance(value, Mapping):
         known = {"code": _COUNTRY_CODE, "flag": _FLAG}
         return {key: _matching(item, known.get(key)) for key, item in value.items()}

@@ -1,0 +1,39 @@
+"""The options that both sandbox commands share. The texts are their help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import attrs
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+Port = Annotated[int | None, Parameter(validator=Number(gte=1, lte=65_535))]
+ProfileName = Literal["observed", "strict", "alternate", "hostile"]
+Speed = Annotated[float, Parameter(validator=Number(gte=0, lte=1_000_000))]
+Seed = Annotated[int | None, Parameter(validator=Number(gte=0))]
+Hosts = Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)]
+
+
+@Parameter(name="*")
+@attrs.frozen(kw_only=True)
+class ServeOptions:
+    """How the simulated service is started."""
+
+    port: Port = None
+    """Where to listen. Unless given, a free port; without a command 7788 when it is free."""
+    profile: ProfileName = "observed"
+    """How it behaves where the interface is silent; `hostile` as unpleasantly as it may."""
+    scenario: str | None = None
+    """What happens to requests and records that nothing else decides: words such as `slow:200ms` or
+    `"fail:INVALID_RECIPIENT after=10s"`."""
+    speed: Speed = 1.0
+    """Its seconds for one of yours: 60 makes an hour pass in a minute, 0 stands still."""
+    state: Path | None = None
+    """A file in which records, keys and time outlive it; written every two seconds and at the end."""
+    allow_webhooks_to: Hosts = ()
+    """A host besides this machine and its private networks that webhooks may go to; repeat it for more."""
+    seed: Seed = None
+    """What its key and identifiers are drawn from. The same seed gives the same key, which others then know;
+    random unless given. A state that exists keeps its own."""
