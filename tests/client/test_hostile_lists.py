@@ -16,6 +16,8 @@ from tests.support.forms import Connect, call
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
 
+pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
+
 LISTS = ("payouts.list", "payment_intents.list")
 
 

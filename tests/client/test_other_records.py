@@ -16,6 +16,8 @@ from tests.support.motion import PAYOUT, payout_answer, play
 from tests.support.rawserver import RawServer, Step
 from tests.support.scripted import ScriptedTransport, answer
 
+pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror sends nothing itself
+
 Connect = Callable[..., Any]
 Read = Callable[[Any], Awaitable[Any]]
 PAID = {"completed_at": "2026-01-01T00:00:00Z"}

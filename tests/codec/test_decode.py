@@ -53,7 +53,7 @@ def written_amount(amount: Any) -> str:
 
 @pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 @given(MONEY)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_money_of_any_exponent_reaches_the_wire_as_a_number_and_comes_back_equal(amount: Decimal) -> None:
     text = written_amount(amount)
     assert JSON_NUMBER.fullmatch(text)
@@ -61,7 +61,8 @@ def test_money_of_any_exponent_reaches_the_wire_as_a_number_and_comes_back_equal
     answered = decode.structure(decode.parse(b'{"amount": {"value": %s}}' % text.encode()), Payout)
     assert answered.amount is not None
     assert answered.amount.value == amount
-    assert json.loads(answered.to_json(), parse_float=Decimal)["amount"]["value"] == amount
+    again = json.loads(answered.to_json(), parse_float=Decimal, parse_int=Decimal)["amount"]["value"]
+    assert again.as_tuple() == answered.amount.value.as_tuple()
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def sparse(body: bodies.Json) -> st.SearchStrategy[bodies.Json]:
     ),
     data=st.data(),
 )
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 def test_any_record_survives_its_own_json(
     case: tuple[type[Record], bodies.Json], data: st.DataObject
 ) -> None:
@@ -140,7 +141,7 @@ def test_any_record_survives_its_own_json(
 
 @pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 @given(UNKNOWN)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 def test_unknown_fields_are_kept_as_they_came(unknown: bodies.Json) -> None:
     record = decode.structure(decode.parse(bodies.encoded({"id": "po_1", **unknown})), Payout)
     assert record.extra == unknown
@@ -198,7 +199,7 @@ def as_pairs(value: Any) -> Any:
 @pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 @pytest.mark.parametrize("cls", [CheckoutRequest, PaymentIntentRequest, PayoutRequest])
 @given(data=st.data())
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 def test_a_request_is_written_as_its_plain_pairs_would_be(cls: type[Params], data: st.DataObject) -> None:
     request, extra = data.draw(requests(cls)), data.draw(PAIRS)
     assert encode.encode(request) == encode.encode_json(as_pairs(request))

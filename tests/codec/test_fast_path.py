@@ -142,13 +142,13 @@ def odd_bodies(draw: st.DrawFn, name: str) -> bytes:
 
 
 @pytest.mark.parametrize("name", DATA)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_odd_answers_are_read_alike(name: str, data: st.DataObject) -> None:
     assert_both_ways_agree(name, data.draw(odd_bodies(name)))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(
     name=st.sampled_from(sorted(DATA)), at=st.floats(0, 1), cut=st.integers(0, 3), new=st.binary(max_size=3)
 )
