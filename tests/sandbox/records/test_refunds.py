@@ -22,7 +22,7 @@ def availability(api: Api, payment_id: str) -> Any:
     return api.get(f"/payment/intents/{payment_id}/refunds/availability").data
 
 
-@pytest.mark.fact("refunds.unavailable")
+@pytest.mark.fact("refunds.unavailable", "endpoint.refunds.availability", "response.refunds.availability")
 def test_a_payment_that_is_not_completed_cannot_be_refunded(api: Api) -> None:
     payment_id = api.intent().data["id"]
     data = availability(api, payment_id)

@@ -13,19 +13,13 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from decimal import Decimal
-from ipaddress import IPv4Network, ip_address
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import attrs
-import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits, StateError, VirtualClock
 from payments_async.sandbox.checkout.events import answer_stream
@@ -347,33 +341,19 @@ def test_other_files_are_left_as_they_are(tmp_path: Path, file: Path) -> None:
         opened(tmp_path / "nowhere" / "state.db")
 
 
-def spoil(file: Path, statement: str, *values: object) -> None:
-    """Make a state, and change its file as somebody else would."""
-    opened(file).stop()
-    change(file, statement, *values)
-
-
 def change(file: Path, statement: str, *values: object) -> None:
+    """Change a state's file from outside."""
     with sqlite3.connect(file) as state:
-        (table,) = state.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchone()
-        state.execute(statement.replace("TABLE", table), values)
+        state.execute(statement, values)
     state.close()
-
-
-def head_of(file: Path) -> dict[str, Any]:
-    with sqlite3.connect(file) as state:
-        (body,) = state.execute("SELECT body FROM state ORDER BY id LIMIT 1").fetchone()
-    state.close()
-    found: dict[str, Any] = json.loads(body)
-    return found
 
 
 def test_the_state_of_another_version_is_refused(file: Path) -> None:
-    spoil(file, f"PRAGMA user_version = {rows.VERSION + 1}")
-    with pytest.raises(StateError, match="another version of payments-sdk: delete it"):
-        opened(file)
-    with pytest.raises(StateError, match="another version"):  # the first try has left it
-        opened(file)
+    opened(file).stop()
+    change(file, f"PRAGMA user_version = {rows.VERSION + 1}")
+    for _ in range(2):  # the first try has left it
+        with pytest.raises(StateError, match="another version of payments-sdk: delete it"):
+            opened(file)
 
 
 def test_a_change_of_the_form_is_a_new_version() -> None:
@@ -408,86 +388,18 @@ class Harmful:
         return os.mkdir, ("harm",)
 
 
-PATCHING = b"cipaddress\nIPv4Network\nN}V__contains__\ncrandom\nRandom\ns\x86b."
-"""A pickle that sets what `address in network` calls."""
-
-
 @pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"no state",
-        "a text",
-        10**12,
-        None,
-        b"{}",
-        b"[" * 100_000,
-        pickle.dumps(Harmful()),
-        pickle.dumps({"world": {}}),
-        PATCHING,
-    ],
+    "body", [b"", b"no state", 10**12, None, b"{}", b"[" * 100_000, pickle.dumps(Harmful())]
 )
 def test_what_is_no_state_is_refused_and_runs_nothing(
     file: Path, body: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(IPv4Network, "__contains__", IPv4Network.__contains__)  # put back in the end
-    spoil(file, "UPDATE TABLE SET body = ?", body)
+    opened(file).stop()
+    change(file, "UPDATE state SET body = ?", body)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StateError, match="cannot be read"):
         opened(file)
     assert not (tmp_path / "harm").exists()
-    assert ip_address("8.8.8.8") not in IPv4Network("10.0.0.0/8")
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        {"now": "noon"},
-        {"chance": [1, 2, 3]},
-        {"chance": [-1] * 625},
-        {"tenants": [{"key": "k", "fingerprint": "f", "status": "odd", "allowlist": None}]},
-        {"tenants": [{"key": "k", "fingerprint": "f", "status": "active", "allowlist": ["everywhere"]}]},
-        {"more": 1},
-    ],
-)
-def test_a_state_whose_head_is_not_of_its_types_is_refused(file: Path, odd: dict[str, object]) -> None:
-    opened(file).stop()
-    change(file, "UPDATE TABLE SET body = ?", json.dumps({**head_of(file), **odd}).encode())
-    with pytest.raises(StateError, match="cannot be read"):
-        opened(file)
-
-
-@pytest.mark.parametrize(
-    ("kind", "body"),
-    [
-        ("payout", b"{}"),
-        (
-            "reply",
-            b'{"owner":"","key":"","request":"","status":1,"headers":{},"body":"","until":1,"ready_at":1}',
-        ),
-        ("os.system", b"{}"),
-        (None, b"{}"),
-    ],
-)
-def test_a_state_with_a_row_that_does_not_belong_is_refused(file: Path, kind: object, body: bytes) -> None:
-    spoil(file, "INSERT INTO TABLE (kind, body) VALUES (?, ?)", kind, body)
-    with pytest.raises(StateError, match="cannot be read"):
-        opened(file)
-
-
-@pytest.mark.parametrize(
-    ("step", "record"),
-    [("os.system", "pi_"), ("payout.end", "pi_"), ("payout.end", "po_1"), ("attempt.end", "po_")],
-)
-def test_a_timer_that_does_not_belong_is_refused(kept: Path, step: str, record: str) -> None:
-    head = head_of(kept)
-    timer = next((each for each in head["timers"] if each["record"].startswith(record)), head["timers"][0])
-    timer["step"] = step
-    if record == "po_1":
-        timer["record"] = record
-    change(kept, "UPDATE TABLE SET body = ? WHERE kind = 'state'", json.dumps(head).encode())
-    with pytest.raises(StateError, match="cannot be read"):
-        opened(kept)
 
 
 @pytest.fixture
@@ -495,7 +407,7 @@ def kept(file: Path) -> Path:
     """A state with a payout, a paid checkout with a refund, an attempt under way, webhooks and timers."""
     sandbox = opened(file)
     hook = {"webhook_url": "http://shop.test:9/hook"}
-    post(sandbox, "/payouts", {**PAYOUT, **hook, "reference": "r-1"})
+    post(sandbox, "/payouts", {**PAYOUT, **hook, "reference": "r-1"}, "key-00000001")
     for outcome in ("complete", "action:collect_otp after=20s"):
         made = json.loads(post(sandbox, "/payment/checkouts", {"amount": 5, "currency": "XOF", **hook}).body)
         sandbox.pay(made["data"]["checkout"]["id"], outcome=outcome)
@@ -526,12 +438,21 @@ HUGE = b"1E+999999999"
         ("payment", b'"action":"collect_otp"', b'"action":"dance"'),
         ("payment", b'"count":0', b'"count":1000000000'),
         ("payment", b'"failovers_left":0', b'"failovers_left":1000000000'),
+        ("payout", b'"key":"', b'"key":"another'),
+        ("reply", b'"owner":"', b'"owner":"another'),
         ("state", b'"serial":2', b'"serial":1'),
         ("state", b'"serial":5', b'"serial":4'),
         ("state", b'"key":"sk_sandbox_', b'"key":"\\u001b[2J'),
         ("state", b'"api_key":"sk_sandbox_', b'"api_key":"sk_sandbox_other'),
         ("state", b'"busy":{}', b'"busy":{"po_1":[]}'),
         ("state", b'"held":{}', b'"held":{"po_1":["wh_9"]}'),
+        ("state", b'"now":', b'"now":"noon","served":'),
+        ("state", b'"chance":[', b'"chance":[-1,'),
+        ("state", b'"status":"active"', b'"status":"odd"'),
+        ("state", b'"allowlist":null', b'"allowlist":["everywhere"]'),
+        ("state", b'"step":"payout.end"', b'"step":"os.system"'),
+        ("state", b'"step":"payout.end"', b'"step":"attempt.end"'),
+        ("state", b'"record":"po_', b'"record":"po_another'),
         ("webhook", b'"state":"waiting"', b'"state":"sending"'),
     ],
 )
@@ -548,33 +469,46 @@ def test_a_state_that_no_sandbox_has_written_is_refused(
         opened(kept)
 
 
-def test_a_state_with_a_key_twice_is_refused(file: Path) -> None:
-    opened(file).stop()
-    head = head_of(file)
-    change(file, "UPDATE TABLE SET body = ?", json.dumps({**head, "tenants": head["tenants"] * 2}).encode())
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO state (kind, body) VALUES ('os.system', '{}')",
+        "INSERT INTO state (kind, body) SELECT kind, body FROM state WHERE kind = 'state'",
+        "DELETE FROM state WHERE kind = 'state'",
+        "DELETE FROM state WHERE kind = 'payment'",
+    ],
+)
+def test_a_state_with_rows_too_many_or_too_few_is_refused(kept: Path, statement: str) -> None:
+    change(kept, statement)
     with pytest.raises(StateError, match="cannot be read"):
-        opened(file)
+        opened(kept)
+
+
+def edit(file: Path, edited: Callable[[dict[str, Any]], object]) -> None:
+    """Change the first row of a state, as a dict."""
+    with sqlite3.connect(file) as state:
+        (body,) = state.execute("SELECT body FROM state WHERE kind = 'state'").fetchone()
+    state.close()
+    edited(content := json.loads(body))
+    change(file, "UPDATE state SET body = ? WHERE kind = 'state'", json.dumps(content).encode())
+
+
+def test_a_state_with_a_key_twice_is_refused(kept: Path) -> None:
+    edit(kept, lambda content: content["tenants"].append(content["tenants"][0]))
+    with pytest.raises(StateError, match="cannot be read"):
+        opened(kept)
 
 
 def test_what_is_to_happen_comes_in_order_however_it_was_stored(kept: Path) -> None:
-    head = head_of(kept)
-    head["timers"].sort(key=lambda timer: -timer["at"])
-    change(kept, "UPDATE TABLE SET body = ? WHERE kind = 'state'", json.dumps(head).encode())
+    edit(kept, lambda content: content["timers"].reverse())
     sandbox = opened(kept)
     assert [change.after for change in sandbox.advance(5)] == ["processing", "completed"]
     sandbox.stop()
 
 
-def test_a_state_with_two_heads_is_refused(file: Path) -> None:
-    spoil(file, "INSERT INTO TABLE (kind, body) SELECT kind, body FROM TABLE")
-    with pytest.raises(StateError, match="cannot be read"):
-        opened(file)
-
-
-def test_rows_of_a_state_show_nothing_of_it(file: Path) -> None:
-    opened(file).stop()
-    head = head_of(file)
-    assert head["api_key"] not in repr(msgspec.convert(head, rows.StoredState))
+def test_rows_of_a_state_show_nothing_of_it() -> None:
+    tenant = rows.StoredTenant("sk_sandbox_secret", "f", "active", None, None, {}, [])
+    assert repr(tenant) == "<StoredTenant>"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX permissions")
@@ -641,7 +575,7 @@ def test_every_kind_of_record_comes_back(file: Path) -> None:
     ]
     for outcome, more in zip(outcomes, bodies, strict=True):
         body = {"amount": 5, "currency": "GHS", "webhook_url": "http://shop.test:9/hook", **more}
-        made = json.loads(post(first, "/payment/checkouts", body).body)["data"]
+        made = json.loads(post(first, "/payment/checkouts", body, f"checkout-{outcome}").body)["data"]
         first.pay(made["checkout"]["id"], outcome=outcome)
     paid = first.books.payments(status="completed")[0]
     first.refund(paid.id, Decimal(2))
@@ -663,86 +597,20 @@ def test_every_kind_of_record_comes_back(file: Path) -> None:
     first.stop()
 
     second = opened(file)
-    assert second.books.payouts() == first.books.payouts()
-    assert second._outbox.queue._over == first._outbox.queue._over == deque([first.webhooks[-1].id])
-    assert second.books.payments() == first.books.payments()
-    assert second.webhooks == first.webhooks
+    assert rows_of(second) == rows_of(first)
+    assert (second.books.payouts(), second.books.payments()) == (
+        first.books.payouts(),
+        first.books.payments(),
+    )
     second.settle(pending)
     assert second.advance(86_400)
-    assert {entry.status for entry in second.books.payments()} <= {
-        "completed",
-        "expired",
-        "partially_refunded",
-    }
+    ended = {entry.status for entry in second.books.payments()}
+    assert ended == {"completed", "expired", "partially_refunded"}
     second.stop()
 
 
-Act = Callable[[Sandbox, int], object]
-
-
-def _paid(sandbox: Sandbox, number: int) -> None:
-    body = {"amount": 5, "currency": "GHS", "webhook_url": "http://shop.test:9/hook"}
-    made = json.loads(post(sandbox, "/payment/checkouts", body, f"checkout-{number}").body)["data"]
-    sandbox.pay(made["checkout"]["id"], outcome=("complete", "action:collect_otp", "fail:NO")[number % 3])
-
-
-def _refunded(sandbox: Sandbox, number: int) -> None:
-    for paid in sandbox.books.payments(status="completed")[:1]:
-        sandbox.refund(paid.id, Decimal(1), pending=bool(number % 2))
-
-
-def _held(sandbox: Sandbox, _: int) -> None:
-    for payout in sandbox.books.payouts(status="pending")[:1]:
-        sandbox.hold(payout.id)
-
-
-ACTS: dict[str, Act] = {
-    "paid": _paid,
-    "refunded": _refunded,
-    "held": _held,
-    "sent": lambda sandbox, number: post(
-        sandbox,
-        "/payouts",
-        {**PAYOUT, "reference": f"r-{number}", "customer": {"email": f"{number}@shop.test"}},
-        f"payout-{number}",
-    ),
-    "listed": lambda sandbox, _: sandbox.handle(
-        "GET", "/v1/payouts", {"Authorization": f"Bearer {sandbox.api_key}"}
-    ),
-    "later": lambda sandbox, number: sandbox.advance(number % 3),
-    "read": lambda sandbox, number: post(
-        sandbox, "/payouts", {**PAYOUT, "metadata": {"sandbox_scenario": "reads=2"}}
-    ),
-}
-
-
-def told_by(sandbox: Sandbox) -> object:
-    """All that a state is known by."""
-    with sandbox.changing() as world:
-        stored = [list(tenant.replies._stored) for tenant in world.tenants.values()]
-        timers = sorted(timer[:2] for timer in world._timers)
-        customers = [dict(tenant.customers) for tenant in world.tenants.values()]
-        attempts = [set(tenant.attempts) for tenant in world.tenants.values()]
-    webhooks = [(webhook.id, webhook.event, webhook.body) for webhook in sandbox.webhooks]
-    books = sandbox.books.payouts(), sandbox.books.payments()
-    return books, stored, timers, customers, attempts, webhooks, sandbox.clock.now()
-
-
-acts = st.lists(st.sampled_from(sorted(ACTS)), max_size=30)
-
-
-@settings(max_examples=15, deadline=None)
-@given(acts)
-def test_a_state_comes_back_whatever_happened(names: list[str]) -> None:
-    with TemporaryDirectory() as folder:
-        sandbox = opened(Path(folder) / "state.db")
-        for number, name in enumerate(names):
-            ACTS[name](sandbox, number)
-        then = told_by(sandbox)
-        sandbox.stop()
-        again = opened(Path(folder) / "state.db")
-        assert told_by(again) == then
-        again.stop()
+def rows_of(sandbox: Sandbox) -> list[rows.Row]:
+    return rows.dump(sandbox._core, sandbox._outbox.queue, sandbox.api_key, sandbox.clock.now())
 
 
 def test_writing_takes_a_twentieth_of_the_time_at_most(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -774,12 +642,3 @@ def test_a_state_that_cannot_be_written_leaves_the_old_one(file: Path) -> None:
     again = opened(file)
     assert len(again.books.payouts()) == 1
     again.stop()
-
-
-def test_a_state_with_a_record_that_is_gone_is_refused(file: Path) -> None:
-    first = opened(file)
-    _paid(first, 0)
-    first.stop()
-    change(file, "DELETE FROM TABLE WHERE kind = 'payment'")
-    with pytest.raises(StateError, match="cannot be read"):
-        opened(file)
