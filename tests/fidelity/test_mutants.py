@@ -69,6 +69,8 @@ def mutate(monkeypatch: pytest.MonkeyPatch) -> Callable[[Mutant], None]:
     return apply
 
 
+@pytest.mark.fact("idempotency.expires-after-24h", "limit.diagnostics-per-record")
+@pytest.mark.fact("error.409.duplicate-reference", "request.payouts.reference.unique")
 def test_the_core_keeps_every_promise() -> None:
     assert broken() == []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 from decimal import Decimal
 from importlib.util import module_from_spec, spec_from_file_location
@@ -91,16 +90,7 @@ def test_two_runs_with_one_seed_and_one_history_are_byte_for_byte_the_same() -> 
         return [got.answer.body for got in (*answers, api.get("/payouts"), api.get("/payment/intents"))]
 
     assert run() == run()
-
-
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
-def test_it_shares_no_code_with_the_client(source: Path) -> None:
-    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level <= 1, f"{source.name}:{node.lineno} leaves the sandbox"
-            assert not (node.module or "").startswith("payments_")
-        elif isinstance(node, ast.Import):
-            assert not any(name.name.startswith("payments_") for name in node.names)
+    assert Sandbox(seed=7).api_key != Sandbox(seed=8).api_key
 
 
 def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,17 +5,7 @@ from __future__ import annotations
 import pytest
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.common.operations import OPERATIONS
 from tests.sandbox.raw_requests import PAYOUT, Api, Got
-
-PLACES = {
-    "checkout_id": "cs_1",
-    "payment_intent_id": "pi_1",
-    "attempt_id": "pa_1",
-    "payout_id": "po_1",
-    "method_code": "mtn_bj",
-    "country_code": "BJ",
-}
 
 
 def ask(sandbox: Sandbox, authorization: str | None, *, address: str = "127.0.0.1") -> Got:
@@ -80,14 +70,6 @@ def test_a_live_key_is_refused_as_such(sandbox: Sandbox) -> None:
 def test_a_key_that_is_no_longer_active_gets_401_that_says_so(sandbox: Sandbox, status: str) -> None:
     got = ask(sandbox, f"Bearer {sandbox.new_key(status=status)}")  # type: ignore[arg-type] # parametrised
     assert (got.status, status in got.json["message"]) == (401, True)
-
-
-@pytest.mark.fact("auth.401.missing", "endpoint.bearer-required")
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_every_endpoint_wants_a_key(sandbox: Sandbox, operation: object) -> None:
-    path = operation.path.format(**PLACES)  # type: ignore[attr-defined] # an Operation
-    method = operation.method  # type: ignore[attr-defined] # an Operation
-    assert sandbox.handle(method, f"/v1{path}").status == 401
 
 
 @pytest.mark.fact("auth.403.allowlist", "error.403")

@@ -69,18 +69,6 @@ def test_all_reads_draw_on_one_budget() -> None:
 
 
 @pytest.mark.fact("limit.diagnostics-per-record")
-def test_live_operations_on_one_record_share_its_budget() -> None:
-    api = limited()
-    payout_id = api.payout().data["id"]
-    assert api.get(f"/payouts/{payout_id}/sync").status == 200
-    assert api.get(f"/payouts/{payout_id}/inspect").status == 200
-    refused = api.get(f"/payouts/{payout_id}/sync")
-    assert (refused.status, refused.headers["X-RateLimit-Limit"]) == (429, "2")
-    other = api.payout().data["id"]
-    assert api.get(f"/payouts/{other}/sync").status == 200
-
-
-@pytest.mark.fact("limit.diagnostics-per-record")
 def test_an_intent_and_its_attempt_have_budgets_of_their_own() -> None:
     api = limited()
     intent = api.intent().data
@@ -105,21 +93,6 @@ def test_each_key_has_its_own_budget() -> None:
         api.payout()
     assert api.payout().status == 429
     assert Api(api.sandbox, api.sandbox.new_key()).payout().status == 201
-
-
-def test_a_refused_request_has_no_effect_and_counts_nowhere() -> None:
-    api = limited()
-    payout_id = api.payout().data["id"]
-    for _ in range(10):
-        api.get(f"/payouts/{payout_id}/sync")
-    other = api.payout().data["id"]
-    assert [api.get(f"/payouts/{other}/sync").status for _ in range(2)] == [200, 200]
-    api.payout()
-    before = len(api.sandbox.books.payouts())
-    assert api.payout(idempotency_key="key-00001").status == 429
-    assert len(api.sandbox.books.payouts()) == before
-    api.sandbox.advance(60)
-    assert api.payout(idempotency_key="key-00001").replayed is False
 
 
 def test_a_replay_counts_as_a_request() -> None:

@@ -10,6 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox.records.payout_json import INSTRUMENT_TEXTS
@@ -40,13 +42,16 @@ def test_an_instrument_comes_back_with_null_where_its_type_has_no_field(
 
 
 @pytest.mark.fact("form.failure.payout", "error.failure.payout")
-def test_a_failed_payout_says_why_with_a_category(api: Api) -> None:
-    payout = api.payout(metadata={"sandbox_scenario": "fail:INSUFFICIENT_FUNDS immediate"}).data
-    assert payout["failure"]["code"] == {
-        "value": "INSUFFICIENT_FUNDS",
-        "category": "INSUFFICIENT_FUNDS",
-        "message": "Insufficient funds.",
-    }
+@pytest.mark.parametrize(
+    ("code", "category", "message"),
+    [
+        ("INSUFFICIENT_FUNDS", "INSUFFICIENT_FUNDS", "Insufficient funds."),
+        ("INVALID_RECIPIENT", "RECIPIENT_ERROR", "Invalid recipient."),
+    ],
+)
+def test_a_failed_payout_says_why_with_a_category(api: Api, code: str, category: str, message: str) -> None:
+    payout = api.payout(metadata={"sandbox_scenario": f"fail:{code} immediate"}).data
+    assert payout["failure"]["code"] == {"value": code, "category": category, "message": message}
 
 
 @pytest.mark.fact("states.observed.intent-pending", "states.observed.attempt-processing")
@@ -161,6 +166,18 @@ def test_an_amount_comes_back_digit_for_digit_as_a_number(api: Api, sent: bytes,
     assert str(intent.data["amount"]["value"]) == value
 
 
+@given(
+    st.decimals("1", "1e20", allow_nan=False, allow_infinity=False, places=None),
+    st.sampled_from(["XOF", "USD", "KWD"]),
+)
+@settings(max_examples=50, deadline=None)
+def test_an_amount_comes_back_equal(amount: Decimal, currency: str) -> None:
+    sandbox = Sandbox()
+    api = Api(sandbox, sandbox.api_key)
+    body = f'{{"amount": {amount}, "currency": "{currency}"}}'.encode()
+    assert Decimal(str(api.post("/payment/intents", body).data["amount"]["value"])) == amount
+
+
 @pytest.mark.fact("form.amount")
 @pytest.mark.parametrize(
     ("amount", "currency", "formatted", "short"),
@@ -235,8 +252,3 @@ def test_an_inspection_shows_the_gateways_side(api: Api) -> None:
         data = api.get(path).data
         assert set(data) == {"gateway", "gateway_transaction_id", "retrieved_at", "payload"}
         assert data["gateway_transaction_id"] == gateway["transaction"]["id"]
-
-
-def test_a_seed_fixes_every_identifier() -> None:
-    first, second, other = (Sandbox(seed=seed) for seed in (1, 1, 2))
-    assert first.api_key == second.api_key != other.api_key

@@ -81,12 +81,6 @@ def test_a_session_expires_with_its_payment(api: Api, given: dict[str, int], min
         api.sandbox.pay(data["checkout"]["id"])
 
 
-def test_a_completed_payment_does_not_expire(api: Api) -> None:
-    session_id = api.checkout().data["checkout"]["id"]
-    api.sandbox.pay(session_id)
-    assert [change.after for change in api.sandbox.advance(100_000)] == []
-
-
 @pytest.mark.fact("service.attempt-may-need-action", "states.timestamps.attempt", "form.next-action")
 @pytest.mark.parametrize("kind", ACTION_TYPES)
 def test_an_action_waits_for_the_payer(api: Api, kind: str) -> None:
@@ -260,12 +254,6 @@ def test_an_attempts_country_is_its_own_or_its_phones(api: Api) -> None:
     api.intent(attempt={"method_code": "m", "phone": phone, "currency": "NGN"}, scenario="immediate")
     assert api.get("/utils/status/payment/method/m/NG").data["status"] == "operational"
     assert api.listed_intent()["active_attempt"]["amount"]["currency"] == "NGN"
-
-
-def test_an_attempt_settled_early_is_not_ended_twice(api: Api) -> None:
-    api.sandbox.settle(api.intent().data["id"], "fail:EARLY")
-    assert api.sandbox.advance(10) == []
-    assert api.listed_intent()["active_attempt"]["failure"]["code"]["value"] == "EARLY"
 
 
 @pytest.mark.parametrize("record", ["payment", "attempt", "session"])

@@ -36,24 +36,6 @@ def test_a_payout_is_pending_then_processing_after_2_s_then_completed_after_5_s(
     assert (done["status"], done["completed_at"], done["failed_at"]) == ("completed", at(5), None)
 
 
-@pytest.mark.fact("states.timestamps.payout", "error.failure.payout")
-def test_a_failing_payout_ends_failed_with_its_reason(api: Api) -> None:
-    payout_id = api.payout(metadata={"sandbox_scenario": "fail:INVALID_RECIPIENT after=10s"}).data["id"]
-    api.sandbox.advance(10)
-    failed = api.sync(payout_id)
-    assert (failed["status"], failed["failed_at"], failed["completed_at"]) == ("failed", at(10), None)
-    assert failed["failure"]["code"]["category"] == "RECIPIENT_ERROR"
-
-
-def test_a_final_payout_never_changes_again(api: Api) -> None:
-    payout_id = api.payout(scenario="immediate").data["id"]
-    before = api.sync(payout_id)
-    api.sandbox.advance(100_000)
-    assert api.sync(payout_id) == before
-    with pytest.raises(ValueError, match="completed already"):
-        api.sandbox.settle(payout_id, "fail:LATE")
-
-
 @pytest.mark.parametrize(
     ("words", "history"),
     [
@@ -104,13 +86,6 @@ def test_a_manual_payout_ends_when_the_test_says(api: Api, words: str, status: s
     assert api.sync(late)["status"] == status
 
 
-def test_a_payout_settled_early_is_not_ended_twice(api: Api) -> None:
-    payout_id = api.payout().data["id"]
-    api.sandbox.settle(payout_id, "fail:EARLY")
-    assert api.sandbox.advance(10) == []
-    assert api.sync(payout_id)["failure"]["code"]["value"] == "EARLY"
-
-
 def test_advance_reports_what_fell_due_in_order(sandbox: Sandbox, api: Api) -> None:
     first = api.payout().data["id"]
     sandbox.advance(1)
@@ -153,15 +128,6 @@ def test_without_a_webhook_url_and_by_reading_nothing_is_delivered(api: Api) -> 
     assert api.get(f"{attempt}/inspect").status == 200
     assert api.post(f"/payment/intents/{intent['id']}/requery").status == 200
     assert api.sandbox.deliveries == before
-
-
-@pytest.mark.fact("error.409.duplicate-reference", "request.payouts.reference.unique")
-def test_a_reference_is_used_once(api: Api) -> None:
-    api.payout(reference="r-1")
-    got = api.payout(reference="r-1", amount=70)
-    assert (got.status, isinstance(got.json["message"], str)) == (409, True)
-    assert len(api.sandbox.books.payouts(reference="r-1")) == 1
-    assert api.payout().status == api.payout().status == 201
 
 
 def test_the_table_of_states_ends_where_it_should() -> None:
