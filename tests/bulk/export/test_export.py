@@ -7,7 +7,6 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,8 @@ from payments_async.bulk.export.rows import ACCOUNT_COLUMNS, FACTS
 from payments_async.bulk.ledger_errors import LedgerMissing
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.bulk.sources.rejects import unescaped
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import item, items, steady_ledgers
+from payments_async.sandbox import Sandbox
+from tests.support.batches import item, items
 from tests.support.desks import Desk
 from tests.support.payout_files import PHONE, csv_file
 
@@ -35,18 +34,6 @@ ROWS = [
     item(2, instrument=BANK, customer=CustomerInput(email="awa@example.test", country="NG")),
     item(3, currency="GHS", metadata={"cost": "'quoted", "nested": {"a": [1, None]}}),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 async def exported(

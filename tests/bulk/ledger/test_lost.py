@@ -11,15 +11,9 @@ import pytest
 
 from payments_async.bulk import RowState
 from payments_async.bulk.ledger_errors import LedgerGone
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.batches import items, steady_ledgers
 from tests.support.desks import Desk
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 def _losing(path: Path, state: RowState) -> Callable[[Any], None]:

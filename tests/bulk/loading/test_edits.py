@@ -20,23 +20,11 @@ from payments_async.bulk.loading.differences import shown_key
 from payments_async.bulk.protocol.records import InputDifference
 from payments_async.bulk.protocol.stop_rules import Account
 from payments_async.bulk.sources import CsvSource, IterableSource
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import item, items, steady_ledgers
+from payments_async.sandbox import Sandbox
+from tests.support.batches import item, items
 from tests.support.desks import Desk
 from tests.support.ledgers import Clock, all_rows
 from tests.support.payout_files import PHONE, csv_file
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 def told(error: LedgerOfAnotherInput) -> list[tuple[int, str, tuple[str, ...], RowState | None]]:

@@ -12,16 +12,10 @@ import pytest
 from payments_async.bulk import InputPaidElsewhere
 from payments_async.bulk.ledger_errors import LedgerMissing
 from payments_async.bulk.loading.load import ledger_beside
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.batches import items
 from tests.support.desks import Desk
 from tests.support.ledgers import BINDING
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 async def test_an_input_that_is_another_batch_beside_it_is_refused_unless_wished(

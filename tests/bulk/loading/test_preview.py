@@ -13,16 +13,10 @@ from payments_async.bulk.ledger_errors import (
     LedgerOfAnotherAddress,
     LedgerOfAnotherBatch,
 )
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
 from tests.support.payout_files import PHONE, csv_file
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 async def test_a_preview_reads_all_and_makes_nothing(service: Sandbox, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from payments_async.bulk.errors import BulkError
 from payments_async.bulk.loading import load
 from payments_async.bulk.loading.rows import RowIdentifiers
 from payments_async.bulk.sources import IterableSource, Row, _requests
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.batches import item
 from tests.support.desks import Desk
 from tests.support.payout_files import PHONE, csv_file, jsonl_file, read, told
@@ -22,12 +22,6 @@ BLANK = "begins or ends with a blank: take it away, as nothing is trimmed"
 UNSEEN = "holds U+200B, which is invisible or unassigned"
 DECOMPOSED = normalize("NFD", "José")
 ITEMS = [(key, item(number)[1]) for number, key in enumerate(("José", "Zoé", "ann"), 1)]
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 COMPOSED = {

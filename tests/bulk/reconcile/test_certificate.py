@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,10 @@ import pytest
 
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import alter, in_process, items, steady_ledgers
+from tests.support.batches import alter, in_process, items
 from tests.support.spoiled import hiding, repeating
 
 ROWS = 150
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
 
 
 @pytest.fixture

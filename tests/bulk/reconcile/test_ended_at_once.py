@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import in_process, items, ledger_rows, steady_ledgers
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
+from payments_async.sandbox import Sandbox
+from tests.support.batches import in_process, items, ledger_rows
 
 
 @pytest.mark.parametrize("answered", [True, False])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +13,9 @@ from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger_errors import LedgerDamaged
 from payments_async.bulk.protocol.records import Ends
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import alter, items, ledger_rows, over_socket, paid, runtime_of, steady_ledgers
+from payments_async.sandbox import Sandbox
+from tests.support.batches import alter, items, ledger_rows, over_socket, paid, runtime_of
 from tests.support.spoiled import spoiling
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Iterator[Sandbox]:
-    """A sandbox on a socket, without limits, on a clock that is moved along."""
-    with Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off()) as sandbox:
-        yield sandbox
 
 
 def lists(service: Sandbox) -> int:

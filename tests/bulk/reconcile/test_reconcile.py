@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.bulk.ledger_errors import LedgerOfAnotherKey
 from payments_async.bulk.protocol.identifiers import PROOF_KEY
 from payments_async.errors import PaymentsError, SearchIncomplete
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     alter,
     in_process,
@@ -25,22 +24,8 @@ from tests.support.batches import (
     over_socket,
     paid,
     runtime_of,
-    steady_ledgers,
 )
 from tests.support.spoiled import circling, spoiling
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Iterator[Sandbox]:
-    """A sandbox on a socket, without limits, on a clock that is moved along."""
-    with Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off()) as sandbox:
-        yield sandbox
 
 
 def sent(service: Sandbox) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,22 +13,9 @@ import pytest
 from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.bulk.protocol.identifiers import PROOF_KEY, Proof
 from payments_async.errors import PaymentsError
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import alter, item, items, ledger_rows, over_socket, runtime_of, steady_ledgers
+from payments_async.sandbox import Sandbox
+from tests.support.batches import alter, item, items, ledger_rows, over_socket, runtime_of
 from tests.support.spoiled import spoiling
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Iterator[Sandbox]:
-    """A sandbox on a socket, without limits, on a clock that is moved along."""
-    with Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off()) as sandbox:
-        yield sandbox
 
 
 def fails(service: Sandbox, *numbers: int, times: int | None = 1) -> None:

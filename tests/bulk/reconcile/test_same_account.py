@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,22 +18,10 @@ from payments_async.bulk.ledger_errors import (
     LedgerOfAnotherEnvironment,
     LedgerOfAnotherKey,
 )
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import items, steady_ledgers
+from payments_async.sandbox import Sandbox, SandboxLimits
+from tests.support.batches import items
 from tests.support.desks import Desk
 from tests.support.watched import WatchedSandbox
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 def test_public_names_are_there_and_no_others() -> None:

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from payments_async import AsyncPayments, Instrument
 from payments_async.bulk import PayoutBatch
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import item, items, ledger_rows, over_socket, steady_ledgers
-
-
-@pytest.fixture(autouse=True)
-def _steady() -> Iterator[None]:
-    with steady_ledgers():
-        yield
-
-
-@pytest.fixture
-def service() -> Iterator[Sandbox]:
-    """A sandbox on a socket, without limits, on a clock that is moved along."""
-    with Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off()) as sandbox:
-        yield sandbox
+from payments_async.sandbox import Sandbox
+from tests.support.batches import item, items, ledger_rows, over_socket
 
 
 def show(service: Sandbox, place: int, status: str | None, *, completed: bool, failed: bool) -> None:

@@ -13,7 +13,7 @@ from payments_async.bulk import PayoutBatch, RowState, SourceErrors
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.loading.rows import RowIdentifiers
 from payments_async.bulk.sources import IterableSource, Row
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
 from tests.support.payout_files import PHONE, csv_file, jsonl_file, told
@@ -21,12 +21,6 @@ from tests.support.payout_files import PHONE, csv_file, jsonl_file, told
 KEYED = {"row_key": "emp-1", **PHONE}
 BAD = {"amount": "0.5"}
 UNIQUE = "is that of line {} too; make each unique"
-
-
-@pytest.fixture
-def service() -> Sandbox:
-    """A sandbox without limits, on a clock that is moved along."""
-    return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
 def table(path: Path) -> list[dict[str, str]]:
