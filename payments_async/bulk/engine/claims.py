@@ -13,8 +13,7 @@ from ..protocol.records import Claim, LedgerRow, Resend
 from ..protocol.row_state import RowState
 from ..protocol.stop_rules import Stop, StopRules, Totals, allows_any, stop_reason
 from ..protocol.totals import EXACT
-from .backoff import BackOff
-from .doubts import UnresolvedRow
+from .doubts import BackOff, UnresolvedRow
 from .recorder import Recorder
 from .resolver import Resolver
 from .sender import same_bytes

@@ -17,8 +17,8 @@ from ..ledger_errors import LedgerFull, LedgerGone
 from ..protocol.records import Claim
 from ..protocol.responses import FATAL, is_shut_out, why
 from ..protocol.stop_rules import Stop, StopRules
-from .backoff import BackOff
 from .claims import RowClaims
+from .doubts import BackOff
 from .recorder import Recorder
 from .resolver import Resolver
 from .sender import Sender

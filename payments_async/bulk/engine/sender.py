@@ -20,8 +20,7 @@ from ..protocol.records import LedgerRow, Resend, RowOutcome
 from ..protocol.responses import Posted, why_of
 from ..protocol.row_state import RowKnowledge
 from ..protocol.stop_rules import Stop
-from .backoff import BackOff
-from .doubts import UnresolvedRow
+from .doubts import BackOff, UnresolvedRow
 from .recorder import Recorder
 from .resolver import Resolver
 from .service import Service

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
 
-from payments_async.bulk.engine import backoff, resolver, sender
+from payments_async.bulk.engine import doubts, resolver, sender
 from payments_async.bulk.protocol import payout_status
 from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt, kind_of
 from payments_async.bulk.protocol.decisions import Resolution, after_walk, post_again_after
@@ -38,7 +38,7 @@ def counted(note: Callable[[str], None]) -> Iterator[None]:
         return seconds
 
     with (
-        patch.object(backoff, "post_again_after", waited),
+        patch.object(doubts, "post_again_after", waited),
         patch.object(sender, "after_attempt", answered),
         patch.object(resolver, "after_walk", resolved),
         patch.object(payout_status, "compare", found),

@@ -33,8 +33,8 @@ class ProcessRuntime:
         self.wrong = wrong
 
     def monotonic(self) -> float:
-        """Seconds since this process began, and some."""
-        return 1000.0 + self._loop.time() - self._began
+        """Seconds, from 1000 on; rounded, so that the wait for a whole second reaches it."""
+        return round(1000.0 + self._loop.time() - self._began, 6)
 
     def now(self) -> datetime:
         """What this machine takes for the time."""
