@@ -71,13 +71,6 @@ async def test_a_find_goes_on_where_an_incomplete_one_ended(connect: Callable[..
     assert ["cursor=c1" in flight.url for flight in transport.flights] == [False, True]
 
 
-async def test_a_list_that_goes_on_without_a_cursor_is_told_so(connect: Callable[..., Any]) -> None:
-    stuck = answer(200, {"data": [], "pagination": {"has_more_pages": True}})
-    with pytest.raises(SearchIncomplete, match="the service gave no cursor") as caught:
-        await connect(transport=ScriptedTransport(stuck)).payouts.find("inv-7")
-    assert caught.value.cursor is None
-
-
 async def test_the_last_page_allowed_may_be_the_lists_last(connect: Callable[..., Any]) -> None:
     transport = ScriptedTransport(page("a", cursor="c1"), page("b"))
     assert await connect(transport=transport).payouts.find("inv-7", max_pages=2) is None

@@ -14,14 +14,12 @@ ALMOST_ONE = 1 - 2**-53
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("unchanged", range(40))
 @pytest.mark.parametrize("pages", [0, 1, 8, 9, 100, 1000])
-def test_no_interval_is_under_five_seconds_or_reads_over_a_hundred_pages_a_minute(
-    unchanged: int, pages: int
-) -> None:
-    shortest = interval(unchanged, pages, 0.0)
-    assert shortest >= FLOOR
-    assert pages / shortest <= 100 / 60 + 1e-9
+def test_no_interval_is_under_five_seconds_or_reads_over_a_hundred_pages_a_minute(pages: int) -> None:
+    for unchanged in range(40):
+        shortest = interval(unchanged, pages, 0.0)
+        assert shortest >= FLOOR
+        assert pages / shortest <= 100 / 60 + 1e-9
 
 
 def test_intervals_grow_with_unchanged_readings_up_to_a_ceiling() -> None:

@@ -89,16 +89,16 @@ def test_a_conflict_over_the_idempotency_key_is_told_apart_by_its_words(name: st
 
 
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("kind", get_args(FailureKind))
 @pytest.mark.parametrize("sent", [False, True])
-def test_a_failure_is_in_doubt_exactly_when_something_was_sent(name: str, kind: Any, sent: bool) -> None:
-    found = read_failure(CALLS[name], TransportError(kind, "why"), sent=sent)
-    assert found.verdict == ("in_doubt" if sent else "not_sent")
-    assert found.reason == kind
-    assert found.again == (kind not in ("tls", "too_large", "closed"))
+def test_a_failure_is_in_doubt_exactly_when_something_was_sent(name: str, sent: bool) -> None:
     wanted = {"timeout": errors.APITimeoutError, "too_large": errors.DecodeError}
-    assert type(found.error) is wanted.get(kind, errors.APIConnectionError)
-    assert getattr(found.error, "kind", "too_large") == kind
+    for kind in get_args(FailureKind):
+        found = read_failure(CALLS[name], TransportError(kind, "why"), sent=sent)
+        assert found.verdict == ("in_doubt" if sent else "not_sent")
+        assert found.reason == kind
+        assert found.again == (kind not in ("tls", "too_large", "closed"))
+        assert type(found.error) is wanted.get(kind, errors.APIConnectionError)
+        assert getattr(found.error, "kind", "too_large") == kind
 
 
 PAID = {"id": "po_1", "reference": "r-1", "amount": {"value": 10.1, "currency": "XOF"}}
@@ -114,33 +114,32 @@ BODIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("status", range(200, 300))
-def test_any_2xx_with_a_readable_record_is_a_success(name: str, status: int) -> None:
-    found = reading_of(CALLS[name], status, {"message": "Done.", **BODIES[name]})
-    assert (found.verdict, found.error, found.again) == ("executed", None, False)
-    assert found.message == (None if name == "other" else "Done.")
+def test_any_2xx_with_a_readable_record_is_a_success(name: str) -> None:
+    for status in range(200, 300):
+        found = reading_of(CALLS[name], status, {"message": "Done.", **BODIES[name]})
+        assert (found.verdict, found.error, found.again) == ("executed", None, False), status
+        assert found.message == (None if name == "other" else "Done.")
 
 
 UNREADABLE = [b"", b"<html>", b"null", b"7", b'"text"', b"[]", b'{"data":', b"\xff", b"[" * 100_000]
 
 
-@pytest.mark.parametrize(
-    ("name", "body"), [(n, b) for n in CREATING for b in UNREADABLE if (n, b) != ("other", b"")]
-)
-def test_an_unreadable_2xx_of_a_creation_is_in_doubt_and_asked_for_again(name: str, body: bytes) -> None:
-    found = reading_of(CREATING[name], 201, body)
-    assert (found.verdict, found.again) == ("in_doubt", True)
-    assert type(found.error) is errors.DecodeError
+@pytest.mark.parametrize("name", CREATING)
+def test_an_unreadable_2xx_of_a_creation_is_in_doubt_and_asked_for_again(name: str) -> None:
+    for body in UNREADABLE[name == "other" :]:  # without a result class an empty answer is a success
+        found = reading_of(CREATING[name], 201, body)
+        assert (found.verdict, found.again) == ("in_doubt", True), body
+        assert type(found.error) is errors.DecodeError
 
 
-WITHOUT_ID = [{}, {"data": None}, {"data": []}, {"data": {}}, {"data": {"id": None}}, {"data": {"id": ""}}]
+WITHOUT_ID = [None, [], {}, {"id": None}, {"id": ""}, {"id": 7}, {"checkout": {"id": 7}}]
 
 
 @pytest.mark.parametrize("name", ["payout", "intent", "checkout"])
-@pytest.mark.parametrize("body", [*WITHOUT_ID, {"data": {"id": 7}}, {"data": {"checkout": {"id": 7}}}])
-def test_a_2xx_without_the_id_of_what_was_created_is_in_doubt_too(name: str, body: Any) -> None:
-    found = reading_of(CREATING[name], 201, body)
-    assert (found.verdict, found.again) == ("in_doubt", True)
+def test_a_2xx_without_the_id_of_what_was_created_is_in_doubt_too(name: str) -> None:
+    for body in [{}, *({"data": data} for data in WITHOUT_ID)]:
+        found = reading_of(CREATING[name], 201, body)
+        assert (found.verdict, found.again) == ("in_doubt", True), body
 
 
 @pytest.mark.parametrize(
@@ -160,13 +159,13 @@ def test_a_creation_known_by_its_id_alone_happened_and_is_not_asked_for_again(
     assert (found.error.effect, found.error.record_id) == ("happened", record_id)
 
 
-@pytest.mark.parametrize("body", [*UNREADABLE, json.dumps({"data": {"id": "po_1", "status": 7}}).encode()])
 @pytest.mark.parametrize("name", ["read", "list"])
-def test_an_unreadable_answer_to_a_read_is_final_and_harmless(name: str, body: bytes) -> None:
-    found = reading_of(HARMLESS[name], 200, body)
-    assert found.again is False
-    assert isinstance(found.error, errors.DecodeError)
-    assert found.error.effect == "none"
+def test_an_unreadable_answer_to_a_read_is_final_and_harmless(name: str) -> None:
+    for body in [*UNREADABLE, {"data": {"id": "po_1", "status": 7}}]:
+        found = reading_of(HARMLESS[name], 200, body)
+        assert found.again is False
+        assert isinstance(found.error, errors.DecodeError)
+        assert found.error.effect == "none"
 
 
 def test_an_unreadable_answer_to_a_requery_is_asked_for_again() -> None:

@@ -23,6 +23,8 @@ from tests.support.receivers import HOOKS, OLD_SECRET, SECRET, Handler, make_rec
 from tests.support.scripted import answer
 
 Connect = Callable[..., Any]
+ONE_SURFACE = pytest.mark.parametrize("surface", ["async"], indirect=True)
+"""For checks that both receivers share."""
 
 
 @pytest.fixture
@@ -30,6 +32,7 @@ def client(connect: Connect) -> Any:
     return play(connect, answer(200, {"data": []})).client
 
 
+@ONE_SURFACE
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -69,6 +72,7 @@ def test_addresses_that_can_be_used(client: Any, base_url: str) -> None:
     assert re.fullmatch(re.escape(receiver.base_url) + "/[A-Za-z0-9_-]+", receiver.url_for_payout("r-1"))
 
 
+@ONE_SURFACE
 @pytest.mark.parametrize(
     ("reference", "expires_in", "fields"),
     [
