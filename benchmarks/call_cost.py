@@ -53,7 +53,7 @@ def contenders(peers: Peers) -> Iterator[dict[str, Worker]]:
             OURS: ("sdk_calls", url),
             BEFORE: ("sdk_calls", url, "before"),
             UVLOOP: ("sdk_calls", url, "each", "uvloop"),
-            PLAIN: ("sdk_calls", url, "each", "asyncio", "plain"),
+            PLAIN: ("sdk_calls", url, "each", "asyncio", "session"),
             BARE: ("aiohttp_calls", url),
         }
         theirs: dict[str, tuple[str, ...]] = {

@@ -33,11 +33,11 @@ async def calls(base_url: str, made: str, times: int, in_flight: int) -> dict[st
         return await spent(call, times, in_flight)
 
 
-def main(base_url: str, made: str = "each", loop: str = "asyncio", style: str = "lean") -> None:
-    """Serve rounds. `plain` is what is used on an aiohttp whose inside nobody has checked."""
-    if style == "plain":
-        transport.lean_supported = lambda: False
-    assert transport.lean_supported() == (style == "lean"), "the lean transport does not know this aiohttp"
+def main(base_url: str, made: str = "each", loop: str = "asyncio", way: str = "direct") -> None:
+    """Serve rounds. `session` is used on an aiohttp whose internals are not known."""
+    if way == "session":
+        transport.is_supported = lambda: False
+    assert transport.is_supported() == (way == "direct"), "the direct way does not know this aiohttp"
     serve(lambda times, in_flight: on_loop(loop, calls(base_url, made, times, in_flight)))
 
 

@@ -4,7 +4,7 @@ aiohttp's session builds a request through several mappings and starts a task to
 this client is a few hundred bytes that are known beforehand: take a connection, write them at once, read,
 and keep the connection for the next request (`connections.IdleConnections`).
 
-This uses parts of aiohttp that are not public. `lean_supported` compares them with what this module was
+This uses parts of aiohttp that are not public. `is_supported` compares them with what this module was
 written for. Where they differ, `session` is used instead; the tests run over both.
 
 The parser is a new one for each request. An old one could hold half a message that came without a request,
@@ -40,18 +40,18 @@ _SMALL: Final = 32 * 1024
 
 
 class DirectSender:
-    """Flies over the connections of one session; steps aside for whatever stands in for aiohttp."""
+    """Sends over the connections of one session, or by the session where something replaces aiohttp's parts."""
 
-    def __init__(self, session: ClientSession, warm: IdleConnections) -> None:
+    def __init__(self, session: ClientSession, idle: IdleConnections) -> None:
         self._session = session
-        self._warm = warm
-        self._plain = SessionSender(None)
+        self._idle = idle
+        self._session_sender = SessionSender(None)
 
     async def exchange(self, url: URL, request: HTTPRequest, limit: int) -> HTTPResponse:
-        """Send the flight and read its answer of at most `limit` bytes."""
+        """Send a request and read its answer of at most `limit` bytes."""
         if is_patched():
-            return await self._plain.exchange(self._session, url, request, limit)
-        ready = self._warm.take(url)
+            return await self._session_sender.exchange(self._session, url, request, limit)
+        ready = self._idle.take(url)
         connection = await self._connect(url) if ready is None else ready
         try:
             protocol = connection.protocol
@@ -70,7 +70,7 @@ class DirectSender:
             connection.close()
             raise
         if is_whole and not message.should_close:
-            self._warm.keep(connection, protocol)
+            self._idle.keep(connection, protocol)
         else:
             connection.release()
         return answer
@@ -161,7 +161,7 @@ MEMBERS: Final[tuple[tuple[type, str], ...]] = ((StreamReader, "_buffer"), (Stre
 
 
 @cache
-def lean_supported() -> bool:
+def is_supported() -> bool:
     """Whether the installed aiohttp has the internals this module was written for."""
     return (
         all(_parameters(owner, name) == names for owner, name, names in SHAPES)

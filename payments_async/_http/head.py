@@ -80,7 +80,7 @@ def _check_names(method: str, names: tuple[str, ...]) -> None:
 
 
 def serialize(url: URL, request: HTTPRequest) -> bytes:
-    """The bytes aiohttp would write: Host first, then the flight's headers, then the length."""
+    """The bytes aiohttp would write: Host first, then the request's headers, then the length."""
     body = request.body
     lines = [f"{request.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
     lines += map(": ".join, request.headers.items())

@@ -1,7 +1,7 @@
 """The aiohttp transport: one `HTTPRequest` in, one `HTTPResponse` or one kind of failure out.
 
 `head` checks what may be sent. `direct` sends it; `session` does so through a proxy, or with an aiohttp that
-`direct` does not know. `concurrency` has the deadlines and slots, `failures` the names of failures.
+`direct` does not know. `deadlines` ends attempts that take too long, `failures` names what went wrong.
 
 Loops: each event loop has connections of its own, opened with its first request. An asynchronous generator
 that stays suspended in the loop closes them when the loop shuts its generators down, as `asyncio.run` does,
@@ -30,9 +30,9 @@ from weakref import WeakSet, finalize
 from aiohttp import ClientSession, ClientTimeout, TCPConnector, ThreadedResolver
 from yarl import URL
 
-from payments_async._http.concurrency import Deadlines, Semaphore, Verdict
 from payments_async._http.connections import LONGEST, REST, IdleConnections
-from payments_async._http.direct import DirectSender, lean_supported
+from payments_async._http.deadlines import Deadlines, Verdict
+from payments_async._http.direct import DirectSender, is_supported
 from payments_async._http.failures import describe
 from payments_async._http.head import address, check_head, check_proxy
 from payments_async._http.session import SessionSender, is_stock
@@ -44,20 +44,20 @@ MAX_BODY: Final = 16 * 1024 * 1024
 
 
 Exchange = Callable[[URL, HTTPRequest, int], Awaitable[HTTPResponse]]
-"""Sends a flight, on a connection of its own choice, and reads the answer of at most so many bytes."""
+"""Sends a request, on a connection of its own choice, and reads the answer of at most so many bytes."""
 
 
 class LoopConnections:
     """What one event loop has: its connections, the right to use them, and its attempts' deadlines."""
 
-    __slots__ = ("closing", "exchange", "keeper", "session", "slots", "warm", "watchdog")
+    __slots__ = ("closing", "deadlines", "exchange", "idle", "keeper", "session", "slots")
 
     def __init__(self, session: ClientSession, max_connections: int, runtime: Runtime) -> None:
         self.session = session
-        self.warm = IdleConnections(runtime)
-        self.exchange: Exchange = DirectSender(session, self.warm).exchange
-        self.slots = Semaphore(max_connections)
-        self.watchdog = Deadlines(runtime)
+        self.idle = IdleConnections(runtime)
+        self.exchange: Exchange = DirectSender(session, self.idle).exchange
+        self.slots = asyncio.Semaphore(max_connections)
+        self.deadlines = Deadlines(runtime)
         self.keeper = self._keep()
         self.closing: asyncio.Task[None] | None = None
 
@@ -73,8 +73,8 @@ class LoopConnections:
 
     async def close(self) -> None:
         """Close what is still open."""
-        self.watchdog.close()
-        self.warm.close()
+        self.deadlines.close()
+        self.idle.close()
         _OPEN.discard(self)
         await self.session.close()
 
@@ -87,19 +87,19 @@ class LoopConnections:
 
 
 _OPEN: Final[set[LoopConnections]] = set()
-"""Every home not yet closed. Held here and not by its transport alone: a transport that is dropped in a cycle
-would have its session finalized, with a warning, before anybody could close it."""
+"""All that are not yet closed. Held here and not by the transport alone: one that is dropped in a cycle would
+have its session finalized, with a warning, before it could be closed."""
 
 
-def _close_dropped(homes: dict[AbstractEventLoop, LoopConnections]) -> None:
+def _close_dropped(loops: dict[AbstractEventLoop, LoopConnections]) -> None:
     """A transport was dropped without closing it: its loops do that, unless they have ended and done it."""
-    for loop, home in homes.items():
+    for loop, opened in loops.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(home.close_soon)
+            loop.call_soon_threadsafe(opened.close_soon)
 
 
 class AiohttpTransport:
-    """Flies requests over HTTP/1.1 with kept connections. Constructed anywhere; used from any event loop.
+    """Sends requests over HTTP/1.1 with kept connections. Constructed anywhere; used from any event loop.
 
     Args:
         connect_timeout: seconds for a TCP and TLS connection.
@@ -125,16 +125,16 @@ class AiohttpTransport:
     ) -> None:
         if proxy is not None:
             check_proxy(proxy)
-        self._plain = SessionSender(proxy)
-        self._is_lean = proxy is None and lean_supported()
+        self._sessions = SessionSender(proxy)
+        self._is_direct = proxy is None and is_supported()
         self._timeout = ClientTimeout(total=None, sock_connect=connect_timeout)
         self._max_connections = max_connections
         self._ssl: ssl.SSLContext | bool = True if ssl_context is None else ssl_context
         self._runtime = runtime
         self._max_body = max_body
-        self._homes: dict[AbstractEventLoop, LoopConnections] = {}
+        self._loops: dict[AbstractEventLoop, LoopConnections] = {}
         _TRANSPORTS.add(self)
-        finalize(self, _close_dropped, self._homes).atexit = False
+        finalize(self, _close_dropped, self._loops).atexit = False
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:
         """The answer, whatever its status; redirects are not followed, informational answers are skipped.
@@ -152,23 +152,22 @@ class AiohttpTransport:
         url = address(request.url)
         check_head(request)
         loop = _get_running_loop() or event_loop()
-        home = self._homes.get(loop) or await self._open(loop)
-        watch = home.watchdog.watch(request.timeout, loop)
+        opened = self._loops.get(loop) or await self._open(loop)
+        deadline = opened.deadlines.start(request.timeout, loop)
         outcome: HTTPResponse | BaseException
         try:
-            if not home.slots.take():
-                await home.slots.wait()
+            await opened.slots.acquire()
             try:
-                watch.kind = "timeout"
-                outcome = await home.exchange(url, request, self._max_body)
+                deadline.kind = "timeout"
+                outcome = await opened.exchange(url, request, self._max_body)
             finally:
-                home.slots.give_back()
+                opened.slots.release()
         except BaseException as exc:
             outcome = exc
-        verdict = watch.stop()
+        verdict = deadline.stop()
         if isinstance(outcome, HTTPResponse):
             return outcome
-        outcome = _reported(outcome, verdict, request, watch.kind)
+        outcome = _reported(outcome, verdict, request, deadline.kind)
         try:
             raise outcome
         finally:
@@ -177,28 +176,28 @@ class AiohttpTransport:
     async def aclose(self) -> None:
         """Close every connection of the running loop; attempts under way fail, later ones reopen."""
         loop = _get_running_loop()  # none, under trio: nothing is open there
-        if loop is not None and (home := self._homes.pop(loop, None)) is not None:
-            await home.keeper.aclose()
+        if loop is not None and (opened := self._loops.pop(loop, None)) is not None:
+            await opened.keeper.aclose()
 
     async def _open(self, loop: AbstractEventLoop) -> LoopConnections:
         connector = TCPConnector(
             limit=0, ssl=self._ssl, resolver=ThreadedResolver(), keepalive_timeout=LONGEST - REST
         )
-        session = self._plain.session(connector, self._timeout)
-        home = self._homes[loop] = LoopConnections(session, self._max_connections, self._runtime)
-        if not (self._is_lean and is_stock(session)):
-            home.exchange = partial(self._plain.exchange, session)
-        await anext(home.keeper)
+        session = self._sessions.session(connector, self._timeout)
+        opened = self._loops[loop] = LoopConnections(session, self._max_connections, self._runtime)
+        if not (self._is_direct and is_stock(session)):
+            opened.exchange = partial(self._sessions.exchange, session)
+        await anext(opened.keeper)
         await self._drop_closed()
-        return home
+        return opened
 
     async def _drop_closed(self) -> None:
         """Forget loops that were closed without closing their generators (`asyncio.run` does close them)."""
-        for loop in list(self._homes):  # a copy: other threads open theirs
-            if loop.is_closed() and (home := self._homes.pop(loop, None)) is not None:
-                _OPEN.discard(home)
-                await home.session.close()
-                home.warm.give_back()
+        for loop in list(self._loops):  # a copy: other threads open theirs
+            if loop.is_closed() and (opened := self._loops.pop(loop, None)) is not None:
+                _OPEN.discard(opened)
+                await opened.session.close()
+                opened.idle.give_back()
 
     def _disown(self) -> None:
         """In a forked child: the parent's sockets are the parent's. Not used, not closed, not told anything.
@@ -206,13 +205,13 @@ class AiohttpTransport:
         Closing them here would also take them out of the parent's selector, which a fork shares. They stay in
         `_OPEN` for as long as the child lives, so that nothing of the parent's is finalized in it.
         """
-        for home in list(self._homes.values()):
-            connector = home.session.connector
-            home.session.detach()
+        for opened in list(self._loops.values()):
+            connector = opened.session.connector
+            opened.session.detach()
             if connector is not None:
                 connector._closed = True  # else its finalizer closes the connections
-            home.warm.give_back()  # to a closed pool: nothing happens to them
-        self._homes.clear()
+            opened.idle.give_back()  # to a closed pool: nothing happens to them
+        self._loops.clear()
 
 
 def _reported(exc: BaseException, verdict: Verdict, request: HTTPRequest, late: FailureKind) -> BaseException:

@@ -1,6 +1,6 @@
 """What crosses the wire, as values: one request under way, one answer, one failure to get an answer.
 
-The pipeline makes a `HTTPRequest`, the transport flies it. Nothing here does I/O, so any transport will do:
+The pipeline makes a `HTTPRequest`, the transport sends it. Nothing here does I/O, so any transport will do:
 aiohttp's, or the in-process one of `payments_async.testing`.
 """
 
@@ -15,7 +15,7 @@ FailureKind = Literal["pool", "dns", "connect", "tls", "timeout", "reset", "prot
 
 
 class Secret(str):
-    """Text that goes out as it is and shows itself to nobody (tracebacks print reprs of locals)."""
+    """Text that goes out as it is and never shows itself (tracebacks print reprs of locals)."""
 
     __slots__ = ()
 
@@ -68,7 +68,7 @@ class TransportError(Exception):
 
 
 class Transport(Protocol):
-    """Flies requests. Usable from any loop, one at a time per loop's own connections."""
+    """Sends requests. Usable from any loop, one at a time per loop's own connections."""
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:
         """The answer, whatever its status; `TransportError` when none came."""

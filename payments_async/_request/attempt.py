@@ -29,7 +29,7 @@ def make_request(
 
 
 def is_sent(request: HTTPRequest | None) -> bool:
-    """Whether anything may have left; nothing has of a flight that was never made."""
+    """Whether anything may have left; nothing has of a request that was never made."""
     return request is not None and request.sent
 
 

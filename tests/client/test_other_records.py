@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from payments_async import ResponseMismatch
-from payments_async._http import session as _plain
 from payments_async._http import transport
 from tests.support.motion import PAYOUT, payout_answer, play
 from tests.support.rawserver import RawServer, Step
@@ -76,13 +75,12 @@ async def test_an_answer_that_names_no_other_record_is_taken(connect: Connect, n
     assert await read(connect(transport=ScriptedTransport(answer(200, {"data": data})))) is not None
 
 
-@pytest.mark.parametrize("style", ["lean", "plain", "aiohttp"])
+@pytest.mark.parametrize("way", ["direct", "session"])
 @pytest.mark.parametrize("name", ["payouts.sync", "payouts.create"])
 async def test_the_connection_that_gave_it_is_closed(
-    connect: Connect, server: RawServer, monkeypatch: pytest.MonkeyPatch, style: str, name: str
+    connect: Connect, server: RawServer, monkeypatch: pytest.MonkeyPatch, way: str, name: str
 ) -> None:
-    monkeypatch.setattr(transport, "lean_supported", lambda: style == "lean")
-    monkeypatch.setattr(_plain, "_FAMILIAR", style != "aiohttp")
+    monkeypatch.setattr(transport, "is_supported", lambda: way == "direct")
     server.scripts["/v1/payouts/mine/sync"] = [whole({"id": "another"}), Step.HANG]
     server.scripts["/v1/payouts/kept/sync"] = [whole({"id": "kept"})]
     other = json.loads(payout_answer(reference="r-9").body)["data"]

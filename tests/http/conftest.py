@@ -1,4 +1,4 @@
-"""Fixtures of the transport's tests: a raw server, and the transport written in each of its ways."""
+"""Fixtures of the transport's tests: a raw server, and the transport in each of its ways to send."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from payments_async._http import session
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
 from tests.support.rawserver import RawServer
 
 MakeTransport = Callable[..., AiohttpTransport]
+
+BOTH = pytest.mark.parametrize("way", ["direct", "session"])
+"""Run a test over both ways to send: for failures, bytes, cancellation and TLS. The others need one."""
 
 
 @pytest.fixture
@@ -21,17 +23,16 @@ def server() -> Iterator[RawServer]:
         yield running
 
 
-@pytest.fixture(params=["lean", "plain", "aiohttp"])
-def style(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run the test with each way to write requests; the last leaves it to aiohttp, as an unknown one is."""
-    name: str = request.param
-    monkeypatch.setattr(_transport, "lean_supported", lambda: name == "lean")
-    monkeypatch.setattr(session, "_FAMILIAR", name != "aiohttp")
-    return name
+@pytest.fixture
+def way() -> str:
+    """How requests are sent, unless the test says otherwise (`BOTH`)."""
+    return "direct"
 
 
 @pytest.fixture
-def make_transport(style: str) -> MakeTransport:
+def make_transport(way: str, monkeypatch: pytest.MonkeyPatch) -> MakeTransport:
+    monkeypatch.setattr(_transport, "is_supported", lambda: way == "direct")
+
     def make(**options: object) -> AiohttpTransport:
         return AiohttpTransport(runtime=SYSTEM, **options)  # type: ignore[arg-type] # a pass-through
 

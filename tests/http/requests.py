@@ -15,7 +15,9 @@ KEY = "Bearer sk_sandbox_canary_8c1f"
 """Must not be seen anywhere but on the wire."""
 
 
-def flight(url: str, method: str = "POST", *, body: bytes | None = b"{}", timeout: float = 10) -> HTTPRequest:
+def make_request(
+    url: str, method: str = "POST", *, body: bytes | None = b"{}", timeout: float = 10
+) -> HTTPRequest:
     """One attempt at a request."""
     headers = {"Authorization": KEY, "Accept": "application/json", "X-Idempotency-Key": "key-12345678"}
     if body is not None:
@@ -25,7 +27,7 @@ def flight(url: str, method: str = "POST", *, body: bytes | None = b"{}", timeou
 
 def get(url: str, *, timeout: float = 10) -> HTTPRequest:
     """One attempt at reading."""
-    return flight(url, "GET", body=None, timeout=timeout)
+    return make_request(url, "GET", body=None, timeout=timeout)
 
 
 async def cut_short(
@@ -35,7 +37,7 @@ async def cut_short(
 ) -> tuple[HTTPRequest, pytest.ExceptionInfo[TransportError]]:
     """An attempt that fails within a short time, and how; with more time if nothing `arrived` within it."""
     for seconds in PATIENCE:
-        request = flight(url, timeout=seconds)
+        request = make_request(url, timeout=seconds)
         with pytest.raises(TransportError) as caught:
             await transport.send(request)
         if arrived(request):
@@ -45,10 +47,10 @@ async def cut_short(
 
 async def idle_connections_lost(transport: AiohttpTransport) -> None:
     """Wait until the running loop has seen its idle connections end."""
-    home = transport._homes[asyncio.get_running_loop()]
-    connector = home.session.connector
+    opened = transport._loops[asyncio.get_running_loop()]
+    connector = opened.session.connector
     assert connector is not None
     pooled = [protocol for pool in connector._conns.values() for protocol, _ in pool]
-    for protocol in [*pooled, *(protocol for _, protocol, _ in home.warm._ready)]:
+    for protocol in [*pooled, *(protocol for _, protocol, _ in opened.idle._ready)]:
         if (closed := protocol.closed) is not None:
             await closed

@@ -9,9 +9,12 @@ import pytest
 
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
-from tests.http.requests import flight, get
+from tests.http.conftest import BOTH
+from tests.http.requests import get, make_request
 from tests.support.patience import PATIENCE, timeout_once_asked
 from tests.support.rawserver import RawServer, Step
+
+pytestmark = BOTH
 
 BEGUN = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"
 
@@ -21,7 +24,7 @@ async def test_a_cancelled_attempts_connection_is_closed_and_not_used_again(
     script: list[bytes | Step], server: RawServer, transport: AiohttpTransport
 ) -> None:
     server.scripts["/slow"] = script
-    request = flight(server.url("/slow"))
+    request = make_request(server.url("/slow"))
     task = asyncio.ensure_future(transport.send(request))
     assert await asyncio.to_thread(server.arrivals.get, timeout=5) == "/slow"
     task.cancel("why")
@@ -41,7 +44,7 @@ async def test_the_cancellation_that_leaves_has_no_past(
 
     async def work() -> None:
         try:
-            await transport.send(flight(server.url("/slow")))
+            await transport.send(make_request(server.url("/slow")))
         except asyncio.CancelledError as exc:
             kept.append(exc)
             raise
@@ -58,12 +61,12 @@ async def test_an_outer_timeout_is_not_swallowed(server: RawServer, transport: A
     server.scripts["/slow"] = [Step.HANG]
     with pytest.raises(TimeoutError):
         async with timeout_once_asked(server):
-            await transport.send(flight(server.url("/slow"), timeout=10))
+            await transport.send(make_request(server.url("/slow"), timeout=10))
 
 
 async def test_cancelling_before_a_connection_sends_nothing(transport: AiohttpTransport) -> None:
     with RawServer(unread=True) as server:
-        request = flight(server.url("/", scheme="https"))
+        request = make_request(server.url("/", scheme="https"))
         task = asyncio.ensure_future(transport.send(request))
         asyncio.get_running_loop().call_later(0.05, task.cancel)
         with pytest.raises(asyncio.CancelledError):
@@ -94,7 +97,7 @@ async def test_what_was_not_sent_when_an_attempt_is_given_up_is_never_sent(
     port = server.sockets[0].getsockname()[1]
     body = bytes(20_000_000)
     for seconds in PATIENCE:
-        request = flight(f"http://127.0.0.1:{port}/", body=body, timeout=seconds)
+        request = make_request(f"http://127.0.0.1:{port}/", body=body, timeout=seconds)
         with pytest.raises(TransportError):
             await transport.send(request)
         if request.sent:
@@ -112,7 +115,7 @@ async def test_cancelling_one_of_many_leaves_the_others(
     server: RawServer, transport: AiohttpTransport
 ) -> None:
     server.scripts["/slow"] = [Step.HANG]
-    slow = asyncio.ensure_future(transport.send(flight(server.url("/slow"))))
+    slow = asyncio.ensure_future(transport.send(make_request(server.url("/slow"))))
     others = [asyncio.ensure_future(transport.send(get(server.url("/")))) for _ in range(10)]
     answers = await asyncio.gather(*others)
     slow.cancel()

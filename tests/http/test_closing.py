@@ -9,7 +9,7 @@ import pytest
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
 from tests.http.conftest import MakeTransport
-from tests.http.requests import flight
+from tests.http.requests import make_request
 from tests.support.rawserver import RawServer, Step
 
 
@@ -35,7 +35,7 @@ async def test_an_attempt_that_is_connecting_fails_as_one_that_sent_nothing(
 ) -> None:
     monkeypatch.setattr(asyncio.get_running_loop(), stage, silence)
     address = "http://localhost:1/" if stage == "getaddrinfo" else "http://127.0.0.1:1/"
-    request = flight(address)
+    request = make_request(address)
     task = asyncio.ensure_future(transport.send(request))
     await silence.asked.wait()
     await transport.aclose()
@@ -49,7 +49,7 @@ async def test_an_attempt_that_waits_for_its_turn_fails_as_one_that_sent_nothing
 ) -> None:
     server.scripts["/slow"] = [Step.HANG]
     transport = make_transport(max_connections=1)
-    requests = [flight(server.url("/slow")), flight(server.url("/"))]
+    requests = [make_request(server.url("/slow")), make_request(server.url("/"))]
     tasks = [asyncio.ensure_future(transport.send(request)) for request in requests]
     assert await asyncio.to_thread(server.arrivals.get, timeout=5) == "/slow"
     await transport.aclose()
@@ -65,10 +65,10 @@ async def test_the_task_of_an_attempt_that_was_closed_can_go_on_and_call_again(
 
     async def work() -> tuple[bytes, int]:
         with pytest.raises(TransportError):
-            await transport.send(flight("http://localhost:1/"))
+            await transport.send(make_request("http://localhost:1/"))
         current = asyncio.current_task()
         assert current is not None
-        return (await transport.send(flight(server.url("/")))).body, current.cancelling()
+        return (await transport.send(make_request(server.url("/")))).body, current.cancelling()
 
     async with asyncio.TaskGroup() as group:
         task = group.create_task(work())
@@ -81,7 +81,7 @@ async def test_whoever_cancels_an_attempt_while_it_is_closed_sees_it_cancelled(
     transport: AiohttpTransport, silence: Silence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", silence)
-    task = asyncio.ensure_future(transport.send(flight("http://localhost:1/")))
+    task = asyncio.ensure_future(transport.send(make_request("http://localhost:1/")))
     await silence.asked.wait()
     task.cancel()
     await transport.aclose()
@@ -97,16 +97,16 @@ async def test_a_cancellation_that_nobody_asked_for_is_a_failure(
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", cancelled)
     with pytest.raises(TransportError) as caught:
-        await transport.send(flight("http://localhost:1/"))
+        await transport.send(make_request("http://localhost:1/"))
     assert caught.value.kind == "connect"
 
 
 async def test_an_attempt_that_comes_upon_closed_connections_fails_as_one_that_sent_nothing(
     server: RawServer, transport: AiohttpTransport
 ) -> None:
-    home = await transport._open(asyncio.get_running_loop())
-    await home.close()
-    request = flight(server.url("/"))
+    opened = await transport._open(asyncio.get_running_loop())
+    await opened.close()
+    request = make_request(server.url("/"))
     with pytest.raises(TransportError) as caught:
         await transport.send(request)
     assert (caught.value.kind, request.sent) == ("connect", False)

@@ -11,7 +11,7 @@ from yarl import URL
 from payments_async._http.connections import LONGEST, REST
 from payments_async._http.transport import AiohttpTransport, LoopConnections
 from payments_async._runtime import SystemRuntime, Timer
-from tests.http.requests import flight, get
+from tests.http.requests import get, make_request
 from tests.support.rawserver import RawServer
 
 
@@ -42,8 +42,8 @@ def transport(clock: Clock) -> AiohttpTransport:
 
 
 def home_of(transport: AiohttpTransport) -> LoopConnections:
-    (home,) = transport._homes.values()
-    return home
+    (opened,) = transport._loops.values()
+    return opened
 
 
 def pooled(transport: AiohttpTransport) -> int:
@@ -61,7 +61,7 @@ async def test_the_pool_is_asked_for_the_first_request_only(
     assert connector is not None
     monkeypatch.setattr(connector, "connect", None)
     for _ in range(3):
-        assert (await transport.send(flight(server.url("/next")))).status == 200
+        assert (await transport.send(make_request(server.url("/next")))).status == 200
     assert (server.connections, pooled(transport)) == (1, 0)
 
 
@@ -70,7 +70,7 @@ async def test_requests_at_the_same_time_have_a_connection_each_and_all_wait_aft
 ) -> None:
     for _ in range(3):
         await asyncio.gather(*(transport.send(get(server.url(f"/{n}"))) for n in range(5)))
-    assert (server.connections, len(home_of(transport).warm._ready)) == (5, 5)
+    assert (server.connections, len(home_of(transport).idle._ready)) == (5, 5)
 
 
 async def test_after_a_while_all_go_back_to_the_pool_and_can_be_had_again(
@@ -91,7 +91,7 @@ async def test_one_that_waited_too_long_is_closed_and_not_used(
     await asyncio.gather(*(transport.send(get(server.url("/"))) for _ in range(2)))
     clock.at += LONGEST
     assert (await transport.send(get(server.url("/")))).status == 200
-    assert (server.connections, len(home_of(transport).warm._ready)) == (3, 1)
+    assert (server.connections, len(home_of(transport).idle._ready)) == (3, 1)
 
 
 async def test_what_went_back_to_the_pool_is_as_old_there_as_it_was(
@@ -128,7 +128,7 @@ async def test_one_that_the_server_wants_closed_does_not_wait(
 ) -> None:
     server.scripts["/last"] = [answer]
     await transport.send(get(server.url("/last")))
-    assert home_of(transport).warm._ready == []
+    assert home_of(transport).idle._ready == []
     await transport.send(get(server.url("/")))
     assert server.connections == 2
 
@@ -157,11 +157,11 @@ async def test_nothing_waits_where_the_connections_were_closed(
     server: RawServer, transport: AiohttpTransport, clock: Clock
 ) -> None:
     await transport.send(get(server.url("/")))
-    home = home_of(transport)
-    connection = home.warm.take(URL(server.url("/")))
+    opened = home_of(transport)
+    connection = opened.idle.take(URL(server.url("/")))
     assert connection is not None
     assert connection.protocol is not None
-    home.warm.close()
-    home.warm.keep(connection, connection.protocol)
-    assert (home.warm._ready, pooled(transport)) == ([], 1)
+    opened.idle.close()
+    opened.idle.keep(connection, connection.protocol)
+    assert (opened.idle._ready, pooled(transport)) == ([], 1)
     await transport.aclose()

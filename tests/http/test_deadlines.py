@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from payments_async._http.concurrency import TICK, Deadlines
+from payments_async._http.deadlines import TICK, Deadlines
 from tests.support.simulated import SimulatedRuntime, run_simulated
 
 
@@ -15,12 +15,12 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def attempt(dog: Deadlines, seconds: float, work: float) -> tuple[str, float]:
+async def attempt(deadlines: Deadlines, seconds: float, work: float) -> tuple[str, float]:
     """What became of `work` seconds of work, and when."""
-    watch = dog.watch(seconds)
+    deadline = deadlines.start(seconds)
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.sleep(work)
-    return watch.stop(), now()
+    return deadline.stop(), now()
 
 
 def test_work_that_ends_in_time_is_left_alone() -> None:
@@ -49,8 +49,8 @@ def test_each_of_many_deadlines_is_kept_to_within_a_tick() -> None:
     seconds = [3.0, 1.0, 2.0, 1.001, 1.002, 7.0, 0.5]
 
     async def main() -> list[tuple[str, float]]:
-        dog = Deadlines(SimulatedRuntime())
-        return await asyncio.gather(*(attempt(dog, limit, 10) for limit in seconds))
+        deadlines = Deadlines(SimulatedRuntime())
+        return await asyncio.gather(*(attempt(deadlines, limit, 10) for limit in seconds))
 
     for limit, (ended, when) in zip(seconds, run_simulated(main()), strict=True):
         assert ended == "overdue"
@@ -67,8 +67,8 @@ def test_all_attempts_share_one_timer() -> None:
 
     async def main() -> int:
         runtime = CountingRuntime()
-        dog = Deadlines(runtime)
-        await asyncio.gather(*(attempt(dog, 30, 0.1 + number / 1000) for number in range(200)))
+        deadlines = Deadlines(runtime)
+        await asyncio.gather(*(attempt(deadlines, 30, 0.1 + number / 1000) for number in range(200)))
         return runtime.timers
 
     assert run_simulated(main()) == 1
@@ -76,10 +76,10 @@ def test_all_attempts_share_one_timer() -> None:
 
 def test_the_timer_ends_with_the_last_attempt() -> None:
     async def main() -> tuple[str, float]:
-        dog = Deadlines(SimulatedRuntime())
-        await attempt(dog, 1, 0.5)
+        deadlines = Deadlines(SimulatedRuntime())
+        await attempt(deadlines, 1, 0.5)
         await asyncio.sleep(10)  # the timer finds nobody
-        return await attempt(dog, 1, 2)
+        return await attempt(deadlines, 1, 2)
 
     assert run_simulated(main()) == ("overdue", 11.5)
 
@@ -111,11 +111,11 @@ def test_a_cancellation_at_the_same_moment_as_the_deadline_wins() -> None:
 def test_an_outer_timeout_stays_the_outer_ones() -> None:
     async def main() -> None:
         async with asyncio.timeout(1):
-            watch = Deadlines(SimulatedRuntime()).watch(5)
+            deadline = Deadlines(SimulatedRuntime()).start(5)
             try:
                 await asyncio.sleep(10)
             finally:
-                assert watch.stop() == "cancelled"
+                assert deadline.stop() == "cancelled"
 
     with pytest.raises(TimeoutError):
         run_simulated(main())
@@ -123,8 +123,8 @@ def test_an_outer_timeout_stays_the_outer_ones() -> None:
 
 def test_its_own_cancellation_is_taken_back() -> None:
     async def main() -> int:
-        dog = Deadlines(SimulatedRuntime())
-        assert await attempt(dog, 1, 2) == ("overdue", 1)
+        deadlines = Deadlines(SimulatedRuntime())
+        assert await attempt(deadlines, 1, 2) == ("overdue", 1)
         current = asyncio.current_task()
         assert current is not None
         return current.cancelling()
@@ -134,10 +134,10 @@ def test_its_own_cancellation_is_taken_back() -> None:
 
 def test_closing_ends_the_attempts_under_way_and_no_later_one() -> None:
     async def main() -> list[tuple[str, float]]:
-        dog = Deadlines(SimulatedRuntime())
-        asyncio.get_running_loop().call_later(1, dog.close)
-        together = await asyncio.gather(*(attempt(dog, 2, 3) for _ in range(2)))
-        return [*together, await attempt(dog, 5, 4)]
+        deadlines = Deadlines(SimulatedRuntime())
+        asyncio.get_running_loop().call_later(1, deadlines.close)
+        together = await asyncio.gather(*(attempt(deadlines, 2, 3) for _ in range(2)))
+        return [*together, await attempt(deadlines, 5, 4)]
 
     assert run_simulated(main()) == [("closed", 1), ("closed", 1), ("undisturbed", 5)]
 

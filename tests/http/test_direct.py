@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from payments_async._http.direct import MEMBERS, PROPERTIES, SHAPES, lean_supported
+from payments_async._http.direct import MEMBERS, PROPERTIES, SHAPES, is_supported
 
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    lean_supported.cache_clear()
+    is_supported.cache_clear()
     yield
-    lean_supported.cache_clear()
+    is_supported.cache_clear()
 
 
 def test_the_pinned_aiohttp_is_supported() -> None:
-    assert lean_supported()
+    assert is_supported()
 
 
 def other(self: object, method: str) -> None:
@@ -30,7 +30,7 @@ def test_a_method_of_another_shape_is_seen(
     owner: type, name: str, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owner, name, value)
-    assert not lean_supported()
+    assert not is_supported()
 
 
 @pytest.mark.parametrize(("owner", "name"), [*PROPERTIES, *MEMBERS])
@@ -38,4 +38,4 @@ def test_a_missing_property_or_member_is_seen(
     owner: type, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owner, name, None)
-    assert not lean_supported()
+    assert not is_supported()

@@ -12,9 +12,11 @@ from aiohttp import ThreadedResolver
 
 from payments_async._http.transport import MAX_BODY, AiohttpTransport
 from payments_async._http.types import HTTPRequest, TransportError
-from tests.http.conftest import MakeTransport
-from tests.http.requests import cut_short, flight, get
+from tests.http.conftest import BOTH, MakeTransport
+from tests.http.requests import cut_short, get, make_request
 from tests.support.rawserver import OK, Drip, RawServer, Script, Step
+
+pytestmark = BOTH
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -61,7 +63,7 @@ async def test_a_broken_answer_is_in_doubt_asked_for_once_and_its_connection_clo
     script, kind = BROKEN[case]
     server.scripts["/broken"] = script
     transport = make_transport(max_body=1000)
-    request = flight(server.url("/broken"), method)
+    request = make_request(server.url("/broken"), method)
     failure = await fail(transport, request)
     assert (failure.kind, request.sent) == (kind, True)
     assert (failure.__cause__, failure.__context__) == (None, None)
@@ -75,7 +77,7 @@ async def test_an_answer_that_is_whole_but_unreadable_is_a_protocol_failure(
     case: str, server: RawServer, transport: AiohttpTransport
 ) -> None:
     server.scripts["/odd"] = [HEAD + UNREADABLE[case] + b"Content-Length: 2\r\n\r\n{}"]
-    request = flight(server.url("/odd"))
+    request = make_request(server.url("/odd"))
     failure = await fail(transport, request)
     assert (failure.kind, request.sent) == ("protocol", True)
 
@@ -83,7 +85,7 @@ async def test_an_answer_that_is_whole_but_unreadable_is_a_protocol_failure(
 async def test_nobody_listening_is_a_connect_failure_with_nothing_sent(transport: AiohttpTransport) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    request = flight(f"http://127.0.0.1:{port}/")
+    request = make_request(f"http://127.0.0.1:{port}/")
     failure = await fail(transport, request)
     assert (failure.kind, request.sent) == ("connect", False)
     assert failure.detail == "no connection (ClientConnectorError, ECONNREFUSED)"
@@ -96,7 +98,7 @@ async def test_an_unknown_name_is_a_dns_failure_with_nothing_sent(
         raise socket.gaierror(socket.EAI_NONAME, "unknown")
 
     monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
-    request = flight("http://api.example.com/")
+    request = make_request("http://api.example.com/")
     failure = await fail(transport, request)
     assert (failure.kind, request.sent) == ("dns", False)
     assert "EAI_NONAME" in failure.detail
@@ -110,7 +112,7 @@ async def test_a_name_that_takes_too_long_is_a_timeout_with_nothing_sent(
         return []
 
     monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
-    request = flight("http://api.example.com/", timeout=0.05)
+    request = make_request("http://api.example.com/", timeout=0.05)
     failure = await fail(transport, request)
     assert (failure.kind, request.sent) == ("timeout", False)
 
@@ -123,14 +125,14 @@ async def test_plain_text_where_tls_is_expected_is_a_tls_failure_with_nothing_se
             await asyncio.sleep(0)
         await asyncio.to_thread(server.broadcast, b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
-    request = flight(server.url("/", scheme="https"))
+    request = make_request(server.url("/", scheme="https"))
     failure, _ = await asyncio.gather(fail(transport, request), complain())
     assert (failure.kind, request.sent) == ("tls", False)
 
 
 async def test_a_handshake_that_hangs_is_ended_by_the_connect_timeout(make_transport: MakeTransport) -> None:
     with RawServer(unread=True) as server:
-        request = flight(server.url("/", scheme="https"))
+        request = make_request(server.url("/", scheme="https"))
         failure = await fail(make_transport(connect_timeout=0.05), request)
         assert (failure.kind, request.sent) == ("timeout", False)
 
@@ -171,9 +173,9 @@ async def test_waiting_too_long_for_a_free_connection_is_a_pool_failure_with_not
 ) -> None:
     server.scripts["/busy"] = [Step.HANG]
     transport = make_transport(max_connections=1)
-    busy = asyncio.ensure_future(transport.send(flight(server.url("/busy"))))
+    busy = asyncio.ensure_future(transport.send(make_request(server.url("/busy"))))
     assert await asyncio.to_thread(server.arrivals.get, timeout=5) == "/busy"
-    request = flight(server.url("/next"), timeout=0.05)
+    request = make_request(server.url("/next"), timeout=0.05)
     failure = await fail(transport, request)
     assert (failure.kind, request.sent) == ("pool", False)
     assert server.connections == 1
@@ -218,7 +220,7 @@ async def test_a_bomb_is_too_large_and_bounded_in_memory(
 async def test_a_head_that_could_smuggle_is_refused_before_anything_is_opened(
     server: RawServer, transport: AiohttpTransport
 ) -> None:
-    request = flight(server.url("/"))
+    request = make_request(server.url("/"))
     request.headers["X-Note"] = "secret\r\nX-Injected: 1"
     with pytest.raises(ValueError, match="control character"):
         await transport.send(request)
@@ -228,6 +230,6 @@ async def test_a_head_that_could_smuggle_is_refused_before_anything_is_opened(
 async def test_informational_answers_are_skipped(server: RawServer, transport: AiohttpTransport) -> None:
     hints = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
     server.scripts["/hints"] = [hints, OK]
-    answer = await transport.send(flight(server.url("/hints")))
+    answer = await transport.send(make_request(server.url("/hints")))
     assert (answer.status, answer.body) == (200, b"{}")
     assert "Link" not in answer.headers

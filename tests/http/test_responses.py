@@ -15,7 +15,7 @@ from aioresponses import aioresponses
 
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
-from tests.http.requests import flight
+from tests.http.requests import make_request
 
 URL = "https://api.example.com/v1/payouts"
 
@@ -39,14 +39,14 @@ async def test_every_status_is_an_answer(
     status: int, service: aioresponses, transport: AiohttpTransport
 ) -> None:
     service.post(URL, status=status, body=b'{"message":"m"}', response_class=Response)
-    answer = await transport.send(flight(URL))
+    answer = await transport.send(make_request(URL))
     assert (answer.status, answer.body) == (status, b'{"message":"m"}')
     await transport.aclose()
 
 
 async def test_headers_compare_without_case(service: aioresponses, transport: AiohttpTransport) -> None:
     service.post(URL, headers={"Retry-After": "7", "x-request-id": "r"}, response_class=Response)
-    answer = await transport.send(flight(URL))
+    answer = await transport.send(make_request(URL))
     assert (answer.headers["retry-after"], answer.headers["X-Request-Id"]) == ("7", "r")
     assert "Absent" not in answer.headers
     await transport.aclose()
@@ -54,7 +54,7 @@ async def test_headers_compare_without_case(service: aioresponses, transport: Ai
 
 async def test_an_answer_does_not_show_its_body(service: aioresponses, transport: AiohttpTransport) -> None:
     service.post(URL, body=b"account 123456", response_class=Response)
-    answer = await transport.send(flight(URL))
+    answer = await transport.send(make_request(URL))
     assert "123456" not in repr(answer)
     await transport.aclose()
 
@@ -63,7 +63,7 @@ async def test_a_stand_in_that_breaks_off_leaves_the_request_in_doubt(
     service: aioresponses, transport: AiohttpTransport
 ) -> None:
     service.post(URL, exception=ServerDisconnectedError())
-    request = flight(URL)
+    request = make_request(URL)
     with pytest.raises(TransportError) as caught:
         await transport.send(request)
     assert (caught.value.kind, request.sent) == ("reset", True)
@@ -75,7 +75,7 @@ async def test_a_stand_in_that_cannot_connect_leaves_it_unsent(
 ) -> None:
     where = ConnectionKey("api.example.com", 443, True, True, None, None, None)
     service.post(URL, exception=ClientConnectorError(where, ConnectionRefusedError(111, "no")))
-    request = flight(URL)
+    request = make_request(URL)
     with pytest.raises(TransportError) as caught:
         await transport.send(request)
     assert (caught.value.kind, request.sent) == ("connect", False)

@@ -13,8 +13,11 @@ import pytest
 
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
-from tests.http.requests import KEY, cut_short, flight, get
+from tests.http.conftest import BOTH
+from tests.http.requests import KEY, cut_short, get, make_request
 from tests.support.rawserver import Drip, RawServer, Script, Step
+
+pytestmark = BOTH
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 ENDINGS: dict[str, Script] = {
@@ -70,12 +73,12 @@ async def test_a_failure_before_sending_shows_no_key(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     with pytest.raises(TransportError) as caught:
-        await transport.send(flight("http://127.0.0.1:1/"))
+        await transport.send(make_request("http://127.0.0.1:1/"))
     assert KEY.split()[1] not in everything(caught.value) + caplog.text
 
 
 async def test_a_refused_header_shows_no_key(transport: AiohttpTransport) -> None:
-    request = flight("http://127.0.0.1:1/")
+    request = make_request("http://127.0.0.1:1/")
     request.headers["Authorization"] = KEY + "\n"
     with pytest.raises(ValueError, match="control character") as caught:
         await transport.send(request)
@@ -91,7 +94,7 @@ async def test_a_cancellation_shows_no_key(
 
     async def work() -> None:
         try:
-            await transport.send(flight(server.url("/slow")))
+            await transport.send(make_request(server.url("/slow")))
         except asyncio.CancelledError as exc:
             kept.append(exc)
 
@@ -132,7 +135,7 @@ async def test_a_failure_is_freed_with_its_last_reference(transport: AiohttpTran
     gc.disable()  # what reference counting alone does not free would keep the flight's headers about
     try:
         try:
-            await transport.send(flight("http://127.0.0.1:1/"))
+            await transport.send(make_request("http://127.0.0.1:1/"))
         except TransportError as exc:
             failure = weakref.ref(exc)
         assert failure() is None

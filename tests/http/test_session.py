@@ -1,4 +1,4 @@
-"""Who writes a request that goes by aiohttp's public interface, and what happens when it is somebody else."""
+"""Which way a request is sent, and what happens when something stands in for aiohttp's parts."""
 
 from __future__ import annotations
 
@@ -6,97 +6,59 @@ from types import SimpleNamespace
 
 import pytest
 from aiohttp import ClientRequest, ClientSession, TraceConfig, TraceRequestStartParams
-from aiohttp.client_reqrep import ClientResponse
 
 from payments_async._http import session
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
 from payments_async._runtime import SYSTEM
-from tests.http.requests import KEY, flight, get
-from tests.support.rawserver import OK, RawServer
+from tests.http.requests import get, make_request
+from tests.support.rawserver import RawServer, Step
 
 
-@pytest.fixture(autouse=True)
-def _plainly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_transport, "lean_supported", lambda: False)
+async def test_the_way_is_chosen_by_what_is_installed_and_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert AiohttpTransport(runtime=SYSTEM)._is_direct
+    assert not AiohttpTransport(runtime=SYSTEM, proxy="http://127.0.0.1:1")._is_direct
+    monkeypatch.setattr(_transport, "is_supported", lambda: False)
+    assert not AiohttpTransport(runtime=SYSTEM)._is_direct
 
 
-@pytest.fixture
-def transport() -> AiohttpTransport:
-    return AiohttpTransport(runtime=SYSTEM)
-
-
-@pytest.fixture
-def by_aiohttp(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Methods of the requests that aiohttp was left to write."""
-    written: list[str] = []
-    send = ClientRequest.send
-
-    async def note(self: ClientRequest, conn: object) -> ClientResponse:
-        written.append(self.method)
-        return await send(self, conn)  # type: ignore[arg-type] # a pass-through
-
-    monkeypatch.setattr(ClientRequest, "send", note)
-    return written
-
-
-async def test_a_request_of_the_usual_size_writes_itself(
-    server: RawServer, transport: AiohttpTransport, by_aiohttp: list[str]
-) -> None:
-    await transport.send(flight(server.url("/"), body=b"a" * 32 * 1024))
-    assert by_aiohttp == []
-    await transport.send(flight(server.url("/"), body=b"a" * (32 * 1024 + 1)))
-    assert by_aiohttp == ["POST"]
-
-
-async def test_a_proxy_that_is_told_the_whole_address_is_told_by_aiohttp(
-    server: RawServer, by_aiohttp: list[str]
-) -> None:
-    server.scripts["http://api.example.com/v1"] = [OK]
-    transport = AiohttpTransport(runtime=SYSTEM, proxy=server.url(""))
-    await transport.send(flight("http://api.example.com/v1"))
-    assert by_aiohttp == ["POST"]
-    (request,) = server.requests
-    assert f"Authorization: {KEY}\r\n".encode() in request
-    assert request.endswith(b"\r\nContent-Length: 2\r\n\r\n{}")
-
-
+@pytest.mark.parametrize("way", ["session"])
 async def test_who_traces_sessions_sees_the_headers_and_may_add_to_them(
-    server: RawServer, transport: AiohttpTransport, by_aiohttp: list[str]
+    server: RawServer, transport: AiohttpTransport
 ) -> None:
     async def start(_: ClientSession, __: SimpleNamespace, params: TraceRequestStartParams) -> None:
         params.headers["traceparent"] = params.headers["X-Idempotency-Key"]
 
-    watch = TraceConfig()
-    watch.on_request_start.append(start)
-    watch.freeze()
+    config = TraceConfig()
+    config.on_request_start.append(start)
+    config.freeze()
     await transport.send(get(server.url("/")))
-    (home,) = transport._homes.values()
-    home.session.trace_configs.append(watch)
-    await transport.send(flight(server.url("/")))
-    assert by_aiohttp == ["POST"]
+    (opened,) = transport._loops.values()
+    opened.session.trace_configs.append(config)
+    await transport.send(make_request(server.url("/")))
     assert b"\r\ntraceparent: key-12345678\r\n" in server.requests[1]
 
 
-async def test_an_aiohttp_that_would_write_what_is_not_its_to_write_sends_nothing(
-    server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
+async def test_a_connection_that_could_not_take_the_request_at_once_is_not_kept(server: RawServer) -> None:
+    transport = AiohttpTransport(runtime=SYSTEM)
+    body = b"a" * 20_000_000
+    assert (await transport.send(make_request(server.url("/large"), body=body))).status == 200
+    assert len(server.requests[0]) > len(body)
+    await transport.send(get(server.url("/")))
+    assert server.connections == 2
+
+
+async def test_an_aiohttp_that_may_not_ask_the_request_to_mark_is_told_nothing_is_known(
+    server: RawServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(_transport, "is_supported", lambda: False)
+    monkeypatch.setattr(session, "_ASKS_REQUESTS_TO_SEND", False)
     monkeypatch.setattr(session.SessionRequest, "send", ClientRequest.send)
-    request = flight(server.url("/"))
-    with pytest.raises(TransportError) as caught:
-        await transport.send(request)
-    assert (caught.value.kind, request.sent, server.requests) == ("connect", False, [])
-
-
-async def test_an_aiohttp_whose_response_is_made_otherwise_sends_nothing(
-    server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def other(self: object, request: object) -> None:
-        """Parameters that no aiohttp has."""
-
-    monkeypatch.setattr(session.AbortingResponse, "__init__", other)
-    request = flight(server.url("/"))
-    with pytest.raises(TransportError) as caught:
-        await transport.send(request)
-    assert (caught.value.kind, request.sent, server.requests) == ("connect", False, [])
+    server.scripts["/none"] = [Step.CLOSE]
+    transport, unanswered = AiohttpTransport(runtime=SYSTEM), make_request(server.url("/none"))
+    refused = make_request("http://127.0.0.1:1/")
+    for request in (unanswered, refused):
+        with pytest.raises(TransportError):
+            await transport.send(request)
+    assert (unanswered.sent, refused.sent) == (True, False)

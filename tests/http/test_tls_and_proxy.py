@@ -9,9 +9,11 @@ import pytest
 
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
-from tests.http.conftest import MakeTransport
-from tests.http.requests import KEY, cut_short, flight, get
+from tests.http.conftest import BOTH, MakeTransport
+from tests.http.requests import KEY, cut_short, get, make_request
 from tests.support.rawserver import OK, RawServer, Step, client_tls
+
+pytestmark = BOTH
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def tls_server() -> Iterator[RawServer]:
 async def test_calls_share_a_tls_connection(tls_server: RawServer, make_transport: MakeTransport) -> None:
     transport = make_transport(ssl_context=client_tls())
     for _ in range(3):
-        assert (await transport.send(flight(tls_server.url("/", scheme="https")))).body == b"{}"
+        assert (await transport.send(make_request(tls_server.url("/", scheme="https")))).body == b"{}"
     assert (tls_server.connections, len(tls_server.requests)) == (1, 3)
     await transport.aclose()
 
@@ -31,7 +33,7 @@ async def test_calls_share_a_tls_connection(tls_server: RawServer, make_transpor
 async def test_a_certificate_nobody_vouches_for_is_a_tls_failure_with_nothing_sent(
     tls_server: RawServer, transport: AiohttpTransport
 ) -> None:
-    request = flight(tls_server.url("/", scheme="https"))
+    request = make_request(tls_server.url("/", scheme="https"))
     with pytest.raises(TransportError) as caught:
         await transport.send(request)
     assert (caught.value.kind, request.sent) == ("tls", False)
@@ -50,7 +52,7 @@ async def test_a_deadline_holds_under_tls(tls_server: RawServer, make_transport:
 async def test_a_proxy_gets_the_whole_address(server: RawServer, make_transport: MakeTransport) -> None:
     transport = make_transport(proxy=server.url(""))
     server.scripts["http://api.example.com/v1"] = [OK]
-    assert not transport._is_lean
+    assert not transport._is_direct
     request = get("http://api.example.com/v1")
     assert (await transport.send(request)).status == 200
     assert request.sent
@@ -66,7 +68,7 @@ async def test_a_proxy_tunnels_tls_and_does_not_see_the_key(
     server.scripts[name] = [b"HTTP/1.1 200 Connected\r\n\r\n", Step.TLS]
     transport = make_transport(proxy=server.url(""), ssl_context=client_tls())
     for _ in range(2):
-        assert (await transport.send(flight(server.url("/v1", scheme="https")))).body == b"{}"
+        assert (await transport.send(make_request(server.url("/v1", scheme="https")))).body == b"{}"
     assert [request.split()[:2] for request in server.requests] == [
         [b"CONNECT", name.encode()],
         [b"POST", b"/v1"],
@@ -80,7 +82,7 @@ async def test_a_proxy_that_refuses_is_a_connect_failure_with_nothing_sent(
     server: RawServer, make_transport: MakeTransport
 ) -> None:
     server.scripts["api.example.com:443"] = [b"HTTP/1.1 407 Who?\r\nContent-Length: 0\r\n\r\n"]
-    request = flight("https://api.example.com/v1")
+    request = make_request("https://api.example.com/v1")
     with pytest.raises(TransportError) as caught:
         await make_transport(proxy=server.url("")).send(request)
     assert (caught.value.kind, request.sent) == ("connect", False)
@@ -89,7 +91,7 @@ async def test_a_proxy_that_refuses_is_a_connect_failure_with_nothing_sent(
 async def test_a_proxy_that_is_down_is_a_connect_failure_with_nothing_sent(
     make_transport: MakeTransport,
 ) -> None:
-    request = flight("http://api.example.com/v1")
+    request = make_request("http://api.example.com/v1")
     with pytest.raises(TransportError) as caught:
         await make_transport(proxy="http://127.0.0.1:1").send(request)
     assert (caught.value.kind, request.sent) == ("connect", False)
@@ -108,7 +110,7 @@ async def test_a_tunnel_in_use_is_closed_with_its_attempt(
     server.scripts[f"127.0.0.1:{server.port}"] = [b"HTTP/1.1 200 Connected\r\n\r\n", Step.TLS]
     server.scripts["/slow"] = [Step.HANG]
     transport = make_transport(proxy=server.url(""), ssl_context=client_tls())
-    task = asyncio.ensure_future(transport.send(flight(server.url("/slow", scheme="https"))))
+    task = asyncio.ensure_future(transport.send(make_request(server.url("/slow", scheme="https"))))
     while await asyncio.to_thread(server.arrivals.get, timeout=5) != "/slow":
         pass
     task.cancel()

@@ -18,7 +18,7 @@ from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
 from tests.http.conftest import MakeTransport
-from tests.http.requests import cut_short, flight, get, idle_connections_lost
+from tests.http.requests import cut_short, get, idle_connections_lost, make_request
 from tests.support.rawserver import RawServer, Step
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ def new_loop(request: pytest.FixtureRequest) -> Callable[[], asyncio.AbstractEve
 
 async def calls(transport: AiohttpTransport, server: RawServer, number: int = 2) -> None:
     for _ in range(number):
-        assert (await transport.send(flight(server.url("/")))).body == b"{}"
+        assert (await transport.send(make_request(server.url("/")))).body == b"{}"
 
 
 def test_a_transport_is_made_without_a_loop_and_works_in_one_loop_after_another(
@@ -44,7 +44,7 @@ def test_a_transport_is_made_without_a_loop_and_works_in_one_loop_after_another(
             runner.run(calls(transport, server))
             runner.run(calls(transport, server))
     gc.collect()  # an unclosed session or socket would warn here
-    assert (server.connections, len(transport._homes)) == (3, 1)
+    assert (server.connections, len(transport._loops)) == (3, 1)
 
 
 def test_loops_in_several_threads_do_not_share_connections(
@@ -80,7 +80,7 @@ def test_a_loop_closed_without_ceremony_is_forgotten(
     careless.close()
     asyncio.run(calls(transport, server))
     gc.collect()
-    assert careless not in transport._homes
+    assert careless not in transport._loops
 
 
 async def test_closing_ends_the_connections_and_a_later_call_opens_new_ones(
@@ -101,16 +101,16 @@ async def test_a_transport_that_is_dropped_closes_its_connections(
 ) -> None:
     transport = make_transport()
     await calls(transport, server)
-    (home,) = transport._homes.values()
+    (opened,) = transport._loops.values()
     if in_a_cycle:
         transport.itself = transport  # type: ignore[attr-defined] # as a traceback's frame would hold it
     del transport
     gc.collect()  # an unclosed session or connector would warn here
     await asyncio.sleep(0)
-    assert home.closing is not None
-    await home.closing
-    assert home.session.closed
-    assert home not in _transport._OPEN
+    assert opened.closing is not None
+    await opened.closing
+    assert opened.session.closed
+    assert opened not in _transport._OPEN
 
 
 def test_a_transport_dropped_after_its_loop_has_nothing_left_to_close(
@@ -118,11 +118,11 @@ def test_a_transport_dropped_after_its_loop_has_nothing_left_to_close(
 ) -> None:
     transport = make_transport()
     asyncio.run(calls(transport, server))
-    (home,) = transport._homes.values()
-    assert home.session.closed
+    (opened,) = transport._loops.values()
+    assert opened.session.closed
     del transport
     gc.collect()
-    assert (home.closing, home in _transport._OPEN) == (None, False)
+    assert (opened.closing, opened in _transport._OPEN) == (None, False)
 
 
 DROP = """
@@ -170,18 +170,18 @@ async def test_closed_loops_are_forgotten_while_other_threads_open_and_forget_th
 ) -> None:
     transport = make_transport()
     await calls(transport, server)
-    (home,) = transport._homes.values()
+    (opened,) = transport._loops.values()
     other, closed = asyncio.new_event_loop(), asyncio.new_event_loop()
     closed.close()
 
     def meanwhile() -> bool:
-        transport._homes[other] = transport._homes.pop(closed)
+        transport._loops[other] = transport._loops.pop(closed)
         return True
 
     monkeypatch.setattr(closed, "is_closed", meanwhile)
-    transport._homes[closed] = home
+    transport._loops[closed] = opened
     await transport._drop_closed()
-    assert set(transport._homes) == {asyncio.get_running_loop(), other}
+    assert set(transport._loops) == {asyncio.get_running_loop(), other}
     monkeypatch.undo()
     other.close()
     await transport.aclose()
@@ -217,7 +217,7 @@ loop = asyncio.new_event_loop()
 loop.run_until_complete(call("/parent"))
 child = os.fork()
 if child == 0:
-    assert not transport._homes
+    assert not transport._loops
     asyncio.run(call("/child"))
     sys.exit(0)
 assert os.waitpid(child, 0)[1] == 0
@@ -254,11 +254,11 @@ async def test_what_a_child_inherits_is_neither_used_nor_closed(
 ) -> None:
     transport = make_transport()
     await calls(transport, server)
-    (home,) = transport._homes.values()
-    connector = home.session.connector
+    (opened,) = transport._loops.values()
+    connector = opened.session.connector
     assert connector is not None
     _transport._after_fork()  # what os.fork calls in the child
-    assert transport._homes == {}
+    assert transport._loops == {}
     await calls(transport, server)
     assert server.connections == 2
     await transport.aclose()
@@ -269,21 +269,21 @@ async def test_what_a_child_inherits_is_neither_used_nor_closed(
 async def test_disowning_is_harmless_after_closing(make_transport: MakeTransport, server: RawServer) -> None:
     transport = make_transport()
     await calls(transport, server)
-    (home,) = transport._homes.values()
-    await home.session.close()
+    (opened,) = transport._loops.values()
+    await opened.session.close()
     transport._disown()
     await calls(transport, server)
-    assert len(transport._homes) == 1
+    assert len(transport._loops) == 1
 
 
 async def test_the_watch_on_attempts_ends_with_the_loops_connections(
     server: RawServer, transport: AiohttpTransport
 ) -> None:
     await transport.send(get(server.url("/")))
-    (home,) = transport._homes.values()
-    assert home.watchdog._timer is not None
+    (opened,) = transport._loops.values()
+    assert opened.deadlines._timer is not None
     await transport.aclose()
-    assert home.watchdog._timer is None
+    assert opened.deadlines._timer is None
 
 
 def test_importing_opens_no_loop_and_no_socket() -> None:
@@ -293,4 +293,4 @@ def test_importing_opens_no_loop_and_no_socket() -> None:
         "t.AiohttpTransport(runtime=SYSTEM); assert asyncio._get_running_loop() is None"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=True, timeout=30)
-    assert AiohttpTransport(runtime=SYSTEM)._homes == {}
+    assert AiohttpTransport(runtime=SYSTEM)._loops == {}
