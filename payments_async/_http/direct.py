@@ -40,7 +40,7 @@ _SMALL: Final = 32 * 1024
 
 
 class DirectSender:
-    """Sends over the connections of one session, or by the session where something replaces aiohttp's parts."""
+    """Sends over the connections of one session; by the session where something replaces aiohttp's parts."""
 
     def __init__(self, session: ClientSession, idle: IdleConnections) -> None:
         self._session = session
