@@ -52,7 +52,6 @@ NO_RECORD = {
     "data as a list": b'{"data": [{"id": "po_1"}]}',
     "an error with a 2xx": b'{"message": "Invalid.", "errors": {"amount": ["too small"]}}',
 }
-NO_ID = {"missing": None, "null": b"null", "a number": b"7", "empty": b'""', "an object": b'{"value": "x"}'}
 
 
 @pytest.mark.parametrize(
@@ -95,25 +94,6 @@ async def test_a_read_without_its_record_is_a_decode_error(
     assert caught.value.effect == "none"
 
 
-def _with_id(operation: str, written: bytes | None) -> bytes:
-    raw = encoded(OPERATIONS[operation].body)
-    own = {"checkouts.create": b"cs_1", "payment_intents.create": b"pi_1", "payouts.create": b"po_1"}[
-        operation
-    ]
-    member = b'"id":"' + own + b'",'
-    assert raw.count(member) == 1
-    return raw.replace(member, b"" if written is None else b'"id":' + written + b",")
-
-
-@pytest.mark.parametrize("written", NO_ID.values(), ids=NO_ID.keys())
-@pytest.mark.parametrize("operation", CREATES)
-async def test_a_creation_whose_record_has_no_id_is_in_doubt(
-    connect: Connect, operation: str, written: bytes | None
-) -> None:
-    with pytest.raises(OutcomeUnknown):
-        await call(connect, operation, _with_id(operation, written), 201)
-
-
 @pytest.mark.parametrize("wrong", [{"amount": "ten"}, {"amount": {"value": True}}, {"customer": 7}])
 async def test_a_creation_with_an_id_and_an_unreadable_rest_has_happened(
     connect: Connect, wrong: bodies.Json
@@ -131,24 +111,11 @@ async def test_a_requery_that_cannot_be_read_moved_no_money(connect: Connect) ->
     assert (caught.value.effect, caught.value.record_id) == ("none", "rq_1")
 
 
-@pytest.mark.parametrize(
-    ("operation", "path", "value", "field"),
-    [
-        ("payouts.create", "amount", bodies.amount("11.10"), "amount"),
-        ("payouts.create", "amount", bodies.amount("10.10", "XAF"), "currency"),
-        ("payouts.create", "amount", {"value": "1010"}, "amount"),
-        ("payouts.create", "reference", "inv-8", "reference"),
-        ("payment_intents.create", "amount", {"value": 0, "currency": None}, "amount"),
-    ],
-)
-async def test_another_record_than_asked_for_is_no_success(
-    connect: Connect, operation: str, path: str, value: object, field: str
-) -> None:
-    data = {**OPERATIONS[operation].body["data"], path: value}
+async def test_another_record_than_asked_for_is_no_success(connect: Connect) -> None:
+    data = {**OPERATIONS["payouts.create"].body["data"], "amount": bodies.amount("11.10")}
     with pytest.raises(ResponseMismatch) as caught:
-        await call(connect, operation, {"data": data}, 201)
-    assert caught.value.effect == "unknown"
-    assert list(caught.value.differences) == [field]
+        await call(connect, "payouts.create", {"data": data}, 201)
+    assert (caught.value.effect, list(caught.value.differences)) == ("unknown", ["amount"])
     assert caught.value.record.id
 
 
@@ -160,13 +127,6 @@ async def test_an_amount_beyond_every_float_is_compared_all_the_same(
     client = connect(transport=ScriptedTransport(answer(201, raw)), max_retries=0)
     with pytest.raises(ResponseMismatch):
         await OPERATIONS["payouts.create"].call(client, extra_body={"amount": 10**400 + 1})
-
-
-async def test_another_payment_than_asked_for_is_no_success_for_a_checkout(connect: Connect) -> None:
-    payment = {**bodies.INTENT, "amount": bodies.amount("10.11")}
-    with pytest.raises(ResponseMismatch) as caught:
-        await call(connect, "checkouts.create", {"data": {"checkout": bodies.CHECKOUT, "payment": payment}})
-    assert caught.value.differences == {"amount": ("10.10", "10.11")}
 
 
 @pytest.mark.parametrize("written", [b"10.1", b"10.1000", b"1010e-2", b"10.0999999999999996447", b'"10.10"'])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.errors import DecodeError, OutcomeUnknown, PaymentsError, SearchIncomplete
+from payments_async.errors import DecodeError, OutcomeUnknown
 from payments_async.models import Payout
 from tests.support import bodies
 from tests.support.calls import OPERATIONS
@@ -139,40 +139,6 @@ async def test_a_large_body_that_is_no_list_is_what_a_small_one_is(connect: Conn
     with pytest.raises(DecodeError) as caught:
         await call(connect, "payouts.list", body.encode())
     assert "1,000" not in str(caught.value)
-
-
-def paged(*items: str, **pagination: Any) -> Any:
-    records = [{**bodies.PAYOUT, "reference": reference} for reference in items]
-    return answer(200, bodies.encoded({"data": records, "pagination": pagination}))
-
-
-async def test_a_walk_that_goes_round_in_circles_is_stopped(connect: Callable[..., Any]) -> None:
-    transport = ScriptedTransport(
-        paged("a", next_cursor="c1"), paged("b", next_cursor="c2"), paged("c", next_cursor="c1")
-    )
-    client = connect(transport=transport, runtime=JumpingRuntime())
-    seen = []
-    with pytest.raises(PaymentsError, match="same cursor twice"):
-        async for payout in client.payouts.iterate():
-            seen.append(payout.reference)
-    assert seen == ["a", "b", "c"]
-    assert len(transport.flights) == 3
-
-
-async def test_a_search_does_not_take_a_missing_cursor_for_the_end(connect: Callable[..., Any]) -> None:
-    transport = ScriptedTransport(paged("a", has_more_pages=True, next_cursor=None))
-    client = connect(transport=transport, runtime=JumpingRuntime())
-    with pytest.raises(SearchIncomplete) as caught:
-        await client.payouts.find("z")
-    assert (caught.value.pages, caught.value.cursor, caught.value.effect) == (1, None, "none")
-    assert (await client.payouts.find("a")).reference == "a"
-
-
-async def test_a_search_that_meets_an_unreadable_page_says_so(connect: Callable[..., Any]) -> None:
-    transport = ScriptedTransport(paged("a", next_cursor="c1"), answer(200, b"<html>"))
-    client = connect(transport=transport, runtime=JumpingRuntime(), max_retries=0)
-    with pytest.raises(DecodeError):
-        await client.payouts.find("z")
 
 
 @pytest.mark.parametrize("body", [b"[]", b"7", b'"x"', b"null", b"<html>", b" "])

@@ -17,7 +17,7 @@ from payments_async.errors import (
     ServerError,
 )
 from tests.support import bodies
-from tests.support.calls import CREATES, OPERATIONS, READS
+from tests.support.calls import CREATES, OPERATIONS
 from tests.support.forms import Connect, call
 from tests.support.motion import PAYOUT, payout_answer, play, refusal
 from tests.support.scripted import ScriptedTransport, answer
@@ -131,18 +131,6 @@ async def test_what_became_of_a_request_still_at_work_is_found_out_by_resolving_
     assert (await played.client.resolve(again.value)).id == "po_1"
 
 
-@one_surface
-@pytest.mark.parametrize("replayed", ["true", "TRUE"])
-@pytest.mark.parametrize("status", [409, 429])
-async def test_a_replayed_refusal_speaks_of_an_earlier_try(
-    connect: Connect, status: int, replayed: str
-) -> None:
-    with pytest.raises((OutcomeUnknown, APIStatusError)) as caught:
-        await call(connect, "payment_intents.create", BODY, status, X_Idempotent_Replayed=replayed)
-    assert caught.value.attempts[-1].verdict == "in_doubt"
-    assert caught.value.effect == "unknown"
-
-
 HTML = b"<html><h1>Bad Gateway</h1></html>"
 
 
@@ -166,15 +154,6 @@ async def test_a_refusal_without_a_readable_body_is_still_that_refusal(
     assert caught.value.message is None
     assert caught.value.body is not None
     assert caught.value.body.raw == body
-
-
-@one_surface
-@pytest.mark.parametrize(("operation", "status"), [*zip(READS, cycle([201, 204, 205, 206, 226, 299]))])
-async def test_any_2xx_with_its_record_is_an_answer_to_a_read(
-    connect: Connect, operation: str, status: int
-) -> None:
-    value = await call(connect, operation, OPERATIONS[operation].body, status)
-    assert value.response.status == status
 
 
 @one_surface

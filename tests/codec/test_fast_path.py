@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from decimal import Decimal
 from typing import Any
 
@@ -211,10 +210,3 @@ def test_a_record_of_the_short_way_is_the_class_itself_and_frozen(cls: type[Any]
     assert (found.extra, found.response) == ({}, None)
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         found._extra = {}
-
-
-def test_a_page_of_the_short_way_has_its_records_and_its_place() -> None:
-    body = json.dumps({"data": [{"id": "po_1"}, {}], "pagination": {"next_cursor": "c"}}).encode()
-    found = read_answer(call_of("payouts.list"), answer(200, body), lambda: NOW).value
-    assert (found.items, found.unread) == ((Payout(id="po_1"), Payout()), ())
-    assert found.pagination == Pagination(next_cursor="c")

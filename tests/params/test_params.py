@@ -20,7 +20,6 @@ from payments_async import (
     PaymentIntentRequest,
     PayoutRequest,
     PhoneInput,
-    params,
 )
 from payments_async.params import Params, decimal_if_readable
 
@@ -116,22 +115,3 @@ def test_whole_numbers_and_plain_decimal_text_are_read(given: Any, read: Decimal
 )
 def test_anything_else_is_left_for_the_validation_to_name(given: Any) -> None:
     assert decimal_if_readable(given) is given
-
-
-def test_factories_set_the_type_and_their_fields() -> None:
-    assert Instrument.phone("+229", "BJ") == Instrument("phone", phone_number="+229", country="BJ")
-    assert Instrument.bank_account("1", "2", "NG", account_name="A", swift_bic="S") == Instrument(
-        "bank_account", account_number="1", bank_code="2", country="NG", account_name="A", swift_bic="S"
-    )
-    assert Instrument.crypto_address("a", "n") == Instrument("crypto_address", address="a", network="n")
-
-
-def test_every_request_is_where_it_is_said_to_be() -> None:
-    assert set(params.__all__) <= set(dir(params))
-    assert all(hasattr(params, name) for name in params.__all__)
-    with pytest.raises(AttributeError, match="has no attribute 'RefundRequest'"):
-        _ = params.RefundRequest
-
-
-def test_a_pickle_made_when_all_requests_were_in_params_can_be_read() -> None:
-    assert pickle.loads(b"cpayments_async.params\nPhoneInput\n.") is PhoneInput
