@@ -22,18 +22,58 @@ class Message:
     """A heading, what it means, and its tone: `good`, `bad`, `calm` or `busy`."""
 
     heading: str
-    lines: tuple[str, ...]
     tone: str
+    lines: tuple[str, ...]
+
+
+_MESSAGES: Mapping[str, Message] = {
+    "waiting": Message(
+        "Your payment is on its way",
+        "busy",
+        ("This usually takes a few seconds. You do not need to do anything.",),
+    ),
+    "unknown": Message(
+        "We do not know the outcome yet",
+        "calm",
+        (
+            "The payment takes longer than usual, and it may still go through. Please do not pay again.",
+            "{brand} will learn the outcome as soon as it is known.",
+        ),
+    ),
+    "failed": Message(
+        "The payment did not go through", "bad", ("{why} Nothing was taken. You can try again.",)
+    ),
+    "cancelled": Message("You cancelled the payment", "calm", ("Nothing was taken. You can still pay.",)),
+    "paid": Message("Payment complete", "good", ("You paid {amount} to {brand}.",)),
+    "expired": Message(
+        "This checkout has expired", "calm", ("Nothing was taken. Go back to {brand} to start again.",)
+    ),
+}
+"""By the state of the payment."""
+
+EXPIRED_IN_DOUBT = Message(
+    "This checkout has expired",
+    "calm",
+    ("If you approved the payment just before the end, ask {brand} before you pay again.",),
+)
+NOT_PAID = Message("You have not paid", "calm", ("Nothing was taken from your account.",))
+"""The payer turned back before any attempt."""
+
+ALREADY_PAID = Message(
+    "Already paid", "good", ("This payment has been made, once. You will not be charged again.",)
+)
+"""The payer opens, or submits, what has been paid."""
 
 
 def message_for(view: SessionView) -> Message:
-    """What the payment's own page says."""
-    return _MESSAGES[view.state](view)
-
-
-def not_paid(_: SessionView) -> Message:
-    """The payer turned back before any attempt."""
-    return Message("You have not paid", ("Nothing was taken from your account.",), "calm")
+    """The message of the payment's own page."""
+    active = view.payment.active_attempt
+    in_doubt = view.state == "expired" and active is not None and active.status == "expired"
+    message = EXPIRED_IN_DOUBT if in_doubt else _MESSAGES[view.state]
+    failure = active.failure if active else None
+    why = _FAILURES.get(failure.code, failure.message) if failure else ""
+    lines = (line.format(brand=view.appearance.brand, amount=view.amount, why=why) for line in message.lines)
+    return attrs.evolve(message, lines=tuple(lines))
 
 
 def under_way_instead(view: SessionView, method: str | None) -> str:
@@ -47,61 +87,3 @@ def under_way_instead(view: SessionView, method: str | None) -> str:
     used = find_method(active.method)
     name = f"A payment with {used.label}" if used else "Another payment"
     return f"{name} is under way, so no payment with {wanted.label} was started. You pay only once."
-
-
-def _waiting(_: SessionView) -> Message:
-    return Message(
-        "Your payment is on its way",
-        ("This usually takes a few seconds. You do not need to do anything.",),
-        "busy",
-    )
-
-
-def _unknown(view: SessionView) -> Message:
-    lines = (
-        "The payment takes longer than usual, and it may still go through. Please do not pay again.",
-        f"{view.appearance.brand} will learn the outcome as soon as it is known.",
-    )
-    return Message("We do not know the outcome yet", lines, "calm")
-
-
-def _failed(view: SessionView) -> Message:
-    failure = view.attempt.failure
-    assert failure is not None
-    why = _FAILURES.get(failure.code, failure.message)
-    return Message("The payment did not go through", (f"{why} Nothing was taken. You can try again.",), "bad")
-
-
-def _cancelled(_: SessionView) -> Message:
-    return Message("You cancelled the payment", ("Nothing was taken. You can still pay.",), "calm")
-
-
-def _paid(view: SessionView) -> Message:
-    return Message("Payment complete", (f"You paid {view.amount} to {view.appearance.brand}.",), "good")
-
-
-def already_paid(view: SessionView) -> Message:
-    """The payer opens, or submits, what has been paid."""
-    lines = ("This payment has been made, once. You will not be charged again.",)
-    return Message("Already paid", lines, "good")
-
-
-def _expired(view: SessionView) -> Message:
-    brand = view.appearance.brand
-    active = view.payment.active_attempt
-    if active is not None and active.status == "expired":
-        doubt = f"If you approved the payment just before the end, ask {brand} before you pay again."
-        return Message("This checkout has expired", (doubt,), "calm")
-    return Message(
-        "This checkout has expired", (f"Nothing was taken. Go back to {brand} to start again.",), "calm"
-    )
-
-
-_MESSAGES = {
-    "waiting": _waiting,
-    "unknown": _unknown,
-    "failed": _failed,
-    "cancelled": _cancelled,
-    "paid": _paid,
-    "expired": _expired,
-}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
+
+import attrs
 
 from ..records.payment_json import next_action
 from ..records.records import AttemptRecord, CheckoutRecord
@@ -20,90 +22,72 @@ def one_time_code(session: CheckoutRecord, attempt: AttemptRecord) -> str:
 
 
 def action_context(view: SessionView) -> dict[str, object]:
-    """What the page of the action says and needs; `simulated` leads to who the payer deals with."""
+    """What the page of the action says and needs; `simulated` leads to the page where the payer answers."""
     kind = view.attempt.plan.outcome.action
+    texts = _ACTIONS[kind]
+    phone = view.attempt.phone
+    # of the number no more than the payer needs to recognise it
+    place = f"the number ending in {phone[-2:]}" if phone else "your phone"
     return {
         "kind": kind,
         "api": next_action(view.attempt, in_list=True),
-        "simulated": None,
-        "refresh": False,
-        **_ACTIONS[kind](view),
-    }
-
-
-def _phone_words(view: SessionView) -> str:
-    """The payer's number, as much of it as he needs to know it again."""
-    phone = view.attempt.phone
-    return f"the number ending in {phone[-2:]}" if phone else "your phone"
-
-
-def _redirect(_: SessionView) -> dict[str, object]:
-    return {
-        "heading": "Continue at your bank",
-        "lead": "Your bank asks you to confirm, then sends you back here.",
-    }
-
-
-def _frame(_: SessionView) -> dict[str, object]:
-    return {"heading": "Confirm with your bank", "lead": "Your bank asks you to confirm in the window below."}
-
-
-def _code(view: SessionView) -> dict[str, object]:
-    return {
-        "heading": "Enter the code we sent",
-        "lead": f"We sent a code of {CODE_DIGITS} digits to {_phone_words(view)}.",
-        "simulated": ("phone", "Open the simulated phone"),
+        "heading": texts.heading,
+        "lead": texts.lead.format(phone=place, digits=CODE_DIGITS),
+        "simulated": texts.simulated,
+        "refresh": texts.refresh,
         "digits": CODE_DIGITS,
-    }
-
-
-def _approve(view: SessionView) -> dict[str, object]:
-    return {
-        "heading": "Approve on your phone",
-        "lead": f"We sent a request to {_phone_words(view)}. Approve it there, and this page continues.",
-        "simulated": ("phone", "Open the simulated phone"),
-        "refresh": True,
-    }
-
-
-def _scan(view: SessionView) -> dict[str, object]:
-    return {
-        "heading": "Scan with your wallet app",
-        "lead": "Open the app, scan the code and confirm. This page continues by itself.",
-        "qr": qr_code(f"{view.world.origin}{view.address('phone')}"),
-        "simulated": ("phone", "Open the simulated wallet app"),
-        "refresh": True,
-    }
-
-
-def _instructions(view: SessionView) -> dict[str, object]:
-    return {
-        "heading": "Send the transfer",
-        "lead": "Use these details at your bank. This page continues once the money has arrived.",
+        "qr": qr_code(f"{view.world.origin}{view.address('phone')}") if kind == "scan_qr_code" else None,
         "details": (
             ("To", view.appearance.brand),
             ("Account", "SANDBOX 0000 1111 2222"),
             ("Amount", view.amount),
             ("Reference", view.payment.reference),
         ),
-        "simulated": ("bank", "Open the simulated bank"),
-        "refresh": True,
     }
 
 
-def _sdk(_: SessionView) -> dict[str, object]:
-    return {
-        "heading": "Enter your card",
-        "lead": "The card form is the provider’s own. We never see the number.",
-    }
+@attrs.frozen
+class _ActionTexts:
+    """The texts of an action's page; `refresh` where the payer acts on another device."""
+
+    heading: str
+    lead: str
+    simulated: tuple[str, str] | None = None
+    """A part of the address and the text of the link to it."""
+    refresh: bool = False
 
 
-_ACTIONS: Mapping[str, Callable[[SessionView], dict[str, object]]] = {
-    "redirect_to_url": _redirect,
-    "embed_iframe": _frame,
-    "collect_otp": _code,
-    "approve_on_phone": _approve,
-    "scan_qr_code": _scan,
-    "display_payment_instructions": _instructions,
-    "complete_with_sdk": _sdk,
+_ACTIONS: Mapping[str, _ActionTexts] = {
+    "redirect_to_url": _ActionTexts(
+        "Continue at your bank", "Your bank asks you to confirm, then sends you back here."
+    ),
+    "embed_iframe": _ActionTexts(
+        "Confirm with your bank", "Your bank asks you to confirm in the window below."
+    ),
+    "collect_otp": _ActionTexts(
+        "Enter the code we sent",
+        "We sent a code of {digits} digits to {phone}.",
+        ("phone", "Open the simulated phone"),
+    ),
+    "approve_on_phone": _ActionTexts(
+        "Approve on your phone",
+        "We sent a request to {phone}. Approve it there, and this page continues.",
+        ("phone", "Open the simulated phone"),
+        refresh=True,
+    ),
+    "scan_qr_code": _ActionTexts(
+        "Scan with your wallet app",
+        "Open the app, scan the code and confirm. This page continues by itself.",
+        ("phone", "Open the simulated wallet app"),
+        refresh=True,
+    ),
+    "display_payment_instructions": _ActionTexts(
+        "Send the transfer",
+        "Use these details at your bank. This page continues once the money has arrived.",
+        ("bank", "Open the simulated bank"),
+        refresh=True,
+    ),
+    "complete_with_sdk": _ActionTexts(
+        "Enter your card", "The card form is the provider’s own. We never see the number."
+    ),
 }

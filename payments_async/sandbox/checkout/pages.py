@@ -18,7 +18,7 @@ from .choices import (
     typed_fields,
     usual_country,
 )
-from .messages import Message, already_paid, message_for, not_paid, under_way_instead
+from .messages import ALREADY_PAID, NOT_PAID, Message, message_for, under_way_instead
 from .method_catalogue import FieldProblem, find_method, like_this
 from .next_action import action_context
 from .responses import page, redirect
@@ -45,7 +45,7 @@ def entry(view: SessionView) -> Answer:
         problems = [FieldProblem(choice.step, _MISSING[choice.step])] if missed else []
         return choosing(view, choice, {}, problems)
     if state == "paid":
-        return _state_page(view, already_paid(view))
+        return _state_page(view, ALREADY_PAID)
     return _standing(view)
 
 
@@ -58,7 +58,7 @@ def left(view: SessionView) -> Answer:
     """The payer turned back before paying; nothing has changed."""
     if view.state not in PAYABLE:
         return redirect(view.address("payment"))
-    return _state_page(view, not_paid(view), state="cancelled")
+    return _state_page(view, NOT_PAID, state="cancelled")
 
 
 def message_page(status: int, heading: str, text: str) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -18,8 +18,7 @@ from .activity import LogActivity, activities
 from .failure_reasons import reason
 from .filters import http_tone, tone
 
-Card = dict[str, object]
-
+_FORGED = (("bad", "forged"),)
 _SIGNS = (("%5B", "["), ("%5D", "]"), ("%3A", ":"))
 _ALL: tuple[type, ...] = (LoggedExchange, Change, Delivery, WebhookTried)
 KINDS: Mapping[str, tuple[type, ...]] = {
@@ -30,6 +29,27 @@ KINDS: Mapping[str, tuple[type, ...]] = {
     "webhooks": (Delivery, WebhookTried),
 }
 """The items that each choice of the log shows."""
+
+
+@attrs.frozen
+class LogLine:
+    """One line of the log: a verb and what it is about, with a link there, details, and the end."""
+
+    kind: str
+    at: float
+    verb: str
+    what: str
+    href: str
+    end: str
+    tone: str
+    """The colour of the end."""
+    named: str | None = None
+    """The name of the record."""
+    marks: Sequence[tuple[str, str]] = ()
+    """Colours and texts."""
+    parts: Sequence[str] = ()
+    reason: str | None = None
+    """Why it was no success."""
 
 
 @attrs.frozen
@@ -76,7 +96,7 @@ def delivered(entries: Iterable[JournalEntry]) -> frozenset[str]:
 
 def lines(
     entries: Iterable[JournalEntry], names: RecordNames, limits: SandboxLimits, show: str = ""
-) -> list[Card]:
+) -> list[LogLine]:
     """The log's lines of a kind, newest first."""
     kinds = KINDS.get(show, _ALL)
     chosen = [entry for entry in entries if isinstance(entry.item, kinds)]
@@ -103,35 +123,32 @@ def _name_of(due: Delivery) -> tuple[str, str]:
     return due.record_id, due.event
 
 
-def _line(activity: LogActivity, names: RecordNames, limits: SandboxLimits) -> Card:
+def _line(activity: LogActivity, names: RecordNames, limits: SandboxLimits) -> LogLine:
     if activity.exchange is not None:
-        return _request(activity, activity.exchange, names, limits)
+        return _request(activity, activity.exchange, limits)
     if activity.tries:
         return _webhook(activity, names)
-    return _record(activity, names) if activity.changes else _untried(activity.deliveries[0], activity, names)
+    return _record(activity, names) if activity.changes else _untried(activity.deliveries[0], names)
 
 
-def _request(
-    activity: LogActivity, exchange: LoggedExchange, names: RecordNames, limits: SandboxLimits
-) -> Card:
+def _request(activity: LogActivity, exchange: LoggedExchange, limits: SandboxLimits) -> LogLine:
     log = exchange.log
     marks = [("bad", log.fault)] if log.fault else []
     marks += [("idle", "replayed")] if log.replayed else []
     marks += [("idle", "sent again")] if REPLAY_HEADER in log.headers else []
-    return {
-        "kind": "request",
-        "seq": activity.seq,
-        "at": activity.at,
-        "verb": log.method,
-        "what": _readable(str(mask(log.path))),
-        "href": f"{CONSOLE}requests/{log.request_id}",
-        "named": observe(exchange).reference,
-        "marks": marks,
-        "parts": [*_moves(activity.changes), *_due(activity.deliveries)],
-        "reason": reason(exchange, limits),
-        "end": str(log.status or "no answer"),
-        "tone": http_tone(log.status),
-    }
+    return LogLine(
+        kind="request",
+        at=activity.at,
+        verb=log.method,
+        what=_readable(str(mask(log.path))),
+        href=f"{CONSOLE}requests/{log.request_id}",
+        end=str(log.status or "no answer"),
+        tone=http_tone(log.status),
+        named=observe(exchange).reference,
+        marks=marks,
+        parts=[*_moves(activity.changes), *_due(activity.deliveries)],
+        reason=reason(exchange, limits),
+    )
 
 
 def _readable(path: str) -> str:
@@ -141,62 +158,55 @@ def _readable(path: str) -> str:
     return path
 
 
-def _record(activity: LogActivity, names: RecordNames) -> Card:
-    """What came about without a request."""
+def _record(activity: LogActivity, names: RecordNames) -> LogLine:
+    """A record that changed without a request."""
     about = activity.root
     own = [change for change in activity.changes if change.id == about]
-    last = (own or activity.changes)[-1]
-    return {
-        "kind": "record",
-        "seq": activity.seq,
-        "at": activity.at,
-        "verb": _kind(about),
-        "what": names.name(about),
-        "href": record_page(about),
-        "named": None,
-        "marks": [],
-        "parts": [*_moves(activity.changes, own=about), *_due(activity.deliveries)],
-        "reason": None,
-        "end": last.after,
-        "tone": tone(last.after),
-    }
+    end = (own or activity.changes)[-1].after
+    kind = "payout" if about.startswith("po_") else "payment"
+    return LogLine(
+        kind="record",
+        at=activity.at,
+        verb=kind,
+        what=names.name(about),
+        href=f"{CONSOLE}{kind}s?id={about}",
+        end=end,
+        tone=tone(end),
+        parts=[*_moves(activity.changes, own=about), *_due(activity.deliveries)],
+    )
 
 
-def _untried(due: Delivery, activity: LogActivity, names: RecordNames) -> Card:
-    """A delivery by itself: nothing moved with it, as with one that is forged."""
-    return {
-        "kind": "webhook",
-        "seq": activity.seq,
-        "at": activity.at,
-        "verb": "webhook",
-        "what": due.event,
-        "href": f"{CONSOLE}webhooks",
-        "named": names.name(due.record_id),
-        "marks": [("bad", "forged")] if due.forged else [],
-        "parts": [],
-        "reason": None,
-        "end": "due",
-        "tone": "idle",
-    }
+def _untried(due: Delivery, names: RecordNames) -> LogLine:
+    """A delivery by itself: nothing changed with it, as with one that is forged."""
+    return LogLine(
+        kind="webhook",
+        at=due.at,
+        verb="webhook",
+        what=due.event,
+        href=f"{CONSOLE}webhooks",
+        end="due",
+        tone="idle",
+        named=names.name(due.record_id),
+        marks=_FORGED if due.forged else (),
+    )
 
 
-def _webhook(activity: LogActivity, names: RecordNames) -> Card:
+def _webhook(activity: LogActivity, names: RecordNames) -> LogLine:
     last = activity.tries[-1]
-    often = len(activity.tries)
-    return {
-        "kind": "webhook",
-        "seq": activity.seq,
-        "at": activity.at,
-        "verb": "webhook",
-        "what": last.event,
-        "href": f"{CONSOLE}webhooks?open={last.webhook_id}#{last.webhook_id}",
-        "named": names.name(last.record_id),
-        "marks": [("bad", "forged")] if last.forged else [],
-        "parts": [f"{often} tries"] if often > 1 else [],
-        "reason": last.error,
-        "end": "not delivered" if last.status is None else str(last.status),
-        "tone": "ok" if last.accepted else "bad",
-    }
+    count = len(activity.tries)
+    return LogLine(
+        kind="webhook",
+        at=activity.at,
+        verb="webhook",
+        what=last.event,
+        href=f"{CONSOLE}webhooks?open={last.webhook_id}#{last.webhook_id}",
+        end="not delivered" if last.status is None else str(last.status),
+        tone="ok" if last.accepted else "bad",
+        named=names.name(last.record_id),
+        marks=_FORGED if last.forged else (),
+        parts=[f"{count} tries"] if count > 1 else (),
+        reason=last.error,
+    )
 
 
 def _moves(changes: Iterable[Change], own: str = "") -> list[str]:
@@ -216,12 +226,3 @@ def _way(way: list[Change], *, named: bool) -> str:
 
 def _due(deliveries: Iterable[Delivery]) -> list[str]:
     return [f"webhook {one.event} due" for one in deliveries]
-
-
-def _kind(record_id: str) -> str:
-    return "payout" if record_id.startswith("po_") else "payment"
-
-
-def record_page(record_id: str) -> str:
-    """Where a payout or payment is shown alone."""
-    return f"{CONSOLE}{_kind(record_id)}s?id={record_id}"
