@@ -12,7 +12,7 @@ from ..api.rule import Rule
 from ..common.json import JsonObject, decode
 from ..common.masking import address, mask
 from ..common.rate_limits import Gauge
-from ..common.scenario_words import Fault, HookWord, Scenario
+from ..common.scenario_words import Fault, HookWord, Scenario, ScenarioOutcome, Timing
 from ..common.timestamps import stamp, stamp_or_null
 from ..common.values import Change, Delivery, LoggedRequest, RequestRefused
 from ..records.payment_json import attempt_form, payment_list_form
@@ -147,15 +147,19 @@ def attempt_view(attempt: AttemptRecord, *, reveal: bool) -> JsonObject:
 def plan_words(record: PayoutRecord | AttemptRecord) -> str:
     """How a record will end, in words of the vocabulary."""
     outcome, timing = record.plan.outcome, record.plan.timing
-    if outcome.kind == "hang":
-        return outcome.kind
-    argument = outcome.code or outcome.action or (str(outcome.count) if outcome.count else "")
-    when = {"after": f"after={timing.seconds:g}s", "reads": f"reads={timing.reads}", "manual": "manual"}
-    return (
-        f"{outcome.kind}:{argument} {when[timing.kind]}"
-        if argument
-        else f"{outcome.kind} {when[timing.kind]}"
-    )
+    words = _outcome_words(outcome)
+    return words if outcome.kind == "hang" else f"{words} {_timing_words(timing)}"
+
+
+def _outcome_words(outcome: ScenarioOutcome) -> str:
+    argument = outcome.code or outcome.action or outcome.count
+    return f"{outcome.kind}:{argument}" if argument else outcome.kind
+
+
+def _timing_words(timing: Timing) -> str:
+    if timing.kind == "manual":
+        return timing.kind
+    return f"after={timing.seconds:g}s" if timing.kind == "after" else f"reads={timing.reads}"
 
 
 def rule_view(rule: Rule) -> JsonObject:
@@ -175,12 +179,10 @@ def rule_view(rule: Rule) -> JsonObject:
 def scenario_words(scenario: Scenario) -> str:
     """A scenario in the words of the vocabulary, with how often each fault comes."""
     words = [_fault_words(fault) for fault in scenario.faults]
-    if (outcome := scenario.outcome) is not None:
-        argument = outcome.code or outcome.action or (str(outcome.count) if outcome.count else "")
-        words.append(f"{outcome.kind}:{argument}" if argument else outcome.kind)
-    if (timing := scenario.timing) is not None:
-        when = {"after": f"after={timing.seconds:g}s", "reads": f"reads={timing.reads}", "manual": "manual"}
-        words.append(when[timing.kind])
+    if scenario.outcome is not None:
+        words.append(_outcome_words(scenario.outcome))
+    if scenario.timing is not None:
+        words.append(_timing_words(scenario.timing))
     return " ".join([*words, *(_hook_words(hook) for hook in scenario.hooks)])
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ..advisor.assumptions import assumptions
+from ..advisor.findings import findings_of
 from ..common.json import JsonObject
 from ..common.profiles import PROFILES
 from ..common.timestamps import stamp
@@ -69,8 +71,6 @@ def _reset(sandbox: SandboxControls, call: ControlCall) -> object:
 
 
 def _advice(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
-    from ..advisor.findings import findings_of
-
     findings = findings_of(sandbox)
     found = [
         {
@@ -85,8 +85,6 @@ def _advice(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
 
 
 def _assumptions(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
-    from ..advisor.assumptions import assumptions
-
     return {
         "profile": sandbox.profile.name,
         "gaps": [attrs.asdict(one) for one in assumptions(sandbox.profile)],

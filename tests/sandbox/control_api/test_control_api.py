@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote
 
 import attrs
 import pytest
 
-from payments_async import Instrument, NotFoundError
+from payments_async import Instrument
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox._journal import Journal, LoggedExchange
+from payments_async.sandbox._journal import Journal
 from payments_async.sandbox.common.values import Request
 from payments_async.sandbox.control_api.routes import ROUTES
 from payments_sync import Payments
@@ -127,6 +125,7 @@ def test_the_index_lists_every_route_with_what_it_does(control: Control) -> None
     listed = control.get("")["routes"]
     assert [(one["method"], one["path"]) for one in listed] == [(one.method, one.path) for one in ROUTES]
     assert all(one["what"] for one in listed)
+    assert len({(one.method, one.path) for one in ROUTES}) == len(ROUTES)
 
 
 def test_an_address_without_anything_and_a_method_that_is_not_possible(control: Control) -> None:
@@ -555,60 +554,6 @@ def test_the_journal_is_read_from_a_number_on(control: Control, api: Api) -> Non
     assert (got.status, got.json["field"]) == (422, "after")
 
 
-@pytest.mark.parametrize("kind", ["async", "sync", "curl"])
-def test_a_request_is_given_as_code_without_the_key(control: Control, api: Api, kind: str) -> None:
-    api.post("/payouts", PAYOUT, idempotency_key="key-00001")
-    request = control.sandbox.requests[-1].request_id
-    code = control.get(f"requests/{request}/code?as={kind}")["code"]
-    assert "PAYMENTS_API_KEY" in code
-    assert api.key not in code
-    assert "key-00001" in code
-    assert control.refused("GET", f"requests/{request}/code?as=perl")[0] == 422
-
-
-@pytest.mark.parametrize("kind", ["async", "sync", "curl"])
-def test_account_data_in_code_is_masked_unless_it_is_asked_for(control: Control, api: Api, kind: str) -> None:
-    hook = "http://127.0.0.1:9/hook/s3cr3t"
-    secrets = ("22990000000", "ada@example.test", "Ada Adeyemi", "s3cr3t")
-    api.payout(
-        customer={"email": "ada@example.test", "first_name": "Ada Adeyemi"},
-        reference="r-1",
-        amount=10.25,
-        webhook_url=hook,
-        currency="GHS",
-    )
-    path = f"requests/{control.sandbox.requests[-1].request_id}/code?as={kind}"
-    masked, code = control.get(path)["code"], control.get(f"{path}&reveal=1")["code"]
-    assert [secret for secret in secrets if secret in masked] == []
-    assert [secret for secret in secrets if secret not in code] == []
-    assert masked.startswith("# This does not run as it is")
-    assert "reveal=1" in masked.partition("\n")[0]
-    assert "r-1" in masked
-    assert "10.25" in masked
-    assert not code.startswith("#")
-
-
-@pytest.mark.parametrize("kind", ["async", "sync", "curl"])
-def test_account_data_in_the_address_of_a_request_is_masked_in_its_code(
-    control: Control, api: Api, kind: str
-) -> None:
-    api.get("/payouts?status=ada@example.test")
-    path = f"requests/{control.sandbox.requests[-1].request_id}/code?as={kind}"
-    assert "ada@" not in control.get(path)["code"]
-    assert "ada@" in control.get(f"{path}&reveal=1")["code"]
-
-
-@pytest.mark.parametrize("kind", ["async", "sync", "curl"])
-def test_a_body_that_is_no_json_is_in_no_code_unless_it_is_asked_for(
-    control: Control, api: Api, kind: str
-) -> None:
-    api.post("/payouts", b'{"phone_number": "+22990000000"')
-    path = f"requests/{control.sandbox.requests[-1].request_id}/code?as={kind}"
-    assert "22990000000" not in control.get(path)["code"]
-    if kind == "curl":
-        assert "22990000000" in control.get(f"{path}&reveal=1")["code"]
-
-
 def test_start_over_keeps_keys_and_time(control: Control, api: Api) -> None:
     api.post("/payouts", {**PAYOUT, "reference": "r-1"})
     control.sandbox.on("*").respond("reset")
@@ -632,10 +577,6 @@ def test_advice_and_assumptions_are_given_as_data(control: Control, api: Api) ->
     assert [gap["letter"] for gap in gaps][:3] == ["A", "B", "C"]
 
 
-def test_no_address_and_method_has_two_routes() -> None:
-    assert len({(route.method, route.path) for route in ROUTES}) == len(ROUTES)
-
-
 def test_a_page_is_told_of_refusals_without_an_error_status(control: Control) -> None:
     got = control.ask("POST", "rules?refusals=200", {"operation": "*", "words": "rese"})
     assert (got.status, got.json["refused"], "reset" in got.json["near"]) == (200, 400, True)
@@ -644,40 +585,6 @@ def test_a_page_is_told_of_refusals_without_an_error_status(control: Control) ->
 
 
 # --- code that does what it says ----------------------------------------------------------------
-
-COPIED: list[tuple[str, str, object]] = [
-    ("POST", "/payouts", {**PAYOUT, "amount": 10.25, "metadata": {"order": "7"}}),
-    ("POST", "/payment/checkouts", {**INTENT, "return_url": "https://shop.test/"}),
-    ("POST", "/payment/intents", TRIED),
-    ("GET", "/payouts?per_page=3&status=pending&created_at%5Bgte%5D=2026-01-01", None),
-    ("GET", "/payment/intents", None),
-    ("GET", "/payouts?unknown%5Bx%5D=1", None),
-    ("GET", "/utils/status/payment/method/mtn_bj/BJ", None),
-    ("GET", "/payouts/po_none/sync", None),
-    ("GET", "/nowhere?x=1", None),
-    ("POST", "/nowhere", {"amount": 1.5, "list": [{"of": 2.5}]}),
-]
-
-
-@pytest.mark.parametrize(("method", "path", "body"), COPIED)
-@pytest.mark.parametrize("kind", ["async", "sync"])
-def test_copied_code_sends_the_same_request(
-    monkeypatch: pytest.MonkeyPatch, kind: str, method: str, path: str, body: object
-) -> None:
-    with Sandbox(clock=VirtualClock.frozen()) as sandbox:
-        monkeypatch.setenv("PAYMENTS_API_KEY", sandbox.api_key)
-        Api(sandbox, sandbox.api_key).send(method, path, body)
-        first = sandbox.entries()[-1].item
-        code = Control(sandbox).get(f"requests/{sandbox.requests[0].request_id}/code?as={kind}&reveal=1")[
-            "code"
-        ]
-        with contextlib.suppress(NotFoundError):
-            exec(compile(code, "copied", "exec"), {"__name__": "copied"})  # what a person would paste
-        again = sandbox.entries()[-1].item
-    assert isinstance(first, LoggedExchange)
-    assert isinstance(again, LoggedExchange)
-    assert (again.log.method, unquote(again.log.path)) == (first.log.method, unquote(first.log.path))
-    assert json.loads(again.body or b"null") == json.loads(first.body or b"null")
 
 
 def test_copied_code_of_our_own_client_is_answered_from_the_first_time(

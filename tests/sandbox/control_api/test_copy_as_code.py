@@ -64,7 +64,8 @@ def ask_everything(api: Api) -> None:
     """One request of each kind, with what is awkward to write down."""
     quoted = 'it\'s "quoted" – ünïcödé $HOME `x`'
     payout: dict[str, Any] = {
-        "customer": {"email": "ada@example.test"},
+        "customer": {"email": "ada@example.test", "first_name": "Ada Adeyemi"},
+        "webhook_url": "http://127.0.0.1:9/hook/s3cr3t",
         "metadata": {"n": [1.5, None, True], "t": quoted},
     }
     made = api.payout(reference="r-1", idempotency_key="key-00001", description=quoted, **payout).data["id"]
@@ -93,6 +94,7 @@ def ask_everything(api: Api) -> None:
     assert api.post("/payouts", refused, idempotency_key="key-00003").status == 422
     assert api.payout(reference="r-3", note="unheard of").status == 201
     assert api.get("/nowhere?a=1").status == 404
+    assert api.post("/nowhere", {"amount": 1.5, "list": [{"of": 2.5}]}).status == 404
 
 
 def code_of(sandbox: Sandbox, request: str, kind: str, *, reveal: bool = True) -> str:
@@ -231,12 +233,18 @@ def test_copied_code_under_an_unknown_key_stores_nothing(sandbox: Sandbox) -> No
 
 
 def test_code_for_others_to_see_has_neither_key_nor_account_data(sandbox: Sandbox, api: Api) -> None:
+    secrets = ("90000000", "Adeyemi", "0011223344", "ada@", "bo@", "s3cr3t")
     ask_everything(api)
-    for one in sandbox.requests:
-        for kind in ("async", "sync", "curl"):
-            code = code_of(sandbox, one.request_id, kind, reveal=False)
-            for secret in (api.key, "90000000", "Adeyemi", "0011223344", "ada@example.test"):
-                assert secret not in code
+    api.get("/payouts?status=bo@example.test")
+    api.post("/payouts", b'{"phone_number": "+22990000000"')
+    for kind in ("async", "sync", "curl"):
+        masked = "".join(code_of(sandbox, one.request_id, kind, reveal=False) for one in sandbox.requests)
+        assert [secret for secret in (api.key, *secrets) if secret in masked] == []
+        whole = "".join(code_of(sandbox, one.request_id, kind) for one in sandbox.requests)
+        assert [secret for secret in secrets if secret not in whole] == []
+    assert "90000000" in code_of(sandbox, sandbox.requests[-1].request_id, "curl"), "a body that is no JSON"
+    unknown = f"/_sandbox/api/requests/{sandbox.requests[0].request_id}/code?as=perl"
+    assert sandbox.handle("GET", unknown).status == 422
 
 
 def test_each_request_can_be_sent_again(sandbox: Sandbox, api: Api) -> None:
