@@ -40,8 +40,7 @@ def test_no_account_is_one_of_the_sandbox_s_magic_numbers(tmp_path: Path) -> Non
     assert not [number for number in numbers if number[-6:-2] == "9900"]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 7, 999_999])
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 1000])
+@pytest.mark.parametrize(("count", "seed"), [(1, 7), (2, 999_999), (3, 1), (4, 0), (5, 7), (1000, 1)])
 def test_each_fault_meets_a_payout_of_its_own_as_far_as_there_are_payouts(
     count: int, seed: int, tmp_path: Path
 ) -> None:

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from payments_async.cli._exit_codes import Exit
-from payments_async.sandbox import Sandbox, SandboxLimits
-from tests.support.payout_command import Here, environment_of, payouts_file
-
-
-@pytest.fixture
-def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Here]:
-    """The command at a sandbox, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    with Sandbox(limits=SandboxLimits.off()) as sandbox:
-        for name, value in environment_of(sandbox).items():
-            monkeypatch.setenv(name, value)
-        yield Here(sandbox, tmp_path, capsys)
+from payments_async.sandbox import Sandbox
+from tests.support.payout_command import Here, payouts_file
 
 
 def show_as_arrived(sandbox: Sandbox, place: int) -> None:
@@ -30,7 +15,7 @@ def show_as_arrived(sandbox: Sandbox, place: int) -> None:
     payout.status, payout.completed_at, payout.failed_at = "completed", payout.created_at, None
 
 
-def test_reconcile_ends_with_1_where_payouts_have_failed(here: Here) -> None:
+def test_reconcile_ends_with_1_where_payouts_have_failed_and_retry_failed_says_why(here: Here) -> None:
     payouts_file(here.folder, 2)
     here.sandbox.on("payouts.create").outcome("fail:RECIPIENT_ERROR immediate")
     here("run", "june.csv")
@@ -39,13 +24,9 @@ def test_reconcile_ends_with_1_where_payouts_have_failed(here: Here) -> None:
     assert (done.code, end["exit_code"], end["failed"]) == (Exit.REFUSED, 1, 2)
     assert done.step("certified")["clean"] is True
     assert "2 payouts failed for good" in done.err
-
-
-def test_reconcile_ends_with_0_where_all_have_arrived(here: Here) -> None:
-    payouts_file(here.folder, 2)
-    here.sandbox.on("payouts.create").outcome("complete immediate")
-    here("run", "june.csv")
-    assert here("reconcile", "june.csv.ledger").code == Exit.DONE
+    told = here("retry-failed", "june.csv.ledger", "--dry-run", "--json").step("retry")
+    assert told["reasons"] == {"1": "r1, XOF 1.07: RECIPIENT_ERROR", "2": "r2, XOF 2.07: RECIPIENT_ERROR"}
+    assert "row 2: r2, XOF 2.07: RECIPIENT_ERROR" in here("retry-failed", "june.csv.ledger").out
 
 
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]])
@@ -53,6 +34,7 @@ def test_a_row_that_was_asked_for_and_is_left_ends_retry_failed_with_1(here: Her
     payouts_file(here.folder, 2)
     here.sandbox.on("payouts.create").outcome("complete immediate")
     here("run", "june.csv")
+    assert here("reconcile", "june.csv.ledger").code == Exit.DONE
     done = here("retry-failed", "june.csv.ledger", "--row", "1", *dry, "--json")
     assert (done.code, done.step("retry")["rows"]) == (Exit.REFUSED, [])
     assert done.step("retry")["left"] == [{"number": 1, "reason": "its payout is completed"}]
@@ -86,13 +68,3 @@ def test_payouts_that_are_known_to_have_failed_end_every_later_run_with_1(here: 
     rows = [line.split() for line in told.splitlines()]
     assert ["arrived", "2"] in rows
     assert ["failed", "1"] in rows
-
-
-def test_retry_failed_says_which_rows_and_why(here: Here) -> None:
-    payouts_file(here.folder, 2)
-    here.sandbox.on("payouts.create").outcome("fail:RECIPIENT_ERROR immediate")
-    here("run", "june.csv")
-    told = here("retry-failed", "june.csv.ledger", "--dry-run", "--json").step("retry")
-    assert told["reasons"] == {"1": "r1, XOF 1.07: RECIPIENT_ERROR", "2": "r2, XOF 2.07: RECIPIENT_ERROR"}
-    assert "row 2: r2, XOF 2.07: RECIPIENT_ERROR" in here("retry-failed", "june.csv.ledger", "--dry-run").out
-    assert "row 2: r2, XOF 2.07: RECIPIENT_ERROR" in here("retry-failed", "june.csv.ledger").out

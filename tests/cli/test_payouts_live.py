@@ -14,16 +14,13 @@ import attrs
 import pytest
 
 from payments_async.cli._exit_codes import CommandEnded, Exit
-from payments_async.cli.payouts import reconcile
-from payments_async.cli.payouts import run as loading
-from payments_async.cli.payouts import run as running
+from payments_async.cli.payouts import reconcile, run
 from payments_async.cli.payouts.confirm import ConfirmOptions, confirm_once
-from payments_async.sandbox import Sandbox, SandboxLimits
+from payments_async.sandbox import Sandbox
 from tests.support.payout_command import (
     Here,
     OnTerminal,
     assert_paid_once,
-    environment_of,
     live_line,
     payouts_file,
     started,
@@ -46,9 +43,9 @@ class Live:
 
     def without(self, *argv: str) -> tuple[int, str, str]:
         """A run without a terminal."""
-        with started(self.variables, *(argv or RUN), cwd=self.folder) as run:
-            out, err = run.communicate(timeout=40)
-        return run.returncode, out, err
+        with started(self.variables, *(argv or RUN), cwd=self.folder) as process:
+            out, err = process.communicate(timeout=40)
+        return process.returncode, out, err
 
 
 @pytest.fixture
@@ -103,18 +100,12 @@ def test_a_batch_without_a_name_is_refused_with_the_reason(live: Live) -> None:
 
 
 @pytest.fixture
-def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Here]:
-    """The command in this process, which takes the sandbox's key for a live one; nobody is there."""
-    monkeypatch.chdir(tmp_path)
-    payouts_file(tmp_path, 6)
-    for module in (running, reconcile, loading):
+def here(here: Here, monkeypatch: pytest.MonkeyPatch) -> Here:
+    """The command takes the sandbox's key for a live one, and has no terminal."""
+    payouts_file(here.folder, 6)
+    for module in (run, reconcile):
         monkeypatch.setattr(module, "is_live", lambda key: True)
-    with Sandbox(limits=SandboxLimits.off()) as sandbox:
-        for name, value in environment_of(sandbox).items():
-            monkeypatch.setenv(name, value)
-        yield Here(sandbox, tmp_path, capsys)
+    return here
 
 
 FLAGS = ("--confirm-total", "GHS 9.14", "--confirm-total", "XOF 12.28")
@@ -159,7 +150,7 @@ def test_what_is_typed_must_be_the_total_to_the_last_digit(
 ) -> None:
     for typed in (["9.14", "12.27"], ["", ""], ["9,14", ""], ["yes", ""], ["XOF 9.14", ""]):
         answers = iter(typed)
-        monkeypatch.setattr(running, "terminal", lambda answers=answers: lambda text: next(answers, ""))
+        monkeypatch.setattr(run, "terminal", lambda answers=answers: lambda text: next(answers, ""))
         here("run", "june.csv").assert_one_message(Exit.USAGE, "total; nothing was sent")
     assert here.sandbox.requests == []
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,21 +21,15 @@ from payments_async.bulk.ledger_errors import LedgerBroken, LedgerError, LedgerF
 from payments_async.bulk.reconcile import same_account
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.payouts import confirm, payouts, session
-from payments_async.sandbox import Sandbox, SandboxLimits
+from payments_async.sandbox import Sandbox
 from tests.support.payout_command import PHONE, Here, assert_paid_once, environment_of, payouts_file
 
 
 @pytest.fixture
-def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Here]:
-    """The command at a sandbox, in a folder with a file of four payouts."""
-    monkeypatch.chdir(tmp_path)
-    payouts_file(tmp_path, 4)
-    with Sandbox(limits=SandboxLimits.off()) as sandbox:
-        for name, value in environment_of(sandbox).items():
-            monkeypatch.setenv(name, value)
-        yield Here(sandbox, tmp_path, capsys)
+def here(here: Here) -> Here:
+    """With a file of four payouts."""
+    payouts_file(here.folder, 4)
+    return here
 
 
 def replaced(before: str, after: str) -> Callable[[], None]:
@@ -135,17 +129,12 @@ def test_twenty_faults_are_shown_and_a_dry_run_writes_them_all(here: Here) -> No
 @pytest.mark.parametrize(
     "option",
     [
-        ["--max-rows", "-1"],
         ["--max-rows", "0"],
         ["--max-amount", "NaN"],
-        ["--max-amount", "-5"],
-        ["--max-amount", "1e3"],
         ["--max-failure-rate", "2"],
-        ["--max-failure-rate", "nan"],
         ["--concurrency", "0"],
         ["--concurrency", "100000"],
         ["--patience", "soon"],
-        ["--patience", "-1"],
         ["--wait-final", "999d"],
         ["--drain", ""],
     ],
@@ -161,10 +150,14 @@ def test_absurd_values_are_refused_before_the_file_is_read(here: Here, option: l
 
 def test_without_a_key_or_an_address_it_says_what_to_set(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PAYMENTS_BASE_URL")
+    dry = here("run", "june.csv", "--dry-run")  # sends nothing
+    assert (dry.code, dry.step("checked")["rows"]) == (Exit.DONE, 4)
     here("run", "june.csv").assert_one_message(Exit.USAGE, "--base-url", "PAYMENTS_BASE_URL")
     monkeypatch.delenv("PAYMENTS_API_KEY")
-    here("run", "june.csv").assert_one_message(Exit.USAGE, "set PAYMENTS_API_KEY")
-    here("reconcile", "june.csv.ledger").assert_one_message(Exit.USAGE, "set PAYMENTS_API_KEY")
+    for command, about in (("run", "june.csv"), ("reconcile", "june.csv.ledger")):
+        refused = here(command, about)
+        refused.assert_one_message(Exit.USAGE, "set PAYMENTS_API_KEY")
+        assert refused.step("refused")["about"] == about
     assert os.listdir(here.folder) == ["june.csv"]
 
 
@@ -408,17 +401,3 @@ def test_nobody_is_asked_where_nobody_can_answer(monkeypatch: pytest.MonkeyPatch
     with open(os.devnull) as nobody:
         monkeypatch.setattr("sys.stdin", nobody)
         assert confirm.terminal() is None
-
-
-def test_a_dry_run_needs_no_address_also_with_a_key(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PAYMENTS_BASE_URL")
-    done = here("run", "june.csv", "--dry-run")
-    assert (done.code, done.step("checked")["rows"]) == (Exit.DONE, 4)
-
-
-@pytest.mark.parametrize(("command", "about"), [("run", "june.csv"), ("reconcile", "june.csv.ledger")])
-def test_each_refusal_names_the_file_that_it_is_about(
-    here: Here, monkeypatch: pytest.MonkeyPatch, command: str, about: str
-) -> None:
-    monkeypatch.delenv("PAYMENTS_API_KEY")
-    assert here(command, about).step("refused")["about"] == about

@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import stat
-from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -21,27 +20,14 @@ from payments_async.cli._exit_codes import Exit
 from payments_async.cli._output import OutputConsole
 from payments_async.cli.payouts import session
 from payments_async.models import Pagination
-from payments_async.sandbox import Sandbox, SandboxLimits
+from payments_async.sandbox import Sandbox
 from tests.support.payout_command import (
     PHONE,
     Here,
     assert_paid_once,
-    environment_of,
     payouts_file,
     totals_of,
 )
-
-
-@pytest.fixture
-def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Here]:
-    """The command at a sandbox, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    with Sandbox(limits=SandboxLimits.off()) as sandbox:
-        for name, value in environment_of(sandbox).items():
-            monkeypatch.setenv(name, value)
-        yield Here(sandbox, tmp_path, capsys)
 
 
 def posts(sandbox: Sandbox) -> int:

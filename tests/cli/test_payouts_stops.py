@@ -7,14 +7,11 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
-from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import (
     Here,
     OnTerminal,
@@ -29,16 +26,10 @@ ROWS = 300
 
 
 @pytest.fixture
-def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Here]:
-    """The command at a sandbox, in a folder with a file of payouts."""
-    monkeypatch.chdir(tmp_path)
-    payouts_file(tmp_path, ROWS)
-    with Sandbox(limits=SandboxLimits.off()) as sandbox:
-        for name, value in environment_of(sandbox).items():
-            monkeypatch.setenv(name, value)
-        yield Here(sandbox, tmp_path, capsys)
+def here(here: Here) -> Here:
+    """With a file of payouts."""
+    payouts_file(here.folder, ROWS)
+    return here
 
 
 def begun(here: Here, *options: str) -> subprocess.Popen[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +20,16 @@ from payments_async.errors import (
     PaymentsError,
     error_class,
 )
-from payments_async.sandbox import Sandbox, SandboxLimits
-from tests.support.payout_command import Here, assert_paid_once, environment_of, payouts_file
+from tests.support.payout_command import Here, assert_paid_once, payouts_file
 
 CERTIFICATE = Path("june.csv.ledger.certificate.json")
 
 
 @pytest.fixture
-def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Here]:
-    """The command at a sandbox, in a folder with a file of payouts."""
-    monkeypatch.chdir(tmp_path)
-    payouts_file(tmp_path, 4)
-    with Sandbox(limits=SandboxLimits.off()) as sandbox:
-        for name, value in environment_of(sandbox).items():
-            monkeypatch.setenv(name, value)
-        yield Here(sandbox, tmp_path, capsys)
+def here(here: Here) -> Here:
+    """With a file of four payouts."""
+    payouts_file(here.folder, 4)
+    return here
 
 
 def answered(status: int) -> PaymentsError:

@@ -7,29 +7,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
-from payments_async.sandbox import Sandbox, SandboxLimits
-from tests.support.payout_command import Here, environment_of, payouts_file
+from tests.support.payout_command import Here, payouts_file
 
 
 @pytest.fixture
-def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Here]:
-    """The command at a sandbox, where a batch of two rows was paid."""
-    monkeypatch.chdir(tmp_path)
-    with Sandbox(limits=SandboxLimits.off()) as sandbox:
-        for name, value in environment_of(sandbox).items():
-            monkeypatch.setenv(name, value)
-        here = Here(sandbox, tmp_path, capsys)
-        payouts_file(tmp_path, 2)
-        assert here("run", "june.csv").code == Exit.DONE
-        yield here
+def here(here: Here) -> Here:
+    """Where a batch of two rows was paid."""
+    payouts_file(here.folder, 2)
+    assert here("run", "june.csv").code == Exit.DONE
+    return here
 
 
 @contextmanager

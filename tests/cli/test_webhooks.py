@@ -284,7 +284,7 @@ def test_a_word_that_is_none_stands_in_quotes_and_is_short(
     assert told.endswith(f'"payout.completed  po_1  completed"  "{"x" * 40}…"    {"5" * 40}')
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_other_methods_are_told_what_comes_here(meanwhile: Meanwhile, method: str) -> None:
     answers: list[tuple[int, str | None, bytes]] = []
 
@@ -430,7 +430,6 @@ def test_a_customer_s_country_is_account_data() -> None:
     ("name", "told"),
     [
         ("wh_00000017", "wh_00000017"),
-        ("\x1b[2J\x1b]0;owned\x07", ""),
         ("wh_00000017\x1b[2J", ""),
         ("+233 24 412 3456", ""),
         ("wh_" + 40 * "9", ""),
