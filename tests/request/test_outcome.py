@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from payments_async import errors
+from payments_async import errors, models
 from payments_async._codec.encode import encode
 from payments_async._http.types import FailureKind, TransportError
 from payments_async._request.outcome import AttemptResult, read_answer, read_failure
 from payments_async._request.prepare import Call
-from payments_async.params import PayoutRequest
+from payments_async.params import PayoutRequest, operations
 from tests.support.pure_calls import CREATING, HARMLESS, NOW, PAYOUT, READ, REQUERY, write
 from tests.support.scripted import answer
 
@@ -157,6 +157,14 @@ def test_a_creation_known_by_its_id_alone_happened_and_is_not_asked_for_again(
     assert (found.verdict, found.again) == ("executed", False)
     assert isinstance(found.error, errors.DecodeError)
     assert (found.error.effect, found.error.record_id) == ("happened", record_id)
+
+
+def test_a_body_that_is_the_record_itself_proves_by_its_own_id_that_it_was_made() -> None:
+    call = write(operations.custom("POST", "/transfers", models.Payout), body=b"{}", reference=None)
+    found = reading_of(call, 201, {"id": "po_9", "status": 7})
+    assert (found.verdict, found.again) == ("executed", False)
+    assert isinstance(found.error, errors.DecodeError)
+    assert (found.error.effect, found.error.record_id) == ("happened", "po_9")
 
 
 @pytest.mark.parametrize("name", ["read", "list"])

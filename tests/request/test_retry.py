@@ -29,6 +29,12 @@ def test_a_pause_is_what_the_service_asked_for_plus_positive_jitter(asked: float
     assert asked < pause(1, asked, 0.01) < pause(1, asked, ALMOST_ONE) <= asked + 1.0
 
 
+@pytest.mark.parametrize(("asked", "width"), [(0.0, 0.1), (0.3, 0.13), (5.0, 0.6), (9.0, 1.0), (3600.0, 1.0)])
+def test_the_jitter_of_a_pause_is_a_tenth_and_at_most_a_second(asked: float, width: float) -> None:
+    assert pause(1, asked, 0.5) == pytest.approx(asked + width / 2)
+    assert pause(1, asked, ALMOST_ONE) == pytest.approx(asked + width)
+
+
 def test_a_pause_without_the_services_figure_grows_and_is_never_zero() -> None:
     longest = [pause(retry, None, ALMOST_ONE) - BASE for retry in range(1, 6)]
     assert longest == pytest.approx([0.5, 1.0, 2.0, 4.0, 8.0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,6 +66,13 @@ def test_a_clock_set_back_a_little_is_caught_by_the_services() -> None:
 def test_a_clock_set_forward_proves_no_wait() -> None:
     assert age(THEN, later(60, wall=48 * HOUR)).at_least == 60.0
     assert age(THEN, later(60, wall=48 * HOUR, server=False, session="b")).at_least == 0.0
+
+
+@pytest.mark.parametrize("server", [True, False])
+def test_the_services_clock_says_nothing_where_its_first_moment_is_not_known(server: bool) -> None:
+    then = attrs.evolve(THEN, server=None)
+    assert age(then, later(60, server=server)) == ElapsedRange(60.0, 60.0)
+    assert age(then, later(60, wall=-5, server=server, session="b")) == ElapsedRange(0.0, 55.0)
 
 
 def test_without_the_services_time_a_session_counts_from_when_it_knew() -> None:

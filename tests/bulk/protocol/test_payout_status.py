@@ -92,6 +92,19 @@ CONTRADICTORY = [
 """What a service must not show: more than one of open, arrived and failed."""
 
 
+@pytest.mark.parametrize(
+    ("shown", "told"),
+    [
+        (payout(status="pending", completed_at=AT), "pending with completed_at"),
+        (payout(status="completed", failed_at=AT), "completed with failed_at"),
+        (payout(completed_at=AT, failed_at=AT), "without a status with completed_at and failed_at"),
+    ],
+)
+def test_a_contradiction_names_the_status_and_the_timestamps(shown: Payout, told: str) -> None:
+    said = f"row 1: po_1 is {told}: the service contradicts itself"
+    assert contradiction(row(), shown) == said
+
+
 @pytest.mark.parametrize("shown", CONTRADICTORY)
 @pytest.mark.parametrize("known", [row(), row(service_status="failed", final=True, failure_code="failed")])
 def test_a_payout_that_contradicts_itself_is_no_reason_to_pay_again(known: LedgerRow, shown: Payout) -> None:
