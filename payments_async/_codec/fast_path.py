@@ -1,4 +1,4 @@
-"""The short way to a record: a msgspec Struct for each record class, without a dict between.
+"""The fast path to a record: a msgspec Struct for each record class, without a dict between.
 
 A `WireStruct` has its record class's fields. It takes nearly every answer and refuses the rest: an unknown
 field, a shape that varies (gap AC), a moment that cannot be read. What it refuses is read by `hooks`. So it
@@ -115,7 +115,7 @@ def _record_lines(cls: type[Record], place: str, scope: dict[str, Any]) -> list[
 
 
 def _field_lines(name: str, hint: Any, place: str, scope: dict[str, Any]) -> list[str]:
-    """Source that takes one field over. What fits no type raises; the long way then says so properly."""
+    """Source that takes one field over. What fits no type raises; the slow path then says so properly."""
     source, target = f"o{place}.{name}", f"r{place}.{name}"
     read = _reading(name, hint, scope)
     if read is None:

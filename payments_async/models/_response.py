@@ -11,7 +11,7 @@ from .._attrs import ValueMixin
 from ._masking import body_without_keys, clean, without_keys
 
 Verdict = Literal["not_sent", "not_executed", "executed", "in_doubt"]
-"""What one attempt can have done: nothing left · refused · carried out · nobody can tell."""
+"""What one attempt can have done: not sent · refused · carried out · unknown."""
 
 
 @attrs.frozen(eq=False, repr=False)

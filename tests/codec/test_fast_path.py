@@ -1,4 +1,4 @@
-"""The short way from an answer's bytes to its records says what the long way says, or says nothing."""
+"""The fast path from an answer's bytes to its records says what the slow path says, or says nothing."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def outcome(name: str, body: bytes) -> Any:
     return found.verdict, found.reason, found.message, found.again, error, exact(found.value)
 
 
-def assert_both_ways_agree(name: str, body: bytes) -> None:
+def assert_both_paths_agree(name: str, body: bytes) -> None:
     here = outcome(name, body)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decode, "usual_answer", lambda *_, **__: None)
@@ -144,7 +144,7 @@ def odd_bodies(draw: st.DrawFn, name: str) -> bytes:
 @settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_odd_answers_are_read_alike(name: str, data: st.DataObject) -> None:
-    assert_both_ways_agree(name, data.draw(odd_bodies(name)))
+    assert_both_paths_agree(name, data.draw(odd_bodies(name)))
 
 
 @settings(deadline=None, max_examples=60)
@@ -155,7 +155,7 @@ def test_odd_answers_are_read_alike(name: str, data: st.DataObject) -> None:
 def test_damaged_bytes_are_read_alike(name: str, at: float, cut: int, new: bytes) -> None:
     body = bodies.encoded(tree_of(name))
     place = int(at * len(body))
-    assert_both_ways_agree(name, body[:place] + new + body[place + cut :])
+    assert_both_paths_agree(name, body[:place] + new + body[place + cut :])
 
 
 @pytest.mark.parametrize(
@@ -177,12 +177,12 @@ def test_damaged_bytes_are_read_alike(name: str, at: float, cut: int, new: bytes
 )
 def test_traps_of_json_are_read_alike(data: bytes) -> None:
     for body in (b'{"data": %s}' % data, b'{"data": %s, "later": 1}' % data):
-        assert_both_ways_agree("payouts.create", body)
-        assert_both_ways_agree("payouts.list", body.replace(data, b"[%s]" % data))
+        assert_both_paths_agree("payouts.create", body)
+        assert_both_paths_agree("payouts.list", body.replace(data, b"[%s]" % data))
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_an_answer_as_the_interface_shows_it_goes_the_short_way(name: str) -> None:
+def test_an_answer_as_the_interface_shows_it_goes_the_fast_path(name: str) -> None:
     tree = tree_of(name)
     assert takes(name, bodies.encoded(tree))
     del tree["message"]
@@ -191,19 +191,19 @@ def test_an_answer_as_the_interface_shows_it_goes_the_short_way(name: str) -> No
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_nothing_unknown_is_lost_on_the_short_way(name: str) -> None:
+def test_nothing_unknown_is_lost_on_the_fast_path(name: str) -> None:
     for path in places(tree := tree_of(name)):
         holder = tree
         for step in path:
             holder = holder[step]
         if isinstance(holder, dict):
             holder["later"] = Decimal("1.50")
-            assert_both_ways_agree(name, bodies.encoded(tree))
+            assert_both_paths_agree(name, bodies.encoded(tree))
             del holder["later"]
 
 
 @pytest.mark.parametrize("cls", [Payout, PaymentIntent, PaymentAttempt, Checkout, Pagination])
-def test_a_record_of_the_short_way_is_the_class_itself_and_frozen(cls: type[Any]) -> None:
+def test_a_record_of_the_fast_path_is_the_class_itself_and_frozen(cls: type[Any]) -> None:
     found = decode.usual_answer(b'{"data": {}}', cls, page=False).data
     assert type(found) is cls
     assert found == cls()

@@ -25,7 +25,7 @@ class Stop(BaseException):
 
 
 class Stopping(datetime):
-    """A clock's class that interrupts whoever reads a moment."""
+    """A datetime class that interrupts the reading of a moment."""
 
     @classmethod
     def fromisoformat(cls, _: str) -> Stopping:
@@ -34,9 +34,9 @@ class Stopping(datetime):
 
 def shown(error: BaseException) -> str:
     """The lines of a traceback that show locals, but for the bytes themselves, which the caller holds."""
-    told = traceback.TracebackException.from_exception(error, capture_locals=True)
-    values = [(frame.locals or {}).items() for frame in told.stack if "payments_async" in frame.filename]
-    generated = [(frame.locals or {}).items() for frame in told.stack if frame.filename == "<string>"]
+    found = traceback.TracebackException.from_exception(error, capture_locals=True)
+    values = [(frame.locals or {}).items() for frame in found.stack if "payments_async" in frame.filename]
+    generated = [(frame.locals or {}).items() for frame in found.stack if frame.filename == "<string>"]
     return "\n".join(
         f"{name}={value}" for items in values + generated for name, value in items if name != "body"
     )

@@ -1,4 +1,4 @@
-"""The type of every field of every record, walked whole: what is taken, what is refused, what is kept."""
+"""Every field of every record: the values it takes, refuses and keeps beside the record."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""Records by themselves: what is final, what is shown, what makes two of them equal."""
+"""Records by themselves: finality, reprs, equality, plain and JSON forms."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import attrs
@@ -13,7 +15,6 @@ from payments_async._codec import decode
 from payments_async.models import (
     Checkout,
     CheckoutSession,
-    Country,
     MethodHealth,
     MethodStatus,
     Page,
@@ -137,7 +138,7 @@ SHOWN: list[tuple[type[Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("cls", "body"), SHOWN)
-def test_the_repr_shows_ids_and_amounts_and_nobody(cls: type[Any], body: dict[str, Any]) -> None:
+def test_the_repr_shows_ids_and_amounts_and_masks_people(cls: type[Any], body: dict[str, Any]) -> None:
     shown = repr(decode.structure(body, cls))
     assert not [secret for secret in SECRETS if secret in shown]
     assert "***" in shown
@@ -200,5 +201,7 @@ def test_the_last_page_has_no_next_cursor(
     assert page.next_cursor == following
 
 
-def test_text_forms_escape_what_json_must_escape() -> None:
-    assert Country(code='a"\n\u2028é').to_json().startswith('{"code": "a\\"\\n')
+def test_a_records_json_says_what_its_plain_form_says() -> None:
+    action = models.NextAction(message='a"\n\u2028é', instructions=("one",), fields=({"n": Decimal("1.50")},))
+    assert action.to_dict()["instructions"] == ["one"]
+    assert json.loads(action.to_json(), parse_float=Decimal) == action.to_dict()

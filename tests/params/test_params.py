@@ -74,7 +74,7 @@ def test_an_instrument_made_by_its_kind_is_what_its_constructor_makes(cls: type[
     assert {type(each) for each in made} == {cls}
 
 
-def test_a_repr_shows_what_is_nobodys_secret() -> None:
+def test_a_repr_shows_what_is_not_secret() -> None:
     assert repr(AppearanceInput(color="#fff", brand="Ada")) == "AppearanceInput(color='#fff', brand='Ada')"
     assert repr(CheckoutRestriction("BJ")) == "CheckoutRestriction(country_code='BJ')"
     assert "amount=Decimal('10.10'), currency='XOF'" in repr(
