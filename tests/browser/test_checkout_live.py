@@ -89,20 +89,6 @@ async def test_a_session_that_expires_while_the_payer_hesitates_takes_nothing(
     assert (sale.paid, sale.attempts) == (0, [])
 
 
-async def test_a_payment_that_takes_too_long_is_unknown_and_never_failed(
-    sell: Callable[..., Sale], visit: Visit
-) -> None:
-    sale, payer = sell("hang"), await visit()
-    await begins(payer, sale, BALANCE)
-    await payer.sees("Your payment is on its way")
-    sale.sandbox.advance(90)
-    await payer.sees("We do not know the outcome yet")
-    assert "fail" not in await payer.page.content()
-    assert await payer.page.get_by_role("button").count() == 0
-    await payer.open(sale.url)
-    await payer.sees("We do not know the outcome yet")
-
-
 async def test_a_line_that_breaks_while_waiting_is_not_shown_as_an_end(
     sell: Callable[..., Sale], visit: Visit
 ) -> None:

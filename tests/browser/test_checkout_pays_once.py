@@ -21,18 +21,6 @@ pytestmark = [
 Visit = Callable[..., Awaitable[Visitor]]
 
 
-async def test_of_two_tabs_one_pays(sell: Callable[..., Sale], visit: Visit) -> None:
-    sale, first = sell(), await visit(java_script=False)
-    second = await first.elsewhere()
-    for tab in (first, second):
-        await tab.open(sale.choosing(BALANCE))
-    await first.press("Pay ")
-    await first.sees("Payment complete")
-    await second.press("Pay ")
-    await second.sees("Already paid")
-    assert (sale.paid, len(sale.attempts)) == (50, 1)
-
-
 async def test_of_two_tabs_that_press_at_once_one_pays(sell: Callable[..., Sale], visit: Visit) -> None:
     sale, first = sell(), await visit()
     second = await first.elsewhere()

@@ -360,23 +360,6 @@ def test_every_page_fetches_only_files_of_its_own_and_runs_no_inline_script(api:
         assert re.findall(r'\son\w+=|style="|javascript:|data:|url\(', page) == []
 
 
-def test_every_page_weighs_less_than_60_kb_with_all_it_loads(api: Api) -> None:
-    payer = visit(api)
-    pages = [payer.look(), payer.look("?country=BJ"), payer.look(f"?country=BJ&method={BALANCE}")]
-    for action in ACTION_TYPES:
-        acting = visit(api, f"action:{action}")
-        acting.pay()
-        active = acting.payment["active_attempt"]["id"]
-        place = PLACE.get(action, "phone")
-        own = api.sandbox.handle("GET", f"/actions/{active}/{place}").body.decode()
-        pages += [acting.look("/payment"), acting.look(f"/{place}"), own]
-        acting.api.sandbox.settle(active, "fail:CUSTOMER_DECLINED")
-        pages.append(acting.look("/payment"))
-    for page in pages:
-        loaded = [api.sandbox.handle("GET", address).body for address in Read(page).fetched]
-        assert len(page.encode()) + sum(map(len, loaded)) < 60_000
-
-
 @pytest.mark.parametrize("field", ["description", "brand", "phone", "return_url"])
 def test_texts_of_a_request_are_shown_and_never_markup(api: Api, field: str) -> None:
     nasty = "https://x/\"'><script>alert(1)</script>{{title}}&amp;"
