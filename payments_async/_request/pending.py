@@ -46,7 +46,7 @@ Outcome = tuple[Literal["record", "error", "abandoned"], Any]
 """How a request ended for the caller who sent it: with the record or error, or whether it left a doubt."""
 
 
-class Request:
+class PendingRequest:
     """A request under way, and who else waits for its outcome."""
 
     __slots__ = ("call", "identity", "loop", "outcome", "waiting")
@@ -71,18 +71,18 @@ class PendingRequests:
     """The requests that are under way on one clock, and the latest doubts that repeats of one have left."""
 
     def __init__(self) -> None:
-        self._requests: dict[Identity, Request] = {}
+        self._requests: dict[Identity, PendingRequest] = {}
         self._doubts: OrderedDict[Identity, float] = OrderedDict()
         self._forgotten: float | None = None
         """When the latest doubt was left of those that are remembered no more."""
 
-    def enter(self, call: Call) -> tuple[Request, bool]:
+    def enter(self, call: Call) -> tuple[PendingRequest, bool]:
         """The request that is under way, or one of the caller's own; whether it is that.
 
         Raises InvalidRequest where another body or path is under way with the key.
         """
         identity = _identity(call)
-        own = Request(call, identity)
+        own = PendingRequest(call, identity)
         with _lock:
             known = self._requests.setdefault(identity, own)
         if known is own:
@@ -92,7 +92,7 @@ class PendingRequests:
             raise InvalidRequest({"idempotency_key": [told]}, operation=call.operation.name)
         return known, False
 
-    def leave(self, request: Request, outcome: Outcome, now: float = 0.0) -> None:
+    def leave(self, request: PendingRequest, outcome: Outcome, now: float = 0.0) -> None:
         """A request has ended; if that leaves a doubt, it is remembered from `now`, monotonic seconds."""
         with _lock:
             if request.outcome is not None:
@@ -104,7 +104,7 @@ class PendingRequests:
             request.end(outcome)
 
     def give_up(
-        self, request: Request, stopped: BaseException, now: float, *, doubtful: bool = False
+        self, request: PendingRequest, stopped: BaseException, now: float, *, doubtful: bool = False
     ) -> None:
         """A request has ended without a record. `doubtful`: an earlier caller's tries may have made one."""
         if isinstance(stopped, PaymentsError) and not _is_callers_own(stopped):
@@ -130,7 +130,7 @@ class PendingRequests:
 
 
 async def join(
-    requests: PendingRequests, request: Request, runtime: Runtime, run: Run, history: CallHistory
+    requests: PendingRequests, request: PendingRequest, runtime: Runtime, run: Run, history: CallHistory
 ) -> Any:
     """The outcome of a request that is under way; one that is left to this caller is sent with `run`.
 
@@ -174,7 +174,7 @@ def _honest(stopped: BaseException, history: CallHistory) -> BaseException:
 
 
 async def _wait(
-    requests: PendingRequests, request: Request, runtime: Runtime, history: CallHistory
+    requests: PendingRequests, request: PendingRequest, runtime: Runtime, history: CallHistory
 ) -> Outcome:
     """The outcome of a request that another caller sends. What ends the wait leaves a creation in doubt."""
     try:
@@ -192,7 +192,7 @@ async def _wait(
     return request.outcome
 
 
-async def _look(request: Request, runtime: Runtime, until: float) -> None:
+async def _look(request: PendingRequest, runtime: Runtime, until: float) -> None:
     """Return when the request has ended, or at that moment."""
     future = asyncio.get_running_loop().create_future()
     with _lock:

@@ -61,7 +61,7 @@ class Positions:
 
 
 @attrs.frozen
-class _Run:
+class _PageRun:
     cursor: str | None
     """Of the page to be read next; None for the newest."""
     age: int
@@ -90,9 +90,9 @@ class PageWalk:
         self.is_unproven = False
         """Whether a run came to a page that neither ends the list nor has a cursor."""
         earlier = position.runs if position.found is None else (position.found,)
-        self._runs = deque(_Run(cursor, age, is_earlier=True) for age, cursor in enumerate(earlier))
+        self._runs = deque(_PageRun(cursor, age, is_earlier=True) for age, cursor in enumerate(earlier))
         if not self._is_known:
-            self._runs.appendleft(_Run(None, len(earlier), is_own=True))
+            self._runs.appendleft(_PageRun(None, len(earlier), is_own=True))
 
     @property
     def cursor(self) -> str | None:
@@ -160,7 +160,7 @@ class PageWalk:
             self._is_known, self._is_first = False, True
             self._most += self.pages
         if not self._runs:
-            self._runs.append(_Run(self._second, 0, is_own=True))
+            self._runs.append(_PageRun(self._second, 0, is_own=True))
 
 
 PageOf = tuple[int, str | None]

@@ -22,7 +22,17 @@ from payments_async import (
     UnprocessableError,
 )
 from payments_async.sandbox import Sandbox
-from tests.support.motion import INTENT, PAYOUT, REPLAYED, Played, jumping, payout_answer, play, refusal
+from tests.support.motion import (
+    INTENT,
+    PAYOUT,
+    REPLAYED,
+    doubt,
+    jumping,
+    payout_answer,
+    play,
+    refusal,
+    sent,
+)
 from tests.support.scripted import answer, lost
 
 Connect = Callable[..., Any]
@@ -32,18 +42,6 @@ OURS = {"id": "po_1", "reference": "r-1", "amount": {"value": 10.1, "currency": 
 
 def page(*payouts: dict[str, Any], cursor: str | None = None) -> Any:
     return answer(200, {"data": list(payouts), "pagination": {"next_cursor": cursor}})
-
-
-async def doubt(played: Played, how: Any = "payouts", **arguments: Any) -> OutcomeUnknown:
-    """A creation without an answer."""
-    with pytest.raises(OutcomeUnknown) as caught:
-        create = getattr(played.client, how).create
-        await create(**(PAYOUT if how == "payouts" else INTENT), max_retries=0, **arguments)
-    return caught.value
-
-
-def sent(played: Played) -> list[str]:
-    return [f"{flight.method} {flight.url.partition('/v1')[2]}" for flight in played.transport.flights]
 
 
 async def test_within_the_keys_life_the_same_request_goes_out_again(connect: Connect) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from payments_async import OutcomeUnknown, PreparedRequest, UnprocessableError
-from tests.support.motion import INTENT, PAYOUT, Played, payout_answer, play, refusal
+from tests.support.motion import doubt, payout_answer, play, refusal, sent
 from tests.support.scripted import answer, lost
 
 Connect = Callable[..., Any]
@@ -30,13 +30,6 @@ def at(seconds: float) -> dict[str, str]:
     return {"Date": format_datetime(SERVICE_TIME + timedelta(seconds=seconds), usegmt=True)}
 
 
-async def doubt(played: Played, how: str = "payouts") -> OutcomeUnknown:
-    with pytest.raises(OutcomeUnknown) as caught:
-        create = getattr(played.client, how).create
-        await create(**(PAYOUT if how == "payouts" else INTENT), max_retries=0)
-    return caught.value
-
-
 def in_another_process(error: OutcomeUnknown) -> OutcomeUnknown:
     """The error as a pickle carries it, with the request that was stored beside it."""
     assert error.prepared is not None
@@ -44,10 +37,6 @@ def in_another_process(error: OutcomeUnknown) -> OutcomeUnknown:
     twin: OutcomeUnknown = pickle.loads(pickle.dumps(error))
     twin.prepared = PreparedRequest.from_json(stored)
     return twin
-
-
-def sent(played: Played) -> list[str]:
-    return [f"{flight.method} {flight.url.partition('/v1')[2]}" for flight in played.transport.flights]
 
 
 @pytest.mark.parametrize("seconds", [20 * MINUTE, 20 * HOUR])

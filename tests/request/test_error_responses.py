@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Mapping
 from typing import Any
 
@@ -68,14 +67,6 @@ def test_names_of_fields_stay_and_values_among_them_do_not() -> None:
     assert list(refusal({"errors": errors}).errors) == ["amount", "instrument.type", "customer.***"]
 
 
-def test_no_text_and_no_pickle_of_an_error_holds_what_was_sent() -> None:
-    error = refusal({"message": f"{NAME}, {LAST}", "errors": {ADDRESS: [f"{NAME} at {ADDRESS}", CITY]}})
-    shown = f"{error!r} {error} {error.errors}".encode() + pickle.dumps(error)
-    assert [text for text in (NAME, ADDRESS, LAST, CITY) if text.encode() in shown] == []
-    assert error.body is not None
-    assert ADDRESS in error.body.text()
-
-
 @pytest.mark.parametrize(
     "sent",
     [b"", b"<html>", b"[1]", {}, {"instrument": None, "customer": "A"}, {"instrument": {"type": "phone"}}],
@@ -107,10 +98,3 @@ def test_a_conflict_is_over_the_key_when_it_says_so_and_else_over_the_reference(
 ) -> None:
     assert error_class(409, message=message, reference="r-1") is with_reference
     assert error_class(409, message=message) is without
-
-
-@pytest.mark.parametrize(
-    ("status", "definite"), [(200, False), (399, False), (400, True), (408, False), (499, True), (500, False)]
-)
-def test_any_4xx_but_408_is_definite(status: int, definite: bool) -> None:
-    assert error_responses.is_definite(status) is definite

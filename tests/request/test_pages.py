@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta, timezone
-from typing import Any
-
 import pytest
 
 from payments_async import _assumptions
-from payments_async._request import pages
 from payments_async._request.pages import ListPosition
 from payments_async.errors import SearchIncomplete
 from payments_async.models import Page, Pagination, Payout
 from payments_async.models.lists import Unread
-
-
-@pytest.mark.parametrize(
-    ("names", "given", "query"),
-    [
-        (_assumptions.INTENT_FILTERS, {"channel": "api", "status": None}, {"channel": "api"}),
-        (_assumptions.PAYOUT_FILTERS, {"page_size": 7, "cursor": "c="}, {"per_page": "7", "cursor": "c="}),
-        (
-            _assumptions.PAYOUT_FILTERS,
-            {
-                "created_on_or_after": date(2026, 1, 2),
-                "created_on_or_before": datetime(2026, 1, 2, 1, tzinfo=timezone(timedelta(hours=2))),
-            },
-            {"created_at[gte]": "2026-01-02", "created_at[lte]": "2026-01-01T23:00:00+00:00"},
-        ),
-    ],
-)
-def test_filters_become_query_pairs(names: Any, given: dict[str, Any], query: dict[str, str]) -> None:
-    assert pages.filters(names, given) == (query, {})
 
 
 def page(cursor: str | None = None, *, more: bool | None = None, unread: int = 0) -> Page[Payout]:

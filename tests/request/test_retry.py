@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from payments_async._request.retry import BASE, CAP, RetryBudget, backoff, pause, retried_status, retry_after
+from payments_async._request.retry import BASE, CAP, RetryBudget, backoff, pause, retry_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ALMOST_ONE = 1 - 2**-53
@@ -75,11 +75,6 @@ def test_a_date_counts_from_the_services_own_clock_when_it_tells_it() -> None:
 
 def test_no_header_is_no_time() -> None:
     assert retry_after({}, NOW) is None
-
-
-def test_only_429_and_server_failures_but_501_are_tried_again() -> None:
-    tried = {status for status in range(100, 600) if retried_status(status)}
-    assert tried == {429, *range(500, 600)} - {501}
 
 
 def test_the_budget_empties_by_the_price_of_each_retry_and_then_refuses() -> None:

@@ -7,8 +7,9 @@ from decimal import Decimal
 from typing import Any
 
 import attrs
+import pytest
 
-from payments_async import Instrument
+from payments_async import Instrument, OutcomeUnknown
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPResponse
 from payments_async._runtime import SYSTEM
@@ -62,6 +63,19 @@ def play(connect: Callable[..., Any], *script: Step, seed: int = 0, **options: A
     runtime, transport = JumpingRuntime(seed), ScriptedTransport(*script)
     client = connect(transport=runtime.wrap(transport), runtime=runtime, **options)
     return Played(client, transport, runtime)
+
+
+async def doubt(played: Played, how: str = "payouts") -> OutcomeUnknown:
+    """A creation without an answer."""
+    with pytest.raises(OutcomeUnknown) as caught:
+        create = getattr(played.client, how).create
+        await create(**(PAYOUT if how == "payouts" else INTENT), max_retries=0)
+    return caught.value
+
+
+def sent(played: Played) -> list[str]:
+    """Method and path of each request."""
+    return [f"{flight.method} {flight.url.partition('/v1')[2]}" for flight in played.transport.flights]
 
 
 def jumping(connect: Callable[..., Any], sandbox: Sandbox, seed: int = 0, **options: Any) -> Any:
