@@ -1,4 +1,4 @@
-"""A call as the request that goes out, and whether it may: address, headers, body, time. Pure.
+"""Makes the HTTP request of one attempt: address, headers, body, time-out. Pure.
 
 (Conventions; Authentication; Limits, Idempotency.)
 """
@@ -29,7 +29,7 @@ def make_request(
 
 
 def is_sent(request: HTTPRequest | None) -> bool:
-    """Whether anything may have left; nothing has of a request that was never made."""
+    """Whether any byte of a request may have been sent; none has of one that was never made."""
     return request is not None and request.sent
 
 
@@ -40,7 +40,7 @@ def refuse_connection(request: HTTPRequest | None, error: PaymentsError) -> None
 
 
 def _headers(call: Call, settings: Settings, key: SecretKey) -> dict[str, str]:
-    """Ours, and the caller's over them, whatever their case."""
+    """Our headers; the caller's replace those of the same name, whatever their case."""
     headers: dict[str, str] = {
         "Authorization": key.authorization,
         "User-Agent": settings.user_agent,

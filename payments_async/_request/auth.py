@@ -92,7 +92,7 @@ def _described(text: object) -> str:
 def key_source(
     api_key: str | Callable[[], str] | None, environment: str | None, base_url: str, *, verified: bool = True
 ) -> KeySource:
-    """Where each request gets its key: a fixed one, or whatever a callable gives (rotation)."""
+    """The source of each request's key: a fixed one, or a callable's (rotation)."""
     if environment not in (None, "live", "sandbox"):
         raise ConfigurationError("environment must be 'live' or 'sandbox'")
     if not callable(api_key):
@@ -126,7 +126,7 @@ def _base_url_problem(text: object) -> str | None:
         parts = urlsplit("")
     scheme, host, path = parts.scheme, parts.hostname, parts.path
     if not host:
-        return "has no host: it looks like https://…/v1"
+        return "has no host: write it as https://…/v1"
     if "@" in text:
         return "must not hold credentials"
     if "?" in text or "#" in text:
@@ -153,7 +153,7 @@ def paired(key: SecretKey, base_url: str, *, verified: bool = True) -> SecretKey
         )
     if not verified:
         raise ConfigurationError(
-            "the ssl_context verifies no certificate, so that a live key could go to anybody: give it your "
+            "the ssl_context verifies no certificate, so a live key could go to any server: give it your "
             "authority, ssl.create_default_context(cafile=...), or the client insecure=True"
         )
     return key

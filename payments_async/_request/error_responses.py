@@ -20,9 +20,9 @@ Mask = Callable[[str], str]
 # A local part has at most 64 characters, and the bound keeps the search linear on text without an @.
 _PERSONAL = r"\+?\d[\d \-]{5,}\d|[^\s@,;:<>\"']{1,64}@[^\s@,;:<>\"']+"
 _SHORTEST = 3
-"""Characters from which a text of the request is taken to tell somebody."""
+"""Characters from which a text of the request is taken for personal data."""
 _MOST_VALUES = 500
-"""Values of an `errors` object that are looked at: more than a request has rules, and quick to read."""
+"""Values of an `errors` object that are read: more than a request has rules, and quick to read."""
 
 _HINTS: Mapping[int, str] = {
     400: "the request is malformed: correct it (extra_body, extra_query, extra_headers are not checked here)",
@@ -41,10 +41,10 @@ def status_error(call: Call, answer: HTTPResponse, now: datetime) -> APIStatusEr
     cls = error_class(answer.status, message=message, reference=reference)
     facts: dict[str, Any] = {}
     if cls is RateLimitedError:
-        told = ResponseInfo(answer.status, answer.headers, ()).rate_limit
-        facts = {"limit": told.limit, "remaining": told.remaining}
+        limits = ResponseInfo(answer.status, answer.headers, ()).rate_limit
+        facts = {"limit": limits.limit, "remaining": limits.remaining}
         facts["retry_after"] = retry.retry_after(answer.headers, now)
-    parts = [f"HTTP {answer.status}", message, _told(errors), _hint(cls, answer.status, facts)]
+    parts = [f"HTTP {answer.status}", message, _joined(errors), _hint(cls, answer.status, facts)]
     return cls(
         f"{call.operation.name}: " + "; ".join(part.removesuffix(".") for part in parts if part),
         status=answer.status,
@@ -75,9 +75,9 @@ def _hint(cls: type[APIStatusError], status: int, facts: Mapping[str, Any]) -> s
 
 
 def _effect(call: Call, status: int, cls: type[APIStatusError]) -> Effect:
-    """What a refusal says of a write: a clear 4xx, nothing was done; anything else, nobody can tell.
+    """The effect of a refused write: "none" after a clear 4xx, "unknown" after anything else.
 
-    Of conflicts that over a reference alone is clear: the others may be about this very write.
+    Of the conflicts only the one over a reference is clear: the others may be about this very write.
     """
     if not call.operation.creates:
         return "none"
@@ -85,9 +85,9 @@ def _effect(call: Call, status: int, cls: type[APIStatusError]) -> Effect:
     return "none" if is_definite(status) and not vague else "unknown"
 
 
-def _told(errors: Mapping[str, list[str]]) -> str:
-    told = ", ".join(f"{field}: {' '.join(texts)}" for field, texts in list(errors.items())[:10])
-    return told if len(told) <= 2000 else f"{told[:2000]}…"
+def _joined(errors: Mapping[str, list[str]]) -> str:
+    text = ", ".join(f"{field}: {' '.join(texts)}" for field, texts in list(errors.items())[:10])
+    return text if len(text) <= 2000 else f"{text[:2000]}…"
 
 
 def _service_words(body: bytes, mask: Mask) -> tuple[str | None, dict[str, list[str]]]:

@@ -1,4 +1,4 @@
-"""What one call has been through, and what may be said of it in the end. Pure.
+"""CallHistory: the attempts of one call, and its record or error at the end. Pure.
 
 An attempt's verdict is not the call's: a refusal after an attempt in doubt proves nothing about that one.
 """
@@ -84,11 +84,11 @@ class CallHistory:
 
     @property
     def unknown(self) -> bool:
-        """Whether the call may have made something that nobody has confirmed."""
+        """Whether the call may have made a record although no answer confirmed it."""
         return self.doubtful > 0 and self.call.operation.creates
 
     def cut_short(self, reason: str, *, sent: bool, sent_at: float, ended: float) -> None:
-        """The attempt under way was given up."""
+        """Note an attempt that was given up before its answer came."""
         self.note(AttemptResult("in_doubt" if sent else "not_sent", reason), sent_at, ended)
 
     def delivery(self, result: AttemptResult) -> Any:
@@ -104,7 +104,7 @@ class CallHistory:
         return value
 
     def conclusion(self, error: PaymentsError) -> PaymentsError:
-        """The error that tells the truth about the whole call, given the last attempt's."""
+        """The error of the whole call, given the last attempt's."""
         last = self.attempts[-1].verdict if self.attempts else "not_sent"
         alone = last == "in_doubt" and self.doubtful == 1
         if not self.unknown or last == "executed" or (alone and _says_so(error)):
@@ -114,15 +114,15 @@ class CallHistory:
         return self.outcome_unknown(error)
 
     def _harmless(self) -> str:
-        """Why no answer does no harm: so far the call is known to have made nothing."""
+        """What is said of a call that is known to have made nothing."""
         unsent = all(attempt.verdict == "not_sent" for attempt in self.attempts)
         return "nothing was sent" if unsent else "nothing can have happened"
 
     def outcome_unknown(self, cause: Exception | None = None) -> OutcomeUnknown:
-        """That nobody can tell, with all it takes to find out.
+        """The error of a call whose outcome is unknown, with all that `resolve` needs.
 
-        It may have been sent before, by another process or by `resolve`: what the key protects is counted
-        from when the request was made.
+        The request may have been sent before, by another process or by `resolve`. So the key's protection is
+        counted from when the request was made.
         """
         prepared = self.call.prepared
         assert prepared is not None
@@ -154,7 +154,7 @@ class CallHistory:
         return self._signed(error)
 
     def _signed(self, error: PaymentsError) -> PaymentsError:
-        """With the facts of the call on it."""
+        """The error with the facts of the call."""
         error.operation = self.call.operation.name
         error.attempts = tuple(self.attempts)
         error.idempotency_key = self.call.prepared.idempotency_key if self.call.prepared else None
@@ -162,12 +162,12 @@ class CallHistory:
 
     @property
     def effect(self) -> Effect:
-        """What can be said of money if the call ended now."""
+        """The call's effect if it ended now."""
         return "unknown" if self.unknown else "none"
 
 
 def _says_so(error: PaymentsError) -> bool:
-    """Whether an error says by itself that nobody can tell what came of its attempt."""
+    """Whether an error says by itself that its attempt's outcome is unknown."""
     if isinstance(error, ConflictError):
         return error.effect == "unknown" and not error.in_progress
     return isinstance(error, ResponseMismatch)

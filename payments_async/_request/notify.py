@@ -14,7 +14,7 @@ from .history import CallHistory
 from .outcome import AttemptResult
 
 CANCELLED: Final = "was cancelled after it had been sent, and may have been carried out"
-"""What the log says of a write that was given up in doubt."""
+"""The log's words for a write that was cancelled in doubt."""
 
 
 def _key(history: CallHistory) -> str | None:
@@ -29,10 +29,10 @@ def sent(emitter: Emitter, history: CallHistory) -> None:
 
 
 def ended(emitter: Emitter, history: CallHistory, result: AttemptResult) -> None:
-    """The last attempt has ended, with that; a write may have been answered as it was once before."""
+    """The last attempt has ended; a write may have got the stored answer of an earlier request."""
     name, last = history.call.operation.name, history.attempts[-1]
-    told = (last.verdict, last.reason, last.status, last.elapsed)
-    emitter.emit(events.AttemptEnded(name, last.number, *told))
+    facts = (last.verdict, last.reason, last.status, last.elapsed)
+    emitter.emit(events.AttemptEnded(name, last.number, *facts))
     if result.error is None and history.call.prepared is not None and is_replayed(result.headers):
         emitter.emit(events.Replayed(name, last.number, _key(history)))
 
@@ -44,7 +44,7 @@ def throttled(emitter: Emitter, history: CallHistory, waited: float) -> None:
 
 
 def closed(emitter: Emitter, history: CallHistory, seconds: float) -> None:
-    """The last attempt was refused, and closed its gate for so long; told unasked when that is long."""
+    """The last attempt's 429 closed its limiter; a long closure is logged even without a hook."""
     if emitter.enabled or seconds >= LONG:
         emitter.emit(events.GateClosed(history.call.operation.name, len(history.attempts), seconds))
 
@@ -57,7 +57,7 @@ def retrying(emitter: Emitter, history: CallHistory, delay: float, reason: str) 
 
 
 def cancelled(emitter: Emitter, history: CallHistory) -> None:
-    """The caller gave the call up; a write in doubt is told unasked, as its cancellation may get lost."""
+    """The call was cancelled; a write in doubt is logged even without a hook, as exceptions get lost."""
     if history.unknown:
         name = history.call.operation.name
         emitter.warn(f"{name} {CANCELLED}: its idempotency key is {_key(history)}")

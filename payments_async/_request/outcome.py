@@ -1,4 +1,4 @@
-"""What an answer, or the lack of one, means: the verdict on one attempt. Pure (Errors; gaps E, P, Q, S)."""
+"""The verdict on one attempt, by its answer or its failure. Pure (Errors; gaps E, P, Q, S)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .prepare import Call
 
 @attrs.define(eq=False, repr=False)
 class AttemptResult:
-    """The verdict on one attempt, and what follows from it."""
+    """The verdict on one attempt, with its record or error."""
 
     verdict: Verdict
     reason: str
@@ -49,11 +49,11 @@ class AttemptResult:
 
 
 _FINAL: Final = frozenset({"tls", "closed"})
-"""Failures that another try would meet again, or that the caller asked for by closing the client."""
+"""Failures that another try would have again, or that the caller caused by closing the client."""
 
 
 def read_failure(call: Call, failure: TransportError, *, sent: bool) -> AttemptResult:
-    """No answer came."""
+    """The result of an attempt without an answer."""
     verdict: Verdict = "in_doubt" if sent else "not_sent"
     if failure.kind == "too_large":
         return AttemptResult(verdict, failure.kind, error=_oversized(call, failure))
@@ -77,7 +77,7 @@ def _oversized(call: Call, failure: TransportError) -> DecodeError:
 
 
 def read_answer(call: Call, answer: HTTPResponse, now: Callable[[], datetime]) -> AttemptResult:
-    """An answer came."""
+    """The result of an attempt with an answer."""
     if 200 <= answer.status < 300:
         return _read_success(call, answer)
     replayed = is_replayed(answer.headers)
@@ -124,7 +124,7 @@ def _read_success(call: Call, answer: HTTPResponse) -> AttemptResult:
 
 
 def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | None:
-    """The record and the message of an answer like nearly all; None for one that has to be looked at."""
+    """The record and the message of a usual answer; None for one that needs the long way."""
     result, shape = operation.result, operation.shape
     if result is None or shape == "raw" or shape == "method_status":
         return None
@@ -136,12 +136,12 @@ def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | No
         return found.data, found.message
     stands = found.pagination or models.Pagination()
     if stands.has_more_pages is None and stands.next_cursor is None:
-        return None  # whether it has a cursor of null or none at all is another thing
+        return None  # a cursor of null differs from none at all: the long way tells them apart
     return models.Page(found.data, stands), found.message
 
 
 def _done(call: Call, answer: HTTPResponse, value: Any, message: Any) -> AttemptResult:
-    """Carried out, if the record is the one that was asked for."""
+    """A success, if the record is the one that was asked for."""
     operation, prepared = call.operation, call.prepared
     error: ResponseMismatch | None = None
     if operation.echo is not None:
@@ -155,7 +155,7 @@ def _done(call: Call, answer: HTTPResponse, value: Any, message: Any) -> Attempt
 
 
 def _other_record(call: Call, echo: str, value: Any) -> ResponseMismatch | None:
-    """Whether an answer about one record is about another than was asked for, where it says."""
+    """An error if the answer says that it is about another record than was asked for."""
     found = getattr(value, echo)
     if found is None or found == call.record:
         return None
@@ -186,7 +186,7 @@ def _unreadable(call: Call, answer: HTTPResponse, record_id: str | None, problem
 
 
 def _where(call: Call) -> str:
-    """How a record that was made is found again; the interface shows no reading of one payout or payment."""
+    """How to find a record that was made; the interface shows no reading of one payout or payment."""
     if call.operation.result is Payout:
         return "find it by its reference, or in the list"
     return "find it in the list" if call.operation.result is models.PaymentIntent else "read it by its id"
@@ -237,7 +237,7 @@ def _raw(call: Call, tree: Any) -> Any:
 
 
 def _page(cls: type[Any], data: Any, pagination: Any) -> models.Page[Any]:
-    """A page; one record that cannot be read does not keep anybody from the others."""
+    """A page; a record that cannot be read is left out, and the others are kept."""
     if not isinstance(data, list):
         raise decode.UnreadableJSON("without its list")
     if len(data) > decode.MAX_RECORDS:
@@ -254,7 +254,7 @@ def _page(cls: type[Any], data: Any, pagination: Any) -> models.Page[Any]:
 
 
 def _agrees(value: Any, asked: Any) -> bool:
-    """Whether a record is plainly the one that was asked for, as nearly all are; else `mismatch` decides."""
+    """Whether a record is plainly the one that was asked for; if not, `mismatch` decides."""
     amount = _amount(value)
     return (
         asked is not None
@@ -266,13 +266,13 @@ def _agrees(value: Any, asked: Any) -> bool:
 
 
 def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
-    """Whether a record is another one than was asked for, where it says."""
+    """An error if a record says that it is another one than was asked for."""
     asked = decode.requested_fields(prepared.body)
     if _agrees(value, asked):
         return None
     differences = {
         name: (str(wanted), str(found))
-        for name, found in _told(value)
+        for name, found in _compared(value)
         if found is not None and (wanted := getattr(asked, name)) is not ... and not _same(wanted, found)
     }
     if not differences:
@@ -286,11 +286,11 @@ def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
     )
 
 
-def _told(value: Any) -> list[tuple[str, Any]]:
-    """What a created record says of what its request said."""
+def _compared(value: Any) -> list[tuple[str, Any]]:
+    """The fields of a created record that its request has, too."""
     amount = _amount(value)
-    told = [("amount", amount.value), ("currency", amount.currency)] if amount else []
-    return [*told, ("reference", value.reference)] if isinstance(value, Payout) else told
+    fields = [("amount", amount.value), ("currency", amount.currency)] if amount else []
+    return [*fields, ("reference", value.reference)] if isinstance(value, Payout) else fields
 
 
 def _amount(value: Any) -> Amount | None:

@@ -1,7 +1,7 @@
-"""Requests under way, by their idempotency keys: a caller who sends one again joins it and gets its outcome.
+"""Requests under way, by idempotency key: a caller that sends one again joins it and gets its outcome.
 
-One transaction has one retry loop at a time, whichever clients, event loops and threads of the process send
-it (Errors, rule 1). A caller that gives up leaves the request to the next one who waits for it.
+One transaction has one retry loop at a time, across the clients, event loops and threads of the process
+(Errors, rule 1). A caller that gives up leaves the request to the next one that waits for it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Run = Callable[[Call], Coroutine[Any, Any, Any]]
 Identity = tuple[str, str, str]
 """Address, secret key's fingerprint, idempotency key: what the service knows a request by."""
 
-_LOOK: Final = 30.0
-"""Seconds between two looks whether the event loop that sends a request still runs."""
+_CHECK: Final = 30.0
+"""Seconds between two checks whether the event loop that sends a request still runs."""
 _MOST_DOUBTS: Final = 10_000
 _lock = RLock()
 """Held for moments. Re-entrant: a collected coroutine may end its request while its thread holds it."""
@@ -47,7 +47,7 @@ Outcome = tuple[Literal["record", "error", "abandoned"], Any]
 
 
 class PendingRequest:
-    """A request under way, and who else waits for its outcome."""
+    """A request under way, and the callers that wait for its outcome."""
 
     __slots__ = ("call", "identity", "loop", "outcome", "waiting")
 
@@ -60,7 +60,7 @@ class PendingRequest:
         self.waiting: list[Future[None]] | None = None
 
     def end(self, outcome: Outcome) -> None:
-        """Have all that wait look."""
+        """Wake all callers that wait."""
         self.outcome = outcome
         for future in self.waiting or ():
             with suppress(RuntimeError):  # its loop is closed
@@ -68,13 +68,13 @@ class PendingRequest:
 
 
 class PendingRequests:
-    """The requests that are under way on one clock, and the latest doubts that repeats of one have left."""
+    """The requests under way on one clock, and when requests were last left in doubt."""
 
     def __init__(self) -> None:
         self._requests: dict[Identity, PendingRequest] = {}
         self._doubts: OrderedDict[Identity, float] = OrderedDict()
         self._forgotten: float | None = None
-        """When the latest doubt was left of those that are remembered no more."""
+        """When the latest doubt was left among those that are no longer remembered."""
 
     def enter(self, call: Call) -> tuple[PendingRequest, bool]:
         """The request that is under way, or one of the caller's own; whether it is that.
@@ -88,8 +88,8 @@ class PendingRequests:
         if known is own:
             return own, True
         if not _same(known.call, call):
-            told = "is under way with another body: a changed request needs a new key"
-            raise InvalidRequest({"idempotency_key": [told]}, operation=call.operation.name)
+            problem = "is under way with another body: a changed request needs a new key"
+            raise InvalidRequest({"idempotency_key": [problem]}, operation=call.operation.name)
         return known, False
 
     def leave(self, request: PendingRequest, outcome: Outcome, now: float = 0.0) -> None:
@@ -147,12 +147,12 @@ async def join(
     try:
         value = await run(call)
     except BaseException as stopped:
-        told = _honest(stopped, history) if doubtful and call.operation.creates else stopped
-        ended = stopped if _is_callers_own(stopped) else told
+        raised = _in_doubt(stopped, history) if doubtful and call.operation.creates else stopped
+        ended = stopped if _is_callers_own(stopped) else raised
         requests.give_up(request, ended, runtime.monotonic(), doubtful=doubtful)
-        if told is stopped:
+        if raised is stopped:
             raise
-        raise told from stopped
+        raise raised from stopped
     requests.leave(request, ("record", value))
     return value
 
@@ -164,12 +164,12 @@ def _is_callers_own(stopped: BaseException) -> bool:
     return is_closed or isinstance(reason, DeadlineExceeded | LimitReached)
 
 
-def _honest(stopped: BaseException, history: CallHistory) -> BaseException:
-    """What ended a call; a refusal says nothing of another caller's tries before, which may have paid."""
+def _in_doubt(stopped: BaseException, history: CallHistory) -> BaseException:
+    """The error of a call after another caller's tries, which may have paid although this one was refused."""
     if isinstance(stopped, PaymentsError) and stopped.effect == "none":
         return history.outcome_unknown(stopped)
     if isinstance(stopped, CancelledError) and not hasattr(stopped, "outcome"):
-        stopped.outcome = history.outcome_unknown()  # type: ignore[attr-defined] # it rides along
+        stopped.outcome = history.outcome_unknown()  # type: ignore[attr-defined] # added to the exception
     return stopped
 
 
@@ -179,20 +179,20 @@ async def _wait(
     """The outcome of a request that another caller sends. What ends the wait leaves a creation in doubt."""
     try:
         while request.outcome is None:
-            await _look(request, runtime, history.until(runtime.monotonic() + _LOOK))
+            await _wait_once(request, runtime, history.until(runtime.monotonic() + _CHECK))
             if request.outcome is None and history.is_late(runtime.monotonic):
                 raise _late(history)
             stands = request.loop is None or not request.loop.is_running()
-            if request.outcome is None and stands:  # nobody sends it any more
+            if request.outcome is None and stands:  # it is no longer being sent
                 requests.leave(request, ("abandoned", True), runtime.monotonic())
     except CancelledError as stopped:
         if history.call.operation.creates:
-            stopped.outcome = history.outcome_unknown()  # type: ignore[attr-defined] # it rides along
+            stopped.outcome = history.outcome_unknown()  # type: ignore[attr-defined] # added to the exception
         raise
     return request.outcome
 
 
-async def _look(request: PendingRequest, runtime: Runtime, until: float) -> None:
+async def _wait_once(request: PendingRequest, runtime: Runtime, until: float) -> None:
     """Return when the request has ended, or at that moment."""
     future = asyncio.get_running_loop().create_future()
     with _lock:

@@ -1,12 +1,11 @@
-"""The request path: the one place where the rules meet the world.
+"""Runs a call: passes the rate limiters, sends, reads the answer, then returns, raises or tries again.
 
-`Pipeline.run` is all of it, from top to bottom: pass the rate limiters, send, read, then return, raise or go
-round again. Every decision is a call to a pure function; here it is acted on.
+`Pipeline.run` is the loop. Every decision in it is a call to a pure function; the pipeline acts on it.
 
-A call that succeeds at once uses no task, timer, future or context manager of its own. A cancelled write
-carries an `OutcomeUnknown` as `.outcome` on its `CancelledError`, and is logged with its operation and key,
-because a task group drops the exception. Errors of the transport are raised outside the `except` that caught
-aiohttp's, so that no traceback reaches a frame that holds headers.
+A call that succeeds at once uses no task, timer, future or context manager of its own. A cancelled write has
+an `OutcomeUnknown` as `.outcome` on its `CancelledError`, and is logged with its operation and key, because a
+task group drops the exception. Errors of the transport are raised outside the `except` that caught aiohttp's,
+so that no traceback reaches a frame that holds headers.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Pipeline:
         while True:
             key = self._key(history, key)
             state = self.keys.of(key)
-            told = emitter.enabled  # of an attempt's beginning and of its end, or of neither
+            is_observed = emitter.enabled  # read once: both events of an attempt, or neither
             started = runtime.monotonic()
             grants = self._try_acquire(state, history, started)
             if not grants:
@@ -72,7 +71,7 @@ class Pipeline:
             request: HTTPRequest | None = None
             try:
                 request = make_request(call, settings, key, history.deadline, started)
-                if told:
+                if is_observed:
                     notify.sent(emitter, history)
                 result = read_answer(call, await self.transport.send(request), runtime.now)
             except TransportError as failure:
@@ -81,7 +80,7 @@ class Pipeline:
                 self._abort_attempt(history, stopped, grants, started, request)
                 raise
             self._record_attempt(history, result, state, grants, started, request)
-            if told:
+            if is_observed:
                 notify.ended(emitter, history, result)
             if result.error is None:
                 state.budget.earn()
@@ -92,11 +91,11 @@ class Pipeline:
                 await self._sleep(history, delay)
 
     def send(self, call: Call, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
-        """Send a write just prepared: no other caller can know a key that the client has made for it."""
+        """Send a write just prepared. No other caller can know a key that the client made for it."""
         return self.run_once(call) if options.get("idempotency_key") else self.run(call)
 
     async def run_once(self, call: Call) -> Any:
-        """The same for a write whose idempotency key others may know: one that is under way is joined."""
+        """Send a write whose idempotency key other callers may know: joins the same request if under way."""
         requests = self._pending or self.pending
         request, is_own = requests.enter(call)
         if not is_own:
@@ -145,8 +144,8 @@ class Pipeline:
         key, now = prepared.idempotency_key, self.runtime.monotonic()
         first = self.used_keys.first_used(key, now)
         if self.used_keys.conflict(key, prepared.body, now):
-            told = "was used with another body within 24 hours: a changed request needs a new key"
-            raise InvalidRequest({"idempotency_key": [told]}, operation=prepared.operation)
+            problem = "was used with another body within 24 hours: a changed request needs a new key"
+            raise InvalidRequest({"idempotency_key": [problem]}, operation=prepared.operation)
         if first == now:
             return prepared
         return attrs.evolve(prepared, created_at=prepared.created_at - timedelta(seconds=now - first))
@@ -163,8 +162,8 @@ class Pipeline:
         key's time. A payout's reference protects it for ever (Endpoints, POST /payouts).
         """
         if not isinstance(prepared, PreparedRequest):
-            told = f"send() takes a PreparedRequest, not {type(prepared).__name__}"
-            raise ConfigurationError(f"{told}; PreparedRequest.from_json(text) reads one")
+            problem = f"send() takes a PreparedRequest, not {type(prepared).__name__}"
+            raise ConfigurationError(f"{problem}; PreparedRequest.from_json(text) reads one")
         self.refuse_foreign(prepared)
         same_key = rotated_key or self.made_it(prepared)
         if problem := unprotected(prepared, self.age(prepared), same_key=same_key):
@@ -200,21 +199,21 @@ class Pipeline:
         return key
 
     def _try_acquire(self, state: KeyState, history: CallHistory, now: float) -> Grants:
-        """The way of nearly every call: one gate, open, and no deadline to look at. Empty when it is not."""
+        """The grant of nearly every call: one limiter with room, and no deadline. Empty in any other case."""
         call = history.call
-        gates = state.limiter.gates(call.limit, call.record, now)
-        if len(gates) > 1 or history.deadline is not None:
+        limiters = state.limiter.gates(call.limit, call.record, now)
+        if len(limiters) > 1 or history.deadline is not None:
             return ()
-        grant = gates[0].try_enter(now)
-        return ((gates[0], grant),) if grant else ()
+        grant = limiters[0].try_enter(now)
+        return ((limiters[0], grant),) if grant else ()
 
     async def _acquire(self, state: KeyState, history: CallHistory) -> Grants:
-        """Pass the gates of the call's limits, narrow ones first; nothing passes once the deadline has."""
+        """Pass the limiters of the call, narrow ones first; nothing passes after the deadline."""
         call, grants, monotonic = history.call, [], self.runtime.monotonic
         try:
-            for gate in state.limiter.gates(call.limit, call.record, monotonic()):
-                grant = gate.try_enter(monotonic()) or await self._wait_for_slot(gate, history)
-                grants.append((gate, grant))
+            for limiter in state.limiter.gates(call.limit, call.record, monotonic()):
+                grant = limiter.try_enter(monotonic()) or await self._wait_for_slot(limiter, history)
+                grants.append((limiter, grant))
             if history.is_late(monotonic):
                 raise history.out_of_time()
         except BaseException as stopped:
@@ -224,34 +223,33 @@ class Pipeline:
             raise
         return grants
 
-    async def _wait_for_slot(self, gate: RateLimiter, history: CallHistory) -> int:
+    async def _wait_for_slot(self, limiter: RateLimiter, history: CallHistory) -> int:
         now = self.runtime.monotonic()
         grant = 0
         while not grant:
-            self._refuse_long_wait(gate, history)
+            self._refuse_long_wait(limiter, history)
             patience = max(self.settings.max_retry_after, 60.0)
             try:
                 until = history.until(self.runtime.monotonic() + patience)
-                grant = await gate.enter(self.runtime, priority=history.call.priority, until=until)
-            except LimiterTimeout:  # the deadline, or a gate that may have been closed for long meanwhile
+                grant = await limiter.enter(self.runtime, priority=history.call.priority, until=until)
+            except LimiterTimeout:  # the deadline, or a limiter that may have been closed for long meanwhile
                 if history.is_late(self.runtime.monotonic):
                     raise history.out_of_time() from None
         notify.throttled(self.settings.emitter, history, self.runtime.monotonic() - now)
         return grant
 
-    def _refuse_long_wait(self, gate: RateLimiter, history: CallHistory) -> None:
+    def _refuse_long_wait(self, limiter: RateLimiter, history: CallHistory) -> None:
         """Raise LimitReached where the caller does not want to wait, or not for so long."""
         now, name = self.runtime.monotonic(), history.call.operation.name
-        closed = gate.snapshot(now).closed_for
+        closed = limiter.snapshot(now).closed_for
         if closed > self.settings.max_retry_after + JITTER:
-            told = (
-                f"{name}: the service's 429 closed the rate limit for {closed:.3g} s; this try was not sent"
-            )
-            raise history.conclusion(LimitReached(told, retry_after=closed))
+            reason = f"{name}: the service's 429 closed the rate limit for {closed:.3g} s"
+            error = LimitReached(f"{reason}; this try was not sent", retry_after=closed)
+            raise history.conclusion(error)
         if self.settings.on_limit == "raise":
-            wait = gate.wait(now)
-            told = f"{name}: the rate limit has no room for {wait:.3g} s; this try was not sent"
-            raise history.conclusion(LimitReached(told, retry_after=wait))
+            wait = limiter.wait(now)
+            reason = f"{name}: the rate limit has no room for {wait:.3g} s"
+            raise history.conclusion(LimitReached(f"{reason}; this try was not sent", retry_after=wait))
 
     def _record_attempt(
         self,
@@ -262,7 +260,7 @@ class Pipeline:
         started: float,
         request: HTTPRequest | None,
     ) -> None:
-        """An attempt has its verdict: it is written down, and leaves the gates it had passed."""
+        """Note an attempt's verdict, and report its end to the limiters it had passed."""
         ended = self.runtime.monotonic()
         history.note(result, started, ended)
         if result.status is None:
@@ -270,8 +268,8 @@ class Pipeline:
         elif result.status == 429 and result.again:
             self._close(state, grants, history, result, ended)
         else:
-            for gate, grant in grants:
-                gate.leave(grant, ended)
+            for limiter, grant in grants:
+                limiter.leave(grant, ended)
 
     def _abort_attempt(
         self,
@@ -281,7 +279,7 @@ class Pipeline:
         started: float,
         request: HTTPRequest | None,
     ) -> None:
-        """An attempt was cancelled, or ended as nobody foresaw: it leaves the gates, and a doubt stays."""
+        """Note an attempt that was cancelled or failed unexpectedly; it is in doubt if it was sent."""
         ended, sent = self.runtime.monotonic(), is_sent(request)
         give_up(grants, ended, sent=sent)
         reason = "cancelled" if isinstance(stopped, CancelledError) else type(stopped).__name__
@@ -294,7 +292,7 @@ class Pipeline:
     def _close(
         self, state: KeyState, grants: Grants, history: CallHistory, result: AttemptResult, now: float
     ) -> None:
-        """A 429: nobody of this limit goes on until the service's time, plus jitter, has passed."""
+        """Close the limiters after a 429, for the time that the service asks for plus jitter."""
         mistaken = is_mistaken(result.retry_after)
         asked = self.settings.max_retry_after if mistaken else result.retry_after
         seconds = pause(history.retries + 1, asked, self.runtime.random())
@@ -311,7 +309,7 @@ class Pipeline:
             raise history.conclusion(error)
         if history.is_late(self.runtime.monotonic):
             raise history.out_of_time(error)
-        limited = result.status == 429  # waited out at the gate, which lets no storm through
+        limited = result.status == 429  # it waits at the limiter, which then opens for one request at a time
         if history.retries >= allowed or not (limited or state.budget.spend(result.reason)):
             raise history.conclusion(error)
         history.retries += 1
@@ -322,7 +320,7 @@ class Pipeline:
         return delay
 
     def _not_to_be_waited_for(self, error: PaymentsError) -> bool:
-        """A 429 is waited out at the gate, unless the caller or the length of the wait forbids it."""
+        """Whether the caller, or the length of the wait, forbids waiting after a 429."""
         if not isinstance(error, RateLimitedError):
             return False
         return self.settings.on_limit == "raise" or (error.retry_after or 0.0) > self.settings.max_retry_after
@@ -335,7 +333,7 @@ class Pipeline:
             raise
 
     def _attach_outcome(self, history: CallHistory, stopped: BaseException) -> None:
-        """The caller cancelled: the verdict goes with the cancellation, to the log, and to who listens."""
+        """Attach the outcome of a call in doubt to its cancellation, and log it."""
         if history.unknown:
-            stopped.outcome = history.outcome_unknown()  # type: ignore[attr-defined] # it rides along
+            stopped.outcome = history.outcome_unknown()  # type: ignore[attr-defined] # added to the exception
         notify.cancelled(self.settings.emitter, history)

@@ -162,8 +162,8 @@ def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: 
         return
     name = min(arguments.keys() - known)
     near = difflib.get_close_matches(name, sorted(known), 1)
-    told = f"{method}() got an unexpected keyword argument {name!r}"
-    raise TypeError(f"{told}; did you mean {near[0]!r}?" if near else told)
+    problem = f"{method}() got an unexpected keyword argument {name!r}"
+    raise TypeError(f"{problem}; did you mean {near[0]!r}?" if near else problem)
 
 
 def sending(options: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Finding out what became of a write in doubt: ask again with the same key, else look it up.
+"""Finds out what a write in doubt did: sends it again with the same key, or looks up its payout.
 
 The same bytes are sent with the same key while the key is trusted: 23 of its 24 hours. Later a payout is
 looked up by its reference. A refusal proves that nothing happened only when the service replays it (then it
@@ -43,7 +43,7 @@ _EARLIER = timedelta(days=1)
 """Clocks may differ, and filters go by the day."""
 _FINAL_WORDS = (DecodeError, ResponseMismatch, ConfigurationError)
 _ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedError)
-"""Refusals that say nothing about the request in doubt."""
+"""Refusals that say nothing about the write in doubt."""
 
 
 def _request_of(given: OutcomeUnknown | PreparedRequest) -> PreparedRequest:
@@ -59,7 +59,7 @@ def _request_of(given: OutcomeUnknown | PreparedRequest) -> PreparedRequest:
 
 @attrs.frozen(eq=False, repr=False)
 class OutcomeResolver:
-    """Finds things out with one client's pipeline."""
+    """Resolves writes in doubt with one client's pipeline."""
 
     _pipeline: Pipeline
     _find: Find
@@ -78,7 +78,7 @@ class OutcomeResolver:
         except CancelledError as stopped:
             outcome = getattr(stopped, "outcome", None) or self._unknown(prepared, None)
             self._pass_on(given, age, began, outcome)  # it was in doubt before, and still is
-            stopped.outcome = outcome  # type: ignore[attr-defined] # it rides along
+            stopped.outcome = outcome  # type: ignore[attr-defined] # added to the exception
             raise
 
     def _pass_on(

@@ -1,4 +1,4 @@
-"""A client's options, checked once, and where the environment fills them in."""
+"""Settings: a client's options, checked once, with defaults from the environment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Settings(ValueMixin):
-    """What every call of a client goes by."""
+    """The options of a client, as its calls use them."""
 
     base_url: str
     key: auth.KeySource = attrs.field(repr=False)
@@ -125,7 +125,7 @@ def altered(
 
 
 def emitter(on_event: Callable[[Any], object] | None) -> Emitter:
-    """Who is told of events. Raises ConfigurationError."""
+    """The emitter of a client's events. Raises ConfigurationError."""
     if on_event is not None and not callable(on_event):
         raise ConfigurationError(f"on_event must be callable, not {type(on_event).__name__}")
     return Emitter(on_event)

@@ -42,7 +42,7 @@ def _request(cls: type[Params], fields: Mapping[str, Any]) -> Params:
 
 
 def _maker(cls: type[Any]) -> Callable[..., Params]:
-    """Makes a request. A missing field is a fault, told with the others: till then it is None."""
+    """Makes a request; a missing field is None until it is reported with the other faults."""
     needed = [field.alias for field in attrs.fields(cls) if field.default is attrs.NOTHING]
     return maker(cls, **dict.fromkeys(needed))
 
@@ -51,8 +51,8 @@ def _refuse_unprepared(operation: Operation[Any], cls: type[Params], arguments: 
     """Raise TypeError for an argument that is not of the preparing."""
     method = operation.name.replace("create", "prepare")
     for name in arguments.keys() & _calls.SEND_OPTIONS:
-        told = f"{method}() got an unexpected keyword argument {name!r}: it belongs to the sending"
-        raise TypeError(told)
+        problem = f"{method}() got an unexpected keyword argument {name!r}: it belongs to the sending"
+        raise TypeError(problem)
     _calls.refuse_unknown(arguments, _own(cls) | _calls.PREPARE_OPTIONS, method)
 
 
@@ -136,9 +136,9 @@ class ResourceClient:
         filters = {name: value for name, value in arguments.items() if name != "max_items"}
         left = arguments.get("max_items")
         if left is not None and not _calls.count(left):
-            told = "must be a whole number, 0 or more"
-            told += f", not {rules.kind(left)}" if type(left) is not int else ""
-            raise InvalidRequest({"max_items": [told]}, operation=name)
+            problem = "must be a whole number, 0 or more"
+            problem += f", not {rules.kind(left)}" if type(left) is not int else ""
+            raise InvalidRequest({"max_items": [problem]}, operation=name)
         if left == 0:
             return
         reader = ListReader(self.pipeline, records, large=False)

@@ -168,8 +168,8 @@ def _refuse_incomplete(position: ListPosition) -> None:
     """Raise SearchIncomplete where the pages read do not prove that the list is without a payout."""
     position.check()
     if position.cursor is not None:
-        told = f"not in the {position.pages} page(s) read, and the list goes on"
-        raise position.incomplete(f"{told}; go on with cursor=error.cursor", position.cursor)
+        problem = f"not in the {position.pages} page(s) read, and the list continues"
+        raise position.incomplete(f"{problem}; go on with cursor=error.cursor", position.cursor)
     if position.unread:
-        told = f"{position.unread} record(s) of the list could not be read, and may be the one wanted"
-        raise position.incomplete(told)
+        problem = f"{position.unread} record(s) of the list could not be read, and may be the one wanted"
+        raise position.incomplete(problem)

@@ -156,7 +156,7 @@ async def test_a_request_that_ends_while_somebody_turns_to_it_keeps_nobody_waiti
     requests, runtime = PendingRequests(), JumpingRuntime()
     request, _ = requests.enter(PAYOUT)
     requests.leave(request, ("record", None), 0.0)
-    await pending._look(request, runtime, 60.0)
+    await pending._wait_once(request, runtime, 60.0)
     assert (request.waiting, runtime.monotonic()) == (None, 0.0)
     woken = asyncio.get_running_loop().create_future()
     pending._wake(woken)
