@@ -13,6 +13,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncGenerator, Callable
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Any, cast
 import attrs
 import pytest
 
-from payments_async.sandbox import Answer, Sandbox, SandboxLimits, StateError, VirtualClock
+from payments_async.sandbox import Sandbox, SandboxLimits, StateError, VirtualClock
 from payments_async.sandbox.checkout.events import answer_stream
 from payments_async.sandbox.common.clock import EPOCH
 from payments_async.sandbox.common.scenario_words import ACTION_TYPES, HookWord, ScenarioOutcome, Timing
@@ -32,13 +33,9 @@ from payments_async.sandbox.records.records import FailureRecord, GatewayRecord,
 from payments_async.sandbox.storage import file as _state
 from payments_async.sandbox.storage import rows
 from payments_async.sandbox.webhooks import Webhook, WebhookTry
+from tests.sandbox.raw_requests import BANK, Api
 
-PAYOUT = {
-    "amount": 10,
-    "currency": "GHS",
-    "method": "mobile_money",
-    "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
-}
+HOOK = "http://shop.test:9/hook"
 
 
 @pytest.fixture
@@ -50,11 +47,8 @@ def opened(file: Path, **options: Any) -> Sandbox:
     return Sandbox(state=file, **{"clock": VirtualClock.frozen(), **options})
 
 
-def post(sandbox: Sandbox, path: str, body: dict[str, Any], key: str | None = None) -> Answer:
-    headers = {"Authorization": f"Bearer {sandbox.api_key}", "Content-Type": "application/json"}
-    if key is not None:
-        headers["X-Idempotency-Key"] = key
-    return sandbox.handle("POST", f"/v1{path}", headers, json.dumps(body).encode())
+def api_of(sandbox: Sandbox) -> Api:
+    return Api(sandbox, sandbox.api_key)
 
 
 def test_keys_records_answers_customers_and_counts_are_kept(file: Path) -> None:
@@ -62,50 +56,40 @@ def test_keys_records_answers_customers_and_counts_are_kept(file: Path) -> None:
     revoked = first.new_key()
     first.revoke_key(revoked, "for a reason")
     inactive, fenced = first.new_key("inactive"), first.new_key(allowlist=["10.0.0.0/8", "fd00::/8"])
-    body = {**PAYOUT, "reference": "r-1", "customer": {"email": "payer@shop.test"}}
-    made = post(first, "/payouts", body, "key-00000001")
-    books = first.books.payouts()
+    body = {"reference": "r-1", "customer": {"email": "payer@shop.test"}, "idempotency_key": "key-00000001"}
+    made = api_of(first).payout(**body)
     first.stop()
 
     second = opened(file)
     assert second.api_key == first.api_key
-    assert second.books.payouts() == books
-    again = post(second, "/payouts", body, "key-00000001")
-    assert again.body == made.body
-    assert again.headers["X-Idempotent-Replayed"] == "true"
-    other = json.loads(post(second, "/payouts", {**body, "reference": "r-2"}).body)["data"]
-    assert other["customer"]["id"] == json.loads(made.body)["data"]["customer"]["id"]
-    assert other["id"] != books[0].id
-    assert post(second, "/payouts", body).status == 409
-    listing = {"Authorization": f"Bearer {inactive}"}
-    assert second.handle("GET", "/v1/payouts", listing).status == 401
-    refused = second.handle("GET", "/v1/payouts", {"Authorization": f"Bearer {revoked}"})
-    assert (refused.status, json.loads(refused.body)["message"]) == (401, "for a reason")
-    assert second.handle("GET", "/v1/payouts", {"Authorization": f"Bearer {fenced}"}).status == 403
-    assert [request.request_id for request in second.requests][:1] == ["req_00000002"]
+    assert second.books.payouts() == first.books.payouts()
+    again = api_of(second).payout(**body)
+    assert (again.answer.body, again.replayed) == (made.answer.body, True)
+    other = api_of(second).payout(customer=body["customer"]).data
+    assert other["customer"]["id"] == made.data["customer"]["id"]
+    assert other["id"] != made.data["id"]
+    assert api_of(second).payout(reference="r-1").status == 409
+    refused = Api(second, revoked).get("/payouts")
+    assert (refused.status, refused.json["message"]) == (401, "for a reason")
+    assert [Api(second, key).get("/payouts").status for key in (inactive, fenced)] == [401, 403]
+    assert second.requests[0].request_id == "req_00000002"
     second.stop()
 
 
 def test_a_script_of_faults_goes_on_where_it_was(file: Path) -> None:
-    headers = {"X-Sandbox-Scenario": "http:503*3"}
-
-    def listed(sandbox: Sandbox) -> int:
-        key = {"Authorization": f"Bearer {sandbox.api_key}"}
-        return sandbox.handle("GET", "/v1/payouts", {**headers, **key}).status
-
-    first = opened(file)
-    assert [listed(first), listed(first)] == [503, 503]
-    first.stop()
-    second = opened(file)
-    assert [listed(second), listed(second)] == [503, 200]
-    second.stop()
+    statuses = []
+    for _ in range(2):
+        sandbox = opened(file)
+        statuses += [api_of(sandbox).get("/payouts", scenario="http:503*3").status for _ in range(2)]
+        sandbox.stop()
+    assert statuses == [503, 503, 503, 200]
 
 
 def test_what_was_under_way_goes_on(file: Path) -> None:
     first = opened(file)
-    post(first, "/payouts", {**PAYOUT, "webhook_url": "http://shop.test:9/hook"})
-    checkout = json.loads(post(first, "/payment/checkouts", {"amount": 5, "currency": "XOF"}).body)["data"]
-    first.pay(checkout["checkout"]["id"], outcome="action:collect_otp")
+    api_of(first).payout(webhook_url=HOOK)
+    session_id = api_of(first).checkout().data["checkout"]["id"]
+    first.pay(session_id, outcome="action:collect_otp")
     first.advance(1)
     first.stop()
 
@@ -116,30 +100,25 @@ def test_what_was_under_way_goes_on(file: Path) -> None:
         "processing",
         "completed",
     ]
-    assert second.pay(checkout["checkout"]["id"]).status == "completed"
+    assert second.pay(session_id).status == "completed"
     assert [webhook.event for webhook in second.webhooks] == ["payout.created", "payout.completed"]
     second.stop()
 
 
 def test_time_goes_on_from_the_later_of_the_file_s_and_the_clock_s(file: Path) -> None:
-    ahead = opened(file, clock=VirtualClock.frozen(EPOCH + 100))
-    ahead.stop()
-    behind = opened(file, clock=VirtualClock.frozen(EPOCH))
-    assert behind.clock.now() == EPOCH + 100
-    behind.stop()
-    later = opened(file, clock=VirtualClock.frozen(EPOCH + 500))
-    assert later.clock.now() == EPOCH + 500
-    later.stop()
+    for clock, now in ((100, 100), (0, 100), (500, 500)):
+        sandbox = opened(file, clock=VirtualClock.frozen(EPOCH + clock))
+        assert sandbox.clock.now() == EPOCH + now
+        sandbox.stop()
 
 
 def test_profile_limits_and_rules_are_the_new_process_s_and_counts_begin_afresh(file: Path) -> None:
     first = opened(file, limits=SandboxLimits(writes=1))
     first.on("payouts.*").respond("http:503")
-    assert post(first, "/payouts", PAYOUT).status == 503
-    assert post(first, "/payouts", PAYOUT).status == 429
+    assert [api_of(first).payout().status for _ in range(2)] == [503, 429]
     first.stop()
     second = opened(file, profile="hostile", limits=SandboxLimits(writes=2, window="sliding"))
-    assert [post(second, "/payouts", PAYOUT).status for _ in range(3)] == [200, 200, 429]
+    assert [api_of(second).payout().status for _ in range(3)] == [200, 200, 429]
     assert second.rules == []
     second.stop()
 
@@ -150,7 +129,7 @@ def test_it_is_written_by_save_and_only_when_something_happened(
     written: list[int] = []
     monkeypatch.setattr(_state.StateFile, "save", lambda self, rows: written.append(len(rows)))
     sandbox = opened(file)
-    for action in (lambda: None, lambda: None, sandbox.reset, lambda: post(sandbox, "/payouts", PAYOUT)):
+    for action in (lambda: None, lambda: None, sandbox.reset, api_of(sandbox).payout):
         action()
         sandbox.save()
     sandbox.advance(1)
@@ -164,9 +143,8 @@ def test_who_only_looks_does_not_have_it_written_unless_something_falls_due(
     """As an inspector's tab does twice a second, and a payer's page."""
     clock = VirtualClock.frozen()
     sandbox = opened(file, clock=clock, scenario="after=10s")
-    checkout = json.loads(post(sandbox, "/payment/checkouts", {"amount": 10, "currency": "GHS"}).body)
-    page = checkout["data"]["checkout"]["url"].removeprefix(sandbox.origin)
-    post(sandbox, "/payouts", PAYOUT)
+    page = api_of(sandbox).checkout().data["checkout"]["url"].removeprefix(sandbox.origin)
+    api_of(sandbox).payout()
     sandbox.save()
     written: list[int] = []
     monkeypatch.setattr(_state.StateFile, "save", lambda self, rows: written.append(len(rows)))
@@ -206,14 +184,12 @@ def test_it_is_written_while_it_serves(file: Path, monkeypatch: pytest.MonkeyPat
     sandbox = opened(file)
     written = _watched(monkeypatch)
     with sandbox:
-        post(sandbox, "/payouts", PAYOUT)
+        api_of(sandbox).payout()
         assert written.wait(5)
 
 
-def _watched(monkeypatch: pytest.MonkeyPatch) -> Any:
-    from threading import Event
-
-    written, save = Event(), _state.StateFile.save
+def _watched(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    written, save = threading.Event(), _state.StateFile.save
 
     def noted(self: _state.StateFile, rows: list[rows.Row]) -> None:
         save(self, rows)
@@ -406,11 +382,10 @@ def test_what_is_no_state_is_refused_and_runs_nothing(
 def kept(file: Path) -> Path:
     """A state with a payout, a paid checkout with a refund, an attempt under way, webhooks and timers."""
     sandbox = opened(file)
-    hook = {"webhook_url": "http://shop.test:9/hook"}
-    post(sandbox, "/payouts", {**PAYOUT, **hook, "reference": "r-1"}, "key-00000001")
+    api_of(sandbox).payout(webhook_url=HOOK, reference="r-1", idempotency_key="key-00000001")
     for outcome in ("complete", "action:collect_otp after=20s"):
-        made = json.loads(post(sandbox, "/payment/checkouts", {"amount": 5, "currency": "XOF", **hook}).body)
-        sandbox.pay(made["data"]["checkout"]["id"], outcome=outcome)
+        made = api_of(sandbox).checkout(amount=5, webhook_url=HOOK).data
+        sandbox.pay(made["checkout"]["id"], outcome=outcome)
     sandbox.refund(sandbox.books.payments()[0].id, 1, pending=True)
     sandbox.stop()
     return file
@@ -423,10 +398,10 @@ HUGE = b"1E+999999999"
 @pytest.mark.parametrize(
     ("kind", "before", "after"),
     [
-        ("payout", b'"amount":10', b'"amount":' + HUGE),
-        ("payout", b'"amount":10', b'"amount":1E-999999999'),
-        ("payout", b'"amount":10', b'"amount":"NaN"'),
-        ("payout", b'"amount":10', b'"amount":-10'),
+        ("payout", b'"amount":50', b'"amount":' + HUGE),
+        ("payout", b'"amount":50', b'"amount":1E-999999999'),
+        ("payout", b'"amount":50', b'"amount":"NaN"'),
+        ("payout", b'"amount":50', b'"amount":-10'),
         ("payout", b'"status":"pending"', b'"status":"paid"'),
         ("payout", b'"hooks":[]', b'"hooks":[{"kind":"duplicate","count":100000000}]'),
         ("payment", b'"amount":5', b'"amount":' + HUGE),
@@ -523,28 +498,27 @@ def test_a_state_that_others_may_use_is_refused(file: Path, mode: int) -> None:
 
 
 def test_amounts_and_numbers_come_back_digit_for_digit(file: Path) -> None:
-    body = b"""{"amount": 10.10, "currency": "GHS", "method": "mobile_money", "reference": "r-1",
+    body = b"""{"amount": 10.10, "currency": "GHS", "method": "mobile_money",
         "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
         "metadata": {"rate": 1.10, "size": 1E+2, "big": 12345678901234567890123, "whole": 7}}"""
     first = opened(file)
-    headers = {"Authorization": f"Bearer {first.api_key}"}
-    made = first.handle("POST", "/v1/payouts", headers, body)
-    assert made.status == 201
-    before = first.handle("GET", "/v1/payouts", headers).body
+    assert api_of(first).post("/payouts", body).status == 201
+    before = api_of(first).get("/payouts").answer.body
     first.stop()
     second = opened(file)
-    assert second.handle("GET", "/v1/payouts", headers).body == before
+    assert api_of(second).get("/payouts").answer.body == before
     assert b"12345678901234567890123" in before
     second.stop()
 
 
 KILLED = """
 import sys
+import threading
 from payments_async.sandbox import Sandbox
-from tests.sandbox.storage.test_state import PAYOUT, post
+from tests.sandbox.raw_requests import Api
 sandbox = Sandbox(state=sys.argv[1])
 for number in range(1_000_000):
-    post(sandbox, "/payouts", {**PAYOUT, "reference": f"r-{number}"})
+    Api(sandbox, sandbox.api_key).payout(reference=f"r-{number}")
     sandbox.save()
     print(number, flush=True)
 """
@@ -568,32 +542,20 @@ def test_every_kind_of_record_comes_back(file: Path) -> None:
     first = opened(file, limits=SandboxLimits(window="sliding"))
     first.on("checkouts.create").outcome("failover:2 after=30s", times=1)
     outcomes = ["complete", "fail:DECLINED", *(f"action:{kind}" for kind in ACTION_TYPES)]
-    restriction = {"phone": {"number": "+233200000001", "country": "GH"}}
-    bodies: list[dict[str, Any]] = [
-        {"restriction": restriction},
-        *({"appearance": {"color": "#112233"}} for _ in outcomes[1:]),
-    ]
-    for outcome, more in zip(outcomes, bodies, strict=True):
-        body = {"amount": 5, "currency": "GHS", "webhook_url": "http://shop.test:9/hook", **more}
-        made = json.loads(post(first, "/payment/checkouts", body, f"checkout-{outcome}").body)["data"]
+    api = api_of(first)
+    phone = {"phone": {"number": "+233200000001", "country": "GH"}}
+    for outcome in outcomes:
+        looks = {"restriction": phone} if outcome == "complete" else {"appearance": {"color": "#112233"}}
+        made = api.checkout(webhook_url=HOOK, **looks).data
         first.pay(made["checkout"]["id"], outcome=outcome)
     paid = first.books.payments(status="completed")[0]
     first.refund(paid.id, Decimal(2))
     pending = first.refund(paid.id, Decimal(1), pending=True)
-    bank = {
-        "type": "bank_account",
-        "account_name": "A",
-        "account_number": "1",
-        "bank_code": "2",
-        "country": "GH",
-    }
     for words in ("hang", "fail:NO_FUNDS immediate", "reads=3", "manual", "after=1h delay:5s duplicate:2"):
-        body = {**PAYOUT, "instrument": bank, "metadata": {"sandbox_scenario": words}}
-        assert post(first, "/payouts", body).status == 201
-    intent = {"amount": 5, "currency": "GHS", "attempt": {"method_code": "mtn_gh", "country": "GH"}}
-    assert post(first, "/payment/intents", intent).status == 201
-    dropped = {**PAYOUT, "webhook_url": "http://shop.test:9/hook", "metadata": {"sandbox_scenario": "drop"}}
-    post(first, "/payouts", dropped)
+        made = api.payout(instrument=BANK, metadata={"sandbox_scenario": words}, idempotency_key=words * 2)
+        assert made.status == 201
+    assert api.intent(scenario="action:collect_otp", customer={"email": "a@b.test"}).status == 201
+    api.payout(webhook_url=HOOK, metadata={"sandbox_scenario": "drop"}, scenario="http:503@9")
     first.stop()
 
     second = opened(file)
@@ -605,7 +567,7 @@ def test_every_kind_of_record_comes_back(file: Path) -> None:
     second.settle(pending)
     assert second.advance(86_400)
     ended = {entry.status for entry in second.books.payments()}
-    assert ended == {"completed", "expired", "partially_refunded"}
+    assert ended == {"expired", "partially_refunded"}
     second.stop()
 
 
@@ -632,10 +594,9 @@ def test_writing_takes_a_twentieth_of_the_time_at_most(file: Path, monkeypatch: 
 
 def test_a_state_that_cannot_be_written_leaves_the_old_one(file: Path) -> None:
     sandbox = opened(file)
-    post(sandbox, "/payouts", PAYOUT)
+    api_of(sandbox).payout()
     sandbox.save()
     assert sandbox._saver is not None
-
     with pytest.raises(StateError, match="cannot be written"):
         sandbox._saver._file.save([("payout", b"new"), cast("Any", ("payout", object()))])
     sandbox._saver._file.close()
