@@ -21,7 +21,7 @@ from .webhooks.address_guard import read_allowed
 
 
 class RuleControls:
-    """Sets rules and forgets them. Every method may be called from any thread."""
+    """Sets and removes rules. Every method may be called from any thread."""
 
     _core: Core
     _lock: RLock
@@ -29,7 +29,7 @@ class RuleControls:
 
     @property
     def unused_rules(self) -> list[Rule]:
-        """The rules set with `on` that have not been used up; one for every time is, once it has struck."""
+        """The rules set with `on` that are not used up. A rule for every request is, after its first one."""
         with self._lock:
             return [rule for rule in self._core.rules if not rule.is_used_up]
 
@@ -51,12 +51,12 @@ class RuleControls:
 
     @property
     def rules(self) -> list[Rule]:
-        """The rules set with `on`, used up or not, the one that counts first in front."""
+        """The rules set with `on`, used up or not. The first that matches a request wins."""
         with self._lock:
             return list(self._core.rules)
 
     def remove_rule(self, rule: Rule | str) -> None:
-        """Forget one rule, or the one with this `id`; `LookupError` when it is not set."""
+        """Remove a rule, given itself or its `id`; `LookupError` when it is not set."""
         name = rule if isinstance(rule, str) else rule.id
         with self._lock:
             kept = [known for known in self._core.rules if known.id != name]
@@ -65,7 +65,7 @@ class RuleControls:
             self._core.rules[:] = kept
 
     def clear_rules(self) -> None:
-        """Forget every rule set with `on`."""
+        """Remove every rule set with `on`."""
         with self._lock:
             self._core.rules.clear()
 

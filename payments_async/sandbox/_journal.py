@@ -1,11 +1,9 @@
 """The journal: what happened, in order, each entry with a sequence number; bounded in entries and in bytes.
 
-A ring of the latest entries. Numbers are positions, so that an entry costs an append and an addition, and
-nothing more while nobody listens. What requests and answers consist of has a budget of its own, in bytes, and
-is let go first, oldest first: bodies, headers, and all but the start of a long address.
-Not safe for threads by itself; `Sandbox` holds its lock around every write and takes snapshots under it.
-
-A try of a webhook as the journal tells it.
+A ring of the latest entries. Numbers are positions, so that an entry costs an append and an addition while no
+stream waits for it. Bodies, headers and long addresses of requests have a budget in bytes. When it is spent,
+they are dropped, oldest first; the entry stays.
+Not safe for threads by itself: the sandbox's lock is held around every call.
 """
 
 from __future__ import annotations
@@ -30,19 +28,19 @@ _PAIR = 64
 """What a header takes in memory besides its characters."""
 
 _LONGEST = 200
-"""How many characters of an address and an idempotency key stay when the rest is let go."""
+"""How many characters of an address and an idempotency key stay when the rest is dropped."""
 
 
 @attrs.define(eq=False)
 class LoggedExchange:
     """One request to the API and its answer.
 
-    Once its bytes were let go, `body` and `answer` are None, and `log` has no headers.
+    Once its bytes were dropped, `body` and `answer` are None, and `log` has no headers.
     """
 
     log: LoggedRequest
     real: float
-    """Seconds of the machine's own clock, which runs on while the sandbox's stands still."""
+    """Seconds of the machine's own clock, which also runs while the sandbox's is frozen."""
     body: bytes | None = attrs.field(repr=False)
     answer: Answer | None = attrs.field(repr=False)
     retry_after: str | None = None
@@ -57,13 +55,13 @@ class LoggedExchange:
 
     @property
     def size(self) -> int:
-        """The bytes that can be let go."""
+        """The bytes that can be dropped."""
         log = self.log
         headers = sum(len(name) + len(value) + _PAIR for name, value in log.headers.items())
         bodies = len(self.body or b"") + (len(self.answer.body) if self.answer else 0)
         return bodies + headers + len(log.path) + len(log.method)
 
-    def let_go(self) -> None:
+    def drop_bytes(self) -> None:
         """Keep what a line of the log needs."""
         log, key = self.log, self.log.idempotency_key
         self.body = self.answer = None
@@ -86,7 +84,7 @@ class WebhookTried:
     event: str
     status: int | None
     error: str | None
-    """Why it is no success, where the status does not tell."""
+    """Why it failed, where the status does not say."""
     forged: bool = False
     only_listened: bool = False
     """Whether its receiver said that nothing acts on it."""
@@ -147,13 +145,13 @@ class Journal:
         self._bytes += size
         while self._room < 0 or len(self._bodies) > self._entries:
             oldest, freed = self._bodies.popleft()
-            oldest.let_go()
+            oldest.drop_bytes()
             self._room += freed
         self.add(exchange)
         return exchange
 
     def mark_read(self) -> None:
-        """What reads everything that happens has read all there is."""
+        """The Advisor has read every entry so far."""
         self._read_to, self._read_bytes = self.last, self._bytes
 
     @property
@@ -183,7 +181,7 @@ class Journal:
         return None
 
     def clear(self) -> None:
-        """Forget every entry; the numbers go on."""
+        """Drop every entry; the numbers continue."""
         self._ring.clear()
         self._bodies.clear()
         self._room = self._budget
@@ -194,7 +192,7 @@ class Journal:
         self._wakers[ticket] = wake
 
     def forget(self, ticket: object) -> None:
-        """Whoever holds `ticket` no longer waits."""
+        """Remove the wake-up of a `ticket`."""
         self._wakers.pop(ticket, None)
 
     def _wake(self) -> None:

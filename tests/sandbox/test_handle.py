@@ -1,4 +1,4 @@
-"""The handle's own face: the log, the books, and what it owes to nobody."""
+"""The handle itself: its log, its books, its seed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.sandbox.raw_requests import Api
 SOURCES = sorted(Path(payments_async.sandbox.__file__).parent.glob("*.py"))
 
 
-def test_the_log_tells_what_was_asked_and_how_it_went(api: Api) -> None:
+def test_the_log_has_requests_and_their_outcomes(api: Api) -> None:
     api.payout(idempotency_key="key-00001")
     api.payout(idempotency_key="key-00001", scenario="lost_response")
     api.get("/payouts?per_page=5")
@@ -47,7 +47,7 @@ def test_the_log_keeps_the_latest_requests_only(monkeypatch: pytest.MonkeyPatch)
     assert [entry.path[-1] for entry in sandbox.requests] == ["2", "3"]
 
 
-def test_the_books_are_the_services_own_truth(api: Api, stranger: Api) -> None:
+def test_the_books_list_payouts_as_the_service_has_them(api: Api, stranger: Api) -> None:
     api.payout(reference="r-1", amount=10.25, currency="USD", idempotency_key="key-00001")
     stranger.payout(reference="r-1", amount=5, currency="USD", scenario="fail:NO immediate")
     stranger.payout(amount=7, currency="USD")

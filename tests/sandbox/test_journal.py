@@ -57,7 +57,7 @@ def test_a_limit_keeps_the_newest() -> None:
     assert journal.since(0, limit=0) == []
 
 
-def test_bodies_are_let_go_oldest_first_when_their_budget_is_spent() -> None:
+def test_bodies_are_dropped_oldest_first_when_their_budget_is_spent() -> None:
     journal = Journal(body_bytes=120)
     fill(journal, 5, size=20)  # 54 bytes each, with method and address
     assert kept_bodies(journal) == ["req_3", "req_4"]
@@ -66,7 +66,7 @@ def test_bodies_are_let_go_oldest_first_when_their_budget_is_spent() -> None:
     assert gone.body is None
 
 
-def test_headers_and_addresses_count_as_bytes_and_are_let_go_with_them() -> None:
+def test_headers_and_addresses_count_as_bytes_and_are_dropped_with_them() -> None:
     """600 requests with many headers kept 293 MiB."""
     journal = Journal(body_bytes=100_000)
     key = "k" * 8_000
@@ -84,7 +84,7 @@ def test_headers_and_addresses_count_as_bytes_and_are_let_go_with_them() -> None
     assert len(gone.log.path) == len(gone.log.idempotency_key or "") == 200
 
 
-def test_the_request_log_lets_go_of_headers_with_the_journal(sandbox: Sandbox, api: Api) -> None:
+def test_the_request_log_drops_headers_with_the_journal(sandbox: Sandbox, api: Api) -> None:
     sandbox.journal._room = 2_000
     for _ in range(8):
         api.get("/payouts", idempotency_key="key-00001")
@@ -118,7 +118,7 @@ def test_a_listener_is_woken_once_and_only_while_it_waits() -> None:
     assert calls == ["one"]
 
 
-def test_clearing_forgets_entries_and_goes_on_counting() -> None:
+def test_clearing_drops_entries_and_numbers_continue() -> None:
     journal = Journal(body_bytes=100)
     fill(journal, 3, size=20)
     journal.clear()

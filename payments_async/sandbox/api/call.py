@@ -27,7 +27,7 @@ class ServiceCall:
 
     @property
     def fingerprint(self) -> bytes:
-        """What tells this request from another one under the same idempotency key."""
+        """Equal for requests that are the same; compared under one idempotency key."""
         address = f"{self.request.path}?{self.request.query}"
         return fingerprint(self.request.method, address, self.request.body)
 

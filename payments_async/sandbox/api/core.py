@@ -136,7 +136,7 @@ class Core:
         return answer
 
     def _delayed(self, fault: Fault, call: ServiceCall, sources: list[ScenarioSource], note: _Note) -> Answer:
-        """The same under a fault; one that makes the answer late keeps its key in flight meanwhile."""
+        """`_once` under a fault; one that delays the answer keeps the idempotency key in flight."""
         made = self._once(call, sources, note)
         if fault.kind == "slow" and call.idempotency_key and not note.replayed:
             call.tenant.replies.hold(call.idempotency_key, self.world.now + fault.seconds)

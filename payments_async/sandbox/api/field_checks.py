@@ -12,7 +12,7 @@ import attrs
 from ..common.timestamps import read_timestamp
 
 LARGEST = Decimal(10) ** 24
-"""Larger amounts are refused: a bound of the simulation, so that nobody makes it print a gigabyte."""
+"""Larger amounts are refused: an exponent could make the simulation print a gigabyte."""
 
 
 class Breaches:

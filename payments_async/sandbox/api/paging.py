@@ -29,7 +29,7 @@ _NAMES = _NEVER_BLANK | {"cursor"}
 
 
 class Listed(Protocol):
-    """A record that stands in a list."""
+    """A record of a list."""
 
     @property
     def position(self) -> int:
@@ -64,7 +64,7 @@ class PageQuery:
     until: float | None
     cursor: Cursor | None
     last_cursor: Literal["null", "empty", "kept"] = "null"
-    """What stands for the next cursor on the last page."""
+    """The form of `next_cursor` on the last page."""
 
 
 @attrs.frozen
@@ -77,9 +77,9 @@ class RecordPage(Generic[R]):
 
 
 def read_parameters(query: str) -> dict[str, str]:
-    """The query parameters that say something; `RequestRefused` with 400 when they are not UTF-8.
+    """The query parameters that count; `RequestRefused` with 400 when they are not UTF-8.
 
-    A blank filter or cursor says nothing; a blank date or page size is kept, to be refused.
+    A blank filter or cursor does not; a blank date or page size does, and is refused later.
     """
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict")
@@ -211,7 +211,7 @@ def pagination_form(
 
 
 def _last_cursor(page: RecordPage[R], query: PageQuery) -> str | None:
-    """Gap C: what stands where no page follows."""
+    """Gap C: `next_cursor` of the last page."""
     if query.last_cursor == "kept" and page.items:
         return Cursor("older", page.items[-1].position).encode()
     return "" if query.last_cursor == "empty" else None

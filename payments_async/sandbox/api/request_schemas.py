@@ -175,7 +175,7 @@ INSTRUMENT_TYPES: Mapping[str, tuple[str, ...]] = {
     "bank_account": ("account_name", "account_number", "bank_code", "country"),
     "crypto_address": ("address", "network"),
 }
-"""Gap L: the fields each type requires, the telling one among them."""
+"""Gap L: the fields each type requires, the one that identifies it among them."""
 
 _INSTRUMENT_FIELDS: Mapping[str, RequestField] = {
     "type": _TEXT,

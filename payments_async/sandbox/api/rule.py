@@ -113,7 +113,7 @@ class Rule:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has done something and will do nothing more; never for one that strikes every time."""
+        """Whether it has done all it was to do; never for a rule without an end."""
         return self.used > 0 and self.remaining == 0
 
     @property
@@ -180,7 +180,7 @@ def _equal(actual: object, expected: object) -> bool:
 
 
 def default_scenario(words: str | None) -> Rule | None:
-    """A rule that stands behind everything else; `UnknownWord` for words that are none.
+    """The rule for what nothing else decides; `UnknownWord` for words that are none.
 
     Fault words hold for every request unless one of them says how often (`http:503*2`): then they are a
     script, as elsewhere. `hang` is an outcome here.

@@ -40,7 +40,7 @@ _FREE = ("metadata", "gateway_options")
 
 
 class MisspeltField(UnknownWord):
-    """A name that looks like a field of the operation's requests, and is none."""
+    """A name that is nearly a field of the operation's requests."""
 
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message)
@@ -58,8 +58,8 @@ def check_match(operation: str, names: Collection[str]) -> None:
         near = _near(plain, known)
         if near or "" in plain.split("."):
             listed = near or [one for one in known if "." not in one]
-            told = f"{'near' if near else 'there are'}: {', '.join(listed)}"
-            raise MisspeltField(f"{operation} has no field {name!r} to match ({told})", name)
+            known_names = f"{'near' if near else 'there are'}: {', '.join(listed)}"
+            raise MisspeltField(f"{operation} has no field {name!r} to match ({known_names})", name)
 
 
 def fields_of(operation: str) -> list[str]:
@@ -77,7 +77,7 @@ def _fields(operation: Operation) -> Iterator[str]:
 
 
 def _near(name: str, known: Collection[str]) -> list[str]:
-    """The fields that were meant; none for a field, and for a name that looks like none of them."""
+    """The fields that a misspelt name is near to; none for a field, and for a name that is near to none."""
     parent, dot, leaf = name.rpartition(".")
     if name in known or (parent in _FREE and leaf):
         return []

@@ -1,7 +1,7 @@
-"""By which names the server may be asked: its own only, at every address.
+"""The names in `Host` that the server answers to: its own, at every address.
 
 A web page can have its own name resolved to this machine (rebinding) and is then of one origin with the
-sandbox, as its browser sees it; the name it asked for still stands in Host.
+sandbox for its browser; but Host still has the name that it asked for.
 """
 
 from __future__ import annotations

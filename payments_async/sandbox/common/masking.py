@@ -1,6 +1,6 @@
-"""Account data in what people look at: phones, account numbers, names and addresses behind dots.
+"""Hides account data in texts for people: phones, account numbers, names and addresses behind dots.
 
-Of a `webhook_url` as well whatever may be what a receiver trusts: a token in its path, its query string.
+Also what a receiver may trust in a `webhook_url`: a token in its path, its query string.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PHONE = re.compile(r"\+\d[\d ]{6,}\d", re.ASCII)
 
 _ENDED = re.compile(r"([^?#]*)([?#])", re.DOTALL)
 _WORD = re.compile(r"(?=.{1,20}\Z)(?:v\d{1,2}|[A-Za-z]+(?:[-_.][A-Za-z]+)*)", re.ASCII)
-"""A segment of a path that somebody named; a token has digits, or is longer."""
+"""A segment of a path that is a plain word; a token has digits, or is longer."""
 
 _SHOWN = 2
 
@@ -81,5 +81,5 @@ def _segment(text: str) -> str:
 
 
 def hide(text: str) -> str:
-    """A text behind dots; its last two characters tell one from another."""
+    """A text behind dots, but for its last two characters."""
     return HIDDEN + text[-_SHOWN:] if len(text) > 2 * _SHOWN else HIDDEN

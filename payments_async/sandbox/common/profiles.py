@@ -50,7 +50,7 @@ class Profile:
     shown_statuses: Mapping[str, str] = attrs.field(factory=dict)
     """Gaps F to K: words shown in place of the usual statuses and action types."""
     extra_fields: bool = False
-    """Gap AC: records carry fields that nobody has described."""
+    """Gap AC: records carry fields that are not described."""
     null_fields: bool = False
     """Gap AC: descriptive fields are null."""
     omits_nulls: bool = False

@@ -39,7 +39,7 @@ ACTION_TYPES = (
 
 _MOST = 1_000_000
 _LONGEST = 4_000
-"""Characters of a scenario: anybody may send one."""
+"""Characters of a scenario: any request may carry one."""
 MOST_COPIES = 20
 """How often `duplicate` sends one delivery at most."""
 MOST_FAILOVERS = 20
@@ -202,7 +202,7 @@ WORDS = tuple(dict.fromkeys((*_OUTCOMES, *_TIMINGS, *_FAULTS, *_HOOKS)))
 
 
 def near(word: str, words: Sequence[str]) -> str:
-    """The words that look like `word`, or all of them when none does, as text for a message."""
+    """The words that resemble `word`, or all of them when none does, as text for a message."""
     close = difflib.get_close_matches(word, words, n=3, cutoff=0.5)
     return f"near: {', '.join(close)}" if close else f"there are: {', '.join(words)}"
 

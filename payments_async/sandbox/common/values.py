@@ -74,7 +74,7 @@ class Answer:
 
 @attrs.frozen(eq=False)
 class Stream:
-    """An answer that goes on, of live events, for the inspector and the checkout. Never part of the API."""
+    """An answer that is a stream of events, for the inspector and the checkout. Never part of the API."""
 
     headers: Mapping[str, str]
     chunks: AsyncIterator[bytes] = attrs.field(repr=False)
@@ -108,7 +108,7 @@ class Delivery:
     hooks: HookWords = ()
     """The scenario's webhook words, for what becomes of it."""
     forged: bool = False
-    """Whether it says what is not so."""
+    """Whether its content is false."""
 
 
 @attrs.define(eq=False)  # not frozen, which takes twice the time: every payout makes two

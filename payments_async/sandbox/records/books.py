@@ -1,4 +1,4 @@
-"""The service's own truth about money, for tests: what was really created, whatever the caller was told."""
+"""What the service really created, for tests to compare with what its caller believes."""
 
 from __future__ import annotations
 

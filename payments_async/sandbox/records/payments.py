@@ -141,12 +141,12 @@ def _begin(world: World, tenant: Tenant, attempt: AttemptRecord) -> None:
 
 
 def _end(world: World, tenant: Tenant, attempt: AttemptRecord, _at: float) -> None:
-    if not attempt.is_final and attempt.plan.timing.kind == "after":  # it may have been made to hang
+    if not attempt.is_final and attempt.plan.timing.kind == "after":  # `hold` makes it hang
         settle_attempt(world, tenant, attempt)
 
 
 def read_attempt(world: World, tenant: Tenant, attempt: AttemptRecord) -> None:
-    """The caller looks at an attempt: counts towards `reads=<n>`."""
+    """The caller reads an attempt: counts towards `reads=<n>`."""
     timing = attempt.plan.timing
     if timing.kind == "reads" and not attempt.is_final:
         attempt.reads += 1
@@ -155,7 +155,7 @@ def read_attempt(world: World, tenant: Tenant, attempt: AttemptRecord) -> None:
 
 
 def read_payment(world: World, tenant: Tenant, payment: PaymentRecord) -> None:
-    """The caller looks at a payment and, through it, at its active attempt."""
+    """The caller reads a payment and, with it, its active attempt."""
     if payment.active_attempt is not None:
         read_attempt(world, tenant, payment.active_attempt)
 

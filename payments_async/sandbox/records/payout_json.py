@@ -14,7 +14,7 @@ from .records import GATEWAY_ERROR, FailureRecord, GatewayRecord, PayoutRecord
 _FEE = Decimal("0.01")
 _CATEGORIES = {"card": "card", "bank": "bank_transfer", "crypto": "crypto", "wallet": "wallet"}
 
-_TELLING = {"phone_number": "phone", "account_number": "bank_account", "address": "crypto_address"}
+_IDENTIFYING = {"phone_number": "phone", "account_number": "bank_account", "address": "crypto_address"}
 INSTRUMENT_TEXTS = (
     "phone_number",
     "account_name",
@@ -35,7 +35,7 @@ FAILURE_CATEGORIES: Mapping[str, str] = {
 
 
 def failure_for(code: str) -> FailureRecord:
-    """The failure a code of the scenario vocabulary stands for."""
+    """The failure of a code of the scenario vocabulary."""
     category = FAILURE_CATEGORIES.get(code, "CUSTOMER_ERROR")
     return FailureRecord(code, category, f"{code.replace('_', ' ').capitalize()}.")
 
@@ -93,11 +93,11 @@ def customer_form(customer_id: str, body: Mapping[str, object]) -> JsonObject:
 
 
 def instrument_type(instrument: JsonObject) -> object:
-    """The `type` of an instrument, or the one its fields tell (gap L); None when they tell none."""
+    """The `type` of an instrument, or the one its fields suggest (gap L); None when they suggest none."""
     named = instrument.get("type")
     if named is not None:
         return named
-    return next((kind for field, kind in _TELLING.items() if instrument.get(field) is not None), None)
+    return next((kind for field, kind in _IDENTIFYING.items() if instrument.get(field) is not None), None)
 
 
 def instrument_form(instrument_id: str, body: JsonObject) -> JsonObject:

@@ -111,12 +111,12 @@ def _process(world: World, payout: PayoutRecord, _at: float) -> None:
 
 
 def _end(world: World, payout: PayoutRecord, _at: float) -> None:
-    if not payout.is_final and payout.plan.timing.kind == "after":  # it may have been made to hang
+    if not payout.is_final and payout.plan.timing.kind == "after":  # `hold` makes it hang
         settle_payout(world, payout)
 
 
 def read_payout(world: World, payout: PayoutRecord) -> None:
-    """The caller looks at a payout: counts towards `reads=<n>`."""
+    """The caller reads a payout: counts towards `reads=<n>`."""
     timing = payout.plan.timing
     if timing.kind != "reads" or payout.is_final:
         return

@@ -22,7 +22,7 @@ KeyStatus = Literal["active", "inactive", "expired"]
 
 
 def fingerprint_of(key: str) -> str:
-    """Twelve characters that tell keys apart and give none away."""
+    """Twelve characters that distinguish keys without revealing them."""
     return hashlib.sha256(key.encode()).hexdigest()[:12]
 
 
@@ -39,7 +39,7 @@ class Tenant:
     """Why it is refused from now on; None for a key that was not revoked."""
     replies: IdempotencyStore = attrs.field(factory=IdempotencyStore)
     turns: dict[tuple[str, bytes], int] = attrs.field(factory=dict)
-    """How often each scenario of a request has been met, by its words and the request's identity."""
+    """How many requests each scenario has had, by its words and the request's identity."""
     customers: dict[str, str] = attrs.field(factory=dict)
     """Customer ids by e-mail address."""
     payouts: list[PayoutRecord] = attrs.field(factory=list)

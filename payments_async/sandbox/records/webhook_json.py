@@ -1,4 +1,4 @@
-"""What a delivery says (gap X): the truth as of now or of the creation, or, forged, what is not so."""
+"""The body of a delivery (gap X): the record as of now or of its creation, or a forged one."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def headers_for(event: str, record_id: str) -> dict[str, str]:
 
 
 def payout_payload(payout: PayoutRecord) -> JsonObject:
-    """What a delivery about a payout says besides the event."""
+    """The body of a delivery about a payout, but for the event."""
     return {"payout": payout_form(payout)}
 
 
 def created_payload(payout: PayoutRecord) -> JsonObject:
-    """The same as of its creation, also when it has moved on."""
+    """The same as of its creation, whatever its status is now."""
     return payout_payload(_claiming(payout, "pending", payout.created_at))
 
 
 def payment_payload(payment: PaymentRecord, now: float) -> JsonObject:
-    """What a delivery about a payment says besides the event, at `now`."""
+    """The body of a delivery about a payment, but for the event, at `now`."""
     active = payment.active_attempt
     return {
         "payment": payment_list_form(payment),
@@ -80,7 +80,7 @@ def events_of(record: PayoutRecord | PaymentRecord) -> tuple[str, ...]:
 
 
 def forged_payload(record: PayoutRecord | PaymentRecord, event: str, now: float) -> JsonObject:
-    """What a delivery says that claims `event` whatever the truth is; `ValueError` for no event of it."""
+    """The body of a delivery that claims `event` falsely; `ValueError` for no event of the record."""
     if event not in events_of(record):
         raise UnknownWord(f"no event {event!r} of this record ({near(event, events_of(record))})")
     if isinstance(record, PayoutRecord):

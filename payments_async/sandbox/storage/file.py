@@ -105,7 +105,7 @@ class StateFile:
             raise StateError(f"{self.path} cannot be written: {_reason(failure, self.path)}") from failure
 
     def close(self) -> None:
-        """Leave it to whoever comes next."""
+        """Release it for the next sandbox."""
         self._file.close()
 
 
@@ -125,7 +125,7 @@ class StateSaver:
 
     @property
     def is_over(self) -> bool:
-        """Whether the file was left."""
+        """Whether the file was released."""
         return self._ended.is_set()
 
     def start(self) -> None:
@@ -142,7 +142,7 @@ class StateSaver:
             self._unwritten = None
 
     def stop(self) -> None:
-        """Write for the last time and leave the file; `StateError` when that failed. Once is enough."""
+        """Write for the last time and release the file; `StateError` when that failed."""
         if self._ended.is_set():
             return
         self._ended.set()
@@ -165,18 +165,18 @@ class StateSaver:
 
 
 def _reason(failure: OSError | sqlite3.Error, path: Path) -> str:
-    told = str(failure)
+    reason = str(failure)
     with suppress(AttributeError):
-        told = getattr(failure, "strerror") or told  # noqa: B009 - SQLite's errors have none
-    if "locked" in told:
+        reason = getattr(failure, "strerror") or reason  # noqa: B009 - SQLite's errors have none
+    if "locked" in reason:
         return f"another sandbox has it{_holder(path)}: stop that one, or name another file"
-    if "not a database" in told:
+    if "not a database" in reason:
         return "it is no state of a sandbox: name another file, or delete this one if nothing needs it"
-    return told
+    return reason
 
 
 def _holder(path: Path) -> str:
-    """Which process has locked a file, where the system tells."""
+    """Which process has locked a file, where the system says so."""
     try:
         locks = LOCKS.read_text(encoding="ascii").splitlines()
         file = os.stat(path)

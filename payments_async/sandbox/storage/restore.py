@@ -167,7 +167,7 @@ class _Restoring:
         timers = [(each.at, each.serial, self._step(each)) for each in self._state.timers]
         serials = {serial for _, serial, _ in timers}
         if len(serials) < len(timers) or max(serials, default=0) > self._state.serial:
-            raise Unreadable("timers that cannot be told apart")
+            raise Unreadable("timers with one number")
         heapq.heapify(timers)
         self._world._timers, self._world._serial = timers, self._state.serial
 

@@ -46,7 +46,7 @@ class Stored(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class StoredAttempt(Stored):
-    """The fields of an `AttemptRecord` but for its payment, in which it stands."""
+    """The fields of an `AttemptRecord` but for its payment, which holds it."""
 
     id: str
     method: str
@@ -126,7 +126,7 @@ class StoredReply(Stored):
 
 
 class StoredTenant(Stored):
-    """An API key. `turns` counts how often its requests have met each scenario: words, identity, count."""
+    """An API key. `turns` counts requests for each scenario: words, identity, count."""
 
     key: Key
     fingerprint: str

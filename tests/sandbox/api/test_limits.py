@@ -148,7 +148,7 @@ def test_sliding_windows_admit_one_limit_in_any_minute() -> None:
     assert api.payout().status == 201
 
 
-def test_sliding_windows_forget_records_nobody_asks_about() -> None:
+def test_sliding_windows_drop_records_that_are_asked_about_no_more() -> None:
     meter = KeyLimits(SandboxLimits(window="sliding"))
     for number in range(100):
         meter.admit("diagnostics", f"po_{number}", EPOCH)

@@ -78,7 +78,7 @@ def test_the_pagination_object_describes_its_page(api: Api) -> None:
     assert back.json["pagination"]["next_cursor"] == pagination["next_cursor"]
 
 
-def test_walking_back_from_the_end_meets_the_same_records(api: Api) -> None:
+def test_reading_back_from_the_end_gives_the_same_records(api: Api) -> None:
     made = fill(api, "/payouts", 5)
     third = api.get("/payouts?per_page=2&cursor=" + _cursor_after(api, 4))
     assert ids(third.data) == made[4:]
@@ -110,7 +110,7 @@ def test_an_empty_list_is_one_empty_page(api: Api) -> None:
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_a_page_holds_ten_records_unless_told(api: Api, path: str) -> None:
+def test_a_page_holds_ten_records_by_default(api: Api, path: str) -> None:
     fill(api, path, 11)
     got = api.get(path)
     assert (len(got.data), got.json["pagination"]["per_page"]) == (10, 10)

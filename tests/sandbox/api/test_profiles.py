@@ -37,7 +37,7 @@ def hostile() -> Api:
     return under("hostile")
 
 
-def test_hostile_statuses_are_words_nobody_has_heard_of(hostile: Api) -> None:
+def test_hostile_statuses_are_unknown_words(hostile: Api) -> None:
     payout_id = hostile.payout().data["id"]
     hostile.intent()
     hostile.sandbox.advance(2)
@@ -187,7 +187,7 @@ def test_strict_takes_every_web_address(given: str) -> None:
     assert under("strict").payout(reference="r-1", webhook_url=given).status == 201
 
 
-def test_a_field_that_is_wrong_already_is_told_once() -> None:
+def test_a_field_with_an_error_gets_no_second_one_under_strict() -> None:
     got = under("strict").payout(reference="r-1", webhook_url="a" * 2049, amount=0, currency="XOF")
     assert {name: len(texts) for name, texts in got.json["errors"].items()} == {"webhook_url": 1, "amount": 1}
 
@@ -253,7 +253,7 @@ def test_a_null_rate_is_there_unless_nulls_are_left_out() -> None:
     assert under(attrs.evolve(OBSERVED, null_rates=True)).payout().data["exchange_rate"] is None
 
 
-def test_alternate_forgets_refusals_and_gives_a_reused_key_its_first_answer() -> None:
+def test_alternate_stores_no_refusals_and_replays_a_reused_key() -> None:
     api = under("alternate")
     assert api.payout(idempotency_key="key-00001", amount=0).status == 422
     made = api.payout(idempotency_key="key-00001")
@@ -305,7 +305,7 @@ def test_limits_that_are_off_stay_off_under_strict() -> None:
     assert {api.get("/payment/intents/pi_0/refunds/availability").status for _ in range(101)} == {404}
 
 
-def test_alternate_tells_nobody_how_long_to_wait() -> None:
+def test_alternate_has_no_retry_after() -> None:
     got = under("alternate").get("/payouts", scenario="429:7")
     assert got.status == 429
     assert not {"Retry-After", "X-RateLimit-Limit", "X-Request-Id"} & set(got.headers)

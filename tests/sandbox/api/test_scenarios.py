@@ -8,7 +8,18 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.sandbox import OBSERVED, Cut, Drop, Hang, Reset, Rule, Sandbox, Slow, UnknownWord
+from payments_async.sandbox import (
+    OBSERVED,
+    Cut,
+    Drop,
+    Hang,
+    Reset,
+    Rule,
+    Sandbox,
+    Slow,
+    UnknownWord,
+    VirtualClock,
+)
 from payments_async.sandbox.api import request_schemas
 from payments_async.sandbox.api.rule_fields import fields_of
 from payments_async.sandbox.common.magic_numbers import MAGIC
@@ -70,7 +81,7 @@ def test_hang_is_what_the_place_of_the_text_makes_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("lost_respons", "near: lost_response"),
         ("qqq", "there are: complete"),
@@ -89,8 +100,8 @@ def test_hang_is_what_the_place_of_the_text_makes_it() -> None:
         ("complete*2", "belong to faults"),
     ],
 )
-def test_a_wrong_word_is_refused_with_what_is_near(text: str, told: str) -> None:
-    with pytest.raises(UnknownWord, match=told.replace("(", r"\(")):
+def test_a_wrong_word_is_refused_with_what_is_near(text: str, message: str) -> None:
+    with pytest.raises(UnknownWord, match=message.replace("(", r"\(")):
         parse(text, "outcome")
 
 
@@ -171,7 +182,7 @@ def test_a_script_moves_on_with_every_retry_of_one_request(api: Api, way: str) -
     assert len(api.sandbox.books.payouts()) == 1
 
 
-def test_without_a_key_the_body_tells_one_request_from_another(api: Api) -> None:
+def test_without_a_key_requests_are_distinguished_by_their_body(api: Api) -> None:
     statuses = [api.payout(scenario="http:503", reference=name).status for name in ("a", "b", "a", "b")]
     assert statuses == [503, 503, 201, 201]
 
@@ -411,7 +422,7 @@ def test_a_timing_alone_completes(api: Api) -> None:
     assert api.payout().data["status"] == "completed"
 
 
-def test_rules_can_be_forgotten(api: Api) -> None:
+def test_rules_can_be_removed(api: Api) -> None:
     api.sandbox.on("*").respond("http:500", times=None)
     api.sandbox.clear_rules()
     assert api.payout().status == 201
@@ -422,7 +433,7 @@ def rule(sandbox: Sandbox) -> Rule:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         (lambda sandbox: sandbox.on("payouts.creat"), "near: payouts.create"),
         (lambda sandbox: rule(sandbox).respond("complete"), "is not a fault"),
@@ -432,8 +443,8 @@ def rule(sandbox: Sandbox) -> Rule:
         (lambda sandbox: rule(sandbox).respond("rest"), "near: reset"),
     ],
 )
-def test_a_wrong_rule_is_refused_at_once(sandbox: Sandbox, wrong: Any, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_a_wrong_rule_is_refused_at_once(sandbox: Sandbox, wrong: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         wrong(sandbox)
 
 
@@ -442,3 +453,41 @@ def test_a_glob_gives_its_outcome_where_it_can_be_had(api: Api) -> None:
     assert api.payout().data["status"] == "pending"
     api.intent()
     assert api.listed_intent()["status"] == "expired"
+
+
+def by_default(scenario: str) -> Api:
+    """A sandbox in which these words decide what nothing else decides."""
+    sandbox = Sandbox(scenario=scenario, clock=VirtualClock.frozen())
+    return Api(sandbox, sandbox.api_key)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "statuses"),
+    [("http:503", [503, 503, 503]), ("http:503*2 http:500", [503, 503, 500, 201])],
+    ids=["every request", "a script"],
+)
+def test_a_default_fault_is_for_every_request_unless_it_has_a_count(
+    scenario: str, statuses: list[int]
+) -> None:
+    api = by_default(scenario)
+    assert [api.payout().status for _ in statuses] == statuses
+
+
+def test_rules_come_before_the_default() -> None:
+    api = by_default("http:503")
+    api.sandbox.on("payouts.create").respond("http:500")
+    assert [api.payout().status for _ in range(2)] == [500, 503]
+    assert api.sandbox.unused_rules == []
+
+
+def test_a_default_outcome_holds_where_it_can() -> None:
+    api = by_default("slow:200ms expire immediate")
+    assert api.payout().answer.fault == Slow(0.2)
+    api.intent()
+    assert [entry.status for entry in api.sandbox.books.payments()] == ["expired"]
+    assert [entry.status for entry in api.sandbox.books.payouts()] == ["pending"]
+
+
+def test_an_unknown_word_for_the_default_is_refused_at_once() -> None:
+    with pytest.raises(UnknownWord, match="near: lost_response"):
+        Sandbox(scenario="lost_respons")

@@ -105,7 +105,7 @@ def test_a_sandbox_takes_any_clock_and_never_goes_back_with_it() -> None:
     assert [entry.created_at for entry in sandbox.books.payouts()] == [100.0, 100.0]
 
 
-def test_a_clock_goes_on_from_where_it_is_at_another_speed() -> None:
+def test_a_clock_changes_speed_without_a_jump() -> None:
     clock = VirtualClock.frozen(100.0)
     clock.set_speed(1_000_000)
     assert clock.speed == 1_000_000
@@ -123,7 +123,7 @@ def test_a_speed_that_is_none_is_refused(speed: float) -> None:
         VirtualClock.frozen().set_speed(speed)
 
 
-async def test_a_sleeper_of_a_frozen_clock_wakes_when_the_clock_goes_on() -> None:
+async def test_a_sleeper_of_a_frozen_clock_wakes_when_the_clock_runs_again() -> None:
     clock = VirtualClock.frozen()
     sleeping = asyncio.create_task(clock.sleep(60))
     await asyncio.sleep(0)

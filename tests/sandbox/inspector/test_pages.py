@@ -140,7 +140,7 @@ def test_a_request_that_was_let_go_says_so_and_offers_neither_copy_nor_sending(
         assert "data-copy-url" in page(sandbox, name)
     for entry in sandbox.entries():
         if isinstance(entry.item, LoggedExchange):
-            entry.item.let_go()
+            entry.item.drop_bytes()
     for name in (first, second):
         html = page(sandbox, name)
         shown = text_of(html)

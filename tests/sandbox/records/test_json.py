@@ -133,7 +133,7 @@ def test_a_method_status_has_exactly_its_fields(api: Api) -> None:
 @pytest.mark.parametrize(
     ("code", "segment"), [("mtn.momo", "mtn.momo"), ("a/b é", "a%2Fb%20%C3%A9"), ("x" * 300, "x" * 300)]
 )
-def test_a_codes_form_is_the_services_own_affair(api: Api, code: str, segment: str) -> None:
+def test_any_code_and_any_id_is_taken_as_it_is(api: Api, code: str, segment: str) -> None:
     assert api.get(f"/utils/status/payment/method/{segment}/BJ").data["method"] == code
     assert api.get(f"/payouts/{segment}/sync").json["message"] == "There is no such payout."
 
@@ -220,7 +220,7 @@ def test_one_email_address_is_one_customer_of_its_key(api: Api, stranger: Api) -
 
 
 @pytest.mark.fact("endpoint.intents.requery")
-def test_a_requery_tells_the_statuses_before_and_after(api: Api) -> None:
+def test_a_requery_has_the_statuses_before_and_after(api: Api) -> None:
     intent = api.intent(scenario="reads=1").data
     got = api.post(f"/payment/intents/{intent['id']}/requery", {})
     assert got.status == 200

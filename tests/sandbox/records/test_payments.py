@@ -192,7 +192,7 @@ def _events(api: Api) -> list[str]:
         ("action:collect_otp", ["payment.attempt.action_required"]),
     ],
 )
-def test_a_payment_tells_its_webhook_what_happened(api: Api, words: str, events: list[str]) -> None:
+def test_a_payment_sends_a_webhook_for_each_change(api: Api, words: str, events: list[str]) -> None:
     api.intent(webhook_url=HOOK, scenario=words)
     assert _events(api) == events
     body = json.loads(api.sandbox.deliveries[-1].body)
@@ -201,7 +201,7 @@ def test_a_payment_tells_its_webhook_what_happened(api: Api, words: str, events:
     assert body["timestamp"] == "2026-01-01T00:00:00.000000Z"
 
 
-def test_a_payment_that_nobody_tried_expires_without_an_attempt(api: Api) -> None:
+def test_a_payment_without_an_attempt_expires_without_one(api: Api) -> None:
     api.checkout(webhook_url=HOOK)
     api.sandbox.advance(3600)
     assert _events(api) == ["payment.expired"]

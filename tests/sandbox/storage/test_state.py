@@ -1,4 +1,4 @@
-"""A sandbox's state outlives it: what is kept, what is not, and who is refused."""
+"""A state file: what it keeps, when it is written, and which files are refused."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_keys_records_answers_customers_and_counts_are_kept(file: Path) -> None:
     second.stop()
 
 
-def test_a_script_of_faults_goes_on_where_it_was(file: Path) -> None:
+def test_a_script_of_faults_continues(file: Path) -> None:
     statuses = []
     for _ in range(2):
         sandbox = opened(file)
@@ -85,7 +85,7 @@ def test_a_script_of_faults_goes_on_where_it_was(file: Path) -> None:
     assert statuses == [503, 503, 503, 200]
 
 
-def test_what_was_under_way_goes_on(file: Path) -> None:
+def test_records_and_webhooks_under_way_continue(file: Path) -> None:
     first = opened(file)
     api_of(first).payout(webhook_url=HOOK)
     session_id = api_of(first).checkout().data["checkout"]["id"]
@@ -105,7 +105,7 @@ def test_what_was_under_way_goes_on(file: Path) -> None:
     second.stop()
 
 
-def test_time_goes_on_from_the_later_of_the_file_s_and_the_clock_s(file: Path) -> None:
+def test_time_continues_from_the_later_of_file_and_clock(file: Path) -> None:
     for clock, now in ((100, 100), (0, 100), (500, 500)):
         sandbox = opened(file, clock=VirtualClock.frozen(EPOCH + clock))
         assert sandbox.clock.now() == EPOCH + now
@@ -137,7 +137,7 @@ def test_it_is_written_by_save_and_only_when_something_happened(
     assert len(written) == 4, "after the first key, the reset, the payout and the advance"
 
 
-def test_who_only_looks_does_not_have_it_written_unless_something_falls_due(
+def test_reading_writes_nothing_unless_something_falls_due(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As an inspector's tab does twice a second, and a payer's page."""
@@ -199,7 +199,7 @@ def _watched(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return written
 
 
-def test_a_disk_that_is_full_for_a_while_is_told_and_made_up_for(
+def test_a_full_disk_is_logged_and_the_state_is_written_later(
     file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(_state, "EVERY", 0.001)
@@ -248,7 +248,7 @@ def lock_of(file: Path, process: int) -> str:
 
 @pytest.mark.skipif(os.name != "posix", reason="devices have numbers on POSIX")
 @pytest.mark.parametrize(
-    ("locks", "told"),
+    ("locks", "message"),
     [
         (lambda file: lock_of(file, 4_711), r"another sandbox has it \(process 4711\): stop that one"),
         (lambda file: "1: FLOCK  ADVISORY  WRITE 1 00:01:1 0 EOF\n\n", "another sandbox has it: stop"),
@@ -257,18 +257,18 @@ def lock_of(file: Path, process: int) -> str:
     ],
     ids=("theirs", "another file's", "of a process elsewhere", "a system that tells nothing"),
 )
-def test_whoever_has_a_state_is_named_where_the_system_tells(
+def test_the_process_that_has_a_state_is_named_where_the_system_shows_it(
     file: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     locks: Callable[[Path], str | None],
-    told: str,
+    message: str,
 ) -> None:
     monkeypatch.setattr(_state, "LOCKS", tmp_path / "locks")
     first = opened(file)
     if (text := locks(file)) is not None:
         (tmp_path / "locks").write_text(text)
-    with pytest.raises(StateError, match=told):
+    with pytest.raises(StateError, match=message):
         opened(file)
     first.stop()
 
@@ -286,13 +286,13 @@ def test_without_a_state_there_is_nothing_to_save() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX permissions")
-def test_nobody_else_may_read_it(file: Path) -> None:
+def test_only_its_owner_may_read_it(file: Path) -> None:
     opened(file).stop()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX permissions")
-def test_nobody_else_may_read_what_a_link_leads_to(tmp_path: Path, file: Path) -> None:
+def test_only_its_owner_may_read_the_target_of_a_link(tmp_path: Path, file: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(file)  # which is not there yet
     opened(link).stop()
@@ -545,8 +545,8 @@ def test_every_kind_of_record_comes_back(file: Path) -> None:
     api = api_of(first)
     phone = {"phone": {"number": "+233200000001", "country": "GH"}}
     for outcome in outcomes:
-        looks = {"restriction": phone} if outcome == "complete" else {"appearance": {"color": "#112233"}}
-        made = api.checkout(webhook_url=HOOK, **looks).data
+        more = {"restriction": phone} if outcome == "complete" else {"appearance": {"color": "#112233"}}
+        made = api.checkout(webhook_url=HOOK, **more).data
         first.pay(made["checkout"]["id"], outcome=outcome)
     paid = first.books.payments(status="completed")[0]
     first.refund(paid.id, Decimal(2))
