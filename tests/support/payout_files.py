@@ -23,7 +23,7 @@ PHONE: Mapping[str, str] = {
 def csv_file(folder: Path, *rows: Mapping[str, str], columns: Sequence[str] | None = None) -> Path:
     """A CSV file with these rows; its columns are the first row's unless said."""
     path = folder / "payouts.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
         writer = csv.DictWriter(file, columns or list(rows[0]), restval="")
         writer.writeheader()
         writer.writerows(rows)

@@ -153,15 +153,14 @@ async def test_only_rows_of_the_asked_states(desk: Desk, service: Sandbox, tmp_p
 
 
 async def test_many_pages_and_many_metadata_names(
-    desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export, "_PAGE", 2)
     monkeypatch.setattr(export, "_MOST_NAMES", 3)
     rows = [item(n, metadata={f"name {n}": "x"}) for n in range(1, 5)] + [item(5)]
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(rows)
-        for name in ("out.csv", "out.json", "out.parquet"):
-            assert (await batch.export(tmp_path / name)).rows == 5
+    await batch.load(rows)
+    for name in ("out.csv", "out.json", "out.parquet"):
+        assert (await batch.export(tmp_path / name)).rows == 5
     found = cells(tmp_path / "out.csv")
     assert [row["metadata"] for row in found] == [*(f'{{"name {n}":"x"}}' for n in range(1, 5)), ""]
     assert [row["number"] for row in json.loads((tmp_path / "out.json").read_text())] == [1, 2, 3, 4, 5]
@@ -198,34 +197,32 @@ async def test_nothing_of_the_batchs_own_is_overwritten(desk: Desk, service: San
 
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
 async def test_a_broken_export_leaves_what_was_there(
-    desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     def broken(*_: object, **__: object) -> None:
         raise OSError("no room")
 
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.export(tmp_path / name)
-        before, seen = (tmp_path / name).read_bytes(), sorted(os.listdir(tmp_path))
-        (tmp_path / f"{name}.part").write_text("left by a killed export")
-        monkeypatch.setattr(_export_rows, "record", broken)
-        with pytest.raises(OSError, match="no room"):
-            await batch.export(tmp_path / name, overwrite=True)
-        assert (tmp_path / name).read_bytes() == before
-        assert sorted(os.listdir(tmp_path)) == seen
-        with pytest.raises(OSError, match="nowhere"):
-            await batch.export(tmp_path / "nowhere" / name)
+    await batch.load(items(2))
+    await batch.export(tmp_path / name)
+    before, seen = (tmp_path / name).read_bytes(), sorted(os.listdir(tmp_path))
+    (tmp_path / f"{name}.part").write_text("left by a killed export")
+    monkeypatch.setattr(_export_rows, "record", broken)
+    with pytest.raises(OSError, match="no room"):
+        await batch.export(tmp_path / name, overwrite=True)
+    assert (tmp_path / name).read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == seen
+    with pytest.raises(OSError, match="nowhere"):
+        await batch.export(tmp_path / "nowhere" / name)
 
 
 async def test_parquet_without_its_extra_says_which(
-    desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        monkeypatch.setitem(sys.modules, "pyarrow", None)
-        with pytest.raises(ImportError, match="its extra 'parquet'"):
-            await batch.export(tmp_path / "out.parquet")
-        assert not [name for name in os.listdir(tmp_path) if name.startswith("out")]
+    await batch.load(items(2))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match="its extra 'parquet'"):
+        await batch.export(tmp_path / "out.parquet")
+    assert not [name for name in os.listdir(tmp_path) if name.startswith("out")]
 
 
 async def test_a_batch_without_rows_has_nothing_to_export(tmp_path: Path) -> None:

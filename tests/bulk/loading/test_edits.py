@@ -62,11 +62,10 @@ async def test_differences_are_told_by_row_and_field_without_a_value(
     assert not any(secret in text for secret in ("22990", "7.77", "centre"))
 
 
-async def test_no_more_than_twenty_differences_are_told(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(500))
-        with pytest.raises(LedgerOfAnotherInput, match="and 480 more") as caught:
-            await batch.load([item(number, description="other") for number in range(1, 501)])
+async def test_no_more_than_twenty_differences_are_told(batch: Any) -> None:
+    await batch.load(items(500))
+    with pytest.raises(LedgerOfAnotherInput, match="and 480 more") as caught:
+        await batch.load([item(number, description="other") for number in range(1, 501)])
     assert (len(caught.value.differences), caught.value.total) == (20, 500)
 
 
@@ -139,42 +138,33 @@ async def test_what_was_sent_or_is_added_refuses_all_edits(
         assert not (await batch.load(items(2))).is_new
 
 
-async def test_a_rejected_row_that_is_removed_is_not_called_off(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
+async def test_a_rejected_row_that_is_removed_is_not_called_off(batch: Any, service: Sandbox) -> None:
     service.on("payouts.create", description="row 2").respond("http:422")
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.run()
-        with pytest.raises(LedgerOfAnotherInput) as caught:
-            await batch.load(items(1), accept_edits=True)
+    await batch.load(items(2))
+    await batch.run()
+    with pytest.raises(LedgerOfAnotherInput) as caught:
+        await batch.load(items(1), accept_edits=True)
     assert told(caught.value) == [(2, "removed", (), RowState.REJECTED)]
 
 
-async def test_what_is_to_pay_is_told_without_rows_that_were_called_off(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
+async def test_what_is_to_pay_is_told_without_rows_that_were_called_off(batch: Any) -> None:
     all_rows, to_pay = {"XOF": Decimal("6.03")}, {"XOF": Decimal("3.02")}
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        begun = await batch.load(items(3))
-        assert (begun.totals, begun.payable) == (all_rows, all_rows)
-        edited = await batch.load(items(2), accept_edits=True)
-        again, seen = await batch.load(items(2)), await batch.preview(items(2))
-        for report in (edited, again, seen, batch.status()):
-            assert (report.totals, report.payable) == (all_rows, to_pay)
-        await batch.run()
-        assert batch.status().payable == to_pay
+    begun = await batch.load(items(3))
+    assert (begun.totals, begun.payable) == (all_rows, all_rows)
+    edited = await batch.load(items(2), accept_edits=True)
+    again, seen = await batch.load(items(2)), await batch.preview(items(2))
+    for report in (edited, again, seen, batch.status()):
+        assert (report.totals, report.payable) == (all_rows, to_pay)
+    await batch.run()
+    assert batch.status().payable == to_pay
 
 
-async def test_a_row_that_was_called_off_does_not_come_back(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(3))
-        await batch.load(items(2), accept_edits=True)
-        await batch.load([item(1)], accept_edits=True)
-        with pytest.raises(LedgerOfAnotherInput) as caught:
-            await batch.load(items(3), accept_edits=True)
+async def test_a_row_that_was_called_off_does_not_come_back(batch: Any) -> None:
+    await batch.load(items(3))
+    await batch.load(items(2), accept_edits=True)
+    await batch.load([item(1)], accept_edits=True)
+    with pytest.raises(LedgerOfAnotherInput) as caught:
+        await batch.load(items(3), accept_edits=True)
     assert told(caught.value) == [
         (2, "added", (), RowState.CANCELLED),
         (3, "added", (), RowState.CANCELLED),
@@ -194,28 +184,24 @@ async def test_the_same_rows_in_another_order_or_writing_are_the_same(
 
 
 @pytest.mark.parametrize(("before", "after"), [("a", "b"), ("a", None), (None, "a"), ("a", "b" * 189)])
-async def test_a_reference_is_never_changed(
-    desk: Desk, service: Sandbox, tmp_path: Path, before: str | None, after: str | None
-) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load([item(1, reference=before)])
-        with pytest.raises(LedgerOfAnotherInput) as caught:
-            await batch.load([item(1, reference=after)], accept_edits=True)
+async def test_a_reference_is_never_changed(batch: Any, before: str | None, after: str | None) -> None:
+    await batch.load([item(1, reference=before)])
+    with pytest.raises(LedgerOfAnotherInput) as caught:
+        await batch.load([item(1, reference=after)], accept_edits=True)
     assert told(caught.value) == [(1, "changed", ("reference",), RowState.NEW)]
 
 
 async def test_faults_of_an_edited_input_are_told_first_or_skipped_on_purpose(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    batch: Any, tmp_path: Path
 ) -> None:
     edited = [item(1, amount="3.33"), item(2, reference=" ")]
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        with pytest.raises(SourceErrors):
-            await batch.load(edited, accept_edits=True)
-        rejects = tmp_path / "rejects.csv"
-        report = await batch.load(edited, accept_edits=True, skip_invalid=True, rejects=rejects)
-        assert (report.corrected, report.cancelled, report.skipped) == (1, 1, 1)
-        assert rejects.exists()
+    await batch.load(items(2))
+    with pytest.raises(SourceErrors):
+        await batch.load(edited, accept_edits=True)
+    rejects = tmp_path / "rejects.csv"
+    report = await batch.load(edited, accept_edits=True, skip_invalid=True, rejects=rejects)
+    assert (report.corrected, report.cancelled, report.skipped) == (1, 1, 1)
+    assert rejects.exists()
 
 
 async def test_a_key_that_is_there_twice_is_a_fault(desk: Desk, service: Sandbox, tmp_path: Path) -> None:

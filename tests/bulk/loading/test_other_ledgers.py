@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,11 +50,10 @@ async def test_the_same_batch_in_another_ledger_is_fine(desk: Desk, service: San
 
 
 async def test_the_status_file_names_the_batch_and_its_input_from_the_import_on(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    batch: Any, tmp_path: Path
 ) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        report = await batch.load(items(2))
-        said = json.loads((tmp_path / "l.status.json").read_text())
+    report = await batch.load(items(2))
+    said = json.loads((tmp_path / "l.status.json").read_text())
     assert (said["batch_id"], said["input_hash"]) == (report.batch_id, report.batch_id)
     assert (said["environment"], said["running"], said["rows"]["NEW"]) == ("sandbox", False, 2)
 

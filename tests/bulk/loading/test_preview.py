@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,13 +30,12 @@ async def test_a_preview_reads_all_and_makes_nothing(service: Sandbox, tmp_path:
     assert service.requests == []
 
 
-async def test_a_preview_is_what_loading_then_does(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        seen = await batch.preview(items(3), batch_id="june")
-        assert await batch.load(items(3), batch_id="june") == seen
-        known = await batch.preview(items(3))
-        assert (known.is_new, known.rows, known.differing) == (False, 3, 0)
-        assert await batch.load(items(3)) == known
+async def test_a_preview_is_what_loading_then_does(batch: Any) -> None:
+    seen = await batch.preview(items(3), batch_id="june")
+    assert await batch.load(items(3), batch_id="june") == seen
+    known = await batch.preview(items(3))
+    assert (known.is_new, known.rows, known.differing) == (False, 3, 0)
+    assert await batch.load(items(3)) == known
 
 
 async def test_a_preview_of_an_edited_input_tells_what_differs(
@@ -99,21 +99,20 @@ async def test_all_faults_are_told_and_rejects_written(service: Sandbox, tmp_pat
 
 @pytest.mark.parametrize("skips", [False, True])
 async def test_shared_names_are_told_with_the_other_faults_and_never_skipped(
-    desk: Desk, service: Sandbox, tmp_path: Path, skips: bool
+    batch: Any, tmp_path: Path, skips: bool
 ) -> None:
     rows = [item(1, reference="a"), item(2, reference="b"), item(3, reference="a"), item(2, reference="c")]
     rows += [item(1, reference="a"), item(4, reference=" ")]
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        for reads in (PayoutBatch.open(tmp_path / "m").preview, batch.preview, batch.load):
-            with pytest.raises(SourceErrors) as caught:
-                await reads(rows, skip_invalid=skips)
-            told = {(fault.number, fault.column) for fault in caught.value.faults}
-            assert told == {
-                *((6, "reference"), (3, "reference"), (4, "row_key")),
-                *((5, "row_key"), (5, "reference")),
-            }
-            assert (caught.value.total, caught.value.rows, caught.value.can_skip) == (5, 4, False)
-            assert "row 4, row_key: is that of row 2 too" in str(caught.value)
+    for reads in (PayoutBatch.open(tmp_path / "m").preview, batch.preview, batch.load):
+        with pytest.raises(SourceErrors) as caught:
+            await reads(rows, skip_invalid=skips)
+        told = {(fault.number, fault.column) for fault in caught.value.faults}
+        assert told == {
+            *((6, "reference"), (3, "reference"), (4, "row_key")),
+            *((5, "row_key"), (5, "reference")),
+        }
+        assert (caught.value.total, caught.value.rows, caught.value.can_skip) == (5, 4, False)
+        assert "row 4, row_key: is that of row 2 too" in str(caught.value)
 
 
 async def test_a_sibling_is_told_as_a_warning(desk: Desk, service: Sandbox, tmp_path: Path) -> None:

@@ -132,28 +132,26 @@ async def test_a_sheet_in_another_unicode_form_pays_nobody_again(
 
 @pytest.mark.parametrize("column", ["row_key", "reference"])
 async def test_names_that_differ_only_in_unicode_form_are_one(
-    desk: Desk, service: Sandbox, tmp_path: Path, column: str
+    batch: Any, tmp_path: Path, column: str
 ) -> None:
     cells = [{"row_key": f"r{n}", **PHONE, column: key} for n, key in enumerate(("José", "b", DECOMPOSED))]
     path = csv_file(tmp_path, *[cells[0] | row for row in cells])
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        for reads in (batch.preview, batch.load):
-            with pytest.raises(SourceErrors) as caught:
-                await reads(path, batch_id="june", skip_invalid=True)
-            assert told(caught.value.faults) == [(4, column, "is that of line 2 too; make each unique")]
-            assert not caught.value.can_skip
+    for reads in (batch.preview, batch.load):
+        with pytest.raises(SourceErrors) as caught:
+            await reads(path, batch_id="june", skip_invalid=True)
+        assert told(caught.value.faults) == [(4, column, "is that of line 2 too; make each unique")]
+        assert not caught.value.can_skip
 
 
 async def test_keys_that_differ_only_in_case_are_two_rows_with_a_warning(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    batch: Any, service: Sandbox
 ) -> None:
     rows = [("emp-1", item(1)[1]), ("emp-2", item(2)[1]), ("EMP-1", item(3)[1])]
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        warnings = (await batch.load(rows, batch_id="june")).warnings
-        assert warnings == (
-            "row 3, row_key differs from that of row 1 only in case: they are two rows, and both are paid",
-        )
-        assert (await batch.run()).exit_code == 0
+    warnings = (await batch.load(rows, batch_id="june")).warnings
+    assert warnings == (
+        "row 3, row_key differs from that of row 1 only in case: they are two rows, and both are paid",
+    )
+    assert (await batch.run()).exit_code == 0
     assert len({payout.reference for payout in service.books.payouts()}) == 3
 
 
@@ -193,12 +191,9 @@ async def test_a_ledger_of_an_earlier_release_keeps_its_references(
 @pytest.mark.parametrize(
     ("name", "reason"), [("june ", "blank"), (" june", "blank"), ("ju\u034fne", "U[+]034F")]
 )
-async def test_a_batchs_name_is_not_anothers_likeness(
-    desk: Desk, service: Sandbox, tmp_path: Path, name: str, reason: str
-) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        with pytest.raises(BulkError, match=f"batch_id .*{reason}"):
-            await batch.load(ITEMS, batch_id=name)
+async def test_a_batchs_name_is_not_anothers_likeness(batch: Any, name: str, reason: str) -> None:
+    with pytest.raises(BulkError, match=f"batch_id .*{reason}"):
+        await batch.load(ITEMS, batch_id=name)
 
 
 async def test_a_live_key_pays_no_rows_that_nothing_names(

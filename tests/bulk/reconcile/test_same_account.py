@@ -146,19 +146,16 @@ async def test_the_status_file_says_how_far_the_run_came(
     assert said["amounts"]["XOF"]["CREATED"] == "6.03"
 
 
-async def test_the_certificate_tells_what_the_list_shows_otherwise(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
+async def test_the_certificate_tells_what_the_list_shows_otherwise(batch: Any, service: Sandbox) -> None:
     rows = items(150)
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(rows)
-        await batch.run()
-        certificate = await batch.certify()
-        assert certificate.is_clean
-        assert certificate.audit.seen == 150
-        _forget(service, 1)
-        _falsify(service, 0)
-        certificate = await batch.certify()
+    await batch.load(rows)
+    await batch.run()
+    certificate = await batch.certify()
+    assert certificate.is_clean
+    assert certificate.audit.seen == 150
+    _forget(service, 1)
+    _falsify(service, 0)
+    certificate = await batch.certify()
     assert not certificate.is_clean
     assert (certificate.audit.seen, certificate.audit.missing, certificate.audit.differing) == (148, 1, 1)
     assert not json.loads(certificate.to_json())["clean"]

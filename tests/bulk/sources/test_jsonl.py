@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -41,23 +42,23 @@ def test_an_amount_is_exact_as_a_number_and_as_text(tmp_path: Path, amount: str)
     assert str(row.request.amount) == str(Decimal(amount.strip('"')))
 
 
-@pytest.mark.parametrize("number", [22990000000, 1.5, 10**30])
-@pytest.mark.parametrize("column", ["instrument.phone_number", "reference", "row_key", "customer.zip"])
-def test_a_number_where_text_belongs_is_refused(tmp_path: Path, column: str, number: object) -> None:
-    _, faults = read(jsonl_file(tmp_path, {**PHONE, column: number}))
-    assert (1, column, "is a number: write it as text") in told(faults)
+NUMBER = "is a number: write it as text"
 
 
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
     [
+        ("instrument.phone_number", 22990000000, NUMBER),
+        ("reference", 1.5, NUMBER),
+        ("customer.zip", 10**30, NUMBER),
+        ("row_key", 1, NUMBER),
         ("amount", True, "must be a Decimal, an int or decimal text, not bool"),
         ("method", ["mtn_bj"], "must be text, not list"),
         ("row_key", ["k"], "must be text, not list"),
         ("instrument.country", True, "must be a two-letter country code, not bool"),
         ("customer", "Ama", "must be an object"),
         ("gateway_options", ["x"], "must be a mapping, not list"),
-        ("gateway_options", 1, "is a number: write it as text"),
+        ("gateway_options", 1, NUMBER),
         ("row_key", "\ud800", "holds a lone surrogate, which is not text"),
         ("description", "\ud800", "holds a lone surrogate, which is not text"),
         ("row_key", "\0", "holds a NUL character"),
@@ -67,8 +68,7 @@ def test_a_number_where_text_belongs_is_refused(tmp_path: Path, column: str, num
 )
 def test_a_value_of_another_kind_is_refused(tmp_path: Path, column: str, value: object, reason: str) -> None:
     _, faults = read(jsonl_file(tmp_path, {**PHONE, column: value}))
-    assert [fault.reason for fault in faults] == [reason]
-    assert [(fault.column or "").split(".")[0] for fault in faults] == [column.split(".")[0]]
+    assert (column.split(".")[0], reason) in [((f.column or "").split(".")[0], f.reason) for f in faults]
 
 
 def test_metadata_is_passed_on_as_it_is(tmp_path: Path) -> None:
@@ -76,31 +76,25 @@ def test_metadata_is_passed_on_as_it_is(tmp_path: Path) -> None:
     ((row,), faults) = read(jsonl_file(tmp_path, {**NESTED, "metadata": metadata}))
     assert faults == []
     assert row.request.metadata == metadata
-
-
-def test_a_number_in_metadata_stays_exact(tmp_path: Path) -> None:
-    line = '{"amount": 5, "currency": "XOF", "method": "m", "instrument.type": "x", "metadata": {"r": 1.10}}'
-    ((row,), _) = read(jsonl_file(tmp_path, line))
-    assert row.request.metadata == {"r": Decimal("1.10")}
-    assert str((row.request.metadata or {})["r"]) == "1.10"
+    exact = json.dumps({**NESTED, "metadata": {"r": 9}}).replace("9}", "1.10}")
+    ((row,), _) = read(jsonl_file(tmp_path, exact))
+    assert repr(row.request.metadata) == "{'r': Decimal('1.10')}"
 
 
 @pytest.mark.parametrize(
-    ("line", "column", "reason"),
+    ("line", "reason"),
     [
-        ('{"amount": 5, "amount": 6}', None, "gives amount twice"),
-        ('{"amount": 5', None, "is not JSON: look at character 13"),
-        ("[1, 2]", None, "is not a JSON object"),
-        ("50,XOF", None, "is not JSON: look at character 3"),
-        ('{"a": -Infinity}', None, "holds -Infinity, which is not JSON"),
+        ('{"amount": 5, "amount": 6}', "gives amount twice"),
+        ('{"amount": 5', "is not JSON: look at character 13"),
+        ("[1, 2]", "is not a JSON object"),
+        ("50,XOF", "is not JSON: look at character 3"),
+        ('{"a": -Infinity}', "holds -Infinity, which is not JSON"),
     ],
 )
-def test_a_line_that_is_no_row_is_a_fault_of_that_line(
-    tmp_path: Path, line: str, column: str | None, reason: str
-) -> None:
+def test_a_line_that_is_no_row_is_a_fault_of_that_line(tmp_path: Path, line: str, reason: str) -> None:
     rows, faults = read(jsonl_file(tmp_path, NESTED, "", "  ", line, NESTED))
     assert [(row.number, row.line) for row in rows] == [(1, 1), (3, 5)]
-    assert told(faults) == [(4, column, reason)]
+    assert told(faults) == [(4, None, reason)]
     assert faults[0].original == (line,)
 
 

@@ -11,7 +11,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -112,28 +111,6 @@ def test_rows_written_as_json_lines_are_read_back(tmp_path: Path, requests: list
 
 
 @ONE_FILE
-@given(
-    requests=st.lists(REQUESTS, min_size=1, max_size=4),
-    shuffled=st.randoms(use_true_random=False),
-    end=st.sampled_from(["\n", "\r\n"]),
-    mark=st.sampled_from([b"", b"\xef\xbb\xbf"]),
-)
-def test_a_fingerprint_is_of_the_rows(
-    tmp_path: Path, requests: list[PayoutRequest], shuffled: Any, end: str, mark: bytes
-) -> None:
-    rows = [cells_of(request) for request in requests]
-    columns = columns_of(rows)
-    path = tmp_path / "payouts.csv"
-    prints = set()
-    for content in (as_csv(rows, columns), mark + as_csv(rows, shuffled.sample(columns, len(columns)), end)):
-        path.write_bytes(content)
-        source = CsvSource(path)
-        requests_in(source)
-        prints.add(source.fingerprint())
-    assert len(prints) == 1
-
-
-@ONE_FILE
 @given(content=st.binary(max_size=400), kind=st.sampled_from([CsvSource, JsonLinesSource]))
 def test_no_bytes_make_a_reader_fail_in_another_way(tmp_path: Path, content: bytes, kind: Any) -> None:
     path = tmp_path / "payouts"
@@ -144,12 +121,3 @@ def test_no_bytes_make_a_reader_fail_in_another_way(tmp_path: Path, content: byt
             row.request.amount >= Decimal(1) for row in rows if isinstance(row.request.amount, Decimal)
         )
         assert all(fault.reason for fault in faults)
-
-
-@pytest.mark.parametrize("amount", ["1E30", "1.0", "99999999999999999999.99"])
-def test_no_amount_is_rounded(tmp_path: Path, amount: str) -> None:
-    row = {"amount": amount, "currency": "XOF", "method": "m", "instrument.type": "x"}
-    path = tmp_path / "payouts.csv"
-    path.write_bytes(as_csv([row], list(row)))
-    (request,) = requests_in(CsvSource(path))
-    assert str(request.amount) == str(Decimal(amount))

@@ -48,26 +48,24 @@ async def reference_of(key: str, batch_id: str = "june") -> str:
     ],
 )
 async def test_a_key_shared_with_a_faulty_row_refuses_the_file_whatever_the_options(
-    desk: Desk, service: Sandbox, tmp_path: Path, rows: Sequence[dict[str, str]]
+    batch: Any, service: Sandbox, tmp_path: Path, rows: Sequence[dict[str, str]]
 ) -> None:
     path = csv_file(tmp_path, *rows, {**KEYED, "row_key": "emp-2"})
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        for reads in (batch.preview, batch.load):
-            with pytest.raises(SourceErrors) as caught:
-                await reads(path, batch_id="june", skip_invalid=True)
-            assert (3, "row_key", UNIQUE.format(2)) in told(caught.value.faults)
-            assert not caught.value.can_skip
+    for reads in (batch.preview, batch.load):
+        with pytest.raises(SourceErrors) as caught:
+            await reads(path, batch_id="june", skip_invalid=True)
+        assert (3, "row_key", UNIQUE.format(2)) in told(caught.value.faults)
+        assert not caught.value.can_skip
     assert service.requests == []
 
 
 async def test_a_row_that_cannot_be_taken_apart_has_the_key_in_its_first_cell(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    batch: Any, tmp_path: Path
 ) -> None:
     path = csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"})
     path.write_text(path.read_text() + "emp-1,50,10,XOF,mtn_bj,+22990000000,BJ\n")
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        with pytest.raises(SourceErrors) as caught:
-            await batch.load(path, batch_id="june", skip_invalid=True)
+    with pytest.raises(SourceErrors) as caught:
+        await batch.load(path, batch_id="june", skip_invalid=True)
     assert told(caught.value.faults) == [
         (4, "row_key", UNIQUE.format(2)),
         (4, None, "has 7 cells, the header names 6 columns"),
@@ -75,44 +73,36 @@ async def test_a_row_that_cannot_be_taken_apart_has_the_key_in_its_first_cell(
     assert (caught.value.total, caught.value.rows) == (2, 1)
 
 
-async def test_a_row_with_two_faults_has_its_key_once(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+async def test_a_row_with_two_faults_has_its_key_once(batch: Any, tmp_path: Path) -> None:
     path = csv_file(tmp_path, {**KEYED, **BAD, "currency": "xof"}, {**KEYED, "row_key": "emp-2"})
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        report = await batch.load(path, batch_id="june", skip_invalid=True)
+    report = await batch.load(path, batch_id="june", skip_invalid=True)
     assert (report.rows, report.skipped, report.warnings) == (1, 1, ())
 
 
-async def test_a_reference_shared_with_a_faulty_row_refuses_the_file(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
+async def test_a_reference_shared_with_a_faulty_row_refuses_the_file(batch: Any, tmp_path: Path) -> None:
     path = csv_file(tmp_path, {**PHONE, "reference": "inv-7"}, {**PHONE, **BAD, "reference": "inv-7"})
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        with pytest.raises(SourceErrors) as caught:
-            await batch.load(path, skip_invalid=True)
+    with pytest.raises(SourceErrors) as caught:
+        await batch.load(path, skip_invalid=True)
     assert told(caught.value.faults)[0] == (3, "reference", UNIQUE.format(2))
 
 
-async def test_an_edit_that_gives_a_key_twice_is_refused_too(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
+async def test_an_edit_that_gives_a_key_twice_is_refused_too(batch: Any, tmp_path: Path) -> None:
     path = csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"})
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(path, batch_id="june")
-        csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"}, {**KEYED, **BAD})
-        for reads, options in ((batch.preview, {}), (batch.load, {"accept_edits": True})):
-            with pytest.raises(SourceErrors) as caught:
-                await reads(path, batch_id="june", skip_invalid=True, **options)
-            assert (4, "row_key", UNIQUE.format(2)) in told(caught.value.faults)
+    await batch.load(path, batch_id="june")
+    csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"}, {**KEYED, **BAD})
+    for reads, options in ((batch.preview, {}), (batch.load, {"accept_edits": True})):
+        with pytest.raises(SourceErrors) as caught:
+            await reads(path, batch_id="june", skip_invalid=True, **options)
+        assert (4, "row_key", UNIQUE.format(2)) in told(caught.value.faults)
 
 
 @pytest.mark.parametrize("batch_id", ["june", None])
 async def test_rejects_carry_the_reference_of_their_row(
-    desk: Desk, service: Sandbox, tmp_path: Path, batch_id: str | None
+    batch: Any, tmp_path: Path, batch_id: str | None
 ) -> None:
     rejects = tmp_path / "rejects.csv"
     path = csv_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"}, {**KEYED, "row_key": "emp-3 "})
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        report = await batch.load(path, batch_id=batch_id, skip_invalid=True, rejects=rejects)
+    report = await batch.load(path, batch_id=batch_id, skip_invalid=True, rejects=rejects)
     amount, key = table(rejects)
     assert [*amount][:4] == ["line", "column", "reason", "reference"]
     assert amount["reference"] == await reference_of("emp-1", report.batch_id)
@@ -234,25 +224,22 @@ async def test_other_formats_rejects_carry_references_as_well(
     ],
 )
 async def test_a_row_whose_key_cannot_be_read_may_be_anothers_and_is_never_left_out(
-    desk: Desk, service: Sandbox, tmp_path: Path, columns: tuple[str, ...], broken: str, skipped: bool
+    batch: Any, tmp_path: Path, columns: tuple[str, ...], broken: str, skipped: bool
 ) -> None:
     good = {**PHONE, "row_key": "emp-1"}
     path = csv_file(tmp_path, {column: good[column] for column in columns})
     path.write_text(f"{path.read_text()}{broken}\n")
     rejects = tmp_path / "rejects.csv"
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        if skipped:
+    if skipped:
+        await batch.load(path, batch_id="june", skip_invalid=True, rejects=rejects)
+    else:
+        with pytest.raises(SourceErrors, match="its row_key cannot be read") as caught:
             await batch.load(path, batch_id="june", skip_invalid=True, rejects=rejects)
-        else:
-            with pytest.raises(SourceErrors, match="its row_key cannot be read") as caught:
-                await batch.load(path, batch_id="june", skip_invalid=True, rejects=rejects)
-            assert not caught.value.can_skip
+        assert not caught.value.can_skip
     assert [row["line"] for row in table(rejects)] == ["3"]
 
 
-async def test_an_input_that_changes_between_its_readings_is_refused(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
+async def test_an_input_that_changes_between_its_readings_is_refused(batch: Any) -> None:
     class Restless:
         """Other rows at each reading."""
 
@@ -262,36 +249,31 @@ async def test_an_input_that_changes_between_its_readings_is_refused(
             self.readings += 1
             return iter([*items(2), item(1 if self.readings == 1 else 3)])
 
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        with pytest.raises(Exception, match="changed while it was read"):
-            await batch.load(Restless())
+    with pytest.raises(Exception, match="changed while it was read"):
+        await batch.load(Restless())
 
 
 async def test_a_prefix_that_is_too_long_leaves_rejects_without_references(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    batch: Any, tmp_path: Path
 ) -> None:
     rejects = tmp_path / "rejects.csv"
     path = csv_file(tmp_path, KEYED)
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        with pytest.raises(SourceErrors, match="192 characters"):
-            await batch.load(path, batch_id="june", reference_prefix="p" * 140, rejects=rejects)
+    with pytest.raises(SourceErrors, match="192 characters"):
+        await batch.load(path, batch_id="june", reference_prefix="p" * 140, rejects=rejects)
     assert table(rejects)[0]["reference"] == ""
 
 
 @pytest.mark.parametrize("name", ["payouts.csv", "./payouts.csv", "l", "l.lock", "l-wal"])
-async def test_rejects_take_the_place_of_no_file_of_the_batch(
-    desk: Desk, service: Sandbox, tmp_path: Path, name: str
-) -> None:
+async def test_rejects_take_the_place_of_no_file_of_the_batch(batch: Any, tmp_path: Path, name: str) -> None:
     path = csv_file(tmp_path, KEYED, {**KEYED, **BAD, "row_key": "emp-2"})
     before = path.read_bytes()
     rejects = f"{tmp_path}/{name}"
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        for reads in (batch.preview, batch.load):
-            with pytest.raises(BulkError, match="choose another path"):
-                await reads(path, batch_id="june", skip_invalid=True, rejects=rejects)
-        assert path.read_bytes() == before
-        assert (await batch.load(path, batch_id="june", skip_invalid=True)).rows == 1
-        path.write_bytes(before + b"\n")
+    for reads in (batch.preview, batch.load):
         with pytest.raises(BulkError, match="choose another path"):
-            await batch.load(path, skip_invalid=True, accept_edits=True, rejects=rejects)
-        assert (await batch.check()).findings == ()
+            await reads(path, batch_id="june", skip_invalid=True, rejects=rejects)
+    assert path.read_bytes() == before
+    assert (await batch.load(path, batch_id="june", skip_invalid=True)).rows == 1
+    path.write_bytes(before + b"\n")
+    with pytest.raises(BulkError, match="choose another path"):
+        await batch.load(path, skip_invalid=True, accept_edits=True, rejects=rejects)
+    assert (await batch.check()).findings == ()
