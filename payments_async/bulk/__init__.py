@@ -1,4 +1,4 @@
-"""Many payouts: each row of a file paid at most once, none lost, every doubtful one shown.
+"""Many payouts: each row of a file is paid at most once, none is lost, and every one in doubt is shown.
 
 `PayoutBatch` (`batch`) is the face; `docs/bulk.md` is the guide. The protocol is pure, and everything that
 acts asks it what to do:
@@ -10,7 +10,7 @@ acts asks it what to do:
     protocol/matching        whether a payout found under a row's reference is the row's
     protocol/decisions       what to do with a row at start-up, before sending, after a scan of the list
     protocol/payout_status   what a listed payout says of its row
-    protocol/generations     a row asked for anew, after its payout failed or after it was refused
+    protocol/generations     a row to be sent again, after its payout failed or after it was refused
     protocol/stop_rules      counts, completeness, exit codes, stop rules
 
 Around it:

@@ -27,12 +27,12 @@ class Waits:
     @property
     def why(self) -> str | None:
         """Why they wait, in words; None when none does."""
-        told = []
+        reasons = []
         if self.again:
-            told.append(f"{self.again:,} had no clear answer and will be posted again, unchanged")
+            reasons.append(f"{self.again:,} had no clear answer and will be posted again, unchanged")
         if self.looked_for:
-            told.append(f"{self.looked_for:,} will be looked for in the service's list")
-        return "; ".join(told) or None
+            reasons.append(f"{self.looked_for:,} will be looked for in the service's list")
+        return "; ".join(reasons) or None
 
 
 @attrs.frozen(kw_only=True)
@@ -52,14 +52,14 @@ class Activity:
 
 
 @contextmanager
-def repeated(runtime: Runtime, tell: Callable[[], object]) -> Iterator[None]:
-    """Call `tell` every five seconds of the runtime's time."""
+def repeated(runtime: Runtime, report: Callable[[], object]) -> Iterator[None]:
+    """Call `report` every five seconds of the runtime's time."""
     timer: Timer
 
     def beat() -> None:
         nonlocal timer
         timer = runtime.call_later(EVERY, beat, background=True)
-        tell()
+        report()
 
     timer = runtime.call_later(EVERY, beat, background=True)
     try:

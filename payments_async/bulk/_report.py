@@ -54,7 +54,7 @@ class BatchReport(Progress):
     failed: int = 0
     """Created rows whose payouts are final and did not arrive: `retry_failed` is for these."""
     resumable: str | None = None
-    """`now`: the same run goes on. `after_change`: it would end the same way, as `stopped` says, until a
+    """`now`: run it again. `after_change`: it would end the same way, as `stopped` says, until a
     limit of the stop rules, the key or the address is another. None when nothing is left to do."""
 
     @property

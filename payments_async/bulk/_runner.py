@@ -63,7 +63,7 @@ class BatchRunner:
         session = self._session
         async with self._under_way("paying", on_progress) as stopping:
             await same_account.require_place(session.ledger, session.service)
-            engine = Engine(session.ledger, session.service, pace, stopping, self._telling(on_progress))
+            engine = Engine(session.ledger, session.service, pace, stopping, self._on_commit(on_progress))
             self._engine = engine
             await engine.run()
             stopping.on_drain = bool  # the engine has nothing left to drain
@@ -87,9 +87,9 @@ class BatchRunner:
 
         session = self._session
         schedule = self._schedule = self._schedule or PollSchedule()
-        telling = self._telling(on_progress)
+        on_commit = self._on_commit(on_progress)
         follower = Follower(
-            session.ledger, session.service, stopping, schedule, telling, on_walk=self.count_ends
+            session.ledger, session.service, stopping, schedule, on_commit, on_walk=self.count_ends
         )
         await follower.follow(seconds)
 
@@ -100,7 +100,7 @@ class BatchRunner:
         session = self._session
         async with self._under_way("reconciling", on_progress):
             await same_account.require_place(session.ledger, session.service)
-            return await reconcile(session.ledger, session.service, self._telling(on_progress))
+            return await reconcile(session.ledger, session.service, self._on_commit(on_progress))
 
     async def certify(self, on_progress: OnProgress | None) -> Certificate:
         """Compare the ledger with the list and with itself; also while something else is done."""
@@ -119,11 +119,11 @@ class BatchRunner:
         async with self._under_way("reconciling"):
             await same_account.require_place(session.ledger, session.service)
             if rejected:
-                return await retry_rejected(session.ledger, rows, self._telling(None), dry_run=dry_run)
+                return await retry_rejected(session.ledger, rows, self._on_commit(None), dry_run=dry_run)
             retrier = Retrier(session.ledger, session.service, rows, dry_run=dry_run)
-            return await retrier.retry(self._telling(None))
+            return await retrier.retry(self._on_commit(None))
 
-    def _telling(self, on_progress: OnProgress | None) -> Callable[[], object]:
+    def _on_commit(self, on_progress: OnProgress | None) -> Callable[[], object]:
         def committed() -> None:
             self._session.committed(on_progress)
             gone = self._session.ledger.gone
@@ -153,7 +153,7 @@ class BatchRunner:
         finally:
             session.activity = before
             if reports and not self.under_way:
-                session.tell(running=False)
+                session.write_status(running=False)
 
     def _activity(self, doing: Doing, listed: int) -> Activity:
         engine, until = self._engine, None if self._stopping is None else self._stopping.rests_until
@@ -192,6 +192,6 @@ class BatchRunner:
             self._session.ledger.require_there()
         finally:
             self._stopping = self._engine = None
-            self._session.tell(running=False)
+            self._session.write_status(running=False)
             with suppress(LedgerError):  # why the work ended matters more
                 await self.count_ends()

@@ -132,7 +132,7 @@ class BatchSession:
     def report(self, on_progress: OnProgress | None) -> None:
         """The same, and rewrite the status file however young it is."""
         self._written = self.service.runtime.monotonic()
-        self.tell(running=True)
+        self.write_status(running=True)
         self._call(on_progress)
 
     def _call(self, on_progress: OnProgress | None) -> None:
@@ -140,9 +140,9 @@ class BatchSession:
             try:
                 on_progress(progress_of(self.ledger.header, self.ledger.totals, self.activity()))
             except Exception as error:
-                _log.warning("on_progress raised %s; the run goes on", type(error).__name__)
+                _log.warning("on_progress raised %s; the run continues", type(error).__name__)
 
-    def tell(self, *, running: bool) -> None:
+    def write_status(self, *, running: bool) -> None:
         """Rewrite the status file beside the ledger."""
         ledger = self.ledger
         said = _status_file.report(

@@ -1,4 +1,4 @@
-"""`LEDGER.status.json`: how far a run has come, for whoever looks on while the ledger is locked."""
+"""`LEDGER.status.json`: how far a run has come, readable while the ledger is locked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .protocol.totals import as_text
 
 _VERSION: Final = 1
 _LONGEST: Final = 1 << 20
-"""Characters that are read: a longer file is somebody else's."""
+"""Characters that are read: a longer file is not ours."""
 
 
 def report(
@@ -31,7 +31,7 @@ def report(
 ) -> dict[str, Any]:
     """What the file says: counts and sums by state and currency, never a row. Times in seconds since 1970.
 
-    The batch and its input are named, so that a later import beside it can tell that it was paid already.
+    The batch and its input are named, so that a later import beside it can see that it was paid already.
     """
     rows = dict.fromkeys(RowState, 0)
     amounts: dict[str, dict[str, str]] = {}
@@ -64,7 +64,7 @@ class StatusFile:
         return cls(ledger + _files.STATUS_SUFFIX)
 
     def write(self, said: dict[str, Any]) -> bool:
-        """Replace what it says. False when it cannot be written: a run goes on without it."""
+        """Replace what it says. False when it cannot be written: a run continues without it."""
         try:
             _files.write_text(self.path, json.dumps(said, separators=(",", ":")), durable=False)
         except OSError:

@@ -4,7 +4,7 @@
         await batch.load("june.csv")
         report = await batch.run()
 
-Each row is paid at most once, whatever dies and whenever; none is lost, and what nobody can tell is shown.
+Each row is paid at most once, even if the program is killed; none is lost, and every row in doubt is shown.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class PayoutBatch:
                 `accept_edits`, `pay_again`: see `bulk.LoadOptions`.
 
         Raises:
-            SourceErrors: rows are at fault, all told together; nothing was imported.
+            SourceErrors: rows are at fault: it names them all, and nothing was imported.
             SourceUnreadable: the input cannot be read.
             BatchIdRequired: a live key, and neither the batch nor all of its rows have a name.
             LedgerOfAnotherInput: the input was edited since, or is another; it names the rows.
@@ -100,7 +100,7 @@ class PayoutBatch:
         settings = _loading.settings_of(options)
         rows = _loading.source_of(source, strict_amounts=settings.strict_amounts)
         report = await _loading.load(self._ledger, self._service.place, rows, settings)
-        self._session.tell(running=self._work.under_way)
+        self._session.write_status(running=self._work.under_way)
         return report
 
     async def preview(self, source: Input, **options: Unpack[ReadingOptions]) -> ImportReport:
@@ -114,7 +114,7 @@ class PayoutBatch:
             options: `batch_id`, `reference_prefix`, `proofs`, `skip_invalid`, `rejects`, `strict_amounts`:
                 see `bulk.ReadingOptions`.
 
-        Raises what `load` does, but for LedgerOfAnotherInput and InputPaidElsewhere, which are told.
+        Raises what `load` does, but for LedgerOfAnotherInput and InputPaidElsewhere: the report says these.
         """
         from .loading import load as _loading
 
@@ -216,10 +216,10 @@ class PayoutBatch:
     ) -> RetryReport:
         """Make rows new again whose payouts have finally failed, or which were refused; `run` pays them.
 
-        Each payout is read from the service now, and its row is begun anew only when that reading says that
+        Each payout is read from the service now, and its row is made new only when that reading says that
         it is over and did not arrive. The new payout has a reference of its own: the old one's with `~g1`,
         then `~g2` and so on (Endpoints, POST /payouts: a reference is used once). Rows in doubt are never
-        begun anew.
+        made new again.
 
         Args:
             rows: only these, by number; None for all that are known to have failed.
@@ -232,7 +232,7 @@ class PayoutBatch:
             BulkError: a row that was asked for is not there, or in another state; nothing was changed.
             LedgerMismatch: see `run`.
             LedgerError: see `bulk.ledger_errors`.
-            PaymentsError: the list cannot be read to its end; rows that were begun anew until then stay so.
+            PaymentsError: the list cannot be read to its end; rows that were made new until then stay so.
         """
         return await self._work.retry_failed(rows, rejected=rejected, dry_run=dry_run)
 

@@ -56,7 +56,7 @@ class RowFault:
     column: str | None
     """The column at fault; None when it is the row as a whole."""
     reason: str
-    """The rule, and the kind of the value, never the value: it may be somebody's account."""
+    """The rule, and the kind of the value, never the value: it may be an account."""
     original: Sequence[str] = attrs.field(default=(), eq=False, repr=False)
     """The row as it was read, under the source's `columns`."""
     row_key: str | None = attrs.field(default=None, eq=False, repr=False)

@@ -34,7 +34,7 @@ from .errors import BulkError
 if TYPE_CHECKING:
     from .protocol.records import Duplicate, InputDifference
 
-_TOLD = 5
+_MOST = 5
 _BRIEF = 12
 
 
@@ -102,7 +102,7 @@ class LedgerLocked(LedgerError):
 class LedgerNewer(LedgerError):
     """A newer version of this package wrote the ledger: `.found`, `.known`."""
 
-    way_out = "go on with the version that wrote it, or a later one"
+    way_out = "use the version that wrote it, or a later one"
 
     def __init__(self, path: str, *, found: int, known: int) -> None:
         super().__init__(path, f"its form is number {found}, and this version knows up to {known}")
@@ -117,14 +117,14 @@ class LedgerMismatch(LedgerError):
 
     subject: ClassVar[str] = "batch"
 
-    def __init__(self, path: str, *, recorded: str, given: str, told: Sequence[str] = ()) -> None:
-        super().__init__(path, "; ".join([self._told(recorded, given), *told]))
+    def __init__(self, path: str, *, recorded: str, given: str, details: Sequence[str] = ()) -> None:
+        super().__init__(path, "; ".join([self._problem(recorded, given), *details]))
         self.recorded = recorded
         """What the ledger was begun with."""
         self.given = given
         """What this run was given."""
 
-    def _told(self, recorded: str, given: str) -> str:
+    def _problem(self, recorded: str, given: str) -> str:
         return f"its {self.subject} is {recorded}, and this run's is {given}"
 
 
@@ -184,17 +184,17 @@ class LedgerOfAnotherInput(LedgerMismatch):
         differences: Sequence[InputDifference] = (),
         total: int = 0,
     ) -> None:
-        told = [str(difference) for difference in differences]
-        rest = [f"and {total - len(told)} more"] if total > len(told) else []
-        super().__init__(path, recorded=recorded, given=given, told=[*told, *rest])
+        shown = [str(difference) for difference in differences]
+        rest = [f"and {total - len(shown)} more"] if total > len(shown) else []
+        super().__init__(path, recorded=recorded, given=given, details=[*shown, *rest])
         self.differences: tuple[InputDifference, ...] = tuple(differences)
         """The first rows that differ; with `accept_edits`, the first whose edits cannot be accepted."""
         self.total = total
         """How many such rows there are in all."""
 
-    def _told(self, recorded: str, given: str) -> str:
+    def _problem(self, recorded: str, given: str) -> str:
         """The beginnings of the hashes: which rows differ is what is to be read."""
-        return super()._told(f"{recorded[:_BRIEF]}…", f"{given[:_BRIEF]}…")
+        return super()._problem(f"{recorded[:_BRIEF]}…", f"{given[:_BRIEF]}…")
 
 
 class InputPaidElsewhere(LedgerError):
@@ -226,9 +226,9 @@ class LedgerDuplicates(LedgerError):
     way_out = "make each unique; nothing was imported"
 
     def __init__(self, path: str, duplicates: Sequence[Duplicate], *, total: int) -> None:
-        told = [str(duplicate) for duplicate in duplicates[:_TOLD]]
-        rest = [f"and {total - len(told)} more"] if total > len(told) else []
-        super().__init__(path, "; ".join([*told, *rest]))
+        shown = [str(duplicate) for duplicate in duplicates[:_MOST]]
+        rest = [f"and {total - len(shown)} more"] if total > len(shown) else []
+        super().__init__(path, "; ".join([*shown, *rest]))
         self.duplicates: tuple[Duplicate, ...] = tuple(duplicates)
         """The first of them."""
         self.total = total
@@ -243,7 +243,7 @@ class LedgerRefused(LedgerError):
     def __init__(self, path: str, number: int | None, reason: str) -> None:
         super().__init__(path, reason if number is None else f"row {number}: {reason}")
         self.number = number
-        """The row's number; None when it is about none, or about a row that cannot be told."""
+        """The row's number; None when it is about none, or about a row that is not known."""
         self.reason = reason
         """Why not."""
 
@@ -286,8 +286,8 @@ class LedgerDamaged(LedgerError):
     )
 
     def __init__(self, path: str, findings: Sequence[str]) -> None:
-        told = "; ".join(findings[:_TOLD])
-        more = f"; and {len(findings) - _TOLD} more" if len(findings) > _TOLD else ""
-        super().__init__(path, told + more)
+        text = "; ".join(findings[:_MOST])
+        more = f"; and {len(findings) - _MOST} more" if len(findings) > _MOST else ""
+        super().__init__(path, text + more)
         self.findings: tuple[str, ...] = tuple(findings)
         """Each thing that is wrong."""

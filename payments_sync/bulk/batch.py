@@ -5,7 +5,7 @@
         batch.load("june.csv")
         report = batch.run()
 
-Each row is paid at most once, whatever dies and whenever; none is lost, and what nobody can tell is shown.
+Each row is paid at most once, even if the program is killed; none is lost, and every row in doubt is shown.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class PayoutBatch:
                 `accept_edits`, `pay_again`: see `bulk.LoadOptions`.
 
         Raises:
-            SourceErrors: rows are at fault, all told together; nothing was imported.
+            SourceErrors: rows are at fault: it names them all, and nothing was imported.
             SourceUnreadable: the input cannot be read.
             BatchIdRequired: a live key, and neither the batch nor all of its rows have a name.
             LedgerOfAnotherInput: the input was edited since, or is another; it names the rows.
@@ -94,7 +94,7 @@ class PayoutBatch:
             options: `batch_id`, `reference_prefix`, `proofs`, `skip_invalid`, `rejects`, `strict_amounts`:
                 see `bulk.ReadingOptions`.
 
-        Raises what `load` does, but for LedgerOfAnotherInput and InputPaidElsewhere, which are told.
+        Raises what `load` does, but for LedgerOfAnotherInput and InputPaidElsewhere: the report says these.
         """
         return self._bridge.call_with_rows(self._async.preview, source, **options)
 
@@ -193,10 +193,10 @@ class PayoutBatch:
     ) -> RetryReport:
         """Make rows new again whose payouts have finally failed, or which were refused; `run` pays them.
 
-        Each payout is read from the service now, and its row is begun anew only when that reading says that
+        Each payout is read from the service now, and its row is made new only when that reading says that
         it is over and did not arrive. The new payout has a reference of its own: the old one's with `~g1`,
         then `~g2` and so on (Endpoints, POST /payouts: a reference is used once). Rows in doubt are never
-        begun anew.
+        made new again.
 
         Args:
             rows: only these, by number; None for all that are known to have failed.
@@ -209,7 +209,7 @@ class PayoutBatch:
             BulkError: a row that was asked for is not there, or in another state; nothing was changed.
             LedgerMismatch: see `run`.
             LedgerError: see `bulk.ledger_errors`.
-            PaymentsError: the list cannot be read to its end; rows that were begun anew until then stay so.
+            PaymentsError: the list cannot be read to its end; rows that were made new until then stay so.
         """
         return self._bridge.call(self._async.retry_failed, rows=rows, rejected=rejected, dry_run=dry_run)
 

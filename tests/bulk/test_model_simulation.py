@@ -28,7 +28,7 @@ def test_no_schedule_pays_twice_loses_a_row_or_tells_a_lie_and_all_that_can_happ
 
 SELDOM = {
     "key_names_body": 700,
-    "absence_needs_whole_walk": 320,
+    "absence_needs_whole_scan": 320,
     "absence_needs_settled_list": 210,
     "rotated_key_is_proven": 200,
     "reference_names_generation": 130,

@@ -88,11 +88,11 @@ def _any_content(real: Any) -> Callable[..., Match]:
 
 
 def _here(real: Any) -> Callable[..., Any]:
-    def displacement(ledger: Any, here: Any, **facts: Any) -> Any:
+    def account_mismatch(ledger: Any, here: Any, **facts: Any) -> Any:
         place = {"environment": ledger.environment, "base_url": ledger.base_url}
         return real(ledger, attrs.evolve(here, **place), **facts)
 
-    return displacement
+    return account_mismatch
 
 
 _ANY_BYTES: Final = _given(same_bytes=True)
@@ -118,10 +118,10 @@ ABLATIONS: Final[Mapping[str, tuple[Ablation, ...]]] = {
     "wrong_address_halts": (_after({Kind.MISSING: Step.REJECT, Kind.REDIRECTED: Step.REJECT}),),
     "throttling_keeps_row": (_after({Kind.THROTTLED: Step.REJECT}),),
     # Before a request leaves
-    "intent_before_send": ((decisions, "hindrance", _given(durable=True)),),
-    "one_request_per_row": ((decisions, "hindrance", _given(under_way=0)),),
-    "same_bytes": ((decisions, "hindrance", _ANY_BYTES), (decisions, "at_start", _ANY_BYTES)),
-    "fresh_intent": ((decisions, "hindrance", _given(age_of_intent=ElapsedRange(0.0, 0.0))),),
+    "intent_before_send": ((decisions, "send_block", _given(durable=True)),),
+    "one_request_per_row": ((decisions, "send_block", _given(under_way=0)),),
+    "same_bytes": ((decisions, "send_block", _ANY_BYTES), (decisions, "at_start", _ANY_BYTES)),
+    "fresh_intent": ((decisions, "send_block", _given(age_of_intent=ElapsedRange(0.0, 0.0))),),
     # What is known of a row
     "doubt_outlives_crash": ((row_state, "intend", _given(absent=True)),),
     "merge_adds_knowledge": ((row_state, "merge", lambda _: lambda _known, other: other),),
@@ -132,28 +132,28 @@ ABLATIONS: Final[Mapping[str, tuple[Ablation, ...]]] = {
     "key_expires": ((clocks, "key_is_trusted", _always(True)),),
     "clock_back_expires_key": ((clocks, "went_back", _always(False)),),
     "oldest_clock_counts": ((clocks, "age", _by_wall_clock),),
-    "epoch_waits_for_abandoned": ((decisions, "after_walk", _given(since_send=math.inf)),),
+    "epoch_waits_for_abandoned": ((decisions, "after_scan", _given(since_send=math.inf)),),
     "waits_on_steady_clocks": (
         (clocks, "at_least", lambda _: lambda then, now, _seen: clocks.passed(then, now)[0]),
     ),
     # Evidence of the list
-    "absence_needs_whole_walk": ((decisions, "after_walk", _evolved(whole=True)),),
+    "absence_needs_whole_scan": ((decisions, "after_scan", _evolved(whole=True)),),
     "absence_needs_settled_list": (
         (
             decisions,
-            "after_walk",
+            "after_scan",
             lambda real: (
-                lambda walk, **facts: real(attrs.evolve(walk, began=walk.began + LIST_SETTLES), **facts)
+                lambda scan, **facts: real(attrs.evolve(scan, began=scan.began + LIST_SETTLES), **facts)
             ),
         ),
     ),
-    "walk_starts_by_service_clock": ((clocks, "walk_start", lambda _: lambda first: first.wall - DAY),),
-    "second_walk_is_unbounded": ((decisions, "after_walk", _evolved(everywhere=True)),),
+    "scan_starts_by_service_clock": ((clocks, "scan_start", lambda _: lambda first: first.wall - DAY),),
+    "second_scan_is_unbounded": ((decisions, "after_scan", _evolved(everywhere=True)),),
     "proof_decides": ((matching, "judge", _evolved(proof=None)),),
     "body_is_compared": ((matching, "judge", _any_content),),
     # The run as a whole
-    "same_place": ((stop_rules, "displacement", _here),),
-    "rotated_key_is_proven": ((stop_rules, "displacement", _given(visible=True)),),
+    "same_place": ((stop_rules, "account_mismatch", _here),),
+    "rotated_key_is_proven": ((stop_rules, "account_mismatch", _given(visible=True)),),
     "open_rows_are_not_complete": (
         (stop_rules, "is_complete", lambda _: lambda tally: tally.count(RowState.NEW) == 0),
     ),

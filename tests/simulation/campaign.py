@@ -71,9 +71,9 @@ EVENTS = (
     "refused in doubt",
     "rejected after proven absence",
     "next epoch made it",
-    "walk cut short",
-    *(f"found: {witness}" for witness in Match),
-    *(f"resolution: {finding}" for finding in NextStep),
+    "scan cut short",
+    *(f"found: {match}" for match in Match),
+    *(f"resolution: {step}" for step in NextStep),
     *(f"exit {code}" for code in (0, 1, 3, 75)),
 )
 """What must happen sometimes."""

@@ -23,23 +23,23 @@ from payments_async.bulk.protocol.decisions import (
     ListScan,
     NextStep,
     SendBlock,
-    after_walk,
+    after_scan,
     at_start,
-    hindrance,
     post_again_after,
+    send_block,
 )
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 from payments_async.models import Verdict
 
 from .ledger import Entry
-from .lookup import compare, walk
+from .lookup import compare, scan
 from .plan import Body
 from .service import Request
 from .worker import Worker
 
 Next: TypeAlias = "Callable[[], Awaitable[Next]] | None"
 """What to do next; None when the row is done with for this run."""
-_TRIES, _LOOKS = 4, 4
+_TRIES, _SCANS = 4, 4
 _NEVER = ElapsedRange(0.0, 0.0)
 
 
@@ -55,7 +55,7 @@ class Job:
         self._clean: RowKnowledge | None = None
         """The account of this job's own intent, when all requests so far surely made nothing."""
         self._exists = self._refused = self._everywhere = False
-        self._looks = _LOOKS
+        self._scans = _SCANS
         self._times = 0
         """How often the row was posted again after a back-off."""
 
@@ -120,7 +120,7 @@ class Job:
         """One retry loop under one intent."""
         tries, verdicts = _TRIES, list[Verdict]()
         while not self._worker.ended:
-            match self._hindrance(entry, waiting):
+            match self._send_block(entry, waiting):
                 case None:
                     pass
                 case SendBlock.NOT_DURABLE if await waiting:
@@ -147,8 +147,8 @@ class Job:
                 return self._after(entry, reply, step)
         return None
 
-    def _hindrance(self, entry: Entry, waiting: asyncio.Future[bool]) -> SendBlock | None:
-        return hindrance(
+    def _send_block(self, entry: Entry, waiting: asyncio.Future[bool]) -> SendBlock | None:
+        return send_block(
             durable=waiting.done() and waiting.result(),
             under_way=self._under_way,
             same_bytes=self._body(entry) == entry.body,
@@ -163,7 +163,7 @@ class Job:
         """One request, and a second one if the rules allow it."""
         answer = self._leave(entry)
         self._under_way += 1
-        if self._hindrance(entry, waiting) is None:
+        if self._send_block(entry, waiting) is None:
             self._leave(entry)
         reply = await answer
         self._under_way -= 1
@@ -232,18 +232,18 @@ class Job:
         if entry.known.state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT):
             return None
         began = since_last_send(self._age(entry.intended))
-        whole, payment = await walk(self._worker, entry, everywhere=self._everywhere)
-        witness = None if payment is None else compare(self._worker, entry, payment)
-        resolution = after_walk(
-            ListScan(witness, whole, self._everywhere, began),
+        whole, payment = await scan(self._worker, entry, everywhere=self._everywhere)
+        matched = None if payment is None else compare(self._worker, entry, payment)
+        resolution = after_scan(
+            ListScan(matched, whole, self._everywhere, began),
             since_send=since_last_send(self._age(entry.intended)),
             epoch=entry.known.epoch,
             exists=self._exists,
             refused=self._refused,
-            looks_left=self._looks,
+            scans_left=self._scans,
         )
-        self._note(f"resolution: {resolution.finding}")
-        match resolution.finding:
+        self._note(f"resolution: {resolution.step}")
+        match resolution.step:
             case NextStep.CONFIRM if payment is not None:
                 self._record(row_state.confirm(entry.known, payment.id))
                 return None
@@ -253,10 +253,10 @@ class Job:
             case NextStep.NEXT_EPOCH:  # a new key, so the bytes may be new as well
                 self._exists = self._refused = False
                 return await self._take(entry, next_epoch=True, absent=resolution.absent)
-            case NextStep.LOOK_AGAIN:
-                self._looks -= 1
-                await self._worker.sleep(60.0 * (_LOOKS - self._looks))
-            case NextStep.LOOK_EVERYWHERE:
+            case NextStep.SCAN_AGAIN:
+                self._scans -= 1
+                await self._worker.sleep(60.0 * (_SCANS - self._scans))
+            case NextStep.SCAN_EVERYWHERE:
                 self._everywhere = True
             case NextStep.WAIT:
                 await self._worker.sleep(resolution.wait)

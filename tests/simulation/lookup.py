@@ -1,8 +1,8 @@
-"""The model engine's look at the list: one walk for one row, and what it found."""
+"""The model engine's look at the list: one scan for one row, and what it found."""
 
 from __future__ import annotations
 
-from payments_async.bulk.protocol.clocks import walk_start
+from payments_async.bulk.protocol.clocks import scan_start
 from payments_async.bulk.protocol.identifiers import PROOF_KEY
 from payments_async.bulk.protocol.matching import Detail, Expected, Found, Match, judge
 
@@ -13,17 +13,17 @@ from .worker import Worker
 _PAGE = 3
 
 
-async def walk(worker: Worker, entry: Entry, *, everywhere: bool) -> tuple[bool, Payment | None]:
+async def scan(worker: Worker, entry: Entry, *, everywhere: bool) -> tuple[bool, Payment | None]:
     """Newest first, page by page: whether it came to the end, and what has the row's reference."""
     reference = worker.named(entry)[0]
     assert entry.first_intent is not None
-    since = None if everywhere else walk_start(entry.first_intent)
+    since = None if everywhere else scan_start(entry.first_intent)
     currency = None if everywhere else "XOF"
     last: Payment | None = None
     while True:
         page = await worker.page(since, currency, last)
         if page is None:
-            worker.world.note("walk cut short")
+            worker.world.note("scan cut short")
             return False, None
         for payment in page[:_PAGE]:
             if payment.reference == reference:
@@ -41,9 +41,9 @@ def compare(worker: Worker, entry: Entry, payment: Payment) -> Match:
     asked = _details(entry.body.amount, "XOF", row)
     shown = _details(payment.amount, payment.currency, account)
     metadata = None if payment.proof is None else {PROOF_KEY: payment.proof}
-    witness = judge(Expected(asked, proof), Found(shown, metadata))
-    worker.world.note(f"found: {witness}")
-    return witness
+    matched = judge(Expected(asked, proof), Found(shown, metadata))
+    worker.world.note(f"found: {matched}")
+    return matched
 
 
 def _details(amount: Detail, currency: str, account: str) -> dict[str, Detail]:

@@ -14,7 +14,7 @@ from payments_async.bulk.protocol.attempts import AttemptReply
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.identifiers import Identity
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.stop_rules import Account, displacement
+from payments_async.bulk.protocol.stop_rules import Account, account_mismatch
 
 from .ledger import Entry, Ledger
 from .loop import SimulatedLoop
@@ -114,7 +114,7 @@ class Worker:
             return False
         disk = self.ledger.disk
         known = self.ledger.rows.values()
-        problem = displacement(
+        problem = account_mismatch(
             disk.place or self.place,
             self.place,
             untouched=not any(entry.known.intents or entry.known.generation for entry in known),

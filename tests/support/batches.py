@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from email.utils import formatdate
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import pytest
@@ -85,10 +85,11 @@ def alter(client: Any, function: Callable[[Any, Any], Any]) -> None:
 class SteadyRuntime(JumpingRuntime):
     """A jumping clock that stands still while a ledger is at work (`steady_ledgers`)."""
 
-    under_way = 0
+    at_work: ClassVar[set[object]] = set()
+    """One mark for each piece of work of a ledger that is under way."""
 
     def _jump(self, loop: asyncio.AbstractEventLoop, moves: int) -> None:
-        if SteadyRuntime.under_way:
+        if SteadyRuntime.at_work:
             self._armed.discard(loop)
             self._arm(loop)
         else:
@@ -99,15 +100,16 @@ class SteadyRuntime(JumpingRuntime):
 def steady_ledgers() -> Iterator[None]:
     """Let what ledgers do take no time on any `SteadyRuntime`."""
     transact = LedgerConnection.transact
+    # a set of its own: work that a simulated crash left behind ends whenever its frames are collected
+    at_work = SteadyRuntime.at_work = set()
 
     async def counted(self: LedgerConnection, *args: Any) -> Any:
-        SteadyRuntime.under_way += 1
+        at_work.add(mark := object())
         try:
             return await transact(self, *args)
         finally:
-            SteadyRuntime.under_way -= 1
+            at_work.discard(mark)
 
-    SteadyRuntime.under_way = 0  # a simulated crash before this never came to its `finally`
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LedgerConnection, "transact", counted)
         yield

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from ..._runtime import Runtime
 from ..protocol.decisions import post_again_after
 
-LOOKS: Final = 4
+SCANS: Final = 4
 
 
 class UnresolvedRow(NamedTuple):
@@ -23,9 +23,9 @@ class UnresolvedRow(NamedTuple):
     refused: bool = False
     """Whether its last request was refused while an earlier one was in doubt."""
     everywhere: bool = False
-    """Whether the next walk of the list has no filter."""
-    looks: int = LOOKS
-    """How many more walks this run affords it, 0 to 7."""
+    """Whether the next scan of the list has no filter."""
+    scans: int = SCANS
+    """How many more scans this run affords it, 0 to 7."""
     times: int = 0
     """How often it was posted again after a back-off, 0 to 7."""
 
@@ -37,7 +37,7 @@ class UnresolvedQueue:
         self._due: dict[int, array[int]] = {}
 
     def add(self, doubt: UnresolvedRow, due: float = 0.0) -> None:
-        """Take a row, to be looked for at `due` or up to a second later; at once unless told."""
+        """Take a row, to be looked for at `due` or up to a second later; at once by default."""
         self._due.setdefault(math.ceil(due), array("Q")).append(_packed(doubt))
 
     @property
@@ -73,7 +73,7 @@ class UnresolvedBatch:
 
 def _packed(doubt: UnresolvedRow) -> int:
     flags = doubt.exists << 2 | doubt.refused << 1 | doubt.everywhere
-    return ((doubt.number << 3 | doubt.times) << 3 | doubt.looks) << 3 | flags
+    return ((doubt.number << 3 | doubt.times) << 3 | doubt.scans) << 3 | flags
 
 
 def _unpacked(packed: int) -> UnresolvedRow:

@@ -15,7 +15,7 @@ from .._activity import Doing, Waits
 from ..ledger.ledger import Ledger
 from ..ledger_errors import LedgerFull, LedgerGone
 from ..protocol.records import Claim
-from ..protocol.responses import FATAL, is_shut_out, why
+from ..protocol.responses import FATAL, refuses_access, why
 from ..protocol.stop_rules import Stop, StopRules
 from .claims import RowClaims
 from .doubts import BackOff
@@ -106,8 +106,8 @@ class Engine:
         try:
             await self._service.greet()
         except PaymentsError as error:
-            if is_shut_out(error):
-                self._stopping.halt(why(error), Stop.NO_ENTRY)
+            if refuses_access(error):
+                self._stopping.halt(why(error), Stop.NO_ACCESS)
             else:
                 self._stopping.halt(str(error))
 
@@ -165,7 +165,7 @@ class Engine:
         try:
             looked = await self._resolver.look()
         except FATAL as error:
-            self._stopping.halt(why(error), Stop.NO_ENTRY)
+            self._stopping.halt(why(error), Stop.NO_ACCESS)
             return
         async with aclosing(looked) as claims:
 

@@ -18,6 +18,7 @@ from ..ledger.ledger import Ledger
 from ..protocol.generations import earlier_references, parted
 from ..protocol.payout_status import contradiction, facts_of, mirrored, settled
 from ..protocol.records import LedgerRow
+from ..protocol.row_set import RowSet
 
 
 class LaterGenerations:
@@ -26,10 +27,10 @@ class LaterGenerations:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._latest: int | None = None
-        self._told: dict[int, dict[str, str]] = {}
+        self._shown: dict[int, dict[str, str]] = {}
 
     async def take(self, page: Iterable[Payout]) -> list[tuple[LedgerRow, str]]:
-        """The rows to which a page shows later payouts, each with one of these, as none told before."""
+        """The rows with later payouts on this page that no page showed before, each with one of them."""
         found = [payout for payout in page if payout.reference and parted(payout.reference)[1]]
         if not found:
             return []
@@ -43,19 +44,19 @@ class LaterGenerations:
 
     def of(self, row: LedgerRow) -> tuple[str, ...]:
         """What was found so far of a row's later payouts."""
-        return tuple(self._told.get(row.number, {}).values())
+        return tuple(self._shown.get(row.number, {}).values())
 
     def _note(self, row: LedgerRow, payout: Payout) -> str | None:
         reference = payout.reference or ""
-        told = self._told.setdefault(row.number, {})
-        if reference in told:
+        shown = self._shown.setdefault(row.number, {})
+        if reference in shown:
             return None  # a list that grows while it is read may show a payout on two pages
-        told[reference] = f"{facts_of(payout)} under its ~g{parted(reference)[1]}"
-        return told[reference]
+        shown[reference] = f"{facts_of(payout)} under its ~g{parted(reference)[1]}"
+        return shown[reference]
 
 
 _log = logging.getLogger("payments_async")
-_TOLD: Final = 100
+_MOST_FINDINGS: Final = 100
 
 
 @attrs.frozen
@@ -69,32 +70,13 @@ class ListedRow:
     payout: Payout
 
 
-class Bits:
-    """Which rows are marked: one bit for each, by number."""
-
-    def __init__(self) -> None:
-        self._bits = bytearray()
-
-    def add(self, number: int) -> bool:
-        """Mark a row; whether it was not marked before."""
-        place, bit = number >> 3, 1 << (number & 7)
-        self._bits.extend(bytes(max(0, place + 1 - len(self._bits))))
-        fresh = not self._bits[place] & bit
-        self._bits[place] |= bit
-        return fresh
-
-    def __contains__(self, number: int) -> bool:
-        place = number >> 3
-        return place < len(self._bits) and bool(self._bits[place] >> (number & 7) & 1)
-
-
 class Mirror:
     """Takes pages, in the memory of one page and one bit for each row."""
 
     def __init__(self, ledger: Ledger, *, settles: bool = False) -> None:
         """`settles`: end the doubt about rows too. Only while no other task sends them."""
         self._ledger, self._settles = ledger, settles
-        self._told = Bits()
+        self._contradicted = RowSet()
         self._later = LaterGenerations(ledger)
         self.contradictions: int = 0
         """Rows whose payout had ended and is shown otherwise."""
@@ -110,7 +92,7 @@ class Mirror:
         outcomes = []
         for row in rows:
             payout = payouts[row.reference]
-            self._look(row, payout)
+            self._note_contradiction(row, payout)
             outcome = mirrored(row, payout)
             if outcome is None and self._settles:
                 outcome = settled(row, payout, self._later.of(row))
@@ -119,14 +101,14 @@ class Mirror:
         changed = {row.number: row for row in (await self._ledger.record(outcomes) if outcomes else ())}
         return [ListedRow(row, changed.get(row.number, row), payouts[row.reference]) for row in rows]
 
-    def _look(self, row: LedgerRow, payout: Payout) -> None:
+    def _note_contradiction(self, row: LedgerRow, payout: Payout) -> None:
         finding = contradiction(row, payout)
-        if finding is not None and self._told.add(row.number):
+        if finding is not None and self._contradicted.add(row.number):
             self.note(finding)
 
     def note(self, finding: str) -> None:
         """Something that must not happen silently."""
         _log.warning("%s", clean(finding))
         self.contradictions += 1
-        if len(self.findings) < _TOLD:
+        if len(self.findings) < _MOST_FINDINGS:
             self.findings.append(finding)

@@ -19,7 +19,7 @@ _DELAY: Final = 0.02
 """Seconds an outcome waits for others."""
 _GROUP: Final = 200
 _MOST: Final = 1000
-"""Outcomes waiting, from which on whoever adds one waits too."""
+"""Outcomes waiting, from which on adding one waits too."""
 
 
 class OutcomesUnrecorded(BulkError):
@@ -29,8 +29,8 @@ class OutcomesUnrecorded(BulkError):
     """
 
     def __init__(self, cause: LedgerError, outcomes: Sequence[RowOutcome]) -> None:
-        told = f"{cause}; {len(outcomes)} outcomes are not recorded, the next run will learn them again"
-        super().__init__(told)
+        text = f"{cause}; {len(outcomes)} outcomes are not recorded, the next run will learn them again"
+        super().__init__(text)
         self.__cause__: BaseException | None = cause
         self.outcomes: tuple[RowOutcome, ...] = tuple(outcomes)
         """What was learned, without account data."""

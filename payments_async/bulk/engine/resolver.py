@@ -1,4 +1,4 @@
-"""Rows in doubt: one walk of the list for all of them, then for each what the rules say."""
+"""Rows in doubt: one scan of the list for all of them, then for each what the rules say."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ import attrs
 from ...models import Payout
 from ..ledger.ledger import Ledger
 from ..protocol import row_state
-from ..protocol.clocks import Timestamps, age, since_last_send, walk_start
-from ..protocol.decisions import ListScan, NextStep, Resolution, after_walk
+from ..protocol.clocks import Timestamps, age, scan_start, since_last_send
+from ..protocol.decisions import ListScan, NextStep, Resolution, after_scan
 from ..protocol.identifiers import Identity
 from ..protocol.payout_status import settled
 from ..protocol.records import Claim, LedgerRow, Resend, RowOutcome
+from ..protocol.row_set import RowSet
 from ..protocol.row_state import RowState
-from .doubts import LOOKS, UnresolvedBatch, UnresolvedQueue, UnresolvedRow
-from .mirror import Bits, LaterGenerations
+from .doubts import SCANS, UnresolvedBatch, UnresolvedQueue, UnresolvedRow
+from .mirror import LaterGenerations
 from .payout_list import scan
 from .recorder import Recorder
 from .service import Service, day_of
 from .stopping import Stopping
 
-_LOOK_AGAIN: Final = 60.0
+_SCAN_AGAIN: Final = 60.0
 """Seconds before the second look; each further one waits longer by as much."""
 _GROUP: Final = 500
 _OPEN: Final = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
@@ -36,7 +37,7 @@ class _Scope:
     """Where the list can show the rows that are looked for."""
 
     rows: int = 0
-    wanted: Bits = attrs.field(factory=Bits)
+    wanted: RowSet = attrs.field(factory=RowSet)
     everywhere: bool = False
     earliest: float | None = None
     is_dated: bool = True
@@ -50,7 +51,7 @@ class _Scope:
         self.everywhere |= doubt.everywhere
         for name, values in self.values.items():
             values.add(getattr(row, name))
-        start = walk_start(moments[row.first_intent or 0])
+        start = scan_start(moments[row.first_intent or 0])
         if start is None:
             self.is_dated = False
         else:
@@ -69,14 +70,14 @@ class _Scope:
 
 
 @attrs.frozen
-class _Walked:
-    """A walk that was made."""
+class _Scanned:
+    """A scan that was made."""
 
     at: Timestamps
     """When it began."""
     whole: bool
     everywhere: bool
-    found: Bits
+    found: RowSet
 
 
 class Resolver:
@@ -86,7 +87,7 @@ class Resolver:
         self._ledger, self._service, self._recorder = ledger, service, recorder
         self._stopping, self._doubts = stopping, UnresolvedQueue()
         self._sought = 0
-        """Rows that the walk under way looks for."""
+        """Rows that the scan under way looks for."""
 
     def add(self, doubt: UnresolvedRow) -> None:
         """Take a row."""
@@ -118,10 +119,10 @@ class Resolver:
         taken = self._doubts.take(self._service.runtime.monotonic())
         self._sought = len(taken)
         try:
-            walked = await self._walk(await self._scope(taken))
+            scanned = await self._scan_list(await self._scope(taken))
         finally:
             self._sought = 0
-        return self._absent(taken, walked)
+        return self._absent(taken, scanned)
 
     async def _scope(self, taken: UnresolvedBatch) -> _Scope:
         scope = _Scope()
@@ -139,8 +140,8 @@ class Resolver:
             rows = await self._ledger.numbered(doubt.number for doubt in doubts)
             yield [(row, doubt) for doubt in doubts if (row := rows[doubt.number]).state in _OPEN]
 
-    async def _walk(self, scope: _Scope) -> _Walked:
-        filters, at, found, left = scope.filters(), self._service.moment(), Bits(), scope.rows
+    async def _scan_list(self, scope: _Scope) -> _Scanned:
+        filters, at, found, left = scope.filters(), self._service.moment(), RowSet(), scope.rows
         whole, later = False, LaterGenerations(self._ledger)
         async for payouts, is_end in scan(self._service, filters):
             whole = is_end
@@ -152,42 +153,42 @@ class Resolver:
                     left -= 1
             if not left or self._stopping.draining:
                 break
-        return _Walked(at, whole, not filters, found)
+        return _Scanned(at, whole, not filters, found)
 
     async def _settle(self, row: LedgerRow, payout: Payout, later: Sequence[str]) -> None:
         """What the list shows under a row's reference decides."""
         learned = settled(row, payout, later) or RowOutcome(row.number, row_state.doubt(row.known))
         await self._recorder.put(learned)
 
-    async def _absent(self, taken: UnresolvedBatch, walked: _Walked) -> AsyncGenerator[Claim, None]:
-        """What follows for the rows that the walk has not shown."""
+    async def _absent(self, taken: UnresolvedBatch, scanned: _Scanned) -> AsyncGenerator[Claim, None]:
+        """What follows for the rows that the scan has not shown."""
         async for group in self._open(taken):
-            absent = [(row, doubt) for row, doubt in group if row.number not in walked.found]
+            absent = [(row, doubt) for row, doubt in group if row.number not in scanned.found]
             moments = await self._ledger.moments(row for row, _ in absent)
             resends = []
             for row, doubt in absent:
-                resolution = self._resolution(row, doubt, walked, moments[row.last_intent or 0])
-                if resolution.finding is NextStep.NEXT_EPOCH:
+                resolution = self._resolution(row, doubt, scanned, moments[row.last_intent or 0])
+                if resolution.step is NextStep.NEXT_EPOCH:
                     resends.append(self._next_epoch(row, resolution))
                 else:
                     # its filters may be what the service refuses
                     await self._act(
-                        row, doubt._replace(everywhere=doubt.everywhere or not walked.whole), resolution
+                        row, doubt._replace(everywhere=doubt.everywhere or not scanned.whole), resolution
                     )
             if resends:
                 yield await self._ledger.resend(resends)
 
     def _resolution(
-        self, row: LedgerRow, doubt: UnresolvedRow, walked: _Walked, last: Timestamps
+        self, row: LedgerRow, doubt: UnresolvedRow, scanned: _Scanned, last: Timestamps
     ) -> Resolution:
-        began, now = self._since_send(last, walked.at), self._since_send(last, self._service.moment())
-        return after_walk(
-            ListScan(None, walked.whole, walked.everywhere, began),
+        began, now = self._since_send(last, scanned.at), self._since_send(last, self._service.moment())
+        return after_scan(
+            ListScan(None, scanned.whole, scanned.everywhere, began),
             since_send=now,
             epoch=row.known.epoch,
             exists=doubt.exists,
             refused=doubt.refused,
-            looks_left=doubt.looks,
+            scans_left=doubt.scans,
         )
 
     def _since_send(self, last: Timestamps, at: Timestamps) -> float:
@@ -196,11 +197,11 @@ class Resolver:
 
     async def _act(self, row: LedgerRow, doubt: UnresolvedRow, resolution: Resolution) -> None:
         now = self._service.runtime.monotonic()
-        match resolution.finding:
-            case NextStep.LOOK_AGAIN:
-                looks = doubt.looks - 1
-                self._doubts.add(doubt._replace(looks=looks), now + _LOOK_AGAIN * (LOOKS - looks))
-            case NextStep.LOOK_EVERYWHERE:
+        match resolution.step:
+            case NextStep.SCAN_AGAIN:
+                scans = doubt.scans - 1
+                self._doubts.add(doubt._replace(scans=scans), now + _SCAN_AGAIN * (SCANS - scans))
+            case NextStep.SCAN_EVERYWHERE:
                 self._doubts.add(doubt._replace(everywhere=True))
             case NextStep.WAIT:
                 self._doubts.add(doubt, now + resolution.wait)

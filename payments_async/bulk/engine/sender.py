@@ -14,7 +14,7 @@ from ..ledger_errors import LedgerFull, LedgerGone
 from ..protocol import row_state
 from ..protocol.attempts import STEPS, Kind, Step, after_attempt, kind_of, row_verdict
 from ..protocol.clocks import INTENT_LIFETIME, ElapsedRange, Timestamps, age
-from ..protocol.decisions import Action, SendBlock, at_start, hindrance
+from ..protocol.decisions import Action, SendBlock, at_start, send_block
 from ..protocol.identifiers import body_hash
 from ..protocol.records import LedgerRow, Resend, RowOutcome
 from ..protocol.responses import Posted, why_of
@@ -68,8 +68,8 @@ class Sender:
     async def _send(self, row: LedgerRow, at: Timestamps) -> None:
         tries, verdicts = TRIES, list[Verdict]()
         while not self._stopping.halted:
-            held = _hasty(self._age(at))
-            match hindrance(durable=True, under_way=0, same_bytes=same_bytes(row), age_of_intent=held):
+            held = _with_margin(self._age(at))
+            match send_block(durable=True, under_way=0, same_bytes=same_bytes(row), age_of_intent=held):
                 case None:
                     pass
                 case SendBlock.STALE:
@@ -79,8 +79,8 @@ class Sender:
                     (row, at), verdicts = renewed, []
                     continue
                 case why:
-                    told = f"row {row.number}: {why}; the ledger is damaged: put back its newest whole copy"
-                    self._stopping.halt(told, Stop.RULE)  # every run would end like this one
+                    text = f"row {row.number}: {why}; the ledger is damaged: put back its newest whole copy"
+                    self._stopping.halt(text, Stop.RULE)  # every run would end like this one
                     return
             posted = await self._post(row, INTENT_LIFETIME + _MARGIN - held.at_most)
             if posted is None:
@@ -159,7 +159,7 @@ class Sender:
         elif step is Step.HOLD:
             self._stopping.drain(f"the service cannot be reached ({posted.code})")
         else:
-            self._stopping.halt(why_of(posted.code), Stop.NO_ENTRY)
+            self._stopping.halt(why_of(posted.code), Stop.NO_ACCESS)
 
     async def _give_up(self, row: LedgerRow, doubt: UnresolvedRow, posted: Posted | None = None) -> None:
         """Leave the row to the list."""
@@ -173,7 +173,7 @@ class Sender:
         await self._recorder.put(outcome)
 
 
-def _hasty(held: ElapsedRange) -> ElapsedRange:
+def _with_margin(held: ElapsedRange) -> ElapsedRange:
     """The age of an intent, made older by the time that a post may take."""
     return ElapsedRange(held.at_least, held.at_most + _MARGIN)
 

@@ -21,8 +21,8 @@ class Stopping:
         self._resting: dict[asyncio.Future[None], bool] = {}
         self.reason: str | None = None
         """Why, in words; the first reason stays."""
-        self.kind: Stop = Stop.PASSING
-        """What it takes to go on after the first reason."""
+        self.kind: Stop = Stop.TEMPORARY
+        """What has to change before the work can continue, by the first reason."""
         self.closed: bool = False
         self.draining: bool = False
         self.halted: bool = False
@@ -31,13 +31,13 @@ class Stopping:
         self.on_drain: Callable[[], object] = bool
         """Called when draining begins."""
 
-    def close(self, reason: str, kind: Stop = Stop.PASSING) -> None:
+    def close(self, reason: str, kind: Stop = Stop.TEMPORARY) -> None:
         """Take no new rows."""
         self.closed = True
         if self.reason is None:
             self.reason, self.kind = reason, kind
 
-    def drain(self, reason: str, kind: Stop = Stop.PASSING) -> None:
+    def drain(self, reason: str, kind: Stop = Stop.TEMPORARY) -> None:
         """Take no new rows; those under way are finished."""
         self.close(reason, kind)
         if not self.draining:
@@ -45,7 +45,7 @@ class Stopping:
             self.on_drain()
         self._wake(deep=False)
 
-    def halt(self, reason: str, kind: Stop = Stop.PASSING) -> None:
+    def halt(self, reason: str, kind: Stop = Stop.TEMPORARY) -> None:
         """Start no further request; rows not answered yet stay in flight, for the next run."""
         self.halted = True
         self.drain(reason, kind)

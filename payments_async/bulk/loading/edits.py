@@ -15,7 +15,6 @@ import attrs
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ..._codec import decode
-from ..engine.mirror import Bits
 from ..errors import SourceUnreadable
 from ..ledger import journal
 from ..ledger import rows as _store
@@ -28,6 +27,7 @@ from ..protocol import transitions
 from ..protocol.clocks import Timestamps
 from ..protocol.identifiers import PROOF_KEY
 from ..protocol.records import Binding, InputDifference, LedgerRow
+from ..protocol.row_set import RowSet
 from ..protocol.row_state import RowState
 from ..sources import Row
 from . import differences
@@ -56,7 +56,7 @@ class Comparison:
     """Rows that were given another body."""
     cancelled: int = 0
     """Rows that were called off."""
-    _seen: Bits = attrs.field(factory=Bits, repr=False)
+    _seen: RowSet = attrs.field(factory=RowSet, repr=False)
     """Rows of the ledger that the input has."""
 
     async def apply(self, db: AsyncConnection, state: LedgerState, at: Timestamps) -> LedgerState:

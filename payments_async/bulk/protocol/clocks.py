@@ -33,7 +33,7 @@ def since_last_send(age_of_intent: ElapsedRange) -> float:
     return max(0.0, age_of_intent.at_least - INTENT_LIFETIME)
 
 
-def walk_start(first_intent: Timestamps) -> float | None:
+def scan_start(first_intent: Timestamps) -> float | None:
     """From which creation time on a list must be read to hold all payouts of a row: seconds since 1970.
 
     A day before the first intent, by the service's clock, as the list compares with that one; None, from

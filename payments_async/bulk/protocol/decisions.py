@@ -1,4 +1,4 @@
-"""What to do with a row: at start-up, before each request, and after a walk of the list. Pure.
+"""What to do with a row: at start-up, before each request, and after a scan of the list. Pure.
 
 A row in doubt whose key is young is posted again, at once when a run starts and after a back-off within it,
 before any list is read: the same bytes under the same key and reference are one request to the service. The
@@ -61,7 +61,7 @@ class SendBlock(StrEnum):
     STALE = "its intent is too old: record a new one"
 
 
-def hindrance(
+def send_block(
     *, durable: bool, under_way: int, same_bytes: bool, age_of_intent: ElapsedRange
 ) -> SendBlock | None:
     """Why a request for a row must not leave now, or None. Asked before every single one."""
@@ -75,13 +75,13 @@ def hindrance(
 
 
 class NextStep(StrEnum):
-    """What to do after a walk of the list."""
+    """What to do after a scan of the list."""
 
     CONFIRM = "confirm"
     CONTRADICT = "contradict"
-    LOOK_AGAIN = "look again"
+    SCAN_AGAIN = "scan again"
     """After a back-off."""
-    LOOK_EVERYWHERE = "look everywhere"
+    SCAN_EVERYWHERE = "scan everywhere"
     """Again, from the list's end and without filters."""
     WAIT = "wait"
     """Then look again; only this row waits."""
@@ -93,30 +93,30 @@ class NextStep(StrEnum):
 
 @attrs.frozen
 class ListScan:
-    """One walk of the list, as far as it concerns a row."""
+    """One scan of the list, as far as it concerns a row."""
 
-    witness: Match | None
+    matched: Match | None
     """What was found under the row's reference."""
     whole: bool
-    """Whether the walk reached its end."""
+    """Whether the scan reached its end."""
     everywhere: bool
     """Whether it had no filter."""
     began: float
-    """Seconds that had surely passed since the row's last request when the walk began."""
+    """Seconds that had surely passed since the row's last request when the scan began."""
 
 
 @attrs.frozen
 class Resolution:
     """What to do, how long to wait before it, and whether absence is proven."""
 
-    finding: NextStep
+    step: NextStep
     wait: float = 0.0
     """Seconds."""
     absent: bool = False
     """Whether no request so far has made a payout."""
 
 
-WITNESSED: Final = {
+AFTER_MATCH: Final = {
     Match.EQUAL: Resolution(NextStep.CONFIRM),
     Match.FOREIGN: Resolution(NextStep.CONTRADICT),
     Match.OTHER_BODY: Resolution(NextStep.CONTRADICT),
@@ -126,35 +126,35 @@ WITNESSED: Final = {
 _SURFACE: Final = Resolution(NextStep.SURFACE)
 
 
-def after_walk(
-    walk: ListScan,
+def after_scan(
+    scan: ListScan,
     *,
     since_send: float,
     epoch: int,
     exists: bool,
     refused: bool,
-    looks_left: int,
+    scans_left: int,
 ) -> Resolution:
-    """What follows from a walk, `since_send` seconds (at least) after the row's last request.
+    """What follows from a scan, `since_send` seconds (at least) after the row's last request.
 
     `exists`: the row's last request was answered 409. `refused`: it was refused while something else was in
-    doubt, so that only proven absence helps. `looks_left`: how many more walks this run affords the row.
+    doubt, so that only proven absence helps. `scans_left`: how many more scans this run affords the row.
     """
-    if walk.witness is not None:
-        return WITNESSED[walk.witness]
-    if not walk.whole:
-        return _look_again(looks_left)
-    if exists and not walk.everywhere:
-        return Resolution(NextStep.LOOK_EVERYWHERE)
+    if scan.matched is not None:
+        return AFTER_MATCH[scan.matched]
+    if not scan.whole:
+        return _scan_again(scans_left)
+    if exists and not scan.everywhere:
+        return Resolution(NextStep.SCAN_EVERYWHERE)
     if since_send < ABANDONED_AFTER:
         return Resolution(NextStep.WAIT, ABANDONED_AFTER - since_send)
     if exists and epoch:
-        return _look_again(looks_left)
-    missing = ABANDONED_AFTER + LIST_SETTLES - walk.began
+        return _scan_again(scans_left)
+    missing = ABANDONED_AFTER + LIST_SETTLES - scan.began
     if refused and missing > 0:
         return Resolution(NextStep.WAIT, missing)
     return Resolution(NextStep.NEXT_EPOCH, absent=missing <= 0)
 
 
-def _look_again(looks_left: int) -> Resolution:
-    return Resolution(NextStep.LOOK_AGAIN) if looks_left > 0 else _SURFACE
+def _scan_again(scans_left: int) -> Resolution:
+    return Resolution(NextStep.SCAN_AGAIN) if scans_left > 0 else _SURFACE

@@ -1,7 +1,7 @@
-"""A row asked for anew: after its payout has finally failed, or after it was refused. Pure.
+"""A row to be sent again: after its payout has finally failed, or after it was refused. Pure.
 
 A reference is used up for ever, also by a payout that failed (Endpoints, POST /payouts). The next generation
-of a row therefore has one of its own, `stem~gN`, from which those of the earlier ones can be told. A row that
+of a row therefore has one of its own, `stem~gN`, from which those of the earlier ones follow. A row that
 was refused has used up nothing but its idempotency key: it keeps its reference and its body.
 """
 

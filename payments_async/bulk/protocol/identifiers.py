@@ -1,7 +1,7 @@
 """What names a batch, a row, a request and a payout. Pure.
 
-Whoever sends a row again must arrive at the same reference, and at the same idempotency key for the same
-bytes, with nothing but the input in hand. Every identifier is therefore a digest of facts, never of chance;
+A row that is sent again must have the same reference, and the same idempotency key for the same
+bytes, with nothing known but the input. Every identifier is therefore a digest of facts, never of chance;
 parts are written with their lengths, so that no two lists of parts give the same bytes.
 
     reference          environment, batch, row, generation           who may be paid once
@@ -86,11 +86,11 @@ class Identity:
     row_key: str
     """The operator's, or the row's number as text; unique in the batch."""
     generation: int = 0
-    """How many payouts of this row have finally failed and were then asked for anew."""
+    """How many payouts of this row have finally failed, each replaced by the next."""
     epoch: int = 0
     """How many idempotency keys of this body were left behind."""
     revision: int = 0
-    """How often the row was given a body anew, another one or the same, after it was refused or before it
+    """How often the row was given a body again, another one or the same, after it was refused or before it
     was sent: the answer to its last key may be kept, and must not be the answer to its next one."""
     given: str | None = None
     """The operator's reference, if the input has one."""

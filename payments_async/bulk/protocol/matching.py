@@ -54,7 +54,7 @@ def judge(expected: Expected, found: Found) -> Match:
     """Whose payout this is; both have the same reference.
 
     The proof decides where there is one, as metadata comes back unchanged: a payout without it was made by
-    somebody else. Account details are compared only without proofs, as a service may show them shortened.
+    another program. Account details are compared only without proofs, as a service may show them shortened.
     """
     if expected.proof is None:
         return _by_details(expected.details, found.details)

@@ -23,7 +23,7 @@ UNFAILED: Final = frozenset(STATUS_ENDS) - UNSUCCESSFUL
 OTHER_CONTENT: Final = "other content under its reference"
 """Why a row is in conflict: its own payout, asked for otherwise before; without proofs perhaps another's."""
 OTHER_PAYOUT: Final = "reference of another payout"
-"""Why a row is in conflict: somebody else's payout has its reference."""
+"""Why a row is in conflict: another payout has its reference."""
 _CODE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 
 
@@ -40,7 +40,7 @@ def status_of(payout: Payout) -> str | None:
     return by_time.get(ending_of(payout))
 
 
-def told_of(payout: Payout) -> str:
+def described(payout: Payout) -> str:
     """Where a payout stands, in words."""
     status = status_of(payout)
     if ending_of(payout) is not PayoutEnd.UNCLEAR:
@@ -68,7 +68,7 @@ def has_failed(row: LedgerRow) -> bool:
 def mirrored(row: LedgerRow, payout: Payout) -> RowOutcome | None:
     """What is new of a created row; None when nothing is, or it is another payout than the row's.
 
-    A status that is final stays: `contradiction` tells of another one.
+    A status that is final stays: `contradiction` reports another one.
     """
     if row.state is not RowState.CREATED or payout.id != row.known.payout_id or contradiction(row, payout):
         return None
@@ -83,29 +83,29 @@ def contradiction(row: LedgerRow, payout: Payout) -> str | None:
     """What to say of a payout that is shown otherwise than it ended, or in two ways at once; else None."""
     if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
         return None
-    told = told_of(payout)
+    shown = described(payout)
     if row.final and (not is_over(payout) or status_of(payout) != row.service_status):
-        return f"row {row.number}: {payout.id} had ended as {row.service_status}, and the list shows {told}"
-    return f"row {row.number}: {payout.id} is {told}" if ending_of(payout) is PayoutEnd.UNCLEAR else None
+        return f"row {row.number}: {payout.id} had ended as {row.service_status}, and the list shows {shown}"
+    return f"row {row.number}: {payout.id} is {shown}" if ending_of(payout) is PayoutEnd.UNCLEAR else None
 
 
 def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> RowOutcome | None:
     """The end of the doubt about a row whose reference the list shows; None when it stays.
 
-    `later`: what the list shows of its later payouts (`_later`), to be told where the row seems unpaid.
+    `later`: what the list shows of its later payouts (`_later`), to be reported where the row seems unpaid.
     """
     if row.state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT) or payout.id is None:
         return None
-    witness = compare(row, payout)
-    if witness is Match.EQUAL:
+    matched = compare(row, payout)
+    if matched is Match.EQUAL:
         made = row_state.confirm(row.known, payout.id)
         failure = failure_of(payout)
-        told = _found(later) if failure and later else None
-        return RowOutcome(row.number, made, status_of(payout), is_over(payout), failure, told)
-    if witness is Match.UNCLEAR:
+        later_payouts = _found(later) if failure and later else None
+        return RowOutcome(row.number, made, status_of(payout), is_over(payout), failure, later_payouts)
+    if matched is Match.UNCLEAR:
         return None
     contradicted = row_state.contradict(row.known)
-    code = OTHER_CONTENT if witness is Match.OTHER_BODY else OTHER_PAYOUT
+    code = OTHER_CONTENT if matched is Match.OTHER_BODY else OTHER_PAYOUT
     return RowOutcome(
         row.number, contradicted, failure_code=code, failure_message=_found([facts_of(payout), *later])
     )
@@ -132,12 +132,12 @@ def _amount(value: Decimal | None) -> str | None:
     return None if value is None else as_text(value)
 
 
-def hindrance_to_retry(row: LedgerRow, payout: Payout) -> str | None:
-    """Why a row must not be paid anew, given its payout as the list shows it now; None when it may be."""
+def retry_block(row: LedgerRow, payout: Payout) -> str | None:
+    """Why a row must not be paid again, given its payout as the list shows it now; None when it may be."""
     if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
         return f"the list shows {payout.id} under its reference, which is not the row's payout"
     if ending_of(payout) is not PayoutEnd.FAILED:
-        return f"its payout is {told_of(payout)}"
+        return f"its payout is {described(payout)}"
     if row.final and row.service_status == PayoutStatus.COMPLETED and payout.status != PayoutStatus.REVERSED:
         return contradiction(row, payout)
     return None if compare(row, payout) is Match.EQUAL else "the list shows its payout differently"
@@ -153,7 +153,7 @@ class RowFate(StrEnum):
     PENDING = "PENDING"
     """CREATED, and the payout is not known to be over."""
     UNKNOWN = "UNKNOWN"
-    """IN_FLIGHT or IN_DOUBT: nobody can tell yet whether there is a payout."""
+    """IN_FLIGHT or IN_DOUBT: it is not known whether there is a payout."""
 
 
 def fate_of(row: LedgerRow) -> RowFate | None:
@@ -171,8 +171,8 @@ def chosen(asked: Collection[RowState | RowFate]) -> Callable[[LedgerRow], bool]
     """Whether a row is in one of these. Raises ValueError for a word that is neither a state nor a fate."""
     words = {str(each) for each in asked}
     if unknown := sorted(words - _WORDS):
-        told, there = ", ".join(map(repr, unknown)), ", ".join(sorted(_WORDS))
-        raise ValueError(f"no row is ever {told}; there are: {there}")
+        wrong, there = ", ".join(map(repr, unknown)), ", ".join(sorted(_WORDS))
+        raise ValueError(f"no row is ever {wrong}; there are: {there}")
     return lambda row: row.state in words or fate_of(row) in words
 
 

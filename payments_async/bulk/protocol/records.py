@@ -93,12 +93,12 @@ class LedgerRow:
     known: RowKnowledge
     """What is known of it (`row_state`)."""
     service_status: str | None = None
-    """The payout's status as the service told it last."""
+    """The payout's status as the service showed it last."""
     final: bool = False
     """Whether that status is final."""
     failure_code: str | None = None
     failure_message: str | None = None
-    """Why it was refused or failed; whoever records it leaves account data out."""
+    """Why it was refused or failed, without account data."""
     first_intent: int | None = None
     """The entry that recorded the first intent to send it in this generation: nothing was sent before."""
     key_intent: int | None = None
@@ -178,7 +178,7 @@ class Duplicate:
     column: str
     """`row_key` or `reference`."""
     value: str = attrs.field(repr=False)
-    """What they share. It may be somebody's phone number: no message shows it."""
+    """What they share. It may be a phone number: no message shows it."""
     rows: tuple[int, int]
     """The numbers of the first two rows that share it."""
     lines: tuple[int | None, int | None]
@@ -234,7 +234,7 @@ class CheckReport:
     """Empty when all is well."""
 
     def with_finding(self, finding: str | None) -> CheckReport:
-        """The same with one finding more, unless it is None or told already."""
+        """The same with one finding more, unless it is None or there already."""
         if finding is None or finding in self.findings:
             return self
         return attrs.evolve(self, findings=(*self.findings, finding))

@@ -129,7 +129,7 @@ _KEY: Final = {
 }
 
 
-def is_shut_out(error: PaymentsError) -> bool:
+def refuses_access(error: PaymentsError) -> bool:
     """Whether the key was refused, or this is not the service: a name that TLS does not prove, a redirect."""
     if isinstance(error, APIConnectionError):
         return error.kind == "tls"

@@ -109,7 +109,7 @@ class RowKnowledge:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether some recorded intent may have made a payout that nobody has seen."""
+        """Whether some recorded intent may have made a payout that is not known."""
         return self.cleared < self.intents
 
     @property
@@ -150,12 +150,12 @@ def refuse(known: RowKnowledge) -> RowKnowledge:
 
 
 def contradict(known: RowKnowledge) -> RowKnowledge:
-    """The reference belongs to somebody else's payout, or to another body. Raises IllegalTransition."""
+    """The reference belongs to another payout, or to another body. Raises IllegalTransition."""
     return attrs.evolve(known, state=_changed(known, RowChange.CONTRADICT))
 
 
 def doubt(known: RowKnowledge) -> RowKnowledge:
-    """Nobody can tell now. Raises IllegalTransition."""
+    """It is not known what became of the row. Raises IllegalTransition."""
     return attrs.evolve(known, state=_changed(known, RowChange.DOUBT))
 
 

@@ -1,4 +1,4 @@
-"""The run as a whole: where it may go on, when it must stop, when it is complete, how it ends. Pure."""
+"""The run as a whole: where a batch may be paid, when it stops, when it is complete, how it ends. Pure."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _S = RowState
 OPEN: Final = frozenset({_S.NEW, _S.IN_FLIGHT, _S.IN_DOUBT})
 """States of rows that a batch waits for."""
 
-ALL_CREATED, SOME_REFUSED, NO_ENTRY, SOME_IN_DOUBT, STOPPED = 0, 1, 2, 3, 75
+ALL_CREATED, SOME_REFUSED, NO_ACCESS, SOME_IN_DOUBT, STOPPED = 0, 1, 2, 3, 75
 """Exit codes."""
 
 
 class Stop(StrEnum):
-    """What has to happen before a run that ended early can go on."""
+    """What has to change before a run that ended early can be run again."""
 
-    PASSING = "passing"
-    """Nothing: the same run goes on."""
+    TEMPORARY = "temporary"
+    """Nothing: run it again."""
     RULE = "rule"
     """A rule of the operator's ended it, and would again."""
-    NO_ENTRY = "no entry"
+    NO_ACCESS = "no access"
     """The service refused the key, or is not at this address: every run would end like this one."""
 
 
@@ -54,7 +54,7 @@ class Totals:
 
     @property
     def in_doubt(self) -> int:
-        """Rows of which nobody can tell; one in flight is one of them until its outcome is in."""
+        """Rows whose outcome is not known; one in flight is one of them until its outcome is in."""
         return self.count(_S.IN_FLIGHT, _S.IN_DOUBT)
 
     @property
@@ -83,7 +83,7 @@ def is_complete(tally: Totals) -> bool:
 def exit_code(tally: Totals, *, stop: Stop | None = None) -> int:
     """How a run ends: 0 every row created, 1 complete otherwise, 3 rows in doubt, 75 stopped, resumable.
 
-    2 when it was stopped by what a run cannot mend (`Stop.NO_ENTRY`).
+    2 when the service cannot be used with this key or address (`Stop.NO_ACCESS`).
     """
     if is_complete(tally):
         return ALL_CREATED if tally.count(*set(_S) - {_S.CREATED}) == 0 else SOME_REFUSED
@@ -92,12 +92,12 @@ def exit_code(tally: Totals, *, stop: Stop | None = None) -> int:
 
 def stopped_code(stop: Stop | None) -> int:
     """The exit code of work that ended early."""
-    return NO_ENTRY if stop is Stop.NO_ENTRY else STOPPED
+    return NO_ACCESS if stop is Stop.NO_ACCESS else STOPPED
 
 
 def resumable(stop: Stop | None) -> str:
-    """When work that ended early can go on: `now`, or `after_change` of what ended it."""
-    return "now" if stop in (None, Stop.PASSING) else "after_change"
+    """When work that ended early can be run again: `now`, or `after_change` of what ended it."""
+    return "now" if stop in (None, Stop.TEMPORARY) else "after_change"
 
 
 @attrs.frozen
@@ -112,15 +112,17 @@ class Account:
 
 
 class AccountMismatch(StrEnum):
-    """Why a ledger must not go on here."""
+    """Why a ledger must not be used here."""
 
     ENVIRONMENT = "the ledger belongs to the other environment"
     BASE_URL = "the ledger belongs to another base URL"
     PROJECT = "with this key none of the ledger's payouts is visible: it may belong to another project"
 
 
-def displacement(ledger: Account, here: Account, *, untouched: bool, visible: bool) -> AccountMismatch | None:
-    """Why the ledger's batch must not go on here, or None.
+def account_mismatch(
+    ledger: Account, here: Account, *, untouched: bool, visible: bool
+) -> AccountMismatch | None:
+    """Why the ledger's batch must not be paid here, or None.
 
     With another key than before, the project is proven by one of the ledger's payouts (`visible`), unless
     nothing was ever sent (`untouched`).
@@ -147,7 +149,7 @@ _ENOUGH: Final = 20
 
 
 def stop_reason(rules: StopRules, tally: Totals, *, amount: Decimal, currency: str) -> str | None:
-    """Why the next row, of this amount, must not be taken; None to go on. Rows taken count in full."""
+    """Why the next row, of this amount, must not be taken; None when it may. Rows taken count in full."""
     taken = sum(tally.counts.values()) - tally.count(_S.NEW, _S.CANCELLED)
     if rules.max_rows is not None and taken >= rules.max_rows:
         return f"{taken} row{' was' if taken == 1 else 's were'} taken, as many as --max-rows allows"
@@ -163,7 +165,7 @@ def stop_reason(rules: StopRules, tally: Totals, *, amount: Decimal, currency: s
 
 
 def allows_any(rules: StopRules, tally: Totals, rows: int) -> bool:
-    """Whether the next rows may be taken whichever they are, so that nobody need look at them first."""
+    """Whether the next rows may be taken whichever they are, so that they need not be read first."""
     taken = sum(tally.counts.values()) - tally.count(_S.NEW, _S.CANCELLED)
     most = rules.max_rows is None or taken + rows <= rules.max_rows
     sums: dict[str, Decimal] = {}

@@ -79,6 +79,6 @@ def disagreements(kept: StateTotals, counted: StateTotals) -> list[str]:
     for place in sorted({*kept, *counted}):
         (rows, amount), (seen, sum_seen) = kept.get(place, _NOTHING), counted.get(place, _NOTHING)
         if (rows, amount) != (seen, sum_seen):
-            told = f"{rows} rows of {as_text(amount)} are recorded, {seen} of {as_text(sum_seen)} are there"
-            found.append(f"{place[0]} {place[1]}: {told}")
+            both = f"{rows} rows of {as_text(amount)} are recorded, {seen} of {as_text(sum_seen)} are there"
+            found.append(f"{place[0]} {place[1]}: {both}")
     return found

@@ -11,12 +11,13 @@ import attrs
 from ...models import Payout
 from ...models._masking import clean
 from .._report import BatchReport, report_of
-from ..engine.mirror import Bits, LaterGenerations
+from ..engine.mirror import LaterGenerations
 from ..engine.payout_list import pages
 from ..engine.service import Service
 from ..ledger.ledger import Ledger
 from ..protocol.matching import MONEY, Match, compared, expected, judge, shown
 from ..protocol.records import CheckReport, LedgerRow
+from ..protocol.row_set import RowSet
 from ..protocol.row_state import RowState
 from ..protocol.stop_rules import OPEN
 from ..protocol.totals import as_text
@@ -67,7 +68,7 @@ class Auditor:
 
     def __init__(self, ledger: Ledger, service: Service) -> None:
         self._ledger, self._service = ledger, service
-        self._seen = Bits()
+        self._seen = RowSet()
         self._counts = {"seen": 0, "missing": 0, "differing": 0, "uncompared": 0}
         self._fields = dict.fromkeys(MONEY, FieldCount())
         self._uncompared: list[int] = []

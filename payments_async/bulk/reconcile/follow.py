@@ -9,14 +9,15 @@ from typing import Final
 from ..._polling.list_poller import PASSING
 from ..._polling.schedule import PollSchedule, interval
 from ...errors import PaymentsError
-from ..engine.mirror import Bits, Mirror
+from ..engine.mirror import Mirror
 from ..engine.payout_list import PayoutList
 from ..engine.service import Service, day_of
 from ..engine.stopping import Stopping
 from ..ledger.ledger import Ledger
-from ..protocol.clocks import Timestamps, walk_start
+from ..protocol.clocks import Timestamps, scan_start
 from ..protocol.records import Awaited, LedgerRow
 from ..protocol.responses import FATAL, why
+from ..protocol.row_set import RowSet
 from ..protocol.row_state import RowState
 from ..protocol.stop_rules import Stop
 
@@ -61,7 +62,7 @@ class Follower:
     async def _walk(self, awaited: Awaited, until: float) -> None:
         """Read the list until each awaited payout was seen, or its end; a failed page is read again."""
         runtime = self._service.runtime
-        walk, seen, news, failures = PayoutList(self._service, self._filters(awaited)), Bits(), False, 0
+        walk, seen, news, failures = PayoutList(self._service, self._filters(awaited)), RowSet(), False, 0
         left = awaited.rows
         while left > 0 and not walk.is_over and failures < _TRIES and not self._stopping.draining:
             if (seconds := until - runtime.monotonic()) <= 0:
@@ -69,7 +70,7 @@ class Follower:
             try:
                 page = await walk.page(seconds)
             except FATAL as error:
-                self._stopping.halt(why(error), Stop.NO_ENTRY)
+                self._stopping.halt(why(error), Stop.NO_ACCESS)
             except PASSING as error:
                 self._trouble, failures = f"; the latest reading failed ({error})", failures + 1
                 rest = min(interval(failures, 0, runtime.random()), seconds)
@@ -94,7 +95,7 @@ class Follower:
         """The part of the list that surely holds the awaited payouts."""
         if awaited.since is None or self._everywhere:
             return {}
-        start = walk_start(Timestamps(0.0, 0.0, "", awaited.since))
+        start = scan_start(Timestamps(0.0, 0.0, "", awaited.since))
         return {} if start is None else {"created_on_or_after": day_of(start)}
 
 

@@ -12,7 +12,7 @@ from ..engine.payout_list import pages
 from ..engine.service import Service
 from ..ledger.ledger import Ledger
 from ..protocol.generations import later_references
-from ..protocol.payout_status import failure_of, told_of
+from ..protocol.payout_status import described, failure_of
 from .certificate import Certificate, certify
 
 
@@ -50,5 +50,5 @@ async def _past_payouts(ledger: Ledger, payouts: Sequence[Payout], latest: int) 
 
 
 def _told(number: int, payout: Payout) -> str:
-    shown = told_of(payout)
+    shown = described(payout)
     return f"row {number}: {payout.id} had failed and was asked for anew, and the list shows {shown}"

@@ -9,14 +9,15 @@ from typing import Final
 import attrs
 
 from ...models import Payout
-from ..engine.mirror import Bits, ListedRow, Mirror
+from ..engine.mirror import ListedRow, Mirror
 from ..engine.payout_list import PayoutList
 from ..engine.service import Service
 from ..errors import BulkError
 from ..ledger.ledger import Ledger
 from ..protocol.generations import next_generation, same_again
-from ..protocol.payout_status import has_failed, hindrance_to_retry
+from ..protocol.payout_status import has_failed, retry_block
 from ..protocol.records import LedgerRow, NewRow
+from ..protocol.row_set import RowSet
 from ..protocol.row_state import RowState
 from ..protocol.totals import EXACT, as_text, brief
 
@@ -95,7 +96,7 @@ class Retrier:
         self._ledger, self._service, self._dry_run = ledger, service, dry_run
         self._wanted = None if rows is None else frozenset(rows)
         self._mirror = Mirror(ledger)
-        self._judged = Bits()
+        self._judged = RowSet()
         self._retried = _Retried()
         self._left: list[LeftRow] = []
 
@@ -129,7 +130,7 @@ class Retrier:
 
     def _judged_row(self, shown: ListedRow) -> NewRow | None:
         """What replaces a row, given what the service says of its payout now; None when it is left."""
-        reason = hindrance_to_retry(shown.row, shown.payout)
+        reason = retry_block(shown.row, shown.payout)
         if reason is None:
             try:
                 return next_generation(shown.row, self._ledger.header.binding)

@@ -10,7 +10,7 @@ from ..engine.payout_list import pages, search
 from ..engine.service import Service
 from ..protocol.matching import Match, compare
 from ..protocol.row_state import RowState
-from ..protocol.stop_rules import Account, AccountMismatch, Totals, displacement
+from ..protocol.stop_rules import Account, AccountMismatch, Totals, account_mismatch
 
 if TYPE_CHECKING:
     from ..ledger.ledger import Ledger
@@ -35,7 +35,7 @@ async def require_place(ledger: Ledger, service: Service) -> None:
     there = Account(recorded.environment, recorded.base_url, recorded.key_fingerprint)
     untouched = not Totals.of(ledger.totals).count(*_SENT)
     visible = not untouched and await _sees_own(ledger, service)
-    if displacement(there, here, untouched=untouched, visible=visible) is AccountMismatch.PROJECT:
+    if account_mismatch(there, here, untouched=untouched, visible=visible) is AccountMismatch.PROJECT:
         ledger.require(given)
     await ledger.rebind(given)
 

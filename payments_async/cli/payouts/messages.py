@@ -17,7 +17,7 @@ from ...bulk.ledger_errors import (
     LedgerOfAnotherBatch,
     LedgerOfAnotherInput,
 )
-from ...bulk.protocol.responses import is_shut_out
+from ...bulk.protocol.responses import refuses_access
 from ...errors import APIConnectionError, APIStatusError, DeadlineExceeded, PaymentsError
 from .._exit_codes import Exit, exit_of
 from .summary import BatchFigures
@@ -189,7 +189,7 @@ def message_of(error: BulkError) -> str:
 
 def code_of(error: PaymentsError) -> Exit:
     """The exit code after an error of the service or the connection: 75 when it may pass by itself."""
-    if is_shut_out(error):
+    if refuses_access(error):
         return Exit.USAGE
     return Exit.RESUMABLE if _passes(error) else exit_of(error)
 

@@ -25,7 +25,7 @@ from ...bulk import BatchReport, OutcomesUnrecorded, Progress
 from ...bulk._files import write_text
 from ...bulk.errors import BulkError
 from ...bulk.ledger_errors import LedgerBroken, LedgerDamaged, LedgerFull, LedgerGone, LedgerReadOnly
-from ...bulk.protocol.responses import is_shut_out, why
+from ...bulk.protocol.responses import refuses_access, why
 from ...client import AsyncPayments
 from ...errors import APIConnectionError, APIStatusError, PaymentsError
 from ...events import logger
@@ -215,7 +215,7 @@ def _for_operators(error: CommandEnded | PaymentsError) -> CommandEnded | Paymen
     """The error with a message for operators, which names options instead of arguments."""
     if isinstance(error, BulkError):
         return CommandEnded(message_of(error), Exit.USAGE)
-    if isinstance(error, APIStatusError | APIConnectionError) and is_shut_out(error):
+    if isinstance(error, APIStatusError | APIConnectionError) and refuses_access(error):
         return CommandEnded(f"{why(error)}; then run the same command again", Exit.USAGE)
     if isinstance(error, PaymentsError) and code_of(error) is Exit.RESUMABLE:
         return CommandEnded(f"{error}; {RESUME}", Exit.RESUMABLE)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from payments_async.bulk.protocol.responses import is_shut_out, why
+from payments_async.bulk.protocol.responses import refuses_access, why
 from payments_async.bulk.protocol.row_state import RowState
 from payments_async.bulk.protocol.stop_rules import Stop, Totals, exit_code, resumable
 from payments_async.errors import (
@@ -42,7 +42,7 @@ def _answered(kind: type[APIStatusError], status: int) -> APIStatusError:
     ],
 )
 def test_a_refused_key_and_a_wrong_address_shut_a_run_out(error: PaymentsError, shut_out: bool) -> None:
-    assert is_shut_out(error) is shut_out
+    assert refuses_access(error) is shut_out
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_what_keeps_a_run_out_is_one_sentence_that_says_what_mends_it(
     ("stop", "code", "when"),
     [
         (None, 75, "now"),
-        (Stop.PASSING, 75, "now"),
+        (Stop.TEMPORARY, 75, "now"),
         (Stop.RULE, 75, "after_change"),
-        (Stop.NO_ENTRY, 2, "after_change"),
+        (Stop.NO_ACCESS, 2, "after_change"),
     ],
 )
 def test_what_stopped_a_run_says_when_it_can_go_on(stop: Stop | None, code: int, when: str) -> None:

@@ -16,8 +16,8 @@ from payments_async.bulk.protocol.clocks import (
     Timestamps,
     age,
     key_is_trusted,
+    scan_start,
     since_last_send,
-    walk_start,
 )
 
 HOUR = 3600.0
@@ -91,5 +91,5 @@ def test_the_last_send_is_at_most_an_intents_lifetime_after_it() -> None:
 
 
 def test_a_walk_starts_a_day_before_the_first_intent_by_the_services_clock() -> None:
-    assert walk_start(THEN) == 2e9 - 24 * HOUR
-    assert walk_start(Timestamps(1e9, 0.0, "a")) is None
+    assert scan_start(THEN) == 2e9 - 24 * HOUR
+    assert scan_start(Timestamps(1e9, 0.0, "a")) is None

@@ -1,4 +1,4 @@
-"""What to do with a row at start-up, before a request, and after a walk of the list."""
+"""What to do with a row at start-up, before a request, and after a scan of the list."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from payments_async.bulk.protocol.decisions import (
     NextStep,
     Resolution,
     SendBlock,
-    after_walk,
+    after_scan,
     at_start,
-    hindrance,
+    send_block,
 )
 from payments_async.bulk.protocol.matching import Match
 from payments_async.bulk.protocol.row_state import RowState
@@ -73,36 +73,36 @@ STOPS: list[tuple[dict[str, Any], SendBlock]] = [
 
 
 def test_a_request_leaves_when_nothing_hinders_it() -> None:
-    assert hindrance(**FREE) is None
+    assert send_block(**FREE) is None
     assert {reason for _, reason in STOPS} == set(SendBlock)
 
 
 @pytest.mark.parametrize(("fact", "reason"), STOPS)
-def test_each_hindrance_alone_holds_a_request_back(fact: dict[str, Any], reason: SendBlock) -> None:
-    assert hindrance(**{**FREE, **fact}) is reason
+def test_each_block_alone_holds_a_request_back(fact: dict[str, Any], reason: SendBlock) -> None:
+    assert send_block(**{**FREE, **fact}) is reason
 
 
 def test_the_disk_comes_first() -> None:
     worst = {name: value for fact, _ in STOPS for name, value in fact.items()}
-    assert hindrance(**worst) is SendBlock.NOT_DURABLE
+    assert send_block(**worst) is SendBlock.NOT_DURABLE
 
 
-ABSENT = ListScan(witness=None, whole=True, everywhere=True, began=LONG_AGO)
+ABSENT = ListScan(matched=None, whole=True, everywhere=True, began=LONG_AGO)
 USUAL: dict[str, Any] = {
     "since_send": LONG_AGO,
     "epoch": 0,
     "exists": False,
     "refused": False,
-    "looks_left": 1,
+    "scans_left": 1,
 }
 
 
-def resolution(walk: ListScan = ABSENT, **facts: Any) -> Resolution:
-    return after_walk(walk, **{**USUAL, **facts})
+def resolution(scan: ListScan = ABSENT, **facts: Any) -> Resolution:
+    return after_scan(scan, **{**USUAL, **facts})
 
 
 @pytest.mark.parametrize(
-    ("witness", "finding"),
+    ("matched", "step"),
     [
         (Match.EQUAL, NextStep.CONFIRM),
         (Match.FOREIGN, NextStep.CONTRADICT),
@@ -111,21 +111,21 @@ def resolution(walk: ListScan = ABSENT, **facts: Any) -> Resolution:
     ],
 )
 @pytest.mark.parametrize("whole", [True, False])
-def test_what_was_found_decides_at_once(witness: Match, finding: NextStep, whole: bool) -> None:
-    walk = ListScan(witness, whole, everywhere=False, began=0.0)
-    assert resolution(walk, since_send=0.0).finding is finding
+def test_what_was_found_decides_at_once(matched: Match, step: NextStep, whole: bool) -> None:
+    scan = ListScan(matched, whole, everywhere=False, began=0.0)
+    assert resolution(scan, since_send=0.0).step is step
 
 
-def test_half_a_walk_proves_nothing() -> None:
+def test_half_a_scan_proves_nothing() -> None:
     half = attrs.evolve(ABSENT, whole=False)
-    assert resolution(half).finding is NextStep.LOOK_AGAIN
-    assert resolution(half, looks_left=0).finding is NextStep.SURFACE
+    assert resolution(half).step is NextStep.SCAN_AGAIN
+    assert resolution(half, scans_left=0).step is NextStep.SURFACE
 
 
 def test_a_reference_that_exists_is_looked_for_without_filters() -> None:
     narrow = attrs.evolve(ABSENT, everywhere=False)
-    assert resolution(narrow, exists=True).finding is NextStep.LOOK_EVERYWHERE
-    assert resolution(narrow, exists=False).finding is NextStep.NEXT_EPOCH
+    assert resolution(narrow, exists=True).step is NextStep.SCAN_EVERYWHERE
+    assert resolution(narrow, exists=False).step is NextStep.NEXT_EPOCH
 
 
 def test_the_next_key_waits_until_no_abandoned_request_can_live() -> None:
@@ -147,15 +147,15 @@ def test_a_refused_row_waits_for_proven_absence() -> None:
 
 
 def test_a_reference_taken_under_a_later_key_is_scanned_for_again_and_then_shown() -> None:
-    assert resolution(exists=True, epoch=1).finding is NextStep.LOOK_AGAIN
-    assert resolution(exists=True, epoch=1, looks_left=0).finding is NextStep.SURFACE
-    assert resolution(exists=True, epoch=0).finding is NextStep.NEXT_EPOCH
+    assert resolution(exists=True, epoch=1).step is NextStep.SCAN_AGAIN
+    assert resolution(exists=True, epoch=1, scans_left=0).step is NextStep.SURFACE
+    assert resolution(exists=True, epoch=0).step is NextStep.NEXT_EPOCH
 
 
 @given(
-    walk=st.builds(
+    scan=st.builds(
         ListScan,
-        witness=st.none() | st.sampled_from(Match),
+        matched=st.none() | st.sampled_from(Match),
         whole=st.booleans(),
         everywhere=st.booleans(),
         began=st.floats(0, 4000),
@@ -164,25 +164,25 @@ def test_a_reference_taken_under_a_later_key_is_scanned_for_again_and_then_shown
     epoch=st.integers(0, 2),
     exists=st.booleans(),
     refused=st.booleans(),
-    looks_left=st.integers(0, 3),
+    scans_left=st.integers(0, 3),
 )
-def test_no_walk_gives_a_new_key_too_early_or_a_proof_it_has_not(walk: ListScan, **facts: Any) -> None:
-    found = after_walk(walk, **facts)
-    if found.finding is NextStep.NEXT_EPOCH:
-        assert walk.witness is None
-        assert walk.whole
+def test_no_scan_gives_a_new_key_too_early_or_a_proof_it_has_not(scan: ListScan, **facts: Any) -> None:
+    found = after_scan(scan, **facts)
+    if found.step is NextStep.NEXT_EPOCH:
+        assert scan.matched is None
+        assert scan.whole
         assert facts["since_send"] >= ABANDONED_AFTER
     if found.absent:
-        assert walk.began >= LONG_AGO
-    assert (found.wait > 0) is (found.finding is NextStep.WAIT)
-    assert facts["looks_left"] > 0 or found.finding is not NextStep.LOOK_AGAIN
+        assert scan.began >= LONG_AGO
+    assert (found.wait > 0) is (found.step is NextStep.WAIT)
+    assert facts["scans_left"] > 0 or found.step is not NextStep.SCAN_AGAIN
 
 
 def test_the_findings_are_all_reached() -> None:
-    walks = itertools.product([None, *Match], [True, False], [True, False], [0.0, LONG_AGO])
+    scans = itertools.product([None, *Match], [True, False], [True, False], [0.0, LONG_AGO])
     facts = itertools.product([0.0, LONG_AGO], [0, 1], [True, False])
     reached = {
-        resolution(ListScan(*walk), since_send=since, epoch=epoch, exists=exists).finding
-        for walk, (since, epoch, exists) in itertools.product(walks, facts)
+        resolution(ListScan(*scan), since_send=since, epoch=epoch, exists=exists).step
+        for scan, (since, epoch, exists) in itertools.product(scans, facts)
     }
     assert reached == set(NextStep)

@@ -18,8 +18,8 @@ from payments_async.bulk.protocol.payout_status import (
     contradiction,
     failure_of,
     has_failed,
-    hindrance_to_retry,
     mirrored,
+    retry_block,
     settled,
     status_of,
 )
@@ -109,7 +109,7 @@ def test_a_contradiction_names_the_status_and_the_timestamps(shown: Payout, told
 @pytest.mark.parametrize("known", [row(), row(service_status="failed", final=True, failure_code="failed")])
 def test_a_payout_that_contradicts_itself_is_no_reason_to_pay_again(known: LedgerRow, shown: Payout) -> None:
     assert ending_of(shown) is PayoutEnd.UNCLEAR
-    assert "contradicts itself" in str(hindrance_to_retry(known, shown))
+    assert "contradicts itself" in str(retry_block(known, shown))
 
 
 @pytest.mark.parametrize("shown", CONTRADICTORY)
@@ -137,8 +137,8 @@ def test_what_had_arrived_is_paid_anew_only_after_it_came_back() -> None:
     arrived = row(service_status="completed", final=True)
     shown = payout(amount=amount, method=method, instrument=where)
     back = attrs.evolve(shown, status="reversed", completed_at=AT)
-    assert hindrance_to_retry(arrived, back) is None
-    told = str(hindrance_to_retry(arrived, attrs.evolve(shown, status="failed")))
+    assert retry_block(arrived, back) is None
+    told = str(retry_block(arrived, attrs.evolve(shown, status="failed")))
     assert "had ended as completed, and the list shows failed" in told
 
 

@@ -17,9 +17,9 @@ from payments_async.bulk.protocol.stop_rules import (
     AccountMismatch,
     StopRules,
     Totals,
+    account_mismatch,
     allows_any,
     balances,
-    displacement,
     exit_code,
     is_complete,
     stop_reason,
@@ -114,7 +114,7 @@ NOWHERE: dict[str, Any] = {"untouched": False, "visible": False}
 
 
 def test_a_ledger_goes_on_where_it_began() -> None:
-    assert displacement(HOME, HOME, **NOWHERE) is None
+    assert account_mismatch(HOME, HOME, **NOWHERE) is None
 
 
 @pytest.mark.parametrize(
@@ -127,14 +127,14 @@ def test_a_ledger_goes_on_where_it_began() -> None:
 )
 def test_a_ledger_goes_on_nowhere_else(change: dict[str, str], problem: AccountMismatch) -> None:
     here = attrs.evolve(HOME, **change)
-    assert displacement(HOME, here, **NOWHERE) is problem
-    proven = displacement(HOME, here, untouched=False, visible=True)
+    assert account_mismatch(HOME, here, **NOWHERE) is problem
+    proven = account_mismatch(HOME, here, untouched=False, visible=True)
     assert proven is (None if problem is AccountMismatch.PROJECT else problem)
 
 
 def test_a_rotated_key_needs_no_proof_while_nothing_was_sent() -> None:
     here = attrs.evolve(HOME, key="key 2")
-    assert displacement(HOME, here, untouched=True, visible=False) is None
+    assert account_mismatch(HOME, here, untouched=True, visible=False) is None
 
 
 def reason(rules: StopRules, found: Totals, amount: str = "10.10", currency: str = "XOF") -> str | None:

@@ -39,8 +39,8 @@ ABLATED = (
 )
 """Rules whose absence shows in the real engine."""
 
-_OF_ABSENCE = (NextStep.LOOK_AGAIN, NextStep.LOOK_EVERYWHERE, NextStep.WAIT, NextStep.NEXT_EPOCH)
-"""What follows when a walk of the list does not show a row's payout; one it shows is counted as found."""
+_OF_ABSENCE = (NextStep.SCAN_AGAIN, NextStep.SCAN_EVERYWHERE, NextStep.WAIT, NextStep.NEXT_EPOCH)
+"""What follows when a scan of the list does not show a row's payout; one it shows is counted as found."""
 
 EVENTS = (
     # Machines, disks, clocks
@@ -106,8 +106,8 @@ EVENTS = (
     "ended: OutcomesUnrecorded",
     # Decisions
     "next epoch",
-    *(f"found: {witness}" for witness in Match),
-    *(f"resolution: {finding}" for finding in _OF_ABSENCE),
+    *(f"found: {match}" for match in Match),
+    *(f"resolution: {step}" for step in _OF_ABSENCE),
     "IN_DOUBT to CREATED",
     "IN_DOUBT to CONFLICT",
     *(f"exit {code}" for code in (0, 1, 3, 75)),

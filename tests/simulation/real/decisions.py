@@ -10,7 +10,7 @@ from unittest.mock import patch
 from payments_async.bulk.engine import doubts, resolver, sender
 from payments_async.bulk.protocol import payout_status
 from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt, kind_of
-from payments_async.bulk.protocol.decisions import Resolution, after_walk, post_again_after
+from payments_async.bulk.protocol.decisions import Resolution, after_scan, post_again_after
 from payments_async.bulk.protocol.matching import Match, compare
 
 
@@ -23,14 +23,14 @@ def counted(note: Callable[[str], None]) -> Iterator[None]:
         return after_attempt(reply, **facts)
 
     def resolved(*args: Any, **facts: Any) -> Resolution:
-        resolution = after_walk(*args, **facts)
-        note(f"resolution: {resolution.finding}")
+        resolution = after_scan(*args, **facts)
+        note(f"resolution: {resolution.step}")
         return resolution
 
     def found(*args: Any) -> Match:
-        witness = compare(*args)
-        note(f"found: {witness}")
-        return witness
+        matched = compare(*args)
+        note(f"found: {matched}")
+        return matched
 
     def waited(times: int) -> float | None:
         seconds = post_again_after(times)
@@ -40,7 +40,7 @@ def counted(note: Callable[[str], None]) -> Iterator[None]:
     with (
         patch.object(doubts, "post_again_after", waited),
         patch.object(sender, "after_attempt", answered),
-        patch.object(resolver, "after_walk", resolved),
+        patch.object(resolver, "after_scan", resolved),
         patch.object(payout_status, "compare", found),
     ):
         yield

@@ -1,0 +1,22 @@
+"""A set of rows by number, one bit for each."""
+
+from __future__ import annotations
+
+
+class RowSet:
+    """Which rows are marked: one bit for each, by number."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+
+    def add(self, number: int) -> bool:
+        """Mark a row; whether it was not marked before."""
+        place, bit = number >> 3, 1 << (number & 7)
+        self._bits.extend(bytes(max(0, place + 1 - len(self._bits))))
+        fresh = not self._bits[place] & bit
+        self._bits[place] |= bit
+        return fresh
+
+    def __contains__(self, number: int) -> bool:
+        place = number >> 3
+        return place < len(self._bits) and bool(self._bits[place] >> (number & 7) & 1)
