@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from .evidence import AdvisorEvidence, Finding, ObservedRequest, grouped, ids, runs
 
@@ -41,7 +41,7 @@ def after_the_end(evidence: AdvisorEvidence) -> Iterator[Finding]:
     for run in _readings(evidence, _MINUTE):
         later = [sent for sent in run if _ended(evidence, sent)]
         # the first of them learns that it is final; a page that is shown again reads it once more
-        if len(later) > _READS and not _ended_list(run):
+        if len(later) > _READS and not run[0].is_list:  # a list is read on for its next records
             yield Finding(
                 "polling_after_final",
                 "limits",
@@ -58,7 +58,7 @@ def after_the_end(evidence: AdvisorEvidence) -> Iterator[Finding]:
 def live_as_normal(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """Live operations on a record without a normal read beside them."""
     live = (sent for sent in evidence.requests if sent.is_live)
-    for (key, record), used in grouped(live, lambda sent: (sent.log.key, _subject(sent))).items():
+    for (key, record), used in grouped(live, lambda sent: (sent.log.key, sent.record or "")).items():
         since, until = used[0].log.at - _MINUTE, used[-1].log.at
         normal = any(
             sent.log.key == key and since <= sent.log.at <= until and _reads(sent, record)
@@ -110,15 +110,6 @@ def _followed(sent: ObservedRequest) -> list[str]:
     if sent.log.operation == "checkouts.retrieve":
         return [record for record in sent.shown if record.startswith("pi_")]
     return [sent.record] if sent.record else []
-
-
-def _ended_list(run: Sequence[ObservedRequest]) -> bool:
-    """Whether it is a list: one whose records are all final is read for the next ones."""
-    return run[0].is_list
-
-
-def _subject(sent: ObservedRequest) -> str:
-    return sent.record or ""
 
 
 def _reads(sent: ObservedRequest, record: str) -> bool:

@@ -2,12 +2,12 @@
 
 Pages are functions of the world and the request, without I/O. They are no part of the API: they need no key,
 count against no limit and are not in the request log. Without JavaScript every step is a link or a form; one
-small module adds live status, from a session's event stream (`http/checkout_events.py`). What `next_action`
-names, for merchants who show it themselves, is at `/actions/{attempt id}/` (`attempt_pages`). Countries and
-methods are fiction (`method_catalogue`).
+small module adds live status, from a session's event stream (`events.py`). What `next_action` names, for
+merchants who show it themselves, is at `/actions/{attempt id}/` (`attempt_pages.py`). Payment methods are
+fictitious (`method_catalogue.py`).
 
-The payer lands on the session's `return_url` as the merchant gave it, whatever the outcome: nothing is added
-that could pass for proof, because arrival proves nothing (`docs/interface.md`, What the service does).
+The payer returns to the session's `return_url` as the merchant gave it, whatever the outcome. Nothing is
+added that could pass for proof, because arrival proves nothing (`docs/interface.md`, What the service does).
 """
 
 from .router import ACTIONS, PAGES, answer_payer

@@ -8,7 +8,6 @@ from ..common.clock import VirtualClock
 from ..common.json import JsonObject
 from ..common.scenario_words import duration
 from ..common.timestamps import stamp
-from ..common.values import Change
 from .arguments import ControlCall, Refusal, invalid
 from .json_views import gauge_view, key_view
 
@@ -44,12 +43,11 @@ def advance(sandbox: SandboxControls, call: ControlCall) -> object:
     return {
         **clock_view(sandbox),
         "changed": len(changes),
-        "changes": [_change_view(change) for change in changes[:_SHOWN]],
+        "changes": [
+            {"at": stamp(one.at), "record": one.kind, "id": one.id, "after": one.after}
+            for one in changes[:_SHOWN]
+        ],
     }
-
-
-def _change_view(change: Change) -> JsonObject:
-    return {"at": stamp(change.at), "record": change.kind, "id": change.id, "after": change.after}
 
 
 def speed(sandbox: SandboxControls, call: ControlCall) -> object:
@@ -75,13 +73,15 @@ def _set_speed(sandbox: SandboxControls, wanted: float) -> JsonObject:
 
 
 def gauges(sandbox: SandboxControls) -> list[JsonObject]:
-    """How full each window of each active key is."""
+    """How full each window of each active key is, the fullest first."""
     with sandbox.reading() as world:
-        return [
-            gauge_view(gauge, tenant.fingerprint)
+        found = [
+            (gauge, tenant.fingerprint)
             for tenant in world.tenants.values()
             for gauge in tenant.limits.gauges(world.now)
         ]
+    found.sort(key=lambda one: one[0].used / one[0].limit if one[0].limit else 1.0, reverse=True)
+    return [gauge_view(gauge, key) for gauge, key in found]
 
 
 def limits(sandbox: SandboxControls, _: ControlCall) -> object:

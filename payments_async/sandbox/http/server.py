@@ -163,7 +163,7 @@ def _unreadable() -> web.Response:
 
 async def _stream(request: web.BaseRequest, answer: Stream) -> web.StreamResponse:
     response = web.StreamResponse(headers=answer.headers)
-    with suppress(ConnectionResetError):  # a caller who leaves at once is no error
+    with suppress(ConnectionResetError):  # a reader who leaves at once is no error
         await response.prepare(request)
         async for chunk in answer.chunks:  # most are endless: until the caller leaves or the server stops
             await response.write(chunk)

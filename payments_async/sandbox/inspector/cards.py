@@ -49,7 +49,7 @@ def _shown(amount: Decimal, code: str) -> str:
     return f"{amount:.{currency(code).decimals(amount)}f}"
 
 
-def payment_card(payment: PaymentRecord, now: float) -> Card:
+def payment_card(payment: PaymentRecord) -> Card:
     """A payment with its attempts as timelines."""
     session = payment.session
     return {
@@ -89,8 +89,6 @@ def _attempt_card(attempt: AttemptRecord) -> Card:
         "place": f"{ACTIONS}{attempt.id}/{place}" if place else None,
         "place_name": place_name,
         "steps": _steps(attempt),
-        "plan": plan_words(attempt),
-        "open": not attempt.is_final,
     }
 
 
@@ -147,13 +145,12 @@ def phone_messages(world: World) -> list[Card]:
     waiting = (
         attempt
         for payment in newest_payments(world)
-        if payment.is_open and (attempt := payment.active_attempt) and _is_asked(attempt)
+        if payment.is_open
+        and (attempt := payment.active_attempt)
+        and attempt.status == "action_required"
+        and attempt.plan.outcome.action in _ON_PHONE
     )
     return [_message(world, attempt) for attempt in islice(waiting, _MESSAGES)]
-
-
-def _is_asked(attempt: AttemptRecord) -> bool:
-    return attempt.status == "action_required" and attempt.plan.outcome.action in _ON_PHONE
 
 
 def _message(world: World, attempt: AttemptRecord) -> Card:

@@ -15,7 +15,7 @@ from ..advisor.advisor import HEADINGS
 from ..advisor.assumptions import assumptions
 from ..advisor.findings import KeptFinding, findings_of
 from ..advisor.webhooks import READ_BACK_WITHIN
-from ..common.operations import INTERFACE_VERSION, NAMES, PREFIX
+from ..common.operations import NAMES, PREFIX
 from ..common.scenario_words import WORDS
 from ..common.values import LoggedRequest
 from ..control_api import clock, records
@@ -80,7 +80,6 @@ class PageRequest:
             "profile": self.sandbox.profile.name,
             "clock": clock.clock_view(self.sandbox),
             "last": last,
-            "version": INTERFACE_VERSION,
         }
 
 
@@ -169,7 +168,7 @@ def _payments(page: PageRequest) -> Context:
         only = page.query.get("id", "")
         newest = islice(records.newest_payments(world), _PAYMENTS)
         found = [find_payment(world, only)[1]] if only else newest
-        shown = [cards.payment_card(payment, world.now) for payment in found]
+        shown = [cards.payment_card(payment) for payment in found]
         total = sum(len(tenant.payments) for tenant in world.tenants.values())
     return {"payments": shown, "total": total, "one": only}
 
@@ -207,12 +206,8 @@ def _clock(page: PageRequest) -> Context:
     return {"speeds": (("Real time", 1), ("×10", 10), ("×60", 60), ("×3600", 3600))}
 
 
-def _fullness(gauge: Context) -> float:
-    return int(str(gauge["used"])) / int(str(gauge["limit"]))
-
-
 def _limits(page: PageRequest) -> Context:
-    gauges = sorted(clock.gauges(page.sandbox), key=_fullness, reverse=True)
+    gauges = clock.gauges(page.sandbox)
     return {"gauges": gauges[:_GAUGES], "more": max(0, len(gauges) - _GAUGES)}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payments_async.sandbox import Profile, Sandbox
+from payments_async.sandbox import Profile, Sandbox, SandboxLimits
 from payments_async.sandbox._journal import LoggedExchange, WebhookTried
 from payments_async.sandbox._record_actions import find_payment
 from payments_async.sandbox.advisor.assumptions import assumptions
@@ -451,3 +451,12 @@ def test_a_payment_of_the_api_has_no_page_for_the_payer(sandbox: Sandbox, api: A
     shown = text_of(page(sandbox, "payments"))
     assert "No attempt yet" in shown
     assert "Payer's page" not in shown
+
+
+def test_a_limit_of_nothing_is_full() -> None:
+    sandbox = Sandbox(limits=SandboxLimits(reads=0, writes=5))
+    api = Api(sandbox, sandbox.api_key)
+    api.payout()
+    assert api.get("/payouts").status == 429
+    shown = text_of(page(sandbox, "limits"))
+    assert shown.index("reads") < shown.index("writes")
