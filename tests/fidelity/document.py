@@ -61,6 +61,14 @@ def types(schema: Mapping[str, Any]) -> set[str]:
     return found - {"null"}
 
 
+def everything(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a part of the document."""
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from everything(inner)
+
+
 def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Method, path and description of every operation."""
     for path, methods in DOCUMENT["paths"].items():
