@@ -7,18 +7,16 @@
     service = Sandbox()
     client = AsyncPayments(service.api_key, base_url=IN_PROCESS, transport=InProcessTransport(service))
 
-From nouns to face, a module imports only from those before it:
+A module imports only from those before it:
 
-    _asks         what the program asked the service for, read from the sandbox's journal
-    _ledger       what no program should do with money, as findings
-    _log          the requests of a test, short and masked
-    _clock        the sandbox's clock, for a test
-    _tenant       what one test sees of a sandbox: a key of its own
-    _skipping     a runtime whose waits move the sandbox's clock instead of taking time
-    _in_process   a transport without a network
-    _judging      what a test owes at its end
-    _hiding       the frames of this package that a failure does not show
-    _plugin       the fixtures; imports pytest and nothing else until one is used
+    _requests               what the program asked the service for, read from the sandbox's journal
+    _money_ledger           findings: what no program should do with money
+    _request_log            the requests of a test as lines, short and masked
+    _tenant                 what one test sees of a sandbox: a key of its own; the clock
+    _skipping_clock         a runtime whose waits move the sandbox's clock instead of taking time
+    _in_process_transport   a transport without a network
+    _verdicts               the checks at the end of a test; hides this package's frames in failures
+    _plugin                 the fixtures; imports pytest and nothing else until one is used
 
 Public names are loaded when they are first used.
 """

@@ -1,4 +1,4 @@
-"""A transport without a network: the client's requests go straight into a sandbox, faults included."""
+"""A transport without a network: it passes the client's requests to a sandbox in this process."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ IN_PROCESS: Final = "http://localhost/v1"
 
 
 class InProcessTransport:
-    """Carries requests to a sandbox in this process, and acts out its line faults on the client's clock."""
+    """Passes requests to a sandbox in this process; its network faults take time on the client's clock."""
 
     def __init__(self, sandbox: Sandbox, *, runtime: Runtime = SYSTEM) -> None:
         """Args:
         sandbox: the service; it need not be serving.
-        runtime: the client's own, whose time slow answers and timeouts take.
+        runtime: the client's own; slow answers and timeouts take its time.
         """
         self._sandbox = sandbox
         self._runtime = runtime
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:
-        """The sandbox's answer; TransportFailure when its fault leaves none."""
+        """The sandbox's answer. Raises TransportError when a fault prevents it."""
         request.sent = True
         url = urlsplit(request.url)
         path = f"{url.path}?{url.query}" if url.query else url.path
         answer = self._sandbox.handle(request.method, path, request.headers, request.body)
         if answer.fault is not None:
-            await self._act_out(request, answer)
+            await self._simulate(request, answer)
         return HTTPResponse(answer.status, CIMultiDictProxy(CIMultiDict(answer.headers)), answer.body)
 
-    async def _act_out(self, request: HTTPRequest, answer: SandboxAnswer) -> None:
-        """What the line does to an answer. Returns when the answer arrives after all."""
+    async def _simulate(self, request: HTTPRequest, answer: SandboxAnswer) -> None:
+        """Simulate a fault. Returns when the answer arrives all the same."""
         fault = answer.fault
         if isinstance(fault, Slow) and fault.seconds < request.timeout:
             await self._runtime.sleep(fault.seconds)

@@ -1,13 +1,13 @@
-"""The money ledger: what no program should do, found in what one asked for and what the books say.
+"""The money ledger: what no program should do with money, found in its requests and in the books.
 
-    paid_again           a payout sent anew under another identity while the first was in doubt, or two alike
-                         without references to tell them apart
+    paid_again           a payout sent again under another identity while the first was in doubt, or two equal
+                         ones without references to tell them apart
     key_reused           one idempotency key under two bodies (gap R)
     posted_without_key   a POST repeated without an idempotency key (Limits, Idempotency)
-    reference_refused    a payout asked for under a reference that the caller knew to be taken
+    reference_refused    a payout under a reference that the caller knew to be taken
     collected_twice      two payments collected for one `entity_id`, or one by two attempts
 
-Two payouts alike under two references, the first of them answered, are two payouts: salaries look so.
+Two equal payouts under two references, the first of them answered, are two payouts, such as salaries.
 Pure: entries and books in, findings out.
 """
 
@@ -23,20 +23,20 @@ from payments_async.sandbox import PaymentEntry, PayoutEntry
 from payments_async.sandbox._journal import JournalEntry
 from payments_async.sandbox.common.values import Change
 
-from ._requests import CreateRequest, asks_in, canonical, shown
+from ._requests import CreateRequest, comparable, create_requests, shown
 
 T = TypeVar("T")
 
 _SAME_PAYOUT: Final = ("amount", "currency", "method", "instrument")
-"""Two payouts with these alike go to one person: the same sum, the same way."""
+"""Two payouts in which these are equal pay the same sum to one person, the same way."""
 
 _COLLECTED: Final = frozenset({"completed", "partially_refunded"})
-"""Payments whose money is here; one refunded in full was given back."""
+"""Payments whose money is here. One that was refunded in full was given back."""
 
 
 @attrs.frozen
 class Finding:
-    """One thing that a program should not do with money."""
+    """Something that a program should not do with money."""
 
     rule: str
     """Its name in `RULES`."""
@@ -46,9 +46,9 @@ class Finding:
 
 @attrs.frozen
 class Evidence:
-    """What a program asked for, and what the service's books say came of it."""
+    """A program's requests, and what the service's books have of them."""
 
-    asks: Sequence[CreateRequest]
+    requests: Sequence[CreateRequest]
     payouts: Sequence[PayoutEntry]
     payments: Sequence[PaymentEntry]
     completed_attempts: frozenset[str]
@@ -60,13 +60,13 @@ def evidence(
     payouts: Sequence[PayoutEntry],
     payments: Sequence[PaymentEntry],
 ) -> Evidence:
-    """What the journal and the books tell about some keys."""
+    """What the journal and the books have of some keys."""
     ended = frozenset(
         entry.item.id
         for entry in entries
         if isinstance(entry.item, Change) and (entry.item.kind, entry.item.after) == ("attempt", "completed")
     )
-    return Evidence(asks_in(entries, tenants), payouts, payments, ended)
+    return Evidence(create_requests(entries, tenants), payouts, payments, ended)
 
 
 def findings(seen: Evidence) -> list[Finding]:
@@ -76,50 +76,59 @@ def findings(seen: Evidence) -> list[Finding]:
 
 def _paid_again(seen: Evidence) -> Iterator[str]:
     failed = {(entry.key, entry.idempotency_key) for entry in seen.payouts if entry.status == "failed"}
-    made = [ask for ask in seen.asks if ask.operation == "payouts.create" and ask.made]
+    made = [each for each in seen.requests if each.operation == "payouts.create" and each.made]
     for alike in _groups(made, _payment_of):
-        open_to_doubt: list[CreateRequest] = []
+        unanswered: list[CreateRequest] = []
         for later in alike:
-            for first in open_to_doubt:
+            for first in unanswered:
                 if first.key is None or first.name not in failed:  # a failed one moved no money
-                    yield from _same_again(seen.asks, first, later)
-            if not later.told or later.text("reference") is None:
-                open_to_doubt.append(later)
+                    yield from _same_again(seen.requests, first, later)
+            if not later.answered or later.text("reference") is None:
+                unanswered.append(later)
 
 
-def _same_again(asks: Iterable[CreateRequest], first: CreateRequest, later: CreateRequest) -> Iterator[str]:
+def _same_again(
+    requests: Iterable[CreateRequest], first: CreateRequest, later: CreateRequest
+) -> Iterator[str]:
     if first.text("reference") is None or later.text("reference") is None:
-        yield f"{_told(first)} and {_told(later)} are one payout twice: no references tell them apart"
-    elif not _was_told(asks, first, before=later):
-        yield f"{_told(later)} pays anew what {_told(first)} had paid; its answer never arrived"
+        both = f"{_described(first)} and {_described(later)}"
+        yield f"{both} are one payout twice: no references tell them apart"
+    elif not _had_answer(requests, first, before=later):
+        yield f"{_described(later)} pays anew what {_described(first)} had paid; its answer never arrived"
 
 
-def _payment_of(ask: CreateRequest) -> Hashable:
-    return ask.tenant, canonical({name: ask.body.get(name) for name in _SAME_PAYOUT})
+def _payment_of(request: CreateRequest) -> Hashable:
+    return request.tenant, comparable({name: request.body.get(name) for name in _SAME_PAYOUT})
 
 
 def _key_reused(seen: Evidence) -> Iterator[str]:
-    for same in _groups([ask for ask in seen.asks if ask.key is not None], lambda ask: ask.name):
-        first = same[0]
-        other = next((ask for ask in same if (ask.operation, ask.raw) != (first.operation, first.raw)), None)
+    for first, *others in _groups([each for each in seen.requests if each.key is not None], _name_of):
+        body = first.operation, first.raw
+        other = next((each for each in others if (each.operation, each.raw) != body), None)
         if other is not None:
-            yield f"{_told(first)} and {_told(other)} differ under one idempotency key"
+            yield f"{_described(first)} and {_described(other)} differ under one idempotency key"
 
 
 def _posted_without_key(seen: Evidence) -> Iterator[str]:
-    bare = [ask for ask in seen.asks if ask.key is None]
-    for same in _groups(bare, lambda ask: (ask.tenant, ask.operation, ask.raw)):
-        yield f"{_told(same[0])} was sent {len(same)} times without an idempotency key"
+    bare = [each for each in seen.requests if each.key is None]
+    for same in _groups(bare, lambda each: (each.tenant, each.operation, each.raw)):
+        yield f"{_described(same[0])} was sent {len(same)} times without an idempotency key"
 
 
 def _reference_refused(seen: Evidence) -> Iterator[str]:
-    asked = [ask for ask in seen.asks if ask.operation == "payouts.create" and ask.text("reference")]
-    for same in _groups(asked, lambda ask: (ask.tenant, ask.text("reference"))):
-        first = next((ask for ask in same if ask.made), None)
+    payouts = [each for each in seen.requests if each.operation == "payouts.create"]
+    named = [each for each in payouts if each.text("reference")]
+    for same in _groups(named, lambda each: (each.tenant, each.text("reference"))):
+        first = next((each for each in same if each.made), None)
         for later in same:
             refused = later.status == 409 and not later.disturbed
-            if first and refused and later.key != first.key and _was_told(seen.asks, first, before=later):
-                yield f"{_told(later)} has the reference of {_told(first)}, which was answered"
+            if (
+                first
+                and refused
+                and later.key != first.key
+                and _had_answer(seen.requests, first, before=later)
+            ):
+                yield f"{_described(later)} has the reference of {_described(first)}, which was answered"
 
 
 def _collected_twice(seen: Evidence) -> Iterator[str]:
@@ -127,7 +136,8 @@ def _collected_twice(seen: Evidence) -> Iterator[str]:
         completed = [attempt for attempt in payment.attempts if attempt in seen.completed_attempts]
         if len(completed) > 1:
             yield f"payment {payment.id} was collected by {len(completed)} attempts"
-    entities = {ask.name: ask.text("entity_id") for ask in seen.asks if ask.key is not None and ask.made}
+    made = [each for each in seen.requests if each.key is not None and each.made]
+    entities = {each.name: each.text("entity_id") for each in made}
     collected = Counter(
         (payment.key, entity)
         for payment in seen.payments
@@ -138,11 +148,16 @@ def _collected_twice(seen: Evidence) -> Iterator[str]:
             yield f"{count} payments were collected for the entity {shown(entity)}"
 
 
-def _was_told(asks: Iterable[CreateRequest], first: CreateRequest, *, before: CreateRequest) -> bool:
-    """Whether the caller knew what came of `first` when it sent `before`."""
-    return first.told or any(
-        ask.told and first.key is not None and ask.name == first.name and ask.seq < before.seq for ask in asks
-    )
+def _had_answer(requests: Iterable[CreateRequest], first: CreateRequest, *, before: CreateRequest) -> bool:
+    """Whether the caller knew the outcome of `first` when it sent `before`."""
+    if first.answered or first.key is None:
+        return first.answered
+    repeats = (each for each in requests if each.name == first.name and each.seq < before.seq)
+    return any(each.answered for each in repeats)
+
+
+def _name_of(request: CreateRequest) -> Hashable:
+    return request.name
 
 
 def _groups(items: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[T]]:
@@ -153,9 +168,11 @@ def _groups(items: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[T
     return (same for same in found.values() if len(same) > 1)
 
 
-def _told(ask: CreateRequest) -> str:
-    reference = ask.text("reference")
-    return f"{ask.request_id} ({ask.operation}{f', reference {shown(reference)}' if reference else ''})"
+def _described(request: CreateRequest) -> str:
+    reference = request.text("reference")
+    return (
+        f"{request.request_id} ({request.operation}{f', reference {shown(reference)}' if reference else ''})"
+    )
 
 
 RULES: Final = {
@@ -165,7 +182,7 @@ RULES: Final = {
     "reference_refused": _reference_refused,
     "collected_twice": _collected_twice,
 }
-"""Each rule by the name under which a test may allow it."""
+"""Each rule, by the name with which a test may allow it."""
 
 REMEDIES: Final = {
     "paid_again": "give each payout a reference of its own, and call client.resolve(error) after an"
@@ -175,4 +192,4 @@ REMEDIES: Final = {
     "reference_refused": "a reference that is taken has its payout: client.payouts.find(reference)",
     "collected_twice": "keep the order's first payment, and read it back before you make another",
 }
-"""What a program does instead, rule by rule."""
+"""What a program should do instead, by rule."""

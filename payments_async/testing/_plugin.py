@@ -1,7 +1,7 @@
 """The pytest plugin: a simulated service, clients for it, its clock, and a ledger that must balance.
 
 This module imports pytest and nothing else: what a fixture needs is imported when a test asks for it, so
-that a project that does not use them pays nothing, and coverage that starts later misses nothing.
+that a project without them loads nothing, and coverage that starts later misses nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FAILED = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Register the marker."""
     config.addinivalue_line(
         "markers", "payments_allow(*rules): the test breaks these rules of the money ledger on purpose"
     )
@@ -37,7 +37,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show a failing test's own lines and its own requests, and note that it failed."""
     tenant = item.stash.get(_TENANT, None)
-    if tenant is None or call.excinfo is None or _is_told_without_frames(call.excinfo.value):
+    if tenant is None or call.excinfo is None or _has_no_traceback(call.excinfo.value):
         report = yield
     else:
         from ._verdicts import own_frames_hidden
@@ -46,13 +46,13 @@ def pytest_runtest_makereport(
             report = yield
     if report.failed:
         item.stash[_FAILED] = True
-        if tenant is not None and (told := tenant.request_log()):
-            report.sections.append(("payments sandbox: requests", told))
+        if tenant is not None and (log := tenant.request_log()):
+            report.sections.append(("payments sandbox: requests", log))
     return report
 
 
-def _is_told_without_frames(error: BaseException) -> bool:
-    """Whether pytest shows no traceback anyhow: with all frames hidden it would remark upon that."""
+def _has_no_traceback(error: BaseException) -> bool:
+    """Whether pytest shows no traceback. With all frames hidden it would add a remark."""
     return isinstance(error, pytest.fail.Exception) and not error.pytrace
 
 
@@ -79,10 +79,10 @@ def sandbox(request: pytest.FixtureRequest, payments_sandbox: Sandbox) -> Iterat
     is revoked.
     """
     from ._tenant import SandboxTenant
-    from ._verdicts import MARK, misuse, revoked, verdict
+    from ._verdicts import MARK, marker_problem, revoked, verdict
 
     marks = list(request.node.iter_markers(MARK))
-    if (wrong := misuse(marks)) is not None:
+    if (wrong := marker_problem(marks)) is not None:
         pytest.fail(wrong, pytrace=False)
     allowed = frozenset(name for mark in marks for name in mark.args)
     tenant = request.node.stash[_TENANT] = SandboxTenant(payments_sandbox)

@@ -1,4 +1,4 @@
-"""The requests of a test as lines: short, masked, the latest last."""
+"""The requests of a test as lines, short and masked, the latest last."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from payments_async.sandbox.common.values import RequestRefused
 from ._requests import CREATIONS, shown
 
 LINES = 25
-"""How many requests are told at most."""
+"""The most requests that are shown."""
 
 _WIDTH = 100
 _SHORT = 40
-"""Characters of an amount that are told."""
+"""Characters of an amount that are shown."""
 
 _CODE = re.compile(r"[A-Z]{3}", re.ASCII)
-"""A currency. Whatever else a program sends as an amount may be anything, and is not told."""
+"""A currency. Any other text that a program sends is not shown."""
 
 
 def request_log(
     entries: Sequence[JournalEntry], tenants: Collection[str], named: Collection[str] = ()
 ) -> str:
-    """The requests that `tenants` made, and those whose key was refused; empty when there were none.
+    """The requests of `tenants`, and those whose key was refused; empty when there were none.
 
-    The latest, and before them those whose ids are `named` in what is told besides.
+    The latest ones, and before them those whose ids are `named` elsewhere in the report.
     """
     exchanges = [
         entry.item
@@ -41,11 +41,11 @@ def request_log(
         and (entry.item.log.key is None or entry.item.log.key in tenants)
     ]
     earlier = exchanges[:-LINES]
-    meant = [exchange for exchange in earlier if exchange.log.request_id in named][:LINES]
-    left_out = len(earlier) - len(meant)
+    chosen = [exchange for exchange in earlier if exchange.log.request_id in named][:LINES]
+    left_out = len(earlier) - len(chosen)
     head = [f"({left_out} earlier requests)"] if left_out else []
     start = exchanges[0].log.at if exchanges else 0.0
-    return "\n".join([*head, *(_line(exchange, start) for exchange in (*meant, *exchanges[-LINES:]))])
+    return "\n".join([*head, *(_line(exchange, start) for exchange in (*chosen, *exchanges[-LINES:]))])
 
 
 def _line(exchange: LoggedExchange, start: float) -> str:
@@ -55,7 +55,7 @@ def _line(exchange: LoggedExchange, start: float) -> str:
 
 
 def _asked(exchange: LoggedExchange) -> Iterator[str]:
-    """What tells one creation from another: its reference and its amount."""
+    """The reference and the amount of a request to create something."""
     if exchange.log.operation not in CREATIONS or exchange.body is None:
         return
     try:

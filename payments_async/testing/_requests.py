@@ -1,8 +1,8 @@
-"""What a program asked the service for: the creations in a sandbox's journal, as values."""
+"""The requests to create something in a sandbox's journal, as values."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import attrs
 
@@ -12,7 +12,7 @@ from payments_async.sandbox.common.masking import mask
 from payments_async.sandbox.common.values import RequestRefused
 
 _SHORT = 40
-"""Characters of a name that are told."""
+"""Characters of a name that are shown."""
 
 CREATIONS = frozenset({"checkouts.create", "payment_intents.create", "payouts.create"})
 
@@ -39,17 +39,17 @@ class CreateRequest:
 
     @property
     def name(self) -> tuple[str, str | None]:
-        """What the service tells requests apart by."""
+        """The identity of the request at the service."""
         return self.tenant, self.key
 
     @property
     def made(self) -> bool:
-        """Whether this very request created a record, whatever its caller was told."""
+        """Whether this request created a record, whether or not its caller had the answer."""
         return 200 <= self.status < 300 and not self.replayed
 
     @property
-    def told(self) -> bool:
-        """Whether its caller was told that the record is there."""
+    def answered(self) -> bool:
+        """Whether its caller had the answer that the record exists."""
         return 200 <= self.status < 300 and not self.disturbed
 
     def text(self, name: str) -> str | None:
@@ -58,30 +58,30 @@ class CreateRequest:
         return value if isinstance(value, str) else None
 
 
-def asks_in(entries: Iterable[JournalEntry], tenants: Collection[str]) -> list[CreateRequest]:
-    """The creations that `tenants` asked for, oldest first. One whose bytes were let go is not among them."""
-    return list(_asks(entries, tenants))
+def create_requests(entries: Iterable[JournalEntry], tenants: Collection[str]) -> list[CreateRequest]:
+    """The requests to create something that `tenants` made, oldest first. Dropped bodies are left out."""
+    return [found for entry in entries if (found := _create_request(entry, tenants)) is not None]
 
 
-def _asks(entries: Iterable[JournalEntry], tenants: Collection[str]) -> Iterator[CreateRequest]:
-    for entry in entries:
-        item = entry.item
-        if not isinstance(item, LoggedExchange) or item.body is None:
-            continue
-        log = item.log
-        if log.operation in CREATIONS and log.key is not None and log.key in tenants:
-            yield CreateRequest(
-                entry.seq,
-                log.request_id,
-                log.operation,
-                log.key,
-                item.body,
-                _object(item.body),
-                log.idempotency_key,
-                log.status,
-                log.replayed,
-                log.fault is not None,
-            )
+def _create_request(entry: JournalEntry, tenants: Collection[str]) -> CreateRequest | None:
+    item = entry.item
+    if not isinstance(item, LoggedExchange) or item.body is None:
+        return None
+    log = item.log
+    if log.operation not in CREATIONS or log.key is None or log.key not in tenants:
+        return None
+    return CreateRequest(
+        seq=entry.seq,
+        request_id=log.request_id,
+        operation=log.operation,
+        tenant=log.key,
+        raw=item.body,
+        body=_object(item.body),
+        key=log.idempotency_key,
+        status=log.status,
+        replayed=log.replayed,
+        disturbed=log.fault is not None,
+    )
 
 
 def _object(body: bytes) -> Mapping[str, object]:
@@ -91,13 +91,13 @@ def _object(body: bytes) -> Mapping[str, object]:
         return {}
 
 
-def canonical(value: object) -> object:
-    """A JSON value as something to compare and hash; null is as good as absent."""
+def comparable(value: object) -> object:
+    """A JSON value that can be compared and hashed; null counts as absent."""
     if isinstance(value, Mapping):
-        return frozenset((name, canonical(item)) for name, item in value.items() if item is not None)
-    return tuple(canonical(item) for item in value) if isinstance(value, list) else value
+        return frozenset((name, comparable(item)) for name, item in value.items() if item is not None)
+    return tuple(comparable(item) for item in value) if isinstance(value, list) else value
 
 
 def shown(name: str) -> str:
-    """A reference, or an order's id, for whoever reads a report: account data behind dots, short, quoted."""
+    """A reference or an order's id for a report: short, quoted, account data masked."""
     return repr(str(mask(name))[:_SHORT])

@@ -1,7 +1,7 @@
 """A runtime whose waits take no time: they move the clock of a sandbox, which the client then shares.
 
-As soon as no request of its clients is under way, the clock skips to the next of their timers. Back-off,
-pacing and a day of polling pass in milliseconds and in order. Time also runs by itself meanwhile.
+As soon as no request of its clients is under way, the clock skips to their next timer. Back-off, pacing and a
+day of polling pass in milliseconds and in order. Time also runs by itself.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 from payments_async._runtime import SYSTEM, Timer
 from payments_async.sandbox import Sandbox
 
-_LOOK: Final = 0.001
-"""Seconds until a loop looks whether its clients rest."""
+_CHECK_AFTER: Final = 0.001
+"""Seconds until a loop checks whether its clients only wait."""
 
-_TURNS: Final = 3
-"""Rounds of the loop for what is ready to go first: some loops run timers before it."""
+_ROUNDS: Final = 3
+"""Rounds of the loop in which ready callbacks run first: some loops run timers before them."""
 
 
 class _Timer:
@@ -41,11 +41,11 @@ class _Timer:
 
 
 class SkippingRuntime:
-    """Time for the clients of one sandbox, from any loop: a client is given it and its `transport()`."""
+    """The time of one sandbox for its clients on any loop. Pass a client this and its `transport()`."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         """Args:
-        sandbox: whose clock is moved; every client of it should have this same runtime.
+        sandbox: its clock is moved; all its clients should share this runtime.
         """
         self.random: Callable[[], float] = SYSTEM.random
         self.token: Callable[[int], bytes] = SYSTEM.token
@@ -66,11 +66,11 @@ class SkippingRuntime:
         return datetime.fromtimestamp(self._sandbox.clock.now(), UTC)
 
     async def sleep(self, seconds: float) -> None:
-        """Return once the sandbox's clock has moved on by so many seconds."""
+        """Return once the sandbox's clock has advanced by so many seconds."""
         done = asyncio.get_running_loop().create_future()
 
         def wake() -> None:
-            if not done.done():  # as when its waiter was cancelled
+            if not done.done():  # it is when its waiter was cancelled
                 done.set_result(None)
 
         timer = self.call_later(seconds, wake)
@@ -80,7 +80,7 @@ class SkippingRuntime:
             timer.cancel()
 
     def call_later(self, delay: float, callback: Callable[[], object], *, background: bool = False) -> Timer:
-        """Run `callback` on the running loop once the sandbox's clock has moved on by `delay` seconds.
+        """Run `callback` on the running loop once the sandbox's clock has advanced by `delay` seconds.
 
         The clock does not skip to a `background` timer while no other one waits.
         """
@@ -100,7 +100,7 @@ class SkippingRuntime:
         proxy: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> Transport:
-        """The usual transport, during whose requests nothing is skipped; its time-outs are the machine's."""
+        """The default transport. During its requests nothing is skipped; its time-outs take real time."""
         return self.wrap(default_transport(SYSTEM, connect_timeout, max_connections, proxy, ssl_context))
 
     def wrap(self, transport: Transport) -> Transport:
@@ -124,16 +124,16 @@ class SkippingRuntime:
                 return
             self._armed.add(loop)
             moves = self._moves
-        loop.call_later(_LOOK, self._give_way, loop, moves, _TURNS)
+        loop.call_later(_CHECK_AFTER, self._wait_rounds, loop, moves, _ROUNDS)
 
-    def _give_way(self, loop: asyncio.AbstractEventLoop, moves: int, turns: int) -> None:
+    def _wait_rounds(self, loop: asyncio.AbstractEventLoop, moves: int, turns: int) -> None:
         if turns:
-            loop.call_soon(self._give_way, loop, moves, turns - 1)
+            loop.call_soon(self._wait_rounds, loop, moves, turns - 1)
         else:
-            self._look(loop, moves)
+            self._run_due_timer(loop, moves)
 
-    def _look(self, loop: asyncio.AbstractEventLoop, moves: int) -> None:
-        """Run the next timer when it is this loop's and its time has come, or can be made to come."""
+    def _run_due_timer(self, loop: asyncio.AbstractEventLoop, moves: int) -> None:
+        """Run the next timer when it is this loop's and is due, or when the clock may skip to it."""
         with self._lock:
             self._armed.discard(loop)
             timer = self._take(loop, resting=not self._busy and moves == self._moves)

@@ -1,4 +1,4 @@
-"""What one test sees of the shared sandbox: a key, rules, books, a log, and the clock."""
+"""What one test sees of the shared sandbox: its keys, rules, books and log, and the clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ._request_log import request_log
 
 
 class SandboxClock:
-    """The clock of a sandbox. It runs with the machine's, and skips ahead when told."""
+    """The clock of a sandbox. It runs with the machine's, and can be advanced."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -35,9 +35,9 @@ class SandboxClock:
         return datetime.fromtimestamp(self._sandbox.clock.now(), UTC)
 
     def advance(self, by: float | timedelta) -> list[Change]:
-        """Skip ahead, in seconds or as a timedelta; gives what fell due on the way, in order.
+        """Skip ahead, in seconds or as a timedelta. Returns what became due on the way, in order.
 
-        `ValueError` when negative.
+        Raises ValueError when negative.
         """
         return self._sandbox.advance(by.total_seconds() if isinstance(by, timedelta) else by)
 
@@ -65,11 +65,11 @@ class SandboxTenant:
         self.api_key: str = self.new_key()
         self.clock: SandboxClock = SandboxClock(service)
         self.books: Books = Books(service.changing, self._keys)
-        """What this tenant's keys created, whatever the caller was told."""
+        """What this tenant's keys created, whether or not the caller had the answers."""
 
     @property
     def base_url(self) -> str:
-        """The address to give to a client; `RuntimeError` when the service is not serving."""
+        """The base URL for clients. Raises RuntimeError when the service is not serving."""
         return self.service.base_url
 
     def new_key(self, status: KeyStatus = "active") -> str:
@@ -107,7 +107,7 @@ class SandboxTenant:
 
     @property
     def inbox(self) -> list[Delivery]:
-        """What its records without a `webhook_url` would have been told, oldest first."""
+        """Deliveries that its records without a `webhook_url` would have caused, oldest first."""
         ids = self._ids()
         return [delivery for delivery in self.service.inbox if delivery.record_id in ids]
 
@@ -118,7 +118,7 @@ class SandboxTenant:
         return [webhook for webhook in self.service.webhooks if webhook.record_id in ids]
 
     def wait_for_webhooks(self, timeout: float = 10.0) -> None:
-        """Return once every delivery due by now was tried, whoever's; see `Sandbox.wait_for_webhooks`."""
+        """Return once every delivery due by now was tried, also other tenants'; see `Sandbox.wait_for_webhooks`."""
         self.service.wait_for_webhooks(timeout)
 
     def resend(self, webhook_id: str) -> Webhook:
@@ -126,13 +126,13 @@ class SandboxTenant:
         return self.service.resend(webhook_id)
 
     def forge(self, record_id: str, event: str | None = None, *, url: str | None = None) -> Webhook:
-        """Send what is not so; `LookupError`, `ValueError`. See `Sandbox.forge`."""
+        """Send a false delivery. Raises LookupError, ValueError. See `Sandbox.forge`."""
         return self.service.forge(record_id, event, url=url)
 
     def entries(self, after: int = 0, limit: int | None = None) -> list[JournalEntry]:
-        """What the journal tells of its requests and records, oldest first: for `advise`, for one.
+        """The journal's entries on its requests and records, oldest first, such as for `advise`.
 
-        After a number, or after what came before this tenant; with `limit` the newest so many of them.
+        Only those after the number `after` and since this tenant was made; with `limit`, the newest ones.
         """
         ids = self._ids()
         entries = self.service.entries(max(after, self._since))
@@ -140,7 +140,7 @@ class SandboxTenant:
         return found if limit is None else found[max(len(found) - limit, 0) :]
 
     def advance(self, seconds: float) -> list[Change]:
-        """Skip ahead; gives what fell due on the way, for whoever, in order."""
+        """Skip ahead. Returns what became due on the way, for all tenants, in order."""
         return self.service.advance(seconds)
 
     def pay(
@@ -160,7 +160,7 @@ class SandboxTenant:
         self.service.settle(record_id, outcome)
 
     def hold(self, record_id: str) -> None:
-        """A record that is under way stays as it is until it is settled; see `Sandbox.hold`."""
+        """Keep a record that is under way as it is until it is settled; see `Sandbox.hold`."""
         self.service.hold(record_id)
 
     def refund(
@@ -170,18 +170,18 @@ class SandboxTenant:
         return self.service.refund(payment_id, amount, pending=pending)
 
     def findings(self) -> list[Finding]:
-        """What was done that no program should do with money, since this tenant was made."""
+        """What no program should do with money, and was done since this tenant was made."""
         entries = self.service.entries(self._since)
         books = self.books
         return findings(evidence(entries, frozenset(self._keys), books.payouts(), books.payments()))
 
     def request_log(self) -> str:
-        """Its latest requests as lines, and those that `findings` name, account data masked."""
+        """Its latest requests as lines, and those that `findings` name, with account data masked."""
         named = {word for finding in self.findings() for word in finding.text.split()}
         return request_log(self.service.entries(self._since), self._keys, named)
 
     def close(self, reason: str = "The API key is that of a SandboxTenant that was closed.") -> None:
-        """Take back the rules that are still set, and revoke the keys: a later request gets a 401.
+        """Remove the rules that are still set and revoke the keys: a later request gets a 401.
 
         `reason` is the message of that 401.
         """
@@ -208,7 +208,7 @@ class SandboxTenant:
 
 
 def _is_about(item: Item, keys: Collection[str], ids: Collection[str]) -> bool:
-    """Whether it is a request with one of these keys, or happened to one of these records."""
+    """Whether it is a request with one of these keys, or an event of one of these records."""
     if isinstance(item, LoggedExchange):
         return item.log.key in keys
     return (item.id if isinstance(item, Change) else getattr(item, "record_id", None)) in ids

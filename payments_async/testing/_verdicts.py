@@ -1,4 +1,4 @@
-"""What the plugin checks when a test ends, and how a failure is shown without the frames of this package."""
+"""The plugin's checks at the end of a test; failures are shown without the frames of this package."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _CONNECTION: Final = {"connect_timeout": 10.0, "max_connections": 256, "proxy": 
 
 
 def client_options(
-    sandbox: SandboxTenant | Sandbox, runtime: SkippingRuntime, wishes: Mapping[str, Any]
+    sandbox: SandboxTenant | Sandbox, runtime: SkippingRuntime, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A client's options: those of the sandbox, those the test wishes, and waits that take no time.
+    """A client's options: the sandbox's, those that the test gives, and waits that take no time.
 
-    Whoever brings a runtime or a transport has both as they are.
+    A runtime or transport that the test gives is used as it is.
     """
-    options: dict[str, Any] = {"api_key": sandbox.api_key, "base_url": sandbox.base_url, **wishes}
-    if not {"runtime", "transport"} & set(wishes):
-        connection = {name: wishes.get(name, usual) for name, usual in _CONNECTION.items()}
+    options: dict[str, Any] = {"api_key": sandbox.api_key, "base_url": sandbox.base_url, **given}
+    if not {"runtime", "transport"} & set(given):
+        connection = {name: given.get(name, usual) for name, usual in _CONNECTION.items()}
         options["runtime"] = runtime
         options["transport"] = runtime.transport(**connection)
     return options
 
 
 def service_of(sandbox: SandboxTenant | Sandbox) -> Sandbox:
-    """The whole service behind what the test calls its sandbox."""
+    """The whole service behind a test's sandbox."""
     return sandbox.service if isinstance(sandbox, SandboxTenant) else sandbox
 
 
@@ -53,8 +53,8 @@ class Mark(Protocol):
     def kwargs(self) -> Mapping[str, Any]: ...
 
 
-def misuse(marks: Iterable[Mark]) -> str | None:
-    """What is wrong with how a test names the rules it breaks, with all there are; None when nothing is."""
+def marker_problem(marks: Iterable[Mark]) -> str | None:
+    """What is wrong with the marker of a test, with the names of all rules; None when nothing is."""
     given = list(marks)
     known = f"the rules are {', '.join(RULES)}"
     names = [each for mark in given for each in mark.args]
@@ -66,30 +66,30 @@ def misuse(marks: Iterable[Mark]) -> str | None:
 
 
 def verdict(sandbox: SandboxTenant, allowed: Collection[str], *, passed: bool) -> str | None:
-    """Why the test fails after all; None when it does not.
+    """Why the test fails all the same; None when it does not.
 
-    Unused rules, and payments under the key of an ended test, count for one that passed.
+    Unused rules, and payments with the key of an ended test, fail only a test that passed.
     """
     wrong = [finding for finding in sandbox.findings() if finding.rule not in allowed]
     parts = []
     if wrong:
         parts.append(_unbalanced(wrong))
     if passed and (unused := sandbox.unused_rules):
-        told = "\n".join(f"  {_described(rule)}" for rule in unused)
-        parts.append(f"what was arranged with sandbox.on(...) did not happen, or not as often:\n{told}")
+        rules = "\n".join(f"  {_described(rule)}" for rule in unused)
+        parts.append(f"what was arranged with sandbox.on(...) did not happen, or not as often:\n{rules}")
     if passed and (stale := _with_an_ended_key(sandbox)):
-        told = ", ".join(stale[:5])
-        parts.append(f"{told} paid nothing, refused for the key of a test {_KEPT}: {_RECIPE}")
+        named = ", ".join(stale[:5])
+        parts.append(f"{named} paid nothing, refused for the key of a test {_KEPT}: {_RECIPE}")
     return "\n".join(parts) or None
 
 
 def revoked(test: str) -> str:
-    """What a request with the key of a test that has ended is answered; `test` is pytest's name of it."""
+    """The message for a request with the key of an ended test; `test` is pytest's name of it."""
     return f"The API key is that of the test {test.partition('[')[0]}, {_KEPT}: {_RECIPE}."
 
 
 def _with_an_ended_key(sandbox: SandboxTenant) -> list[str]:
-    """The POSTs that were refused for it: a program that catches the error would pass as one that paid."""
+    """POSTs with the key of an ended test. A program that catches the error would seem to have paid."""
     items = (entry.item for entry in sandbox.service.entries(sandbox._since))
     return [
         item.log.request_id
@@ -102,7 +102,7 @@ def _with_an_ended_key(sandbox: SandboxTenant) -> list[str]:
 
 
 def _unbalanced(wrong: Sequence[Finding]) -> str:
-    """The broken rules, first of all by name for pytest's summary; what each request did, and what to do."""
+    """The broken rules by name, for pytest's summary; then what each request did, and what to do."""
     broken = [name for name in RULES if any(finding.rule == name for finding in wrong)]
     lines = [f"{', '.join(broken)}: the money ledger does not balance"]
     for name in broken:

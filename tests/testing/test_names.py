@@ -127,7 +127,7 @@ async def test_nothing_is_skipped_while_a_request_is_under_way(runtime: Skipping
     sending = asyncio.ensure_future(transport.send(flight))
     sleeping = asyncio.ensure_future(runtime.sleep(60))
     began = runtime.monotonic()
-    looked = runtime._look = Mock(wraps=runtime._look)  # type: ignore[method-assign] # to see it look in vain
+    looked = runtime._run_due_timer = Mock(wraps=runtime._run_due_timer)  # type: ignore[method-assign] # to see it look in vain
     while looked.call_count < 3:  # noqa: ASYNC110 - what is waited for is a look in vain, which tells nobody
         await asyncio.sleep(0)
     assert runtime.monotonic() == began
@@ -186,7 +186,9 @@ async def test_a_timer_that_comes_with_its_sleeper_s_cancellation_wakes_nobody(
     await asyncio.sleep(0)
     sleeping.cancel()
     began = runtime.monotonic()
-    runtime._look(asyncio.get_running_loop(), runtime._moves)  # before the sleeper has come to its end
+    runtime._run_due_timer(
+        asyncio.get_running_loop(), runtime._moves
+    )  # before the sleeper has come to its end
     assert runtime.monotonic() == began + 1
     with pytest.raises(asyncio.CancelledError):
         await sleeping
