@@ -118,7 +118,7 @@ class SandboxTenant:
         return [webhook for webhook in self.service.webhooks if webhook.record_id in ids]
 
     def wait_for_webhooks(self, timeout: float = 10.0) -> None:
-        """Return once every delivery due by now was tried, also other tenants'; see `Sandbox.wait_for_webhooks`."""
+        """Return once every delivery due by now was tried; see `Sandbox.wait_for_webhooks`."""
         self.service.wait_for_webhooks(timeout)
 
     def resend(self, webhook_id: str) -> Webhook:

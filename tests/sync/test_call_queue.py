@@ -1,4 +1,4 @@
-"""The way onto the loop, where it is tight: while the loop is ending."""
+"""The queue onto the loop, while the loop is ending."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def made() -> CallQueue:
 
 
 class Waiting(list[BlockingCall[None]]):
-    """A queue in which a queue closes at the very moment somebody has joined it."""
+    """Calls of a queue that closes just as one is appended."""
 
     def __init__(self, queue: CallQueue, *, emptied: bool) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Waiting(list[BlockingCall[None]]):
             self.clear()
 
 
-async def test_a_line_wakes_its_loop_once_for_many_hops() -> None:
+async def test_a_queue_wakes_its_loop_once_for_many_calls() -> None:
     queue = CallQueue()
     calls = [call() for _ in range(5)]
     woken: list[object] = []
@@ -76,7 +76,7 @@ async def test_ctrl_c_at_the_moment_of_waking_the_loop_leaves_nobody_waiting() -
     assert await asyncio.to_thread(later.wait_briefly)
 
 
-async def test_a_closed_line_takes_nothing_and_keeps_what_is_left_with_it() -> None:
+async def test_a_closed_queue_takes_nothing_and_keeps_what_is_left_with_it() -> None:
     queue = CallQueue()
     queue.closed = True
     kept = call()
@@ -86,20 +86,20 @@ async def test_a_closed_line_takes_nothing_and_keeps_what_is_left_with_it() -> N
     assert kept.task is None
 
 
-async def test_a_hop_posted_while_the_line_closes_comes_back() -> None:
+async def test_a_call_posted_while_the_queue_closes_comes_back() -> None:
     queue = CallQueue()
     queue._calls = Waiting(queue, emptied=False)  # type: ignore[assignment] # what of a deque is used
     assert not queue.post(call())
     assert list(queue._calls) == []
 
 
-async def test_a_hop_that_the_ending_loop_has_taken_is_not_posted_again() -> None:
+async def test_a_call_that_the_ending_loop_has_taken_is_not_posted_again() -> None:
     queue = CallQueue()
     queue._calls = Waiting(queue, emptied=True)  # type: ignore[assignment] # likewise
     assert queue.post(call())
 
 
-def test_without_its_loop_a_line_neither_runs_nor_blocks() -> None:
+def test_without_its_loop_a_queue_neither_runs_nor_blocks() -> None:
     queue = asyncio.run(made())
     one = call()
     assert queue.post(one)
@@ -107,7 +107,7 @@ def test_without_its_loop_a_line_neither_runs_nor_blocks() -> None:
     assert one.wait_briefly()
 
 
-def test_a_call_that_meets_a_closing_line_goes_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_meets_a_closing_queue_goes_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = asyncio.run(made())
     ended.closed = True
     bridge, real = Bridge(nothing), Bridge._queue

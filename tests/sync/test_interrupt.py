@@ -1,4 +1,4 @@
-"""Ctrl-C, and whatever else a signal raises: the call is stopped, and what became of it is told."""
+"""Ctrl-C: the call is stopped, and the exception says what became of it."""
 
 from __future__ import annotations
 
@@ -72,26 +72,22 @@ def test_a_payout_interrupted_in_doubt_is_logged_with_its_operation_and_key(
     assert record.getMessage().endswith("its idempotency key is key-00001")
 
 
-def test_a_payout_that_was_not_sent_moved_nothing() -> None:
-    silence = Silence(interrupt_main_thread, sent=False)
+@pytest.mark.parametrize(
+    ("call", "sent"),
+    [
+        (lambda client: client.payouts.create(**payout("r-1")), False),
+        (lambda client: client.payouts.list(), True),
+    ],
+)
+def test_a_payout_that_was_not_sent_and_a_read_moved_nothing(call: Any, sent: bool) -> None:
+    silence = Silence(interrupt_main_thread, sent=sent)
     with (
         Payments(KEY, base_url=ADDRESS, transport=silence) as client,
         pytest.raises(KeyboardInterrupt) as stopped,
     ):
-        client.payouts.create(**payout("r-1"))
+        call(client)
     assert outcome(stopped.value) is None
     assert note(stopped.value) == "The call was stopped before it could move money; it can be made again."
-
-
-def test_a_read_moved_nothing() -> None:
-    silence = Silence(interrupt_main_thread, sent=True)
-    with (
-        Payments(KEY, base_url=ADDRESS, transport=silence) as client,
-        pytest.raises(KeyboardInterrupt) as stopped,
-    ):
-        client.payouts.list()
-    assert outcome(stopped.value) is None
-    assert "it can be made again" in note(stopped.value)
 
 
 class Stubborn:
@@ -186,7 +182,7 @@ def test_an_interruption_just_after_the_end_tells_how_it_ended(
     assert told in note(stopped)
 
 
-def test_a_hop_cancelled_before_it_began_never_runs() -> None:
+def test_a_call_cancelled_before_it_began_never_runs() -> None:
     ran: list[int] = []
 
     async def work() -> None:
@@ -215,7 +211,7 @@ def interruption_of(ending: Any, monkeypatch: pytest.MonkeyPatch) -> BaseExcepti
 def test_an_interruption_seen_when_the_wait_is_over_tells_how_the_call_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Between the end of the wait and the next queue of Python, signals are looked at once more."""
+    """Between the end of the wait and the next line of Python, signals are handled once more."""
     wait = BlockingCall.wait
 
     def wait_and_be_interrupted(call: BlockingCall[Any]) -> None:
@@ -239,7 +235,7 @@ def test_an_interruption_seen_when_the_wait_is_over_tells_how_the_call_ended(
 def test_an_interruption_of_the_handing_over_tells_how_the_call_ended(
     ending: Any, result: str | None, told: str, late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Signals are looked at whenever a function begins, and before an exception leaves one."""
+    """Signals are handled whenever a function begins, and before an exception leaves one."""
     hand_over = BlockingCall.result
 
     def interrupted(call: BlockingCall[Any]) -> Any:
@@ -301,24 +297,8 @@ except KeyboardInterrupt as stopped:
     print(type(stopped.outcome).__name__, stopped.outcome.reference, len(stopped.__notes__))
 """
 
-NOT_SENT = """
-from payments_sync import Payments
-from tests.sync.scenes import Silence, interrupt_main_thread, payout
-
-silence = Silence(interrupt_main_thread, sent=False)
-client = Payments("sk_sandbox_" + "0" * 32, base_url="https://p.test/v1", transport=silence)
-try:
-    client.payouts.create(**payout("r-1"))
-except KeyboardInterrupt as stopped:
-    print(stopped.outcome, stopped.__notes__[0].split(";")[0])
-"""
-
 
 def test_in_a_process_of_its_own_a_sent_call_is_unknown_and_the_exit_is_clean() -> None:
     warning, told = run(SENT).splitlines()
     assert warning.endswith("its idempotency key is key-00001")
     assert told == "OutcomeUnknown r-1 1"
-
-
-def test_in_a_process_of_its_own_an_unsent_call_moved_nothing() -> None:
-    assert run(NOT_SENT) == "None The call was stopped before it could move money\n"
