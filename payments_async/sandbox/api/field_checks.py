@@ -76,22 +76,6 @@ def text(longest: int | None = None, *, pattern: str | None = None, rule: str = 
     return check
 
 
-def both(first: Check, second: Callable[[str], str | None]) -> Check:
-    """`first`, then for a string that passed it a rule that says what is wrong, or None."""
-
-    def check(value: object, path: str, breaches: Breaches) -> None:
-        found = len(breaches.errors.get(path, ()))
-        first(value, path, breaches)
-        if (
-            isinstance(value, str)
-            and len(breaches.errors.get(path, ())) == found
-            and (wrong := second(value))
-        ):
-            breaches.add(path, wrong)
-
-    return check
-
-
 def amount(value: object, path: str, breaches: Breaches) -> None:
     """A number of at least 1, in major units."""
     if isinstance(value, bool) or not isinstance(value, (int, Decimal)):

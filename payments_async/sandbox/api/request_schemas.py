@@ -17,7 +17,6 @@ from .field_checks import (
     Breaches,
     RequestField,
     amount,
-    both,
     check_members,
     flag,
     members,
@@ -96,19 +95,18 @@ def _gateway_options(value: object, path: str, breaches: Breaches) -> None:
                 breaches.add(f"{path}.{code}.{option}", "is not an option of this gateway")
 
 
-def _currency_is_listed(code: str) -> str | None:
-    return None if is_currency(code) else "must be an ISO 4217 code"
+def _listed_currency(value: object, path: str, breaches: Breaches) -> None:
+    if not isinstance(value, str):
+        breaches.add(path, "must be a string")
+    elif not re.fullmatch("[A-Z]{3}", value):
+        breaches.add(path, "must be 3 uppercase letters")
+    elif not is_currency(value):
+        breaches.add(path, "must be an ISO 4217 code")
 
 
 _SHARED: Mapping[str, RequestField] = {
     "amount": RequestField(amount, required=True),
-    "currency": RequestField(
-        both(
-            text(pattern="[A-Z]{3}", rule="must be 3 uppercase letters"),
-            _currency_is_listed,
-        ),
-        required=True,
-    ),
+    "currency": RequestField(_listed_currency, required=True),
     "description": RequestField(text(500)),
     "customer": RequestField(_CUSTOMER),
     "return_url": RequestField(text(2048)),

@@ -41,18 +41,9 @@ class SandboxLimits:
 
     def scaled(self, factor: float) -> SandboxLimits:
         """The same limits times `factor`, each at least 1."""
-
-        def scale(rate: Rate) -> Rate:
-            return None if rate is None else max(1, round(rate * factor))
-
-        return attrs.evolve(
-            self,
-            writes=scale(self.writes),
-            reads=scale(self.reads),
-            diagnostics=scale(self.diagnostics),
-            diagnostics_per_record=scale(self.diagnostics_per_record),
-            refund_availability=scale(self.refund_availability),
-        )
+        names = ("writes", "reads", "diagnostics", "diagnostics_per_record", "refund_availability")
+        rates = {name: rate for name in names if (rate := getattr(self, name)) is not None}
+        return attrs.evolve(self, **{name: max(1, round(rate * factor)) for name, rate in rates.items()})
 
     def scopes(self, limit_class: LimitClass, record_id: str | None) -> list[tuple[str, int]]:
         """The windows a request falls under, each with its limit; `record_id` for live operations only."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from decimal import Decimal
+from typing import Any
 
 import attrs
 
@@ -105,30 +106,14 @@ class Books:
 
 def payout_entry(payout: PayoutRecord) -> PayoutEntry:
     """A payout's line in the books."""
-    return PayoutEntry(
-        payout.id,
-        payout.reference,
-        payout.amount,
-        payout.currency,
-        payout.status,
-        payout.method,
-        payout.key,
-        payout.idempotency_key,
-        payout.created_at,
-    )
+    return PayoutEntry(**_shared(PayoutEntry, payout))
 
 
 def payment_entry(payment: PaymentRecord) -> PaymentEntry:
     """A payment's line in the books."""
-    return PaymentEntry(
-        payment.id,
-        payment.reference,
-        payment.amount,
-        payment.currency,
-        payment.status,
-        payment.channel,
-        tuple(attempt.id for attempt in payment.attempts),
-        payment.key,
-        payment.idempotency_key,
-        payment.created_at,
-    )
+    ids = tuple(attempt.id for attempt in payment.attempts)
+    return PaymentEntry(**{**_shared(PaymentEntry, payment), "attempts": ids})
+
+
+def _shared(entry: type[attrs.AttrsInstance], record: PayoutRecord | PaymentRecord) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in attrs.fields(entry)}

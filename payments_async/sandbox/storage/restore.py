@@ -40,8 +40,6 @@ from .rows import (
     KINDS,
     STEPS,
     Row,
-    StoredAttempt,
-    StoredPayment,
     StoredReply,
     StoredState,
     StoredTenant,
@@ -107,20 +105,20 @@ class _Restoring:
         )
         self._tenants[stored.fingerprint] = self._world.tenants[stored.key] = tenant
 
-    def _add(self, row: object) -> None:
+    def _add(self, row: Any) -> None:
         match row:
             case PayoutRecord():
                 self._add_payout(self._tenants[row.key], row)
-            case StoredPayment():
-                self._add_payment(self._tenants[row.key], row)
             case StoredReply():
                 answer = Answer(row.status, row.headers, row.body)
                 stored = self._tenants[row.owner].replies._stored
                 stored[row.key] = StoredAnswer(row.request, answer, row.until, row.ready_at)
             case Webhook():
                 self._webhooks[row.id] = row
-            case _:
+            case StoredState():
                 raise Unreadable("a second first row")
+            case _:
+                self._add_payment(self._tenants[row.key], row)
 
     def _add_payout(self, tenant: Tenant, payout: PayoutRecord) -> None:
         _check(payout.status in PAYOUT_STATES)
@@ -132,7 +130,7 @@ class _Restoring:
         if payout.reference is not None:
             tenant.payouts_by_reference[payout.reference] = payout
 
-    def _add_payment(self, tenant: Tenant, stored: StoredPayment) -> None:
+    def _add_payment(self, tenant: Tenant, stored: Any) -> None:
         _check(stored.status in PAYMENT_STATES)
         _check_amount(stored.amount)
         _check_plan(stored.plan)
@@ -150,7 +148,7 @@ class _Restoring:
         tenant.payments.append(payment)
         tenant.payments_by_id[payment.id] = self._records[payment.id] = payment
 
-    def _add_attempt(self, tenant: Tenant, payment: PaymentRecord, stored: StoredAttempt) -> AttemptRecord:
+    def _add_attempt(self, tenant: Tenant, payment: PaymentRecord, stored: Any) -> AttemptRecord:
         _check(stored.status in ATTEMPT_STATES)
         _check(stored.failovers_left <= MOST_FAILOVERS)
         _check_plan(stored.plan)

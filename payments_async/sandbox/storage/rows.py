@@ -4,25 +4,24 @@ Not kept: rules, the request log and the journal, which are a session's; counts 
 restart empties. Profile and limits are those that the sandbox is started with.
 
 A row is a kind and a body. Payouts and webhooks hold plain values only, so that msgspec writes and reads them
-as they are. Other records have a stored form, without the references back that they have in memory.
+as they are. Payments have a stored form, which holds their attempts, session and refunds; these do not refer
+back to it.
 `restore` reads the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, get_type_hints
 
+import attrs
 import msgspec
 
 from ..api.core import Core
-from ..common.json import JsonObject
-from ..common.scenario_words import HookWords
 from ..records import payments, payouts
 from ..records.idempotency import StoredAnswer
-from ..records.records import AttemptRecord, FailureRecord, GatewayRecord, PaymentRecord, PayoutRecord, Plan
+from ..records.records import AttemptRecord, CheckoutRecord, PaymentRecord, PayoutRecord, RefundRecord
 from ..records.tenants import KeyStatus, Tenant
 from ..webhooks import Webhook
 from ..webhooks.queue import WebhookQueue
@@ -45,71 +44,24 @@ class Stored(msgspec.Struct, forbid_unknown_fields=True):
         return f"<{type(self).__name__}>"
 
 
-class StoredAttempt(Stored):
-    """The fields of an `AttemptRecord` but for its payment, which holds it."""
-
-    id: str
-    method: str
-    country: str | None
-    phone: str | None
-    currency: str
-    gateway: GatewayRecord
-    plan: Plan
-    created_at: float
-    is_failover: bool
-    failovers_left: int
-    status: str
-    reads: int
-    failure: FailureRecord | None
-    processing_at: float | None
-    action_required_at: float | None
-    completed_at: float | None
-    failed_at: float | None
-    expired_at: float | None
+def _stored(record: type, **replaced: Any) -> type[Any]:
+    """A struct with the fields of a record; those in `replaced` have another type, or are left out (None)."""
+    types = {**get_type_hints(record), **replaced}
+    fields = [(field.name, types[field.name]) for field in attrs.fields(record)]
+    kept = [(name, kind) for name, kind in fields if kind is not None]
+    return msgspec.defstruct(f"Stored{record.__name__}", kept, bases=(Stored,))
 
 
-class StoredSession(Stored):
-    """The fields of a `CheckoutRecord` but for its payment."""
-
-    id: str
-    country: str | None
-    phone: str | None
-    appearance: JsonObject
-    form_token: str
-
-
-class StoredRefund(Stored):
-    """The fields of a `RefundRecord` but for its payment."""
-
-    id: str
-    amount: Decimal
-    pending: bool
-
-
-class StoredPayment(Stored):
-    """The fields of a `PaymentRecord` but for its site, which is the process's."""
-
-    id: str
-    position: int
-    key: str
-    idempotency_key: str | None
-    channel: str
-    reference: str
-    amount: Decimal
-    currency: str
-    customer: JsonObject | None
-    body: JsonObject
-    plan: Plan | None
-    created_at: float
-    expires_at: float
-    hooks: HookWords
-    status: str
-    session: StoredSession | None
-    attempts: list[StoredAttempt]
-    refunds: list[StoredRefund]
-    completed_at: float | None
-    failed_at: float | None
-    expired_at: float | None
+StoredAttempt: Final = _stored(AttemptRecord, payment=None)
+StoredSession: Final = _stored(CheckoutRecord, payment=None)
+StoredRefund: Final = _stored(RefundRecord, payment=None)
+StoredPayment: Final = _stored(
+    PaymentRecord,
+    site=None,
+    session=StoredSession | None,
+    attempts=list[StoredAttempt],  # type: ignore[valid-type] # made at run time
+    refunds=list[StoredRefund],  # type: ignore[valid-type] # made at run time
+)
 
 
 class StoredReply(Stored):
