@@ -42,10 +42,10 @@ def find_chromium() -> str:
     found = os.environ.get("CHROMIUM") or shutil.which("chromium")
     if found:
         return found
-    told = "no chromium: install Debian's `chromium`, or set CHROMIUM to its path"
+    message = "no chromium: install Debian's `chromium`, or set CHROMIUM to its path"
     if os.environ.get("CI") == "true":
-        pytest.fail(told)
-    pytest.skip(told)
+        pytest.fail(message)
+    pytest.skip(message)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -137,7 +137,7 @@ async def test_a_session_that_is_gone_is_said_to_be(
     payer.errors.clear()
 
 
-async def test_a_hidden_tab_holds_no_connection_and_is_told_when_it_is_seen_again(
+async def test_a_hidden_tab_holds_no_connection_and_follows_again_when_it_is_shown(
     sell: Callable[..., Sale], visit: Visit
 ) -> None:
     sale, payer = sell("hang"), await visit()

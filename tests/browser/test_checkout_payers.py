@@ -36,9 +36,7 @@ async def test_a_payer_pays_by_each_next_action_and_returns(
     await payer.page.wait_for_url(SHOP)
 
 
-async def test_a_declined_payer_is_told_so_and_pays_another_way(
-    sell: Callable[..., Sale], visit: Visit
-) -> None:
+async def test_a_declined_payer_pays_another_way(sell: Callable[..., Sale], visit: Visit) -> None:
     sale, payer = sell(), await visit()
     await begins(payer, sale, BANK)
     await payer.press("Continue to the bank")

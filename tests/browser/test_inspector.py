@@ -35,7 +35,7 @@ def busy(sandbox: Sandbox, api: Api) -> Sandbox:
     api.payout(**body, idempotency_key="payout-lost", scenario="lost_response")
     sandbox.advance(1)
     api.payout(**body, idempotency_key="payout-lost")
-    api.payout(reference="told", webhook_url="http://127.0.0.1:9/hook")
+    api.payout(reference="hooked", webhook_url="http://127.0.0.1:9/hook")
     for outcome in ("action:collect_otp", "action:approve_on_phone", "fail:CUSTOMER_DECLINED", "complete"):
         session = api.checkout(customer={"email": "ada@example.test"}).data["checkout"]["id"]
         sandbox.pay(session, outcome=outcome, phone="+22990000077")
@@ -314,11 +314,11 @@ async def test_a_fault_is_added_by_words_and_removed(sandbox: Sandbox, api: Api,
     await visitor.page.locator("form .wrong").get_by_text("near: lost_response").wait_for()
     assert await visitor.page.locator("#said").text_content() == ""  # once is enough
     assert await words.input_value() == "lost_respons"
-    told = visitor.page.locator("form .wrong")
-    assert "near: lost_response" in await told.inner_text()
-    assert await told.get_attribute("id") in str(await words.get_attribute("aria-describedby")).split()
+    note = visitor.page.locator("form .wrong")
+    assert "near: lost_response" in await note.inner_text()
+    assert await note.get_attribute("id") in str(await words.get_attribute("aria-describedby")).split()
     assert await words.get_attribute("aria-invalid") == "true"
-    below, field = await told.bounding_box(), await words.bounding_box()
+    below, field = await note.bounding_box(), await words.bounding_box()
     assert below is not None
     assert field is not None
     assert 0 < below["y"] - field["y"] < 100
@@ -326,7 +326,7 @@ async def test_a_fault_is_added_by_words_and_removed(sandbox: Sandbox, api: Api,
     await visitor.page.get_by_label("Reference").fill("r-1")
     await words.press("Enter")
     await hears(visitor, "Set rule_")
-    assert await told.count() == 0
+    assert await note.count() == 0
     assert await words.get_attribute("aria-invalid") is None
     assert await words.get_attribute("aria-describedby") == "words-help"
     assert api.payout(reference="r-1").status == 503

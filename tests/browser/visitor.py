@@ -86,7 +86,7 @@ class Visitor:
         return await self.others.arrive(java_script=self.java_script, alone=self.alone)
 
     async def looks(self, scheme: str, width: int, height: int = 900) -> None:
-        """From here on as somebody with this colour scheme and window."""
+        """From here on with this colour scheme and window."""
         # without transitions, which would be in the picture
         chosen: Any = {"color_scheme": scheme, "reduced_motion": "reduce"}
         await self.page.emulate_media(**chosen)

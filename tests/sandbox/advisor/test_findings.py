@@ -32,7 +32,7 @@ def test_three_mistakes_are_shown_still_after_many_good_requests(api: Api, sandb
     sandbox._journal = Journal(entries=60)
     for _ in range(3):
         api.payout(reference="r-1")
-    work_on(api, 100)  # and nobody looks meanwhile
+    work_on(api, 100)  # and no page is opened meanwhile
     assert advise(sandbox.entries()) == []
     shown = text_of(page(sandbox, "advisor"))
     assert "Nothing found" not in shown
@@ -148,7 +148,7 @@ def test_a_webhook_that_was_believed_is_kept_when_its_record_is_read_too_late(
 
 
 def test_what_a_request_showed_is_not_guessed_once_its_answer_was_let_go(api: Api, sandbox: Sandbox) -> None:
-    """Without the answer a list cannot be told to have shown a record, nor a checkout to be open."""
+    """Without the answer it is not known that a list showed a record, nor a checkout to be open."""
     payout = api.payout(idempotency_key="key-00001").data["id"]
     checkout = api.checkout().data["checkout"]["id"]
     sandbox.advance(5)

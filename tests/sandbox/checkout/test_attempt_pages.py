@@ -142,7 +142,7 @@ def test_a_sessions_payer_comes_back_to_its_checkout(api: Api) -> None:
     assert api.listed_intent()["status"] == "completed"
 
 
-@pytest.mark.parametrize("path", ["pa_nobody/bank", "{id}/elsewhere", ""])
+@pytest.mark.parametrize("path", ["pa_unknown/bank", "{id}/elsewhere", ""])
 def test_there_is_nothing_elsewhere(api: Api, path: str) -> None:
     attempt = Payer(api, "redirect_to_url").attempt["id"]
     assert api.sandbox.handle("GET", f"/actions/{path.format(id=attempt)}").status == 404

@@ -21,7 +21,7 @@ class Tab:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.response = response
 
-    async def told(self) -> str:
+    async def next(self) -> str:
         """The next event's data, comments passed over; empty at the end."""
         async for line in self.response.content:
             if line.startswith(b"data: "):
@@ -49,16 +49,16 @@ async def following(sandbox: Sandbox, path: str) -> AsyncIterator[Tab]:
         yield Tab(response)
 
 
-async def test_every_tab_is_told_each_step_until_the_end(sandbox: Sandbox, payer: Payer) -> None:
+async def test_every_tab_gets_each_step_until_the_end(sandbox: Sandbox, payer: Payer) -> None:
     async with following(sandbox, payer.path()) as first, following(sandbox, payer.path()) as second:
         for tab in (first, second):
-            assert await tab.told() == "0-open"
+            assert await tab.next() == "0-open"
         payer.pay("sandbox_bank")
         for tab in (first, second):
-            assert await tab.told() == "1-action"
+            assert await tab.next() == "1-action"
         payer.answer("bank")
         for tab in (first, second):
-            assert [await tab.told(), await tab.told()] == ["1-paid", ""]
+            assert [await tab.next(), await tab.next()] == ["1-paid", ""]
 
 
 @pytest.mark.parametrize(
@@ -69,47 +69,47 @@ async def test_every_tab_is_told_each_step_until_the_end(sandbox: Sandbox, payer
         ("hang", ["1-waiting", "1-unknown", "1-expired", ""]),
     ],
 )
-async def test_what_time_alone_changes_is_told_when_it_happens(
+async def test_what_time_alone_changes_is_sent_when_it_happens(
     sandbox: Sandbox, scenario: str, steps: list[str]
 ) -> None:
     payer = visit(Api(sandbox, sandbox.api_key), scenario)
     payer.pay(BALANCE)
     async with following(sandbox, payer.path()) as tab:
         for step in steps:
-            assert await tab.told() == step
+            assert await tab.next() == step
             sandbox.advance(5 if scenario != "hang" else 3600 if step == "1-unknown" else 60)
 
 
-async def test_a_clock_that_runs_needs_nobody_to_ask() -> None:
+async def test_a_running_clock_brings_steps_by_itself() -> None:
     async with Sandbox(clock=VirtualClock(speed=600)) as sandbox:
         payer = visit(Api(sandbox, sandbox.api_key), "complete after=30s")
         payer.pay(BALANCE)
         async with following(sandbox, payer.path()) as tab:
-            assert [await tab.told(), await tab.told()] == ["1-waiting", "1-paid"]
+            assert [await tab.next(), await tab.next()] == ["1-waiting", "1-paid"]
 
 
-async def test_what_happens_elsewhere_is_not_told(sandbox: Sandbox, payer: Payer) -> None:
+async def test_events_of_other_sessions_are_not_sent(sandbox: Sandbox, payer: Payer) -> None:
     async with following(sandbox, payer.path()) as tab:
-        assert await tab.told() == "0-open"
+        assert await tab.next() == "0-open"
         for _ in range(3):
             other = visit(Api(sandbox, sandbox.api_key))
             other.pay(BALANCE)
         payer.pay("sandbox_card")
-        assert await tab.told() == "1-action"
+        assert await tab.next() == "1-action"
 
 
 @pytest.mark.parametrize("ended", ["reset", "unknown"])
-async def test_a_session_that_is_not_there_is_told_so_and_ends(
+async def test_the_stream_of_a_session_that_is_gone_says_so_and_ends(
     sandbox: Sandbox, payer: Payer, ended: str
 ) -> None:
     if ended == "unknown":
         async with following(sandbox, "/checkout/cs_unknown") as tab:
-            assert [await tab.told(), await tab.told()] == ["gone", ""]
+            assert [await tab.next(), await tab.next()] == ["gone", ""]
         return
     async with following(sandbox, payer.path()) as tab:
-        assert await tab.told() == "0-open"
+        assert await tab.next() == "0-open"
         sandbox.reset()
-        assert [await tab.told(), await tab.told()] == ["gone", ""]
+        assert [await tab.next(), await tab.next()] == ["gone", ""]
 
 
 async def test_who_leaves_before_the_first_word_is_no_error_in_the_log(
@@ -120,7 +120,7 @@ async def test_who_leaves_before_the_first_word_is_no_error_in_the_log(
 
     monkeypatch.setattr(web.StreamResponse, "write", left)
     async with following(sandbox, payer.path()) as tab:
-        assert await tab.told() == ""
+        assert await tab.next() == ""
     assert caplog.records == []
 
 

@@ -530,7 +530,7 @@ def test_a_failed_attempt_says_why_and_can_be_tried_again(api: Api) -> None:
     assert (payer.payment["status"], payer.attempts) == ("completed", 2)
 
 
-def test_a_failure_of_another_kind_is_told_in_the_services_words(api: Api) -> None:
+def test_another_failure_is_shown_in_the_services_words(api: Api) -> None:
     payer = visit(api, "fail:CARD_LOST immediate")
     payer.pay("sandbox_card")
     assert "Card lost. Nothing was taken." in payer.look("/payment")
@@ -662,7 +662,7 @@ UNDER_WAY = (
 )
 
 
-def test_a_second_tab_is_told_what_is_under_way_instead(api: Api) -> None:
+def test_a_second_tab_shows_what_is_under_way_instead(api: Api) -> None:
     payer = visit(api)
     first, second = payer.form_for(BALANCE), payer.form_for("sandbox_card")
     payer.send(**second)
@@ -673,7 +673,7 @@ def test_a_second_tab_is_told_what_is_under_way_instead(api: Api) -> None:
     assert UNDER_WAY in payer.look(f"?country=BJ&method={BALANCE}")
 
 
-def test_nobody_else_is_told_so(api: Api) -> None:
+def test_other_payers_do_not_see_that(api: Api) -> None:
     payer = visit(api)
     form = payer.form_for("sandbox_card")
     payer.send(**form)
@@ -684,7 +684,7 @@ def test_nobody_else_is_told_so(api: Api) -> None:
     assert "under way" not in payer.look(f"/payment?method={BALANCE}")
 
 
-def test_a_payment_that_was_begun_elsewhere_is_told_of_without_its_method(api: Api) -> None:
+def test_a_payment_that_was_begun_elsewhere_is_shown_without_its_method(api: Api) -> None:
     payer = visit(api)
     api.sandbox.pay(payer.session_id, method="unheard_of", outcome="hang")
     page = payer.look(f"?country=BJ&method={BALANCE}")

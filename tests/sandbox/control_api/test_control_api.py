@@ -391,10 +391,10 @@ def test_webhooks_are_listed_sent_again_and_forged(control: Control, api: Api) -
     assert len(control.get("webhooks")["webhooks"]) == 3
     assert control.refused("POST", "webhooks/wh_none/resend")[0] == 404
     api.payout(webhook_url="https://shop.example/hook/s3cr3t")
-    stranger = control.sandbox.webhooks[-1].id
-    refused, told = control.refused("POST", f"webhooks/{stranger}/resend")
-    assert (refused, "allow_webhooks_to=('shop.example',)" in told) == (409, True)
-    assert control.sandbox.webhooks[-1].id == stranger
+    refused = control.sandbox.webhooks[-1].id
+    status, message = control.refused("POST", f"webhooks/{refused}/resend")
+    assert (status, "allow_webhooks_to=('shop.example',)" in message) == (409, True)
+    assert control.sandbox.webhooks[-1].id == refused
     wrong = control.ask("POST", "webhooks/forge", {"record": payout, "event": "payout.complete"})
     assert (wrong.status, wrong.json["field"]) == (400, "event")
     assert "payout.completed" in wrong.json["near"]
@@ -494,7 +494,7 @@ def test_requests_are_listed_newest_first_and_read_in_full(control: Control, api
     assert control.refused("GET", "requests/req_none")[0] == 404
 
 
-def test_a_body_that_is_no_json_is_told_by_its_size(control: Control, api: Api) -> None:
+def test_of_a_body_that_is_no_json_its_size_is_shown(control: Control, api: Api) -> None:
     api.post("/payouts", b"<xml/>")
     request = control.sandbox.requests[-1].request_id
     assert control.get(f"requests/{request}")["body"] == {"unreadable": "6 bytes that are not JSON"}
@@ -552,7 +552,7 @@ def test_advice_and_assumptions_are_given_as_data(control: Control, api: Api) ->
     assert [gap["letter"] for gap in gaps][:3] == ["A", "B", "C"]
 
 
-def test_a_page_is_told_of_refusals_without_an_error_status(control: Control) -> None:
+def test_a_page_gets_refusals_without_an_error_status(control: Control) -> None:
     got = control.ask("POST", "rules?refusals=200", {"operation": "*", "words": "rese"})
     assert (got.status, got.json["refused"], "reset" in got.json["near"]) == (200, 400, True)
     done = control.ask("POST", "clock/freeze?refusals=200")
@@ -602,4 +602,4 @@ def test_the_journal_tells_how_each_try_of_a_webhook_went() -> None:
 
 def test_a_request_is_not_sent_again_under_a_key_that_is_gone() -> None:
     with pytest.raises(LookupError, match="no API key"):
-        Sandbox().send_again(Request("GET", "/v1/payouts"), "nobody")
+        Sandbox().send_again(Request("GET", "/v1/payouts"), "unknown")

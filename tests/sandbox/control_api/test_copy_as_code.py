@@ -126,7 +126,7 @@ def test_each_request_as_sdk_code_sends_the_same_again(serving: Sandbox, kind: s
         "from payments_async import PaymentsError\n"
         "for path in sys.argv[1:]:\n"
         "    try: runpy.run_path(path, run_name='__main__')\n"
-        "    except PaymentsError as told: print('refused', told.__class__.__name__)\n"
+        "    except PaymentsError as error: print('refused', error.__class__.__name__)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", runner, *map(str, programs)],
@@ -157,12 +157,12 @@ def test_a_method_and_a_body_of_a_command_are_nothing_but_text(sandbox: Sandbox)
     """A shell would run `id` in backticks, and curl would send the file after an @."""
     headers = {"Authorization": f"Bearer {sandbox.api_key}"}
     sandbox.handle("`id`$HOME", "/v1/payouts", headers, b"@/etc/hostname")
-    told = sandbox.handle(
+    answer = sandbox.handle(
         "GET", f"/_sandbox/api/requests/{sandbox.requests[0].request_id}/code?as=curl&reveal=1"
     )
-    words = shlex.split(json.loads(told.body)["code"])
+    words = shlex.split(json.loads(answer.body)["code"])
     assert words[words.index("-X") + 1] == "`id`$HOME"
-    assert "-X '`id`$HOME' " in json.loads(told.body)["code"]
+    assert "-X '`id`$HOME' " in json.loads(answer.body)["code"]
     assert words[-2:] == ["--data-raw", "@/etc/hostname"]
 
 

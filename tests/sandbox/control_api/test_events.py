@@ -67,7 +67,7 @@ async def test_a_reader_goes_on_where_it_left_off(serving: Sandbox) -> None:
             assert [event["id"] for event in await events(response, 3)] == ["1", "2", "3"]
 
 
-async def test_a_reader_who_missed_much_is_told_how_much(
+async def test_a_reader_who_missed_much_learns_how_much(
     serving: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_stream, "AT_ONCE", 2)
@@ -97,15 +97,15 @@ async def test_a_pulse_tells_of_thousands_at_once(serving: Sandbox) -> None:
     assert second["data"] == {"last": 3_001}
 
 
-async def test_what_falls_due_is_told_while_somebody_watches() -> None:
+async def test_what_falls_due_is_sent_to_a_reader() -> None:
     with Sandbox(clock=VirtualClock(speed=1000)) as sandbox:
         async with (
             aiohttp.ClientSession() as session,
             session.get(f"{sandbox.origin}/_sandbox/api/stream") as response,
         ):
             await asyncio.to_thread(Api(sandbox, sandbox.api_key).post, "/payouts", PAYOUT)
-            told = await events(response, 4)  # created, the request, processing, completed
-    assert [event["data"].get("after") for event in told] == ["pending", None, "processing", "completed"]
+            sent = await events(response, 4)  # created, the request, processing, completed
+    assert [event["data"].get("after") for event in sent] == ["pending", None, "processing", "completed"]
 
 
 def test_the_stream_cannot_be_read_in_process(sandbox: Sandbox) -> None:

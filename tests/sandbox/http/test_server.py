@@ -220,7 +220,7 @@ def test_a_line_that_is_gone_already_needs_no_closing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "told"),
+    ("options", "error", "message"),
     [
         ({"limits": 5}, TypeError, "limits must be SandboxLimits, not int"),
         ({"port": 99_999}, ValueError, "port must be 0 to 65535"),
@@ -230,9 +230,9 @@ def test_a_line_that_is_gone_already_needs_no_closing() -> None:
     ],
 )
 def test_what_a_sandbox_cannot_be_made_of_is_refused_at_once(
-    options: dict[str, Any], error: type[Exception], told: str
+    options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         Sandbox(**options)
 
 
@@ -271,7 +271,7 @@ def test_what_is_no_http_is_a_400_and_no_traceback(
     assert (caplog.records, capfd.readouterr().err) == ([], "")
 
 
-def test_a_fault_of_the_servers_own_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_of_the_server_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with Sandbox() as sandbox:
         sandbox._answer = None  # type: ignore[assignment, method-assign] # what no caller can bring about
         line = http.client.HTTPConnection(urlsplit(sandbox.origin).netloc, timeout=10)

@@ -70,7 +70,7 @@ def test_what_had_fallen_due_is_not_the_requests_doing(api: Api, sandbox: Sandbo
     clock = sandbox.clock
     assert isinstance(clock, VirtualClock)
     api.payout(reference="r-1")
-    clock.advance(3)  # nobody looks: it moves with the next request, two seconds late
+    clock.advance(3)  # it changes with the next request, two seconds late
     api.get("/payouts")
     assert log(sandbox) == [
         "GET /v1/payouts 200",
@@ -85,7 +85,7 @@ def test_what_had_fallen_due_is_not_the_requests_doing(api: Api, sandbox: Sandbo
     ]
 
 
-def test_an_attempt_that_moves_alone_is_told_of_its_payment(api: Api, sandbox: Sandbox) -> None:
+def test_an_attempt_that_changes_alone_is_shown_under_its_payment(api: Api, sandbox: Sandbox) -> None:
     api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:collect_otp"}})
     sandbox.pay(api.checkout().data["checkout"]["id"], outcome="hang")
     assert log(sandbox)[0] == f"payment {api.listed_intent()['reference']} attempt processing processing"
@@ -93,11 +93,11 @@ def test_an_attempt_that_moves_alone_is_told_of_its_payment(api: Api, sandbox: S
 
 def test_a_webhook_is_one_line_however_often_it_was_tried(api: Api, sandbox: Sandbox) -> None:
     payout = api.payout(reference="r-1").data["id"]
-    for at, status, told in ((1.0, 500, None), (2.0, None, "nobody listens"), (3.0, 204, None)):
-        sandbox.journal.add(WebhookTried(at, "wh_1", payout, "payout.created", status, told))
+    for at, status, said in ((1.0, 500, None), (2.0, None, "nothing listens"), (3.0, 204, None)):
+        sandbox.journal.add(WebhookTried(at, "wh_1", payout, "payout.created", status, said))
         line = log(sandbox)[0]
         if status is None:
-            assert line == "webhook payout.created r-1 2 tries nobody listens not delivered"
+            assert line == "webhook payout.created r-1 2 tries nothing listens not delivered"
     assert line == "webhook payout.created r-1 3 tries 204"
     sandbox.journal.add(WebhookTried(4.0, "wh_2", payout, "payout.completed", 204, None, forged=True))
     assert log(sandbox)[0] == "webhook payout.completed r-1 forged 204"
@@ -139,8 +139,8 @@ def test_what_went_wrong_are_failed_records_and_refused_webhooks_too(api: Api, s
     sandbox.advance(5)
     for webhook, tries in (("wh_1", (500, 500)), ("wh_2", (500, 204)), ("wh_3", (204,)), ("wh_4", (None,))):
         for status in tries:
-            told = None if status else "is neither this machine nor a private network"
-            sandbox.journal.add(WebhookTried(6.0, webhook, failed, "payout.failed", status, told))
+            said = None if status else "is neither this machine nor a private network"
+            sandbox.journal.add(WebhookTried(6.0, webhook, failed, "payout.failed", status, said))
     api.get("/payouts")
     intent = api.listed_intent()["reference"]
     assert log(sandbox, "?show=wrong") == [
@@ -282,7 +282,7 @@ def test_a_429_without_headers_names_all_that_it_may_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "said"),
     [
         ("429:3", "simulated by a scenario; no limit was reached; Retry-After 3 s"),
         ("lost_request", "the connection was closed before the answer; it was not carried out"),
@@ -292,9 +292,9 @@ def test_a_429_without_headers_names_all_that_it_may_be() -> None:
         ("http:503", "Sandbox fault: HTTP 503."),
     ],
 )
-def test_a_fault_says_what_it_did(api: Api, sandbox: Sandbox, words: str, told: str) -> None:
+def test_a_fault_says_what_it_did(api: Api, sandbox: Sandbox, words: str, said: str) -> None:
     api.payout(scenario=words)
-    assert why(sandbox) == told
+    assert why(sandbox) == said
 
 
 def test_what_was_let_go_or_cannot_be_read_is_said_so(api: Api, sandbox: Sandbox) -> None:
@@ -303,8 +303,8 @@ def test_what_was_let_go_or_cannot_be_read_is_said_so(api: Api, sandbox: Sandbox
     limits = SandboxLimits()
     assert exchange.answer is not None
     assert reason(attrs.evolve(exchange, answer=None), limits) is None
-    for body, told in ((b"<html>", "the answer is no JSON"), (b"[]", None), (b'{"message": 1}', None)):
-        assert reason(attrs.evolve(exchange, answer=attrs.evolve(exchange.answer, body=body)), limits) == told
+    for body, said in ((b"<html>", "the answer is no JSON"), (b"[]", None), (b'{"message": 1}', None)):
+        assert reason(attrs.evolve(exchange, answer=attrs.evolve(exchange.answer, body=body)), limits) == said
     silent = attrs.evolve(exchange, log=attrs.evolve(exchange.log, status=0), answer=None)
     assert reason(silent, limits) == "no answer came; it was not carried out"
 
@@ -313,5 +313,5 @@ def test_account_data_in_a_reason_is_masked(api: Api, sandbox: Sandbox) -> None:
     api.payout(amount=0)
     exchange = requested(sandbox)
     assert exchange.answer is not None
-    told = attrs.evolve(exchange.answer, body=b'{"message": "no account for ada@example.test"}')
-    assert "ada@" not in str(reason(attrs.evolve(exchange, answer=told), SandboxLimits()))
+    said = attrs.evolve(exchange.answer, body=b'{"message": "no account for ada@example.test"}')
+    assert "ada@" not in str(reason(attrs.evolve(exchange, answer=said), SandboxLimits()))

@@ -1,4 +1,4 @@
-"""Whom a simulated payment may be told to: this machine and private networks. Nothing here connects."""
+"""Addresses that webhooks may be sent to: this machine and private networks. Nothing here connects."""
 
 from __future__ import annotations
 

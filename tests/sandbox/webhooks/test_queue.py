@@ -152,8 +152,8 @@ def test_a_refused_one_is_over_with_its_reason() -> None:
     queue = WebhookQueue()
     webhook_id = queue.accept(due())
     queue.take(0, 1)
-    queue.refuse(webhook_id, "a stranger")
-    assert (queue.find(webhook_id).state, queue.find(webhook_id).reason) == ("refused", "a stranger")
+    queue.refuse(webhook_id, "a public address")
+    assert (queue.find(webhook_id).state, queue.find(webhook_id).reason) == ("refused", "a public address")
     assert queue.is_idle(1e9)
 
 
@@ -213,10 +213,10 @@ DUE = st.tuples(st.floats(0, 50), st.sampled_from("abc"), st.sampled_from(["po_1
 @settings(deadline=None)
 @given(st.lists(DUE, max_size=8), st.lists(st.booleans(), min_size=1), st.integers(1, 3))
 def test_whatever_the_words_each_is_tried_until_it_is_taken_and_no_more_than_five_times(
-    told: list[tuple[float, str, str, list[HookWord]]], taken: list[bool], room: int
+    deliveries: list[tuple[float, str, str, list[HookWord]]], taken: list[bool], room: int
 ) -> None:
     queue = WebhookQueue()
-    for at, event, record, words in sorted(told, key=lambda each: each[0]):
+    for at, event, record, words in sorted(deliveries, key=lambda each: each[0]):
         queue.accept(due(at, event, record, *words))
     verdicts = 0
     while (now := queue.next_at) is not None:
@@ -227,7 +227,7 @@ def test_whatever_the_words_each_is_tried_until_it_is_taken_and_no_more_than_fiv
             status = 204 if taken[verdicts % len(taken)] else FAILED
             queue.report(webhook.id, answered(now, status))
     assert queue.is_idle(1e12)
-    copies = [treatment(tuple(words)).copies for *_, words in told]
+    copies = [treatment(tuple(words)).copies for *_, words in deliveries]
     assert len(queue.webhooks) == sum(copies)
     for webhook in queue.webhooks:
         at_once = [tried.at for tried in webhook.tries]

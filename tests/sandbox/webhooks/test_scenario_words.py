@@ -34,7 +34,7 @@ def test_webhook_words_are_read_wherever_the_text_stands(text: str, hooks: tuple
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("dropp", "near: drop"),
         ("delay", "not a duration"),
@@ -46,8 +46,8 @@ def test_webhook_words_are_read_wherever_the_text_stands(text: str, hooks: tuple
         ("drop*2", "belong to faults"),
     ],
 )
-def test_a_wrong_webhook_word_is_refused(text: str, told: str) -> None:
-    with pytest.raises(UnknownWord, match=told):
+def test_a_wrong_webhook_word_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UnknownWord, match=message):
         parse(text, "outcome")
 
 
@@ -96,7 +96,7 @@ def test_a_rule_with_webhook_words_is_used_up_after_so_many_records(api: Api) ->
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda rule: rule.webhook("complete"), "not all webhook words"),
         (lambda rule: rule.webhook("drop lost_response"), "not all webhook words"),
@@ -106,9 +106,9 @@ def test_a_rule_with_webhook_words_is_used_up_after_so_many_records(api: Api) ->
     ],
 )
 def test_words_in_the_wrong_place_are_refused_with_the_right_one(
-    sandbox: Sandbox, call: Any, told: str
+    sandbox: Sandbox, call: Any, message: str
 ) -> None:
-    with pytest.raises(UnknownWord, match=told):
+    with pytest.raises(UnknownWord, match=message):
         call(sandbox.on("payouts.create"))
 
 
@@ -132,7 +132,7 @@ def test_nothing_is_sent_and_nothing_reported_while_it_does_not_serve(api: Api) 
         api.sandbox.wait_for_webhooks()
 
 
-def test_the_inbox_holds_what_records_without_a_receiver_would_have_been_told(api: Api) -> None:
+def test_the_inbox_holds_the_deliveries_of_records_without_a_receiver(api: Api) -> None:
     payout_id = api.payout().data["id"]
     api.intent(scenario="fail:NO immediate")
     api.payout(webhook_url=HOOK)

@@ -1,4 +1,4 @@
-"""Webhooks over real sockets on loopback: who is told, what and when, and who never is."""
+"""Webhooks over real sockets on loopback: what is sent, to which address and when, and what never is."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def test_a_leap_over_several_tries_sends_them_one_after_another(
     assert (len(webhook.tries), webhook.state) == (5, "given_up")
 
 
-async def test_a_receiver_that_recovers_is_told_and_then_left_alone(serving: Api, receiver: Receiver) -> None:
+async def test_a_receiver_that_recovers_gets_it_once(serving: Api, receiver: Receiver) -> None:
     receiver.answering = always(500)
     serving.payout(webhook_url=receiver.url(), scenario="manual")
     await all_tried(serving)
@@ -241,7 +241,7 @@ async def test_names_under_test_are_this_machine_and_the_host_header_says_the_na
         "x",
     ],
 )
-async def test_a_stranger_is_never_told_nor_looked_up_and_the_reason_is_kept(
+async def test_a_public_address_gets_nothing_and_is_not_looked_up(
     serving: Api, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -258,7 +258,7 @@ async def test_a_stranger_is_never_told_nor_looked_up_and_the_reason_is_kept(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "shop.test", "[::ffff:127.0.0.1]"])
 @pytest.mark.parametrize("path", ["/_sandbox/api/reset", "/v1/payouts"])
-async def test_the_sandbox_itself_is_never_told(serving: Api, host: str, path: str) -> None:
+async def test_the_sandbox_itself_gets_nothing(serving: Api, host: str, path: str) -> None:
     port = serving.sandbox.origin.rpartition(":")[2]
     serving.payout(webhook_url=f"http://{host}:{port}{path}", scenario="manual")
     (webhook,) = await all_tried(serving)
@@ -312,7 +312,7 @@ async def test_an_allowed_name_is_looked_up_once_for_each_try(
     assert len(receiver.got) == (state == "delivered")
 
 
-async def test_a_name_that_changes_its_address_is_told_where_it_was_judged_to_be(
+async def test_a_delivery_goes_to_the_address_that_was_judged(
     monkeypatch: pytest.MonkeyPatch, receiver: Receiver
 ) -> None:
     """A name service of an attacker gives a good address when asked first, and another after that."""
@@ -358,7 +358,9 @@ async def test_a_look_up_holds_for_one_try(monkeypatch: pytest.MonkeyPatch, rece
     assert asked == ["shop.example", "shop.example"]
 
 
-async def test_a_host_allowed_by_name_is_told(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> None:
+async def test_a_host_allowed_by_name_gets_its_deliveries(
+    monkeypatch: pytest.MonkeyPatch, receiver: Receiver
+) -> None:
     asked = resolving(monkeypatch, "127.0.0.1")
     async with Sandbox(clock=VirtualClock.frozen(), allow_webhooks_to=("shop.example",)) as sandbox:
         api = Api(sandbox, sandbox.api_key)
@@ -381,7 +383,7 @@ async def test_names_are_looked_up_apart_from_the_loop(monkeypatch: pytest.Monke
         await sender.look_up("unknown", 80)
 
 
-def test_a_name_service_that_is_too_late_disturbs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_of_the_name_service_that_is_too_late_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, answer, threads = threading.Event(), threading.Event(), list[threading.Thread]()
 
     def ask(*_: object, **__: object) -> list[object]:
@@ -410,33 +412,33 @@ def test_a_name_service_that_is_too_late_disturbs_nobody(monkeypatch: pytest.Mon
 
 
 async def test_deliveries_come_by_themselves_on_a_clock_that_runs(receiver: Receiver) -> None:
-    told = asyncio.Event()
+    arrived = asyncio.Event()
 
-    async def tell(_: web.Request) -> web.StreamResponse:
+    async def arrive(_: web.Request) -> web.StreamResponse:
         if receiver.events[-1] == "payout.completed":
-            told.set()
+            arrived.set()
         return web.Response()
 
-    receiver.answering = tell
+    receiver.answering = arrive
     async with Sandbox(clock=VirtualClock(speed=100)) as sandbox:
         Api(sandbox, sandbox.api_key).payout(webhook_url=receiver.url())
-        await asyncio.wait_for(told.wait(), 10)
+        await asyncio.wait_for(arrived.wait(), 10)
     assert receiver.events == ["payout.created", "payout.completed"]
 
 
-async def test_a_payment_that_expires_is_told_though_nobody_looks(receiver: Receiver) -> None:
-    told = asyncio.Event()
+async def test_a_payment_that_expires_by_itself_is_delivered(receiver: Receiver) -> None:
+    arrived = asyncio.Event()
 
-    async def tell(_: web.Request) -> web.StreamResponse:
-        told.set()
+    async def arrive(_: web.Request) -> web.StreamResponse:
+        arrived.set()
         return web.Response()
 
-    receiver.answering = tell
+    receiver.answering = arrive
     clock = VirtualClock.frozen()
     async with Sandbox(clock=clock) as sandbox:
         Api(sandbox, sandbox.api_key).checkout(webhook_url=receiver.url())
         clock.advance(3600)
-        await asyncio.wait_for(told.wait(), 10)
+        await asyncio.wait_for(arrived.wait(), 10)
     assert receiver.events == ["payment.expired"]
 
 
