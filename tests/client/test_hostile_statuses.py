@@ -80,7 +80,7 @@ async def test_only_a_clear_4xx_says_that_nothing_was_made(connect: Connect) -> 
         ("payouts.sync", "Busy.", ConflictError, "none"),
     ],
 )
-async def test_conflicts_are_told_apart(
+async def test_conflicts_are_distinguished(
     connect: Connect, operation: str, message: str | None, cls: type[ConflictError], effect: str
 ) -> None:
     with pytest.raises(ConflictError) as caught:
@@ -89,7 +89,7 @@ async def test_conflicts_are_told_apart(
     assert caught.value.effect == effect
 
 
-AT_WORK = {
+IN_PROGRESS = {
     "The request is in progress.": ConflictError,
     "This payout is being processed, try again later.": ConflictError,
     "CONCURRENT request.": ConflictError,
@@ -101,9 +101,12 @@ AT_WORK = {
 @one_surface
 @pytest.mark.parametrize(
     ("operation", "message", "cause"),
-    [(operation, *row) for operation, row in zip(cycle(CREATES), AT_WORK.items())],
+    [
+        *(("payouts.create", *row) for row in IN_PROGRESS.items()),
+        *((operation, "The request is in progress.", ConflictError) for operation in CREATES[:2]),
+    ],
 )
-async def test_a_conflict_with_a_request_still_at_work_leaves_its_outcome_unknown(
+async def test_a_conflict_with_a_request_still_in_progress_leaves_its_outcome_unknown(
     connect: Connect, operation: str, message: str, cause: type[ConflictError]
 ) -> None:
     transport = ScriptedTransport(answer(409, {"message": message}))
@@ -114,12 +117,14 @@ async def test_a_conflict_with_a_request_still_at_work_leaves_its_outcome_unknow
     assert [attempt.verdict for attempt in caught.value.attempts] == ["in_doubt"]
 
 
-async def test_what_became_of_a_request_still_at_work_is_found_out_by_resolving_it(connect: Connect) -> None:
-    at_work = refusal(409, message="A request with this reference is being processed.")
+async def test_what_became_of_a_request_still_in_progress_is_found_out_by_resolving_it(
+    connect: Connect,
+) -> None:
+    in_progress = refusal(409, message="A request with this reference is being processed.")
     played = play(
         connect,
-        at_work,
-        at_work,
+        in_progress,
+        in_progress,
         answer(200, {"data": [], "pagination": {"has_more_pages": False}}),
         payout_answer(),
     )
