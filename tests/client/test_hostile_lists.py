@@ -102,7 +102,8 @@ async def test_a_list_of_more_than_a_thousand_records_is_a_decode_error(
     connect: Connect, operation: str, record: str, rest: str
 ) -> None:
     def page(records: int) -> bytes:
-        return f'{{"data":{rest}[{",".join([record] * records)}]}}'.encode()
+        data = f"{rest}[{','.join([record] * records)}]"
+        return f'{{"data":{data},"pagination":{{"has_more_pages":false}}}}'.encode()
 
     read = await call(connect, operation, page(1_000))
     assert len(read.items) + len(read.unread) == 1_000

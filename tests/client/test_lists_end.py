@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from payments_async.errors import SearchIncomplete, WaitTimeout
-from payments_async.models import Page, Pagination, Payout
+from payments_async.models import Page, Pagination, Payout, Unread
 from tests.support.motion import play
 from tests.support.scripted import ScriptedTransport, answer
 
@@ -80,6 +80,7 @@ async def test_a_page_whose_records_cannot_be_read_is_not_empty(connect: Connect
     [
         (Page(), True),
         (Page((Payout(id="po_1"),)), False),
+        (Page(unread=(Unread(0, "odd"),)), False),
         (Page((), Pagination(next_cursor="c")), False),
         (Page((), Pagination(has_more_pages=True)), False),
         (Page((Payout(id="po_1"),), Pagination(has_more_pages=False)), True),

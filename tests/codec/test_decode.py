@@ -263,3 +263,11 @@ def test_what_is_not_json_is_unreadable_and_is_not_quoted(raw: bytes) -> None:
         decode.parse(raw)
     assert caught.value.__context__ is None
     assert len(str(caught.value)) < 80
+
+
+@pytest.mark.parametrize("written", ["LIST", '{"data":LIST}', '{"pagination":{},"data":LIST,"message":"m"}'])
+@pytest.mark.parametrize(("records", "too_many"), [(1_000, False), (1_001, True)])
+def test_the_records_of_a_large_list_are_counted_unparsed(written: str, records: int, too_many: bool) -> None:
+    blanks = " " * 300_000
+    body = blanks + written.replace("LIST", f"{blanks}[{','.join(['{}'] * records)}]")
+    assert decode.has_too_many_records(body.encode()) is too_many
