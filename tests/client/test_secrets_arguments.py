@@ -96,7 +96,17 @@ def assert_hidden(error: BaseException) -> None:
 
 @pytest.mark.parametrize(
     ("name", "ending"),
-    [(name, ending) for name in CALLS for ending in ENDINGS if (name, ending) != ("request", "other")],
+    [
+        *(("payouts.create", ending) for ending in ENDINGS),
+        ("payouts.create with more", "lost"),
+        ("payouts.create with more", "other"),
+        ("checkouts.create", "422"),
+        ("checkouts.create", "not JSON"),
+        ("payment_intents.create", "unsent"),
+        ("payment_intents.create", "other"),
+        ("request", "lost"),
+        ("request", "not JSON"),
+    ],
 )
 def test_no_frame_of_a_call_that_failed_holds_its_arguments(surface: str, name: str, ending: str) -> None:
     assert_hidden(ended(surface, ENDINGS[ending], CALLS[name]))
@@ -133,8 +143,14 @@ ADDRESSES = [
 ]
 
 
-@pytest.mark.parametrize("base_url", ADDRESSES)
-@pytest.mark.parametrize("given", ["argument", "variable"])
+@pytest.mark.parametrize(
+    ("base_url", "given"),
+    [
+        *((base_url, "argument") for base_url in ADDRESSES),
+        (ADDRESSES[0], "variable"),
+        (ADDRESSES[2], "variable"),
+    ],
+)
 def test_no_frame_holds_the_password_of_a_refused_address(
     surface: str, base_url: str, given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,7 +160,7 @@ def test_no_frame_holds_the_password_of_a_refused_address(
     assert_hidden(caught.value)
 
 
-@pytest.mark.parametrize("base_url", ADDRESSES)
+@pytest.mark.parametrize("base_url", ADDRESSES[:3])
 def test_no_frame_holds_the_password_of_a_receivers_refused_address(surface: str, base_url: str) -> None:
     client = make_client(surface, KEY, base_url=BASE_URL)
     options: Any = {"secrets": ["s" * 32], "base_url": base_url, "on_payout": print}

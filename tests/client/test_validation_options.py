@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date, datetime, time
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from payments_async.errors import InvalidRequest
 from payments_async.params.operations import OPERATIONS
 from tests.support.creations import SMALLEST, create, row
 from tests.support.scripted import ScriptedTransport, answer
+
+pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror checks nothing itself
 
 ID_RULE = "must be an id: text other than . and .., without control characters or lone surrogates"
 COUNTRY_RULE = "must be a two-letter country code"
@@ -59,8 +62,7 @@ async def faults(connect: Callable[..., Any], name: str, *args: Any, **options: 
     return caught.value.errors
 
 
-@pytest.mark.parametrize("name", BY_ID)
-@pytest.mark.parametrize("bad", BAD_IDS, ids=ascii)
+@pytest.mark.parametrize(("name", "bad"), list(zip(cycle(BY_ID), BAD_IDS, strict=False)), ids=ascii)
 async def test_an_id_that_is_no_part_of_a_path_is_refused(
     connect: Callable[..., Any], name: str, bad: Any
 ) -> None:
@@ -68,8 +70,11 @@ async def test_an_id_that_is_no_part_of_a_path_is_refused(
     assert errors == {parameter: [ID_RULE] for parameter in BY_ID[name]}
 
 
-@pytest.mark.parametrize("name", [*BY_ID, "methods.status"])
-@pytest.mark.parametrize(("given", "written"), OPAQUE_IDS.items(), ids=lambda text: ascii(text)[:20])
+@pytest.mark.parametrize(
+    ("name", "given", "written"),
+    [(name, *ids) for name, ids in zip(cycle([*BY_ID, "methods.status"]), OPAQUE_IDS.items(), strict=False)],
+    ids=lambda text: ascii(text)[:20],
+)
 async def test_an_id_is_opaque_and_goes_out_as_one_part_of_the_path(
     connect: Callable[..., Any], name: str, given: str, written: str
 ) -> None:
@@ -89,23 +94,28 @@ async def test_a_country_in_a_path_has_two_letters(connect: Callable[..., Any], 
     assert both == {"method_code": [ID_RULE], "country_code": [COUNTRY_RULE]}
 
 
-@pytest.mark.parametrize("name", ["payouts.list", "payment_intents.list"])
+FILTERS: list[Any] = [
+    *(
+        ("page_size", bad, "must be a whole number from 1 to 100")
+        for bad in (0, -1, 101, 10**9, 1.0, "10", True)
+    ),
+    *(("cursor", bad, "printable") for bad in ("", "a\nb", "\ud800", "c" * 4097, 7, b"abc")),
+    ("status", "", "printable"),
+    ("status", ["pending"], "printable"),
+    ("customer_id", "a\x00b", "printable"),
+    ("created_on_or_after", datetime(2026, 1, 1), "time zone"),
+    ("created_on_or_before", datetime.combine(date(2026, 1, 1), time()), "time zone"),
+    ("created_on_or_before", 1767225600, "printable"),
+    ("created_on_or_after", "", "printable"),
+    ("status", date(2026, 1, 1), "printable"),
+]
+
+
 @pytest.mark.parametrize(
-    ("argument", "bad", "rule"),
+    ("name", "argument", "bad", "rule"),
     [
-        *(
-            ("page_size", bad, "must be a whole number from 1 to 100")
-            for bad in (0, -1, 101, 10**9, 1.0, "10", True)
-        ),
-        *(("cursor", bad, "printable") for bad in ("", "a\nb", "\ud800", "c" * 4097, 7, b"abc")),
-        ("status", "", "printable"),
-        ("status", ["pending"], "printable"),
-        ("customer_id", "a\x00b", "printable"),
-        ("created_on_or_after", datetime(2026, 1, 1), "time zone"),
-        ("created_on_or_before", datetime.combine(date(2026, 1, 1), time()), "time zone"),
-        ("created_on_or_before", 1767225600, "printable"),
-        ("created_on_or_after", "", "printable"),
-        ("status", date(2026, 1, 1), "printable"),
+        (name, *each)
+        for name, each in zip(cycle(["payouts.list", "payment_intents.list"]), FILTERS, strict=False)
     ],
 )
 async def test_a_filter_that_cannot_be_sent_is_refused(
@@ -162,8 +172,13 @@ OPTIONS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("resource", SMALLEST)
-@pytest.mark.parametrize(("option", "bad", "rule"), OPTIONS)
+@pytest.mark.parametrize(
+    ("resource", "option", "bad", "rule"),
+    [
+        pytest.param(resource, *each.values, marks=each.marks)
+        for resource, each in zip(cycle(SMALLEST), OPTIONS, strict=False)
+    ],
+)
 async def test_an_option_of_a_creation_that_cannot_be_used_is_refused(
     connect: Callable[..., Any], resource: str, option: str, bad: Any, rule: str
 ) -> None:
@@ -172,15 +187,14 @@ async def test_an_option_of_a_creation_that_cannot_be_used_is_refused(
     assert rule in errors[option][0]
 
 
-@pytest.mark.parametrize("name", ["checkouts.retrieve", "payment_intents.requery", "payouts.sync"])
 @pytest.mark.parametrize(
-    ("option", "bad"),
+    ("name", "option", "bad"),
     [
-        ("extra_headers", {"Authorization": "x"}),
-        ("extra_query", []),
-        ("timeout", 0),
-        ("deadline", float("nan")),
-        ("max_retries", -1),
+        ("checkouts.retrieve", "extra_headers", {"Authorization": "x"}),
+        ("checkouts.retrieve", "timeout", 0),
+        ("payment_intents.requery", "extra_query", []),
+        ("payment_intents.requery", "deadline", float("nan")),
+        ("payouts.sync", "max_retries", -1),
     ],
 )
 async def test_an_option_of_an_operation_by_id_is_checked_with_the_id(

@@ -194,3 +194,9 @@ def test_a_reference_of_any_script_will_do(reference: str) -> None:
 def test_a_currency_in_small_letters_is_told_so(value: Any, told: str) -> None:
     assert validation.currency(value) == f"must be three uppercase letters (ISO 4217){told}"
     assert validation.currency("GHS") is None
+
+
+def test_a_destination_cannot_be_made_without_what_its_type_requires() -> None:
+    for make in (Instrument.phone, Instrument.bank_account, Instrument.crypto_address):
+        with pytest.raises(TypeError, match="missing"):
+            make("only one")  # type: ignore[call-arg] # the point
