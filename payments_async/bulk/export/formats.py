@@ -47,7 +47,7 @@ class CsvFormat(ExportFormat):
 
     def write(self, records: Sequence[Record]) -> None:
         """Write the next records."""
-        self._lines(flat(said, self._columns) for said in records)
+        self._lines(flat(record, self._columns) for record in records)
 
     def _lines(self, lines: Iterable[Iterable[Any]]) -> None:
         text = io.StringIO(newline="")
@@ -64,25 +64,24 @@ def _cell(value: Any) -> str:
 class JsonLinesFormat(ExportFormat):
     """One object a line."""
 
-    def write(self, records: Sequence[Record]) -> None:
-        """Write the next records."""
-        self._file.write("".join(f"{json_text(said)}\n" for said in records).encode())
-
-
-class JsonFormat(ExportFormat):
-    """One array of objects, each on a line of its own."""
-
-    _before = "[\n"
+    _before, _between, _after, _empty = b"", b"\n", b"\n", b""
+    _is_empty = True
 
     def write(self, records: Sequence[Record]) -> None:
         """Write the next records."""
-        for said in records:
-            self._file.write(f"{self._before}{json_text(said)}".encode())
-            self._before = ",\n"
+        for record in records:
+            self._file.write((self._before if self._is_empty else self._between) + json_text(record).encode())
+            self._is_empty = False
 
     def end(self) -> None:
-        """Close the array."""
-        self._file.write(b"[]\n" if self._before == "[\n" else b"\n]\n")
+        """Write what comes after the last record."""
+        self._file.write(self._empty if self._is_empty else self._after)
+
+
+class JsonFormat(JsonLinesFormat):
+    """One array of objects, each on a line of its own."""
+
+    _before, _between, _after, _empty = b"[\n", b",\n", b"\n]\n", b"[]\n"
 
 
 class ParquetFormat(ExportFormat):
@@ -101,7 +100,7 @@ class ParquetFormat(ExportFormat):
 
     def write(self, records: Sequence[Record]) -> None:
         """Write the next records."""
-        lines = [dict(zip(self._columns, flat(said, self._columns), strict=True)) for said in records]
+        lines = [dict(zip(self._columns, flat(record, self._columns), strict=True)) for record in records]
         self._writer.write_batch(self._batch.from_pylist(lines, schema=self._schema))
 
     def end(self) -> None:

@@ -32,7 +32,7 @@ _OPEN: Final = {
     part: frozenset(field.name for field in attrs.fields(kind) if not callable(field.repr))
     for part, kind in _KINDS.items()
 }
-"""Fields that tell nobody's account or person: those that a request's repr shows."""
+"""Fields without account or personal data: those that a request's repr shows."""
 ACCOUNT_COLUMNS: Final = tuple(
     f"{part}.{field.name}" for part, kind in _KINDS.items() for field in attrs.fields(kind)
 )
@@ -81,15 +81,15 @@ def columns(names: Collection[str] | None) -> tuple[str, ...]:
     return (*FACTS, *ACCOUNT_COLUMNS, *metadata)
 
 
-def flat(said: Record, wanted: Collection[str]) -> Iterator[Any]:
+def flat(entry: Record, wanted: Collection[str]) -> Iterator[Any]:
     """A record's values under flat columns; what is neither text, a number nor a truth value is JSON text."""
-    values = {name: said[name] for name in FACTS}
+    values = {name: entry[name] for name in FACTS}
     for part in _KINDS:
-        values.update({f"{part}.{name}": _plain(value) for name, value in said[part].items()})
+        values.update({f"{part}.{name}": _plain(value) for name, value in entry[part].items()})
     if "metadata" in wanted:
-        values["metadata"] = json_text(said["metadata"]) if said["metadata"] else None
+        values["metadata"] = json_text(entry["metadata"]) if entry["metadata"] else None
     else:
-        values.update({f"metadata.{name}": _plain(value) for name, value in said["metadata"].items()})
+        values.update({f"metadata.{name}": _plain(value) for name, value in entry["metadata"].items()})
     return (values.get(column) for column in wanted)
 
 

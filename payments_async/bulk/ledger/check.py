@@ -32,10 +32,10 @@ async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[LedgerState,
 
     Reads the same little whatever the ledger's size. Raises Unreadable.
     """
-    told = await journal.header(db)
-    if told is None:
+    read = await journal.header(db)
+    if read is None:
         return None
-    header, described_in, (number, digest) = told
+    header, described_in, (number, digest) = read
     last = await _last_entry(db)
     found = await _segment(db, header, last.number)
     if (last.number, last.hash) != (number, digest):
@@ -74,8 +74,8 @@ async def _segment(db: AsyncConnection, header: Header, last: int) -> list[str]:
 
 
 async def _header_findings(db: AsyncConnection, header: Header, described_in: int) -> list[str]:
-    told = await journal.entries(db, ENTRIES.c.number == described_in, limit=1)
-    same = told and told[0].changes == journal.facts(header)
+    entries = await journal.entries(db, ENTRIES.c.number == described_in, limit=1)
+    same = entries and entries[0].changes == journal.facts(header)
     return [] if same else ["the header is not as it was written"]
 
 

@@ -104,7 +104,7 @@ class LedgerConnection:
 
     @property
     def gone(self) -> str | None:
-        """What became of the files when they are not those that were opened: commits go nowhere then."""
+        """What happened to the files, when they are no longer those that were opened; else None."""
         path = self._watch.gone()
         return None if path is None else f"{path} was deleted, moved or replaced"
 
@@ -260,7 +260,7 @@ async def _connected(path: str, lock: LedgerLock, *, made: bool, check: bool) ->
         failure = TransactionFailure(*sqlite.diagnosed(error))
     else:
         reserve, watch = DiskReserve(f"{path}.ballast", RESERVE_SIZE), FileWatch((path, f"{path}-wal"))
-        watch.gone()  # a first look: the file that was opened is the one to watch
+        watch.gone()  # remember the files that were opened
         return LedgerConnection(
             path, lock, made, check, engine=engine, connection=connection, reserve=reserve, watch=watch
         )

@@ -35,7 +35,7 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs"}
     | {"nfs4", "ocfs2", "orangefs", "panfs", "smb2", "smb3", "smbfs", "virtiofs", "vboxsf", "fuse"}
 )
-"""Where locks or synced writes cannot be relied on. `fuse.*` counts too: it cannot be told what is behind."""
+"""Where locks or synced writes cannot be relied on. `fuse.*` counts too: what is behind it is not known."""
 
 
 def file_system(path: str, mountinfo: str) -> str | None:
@@ -70,10 +70,10 @@ def _lies_in(path: str, point: str) -> bool:
 def refuse_remote(path: str, *, mounts: str = _MOUNTS) -> None:
     """Raise LedgerOnNetwork when `path` is known to lie on a network file system."""
     try:
-        with open(mounts, encoding="utf-8", errors="replace") as told:
-            kind = file_system(path, told.read())
+        with open(mounts, encoding="utf-8", errors="replace") as file:
+            kind = file_system(path, file.read())
     except OSError:
-        return  # not Linux: it cannot be told
+        return  # not Linux: it is not known
     if is_remote(kind):
         raise LedgerOnNetwork(path, f"lies on a file system of type {kind}")
 

@@ -4,8 +4,8 @@
     all rows  =  sum of the rows' own SHA-256 digests, modulo 2**256
 
 The sum can be moved on with the rows that a commit changes alone, and still every byte of every row counts in
-it. A ledger that was damaged, edited or cut short no longer adds up. There is no secret in it: what stands
-against somebody who rewrites everything is a head that was noted elsewhere, in a certificate or in the lock.
+it. A ledger that was damaged, edited or cut short no longer adds up. It holds no secret: a ledger
+that was rewritten whole shows only against a head that was noted elsewhere, in a certificate or in the lock.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class ChainEntry:
 
 
 def row_digest(row: LedgerRow) -> bytes:
-    """SHA-256 over everything the ledger keeps of a row; its body stands in by its own hash."""
+    """SHA-256 over everything the ledger keeps of a row; its body by its own hash."""
     known = row.known
-    said = _encode(
+    text = _encode(
         (
             *(row.number, row.line, row.row_key, row.reference, as_text(row.amount), row.currency),
             *(row.method, row.body_hash, row.idempotency_key, row.metadata, known.state),
@@ -56,7 +56,7 @@ def row_digest(row: LedgerRow) -> bytes:
             *(row.first_intent, row.key_intent, row.last_intent, row.changed_in),
         )
     )
-    return hashlib.sha256(said.encode()).digest()
+    return hashlib.sha256(text.encode()).digest()
 
 
 def moved(digest: bytes, removed: Iterable[bytes], added: Iterable[bytes]) -> bytes:
@@ -85,12 +85,12 @@ def linked(
     before, number = (previous.hash, previous.number + 1) if previous else (GENESIS, 1)
     server = None if at.server is None else float(at.server)
     moment = (float(at.wall), float(at.monotonic), at.session, server)
-    said = _encode((before.hex(), batch_id, number, moment, kind, changes, rows_digest.hex()))
-    return ChainEntry(number, at, kind, changes, rows_digest, hashlib.sha256(said.encode()).digest())
+    text = _encode((before.hex(), batch_id, number, moment, kind, changes, rows_digest.hex()))
+    return ChainEntry(number, at, kind, changes, rows_digest, hashlib.sha256(text.encode()).digest())
 
 
 def breaks(previous: ChainEntry | None, entries: Sequence[ChainEntry], batch_id: str) -> list[str]:
-    """Where a run of entries does not follow from `previous` (None: it is the beginning), in words."""
+    """Where a run of entries does not follow from `previous` (None: it is the beginning)."""
     found = []
     for entry in entries:
         wanted = linked(previous, batch_id, entry.at, entry.kind, entry.changes, entry.rows_digest)

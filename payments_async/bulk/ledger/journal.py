@@ -57,15 +57,15 @@ async def set_totals(db: AsyncConnection, changed: StateTotals, kept: StateTotal
 
 def facts(header: Header) -> str:
     """What the chain says of a header: JSON text."""
-    said = attrs.asdict(header)
-    return json.dumps({**said, "totals": _amounts(header.totals)}, separators=(",", ":"), sort_keys=True)
+    values = attrs.asdict(header)
+    return json.dumps({**values, "totals": _amounts(header.totals)}, separators=(",", ":"), sort_keys=True)
 
 
 def _amounts(totals: Mapping[str, Decimal]) -> dict[str, str]:
     return {currency: as_text(amount) for currency, amount in sorted(totals.items())}
 
 
-async def set_header(db: AsyncConnection, header: Header, told: ChainEntry, *, fresh: bool) -> None:
+async def set_header(db: AsyncConnection, header: Header, entry: ChainEntry, *, fresh: bool) -> None:
     """Write the header down, with the entry that carries its facts."""
     values = {
         **attrs.asdict(header.binding),
@@ -74,9 +74,9 @@ async def set_header(db: AsyncConnection, header: Header, told: ChainEntry, *, f
         "client_version": header.client_version,
         "rows": header.rows,
         "totals": json.dumps(_amounts(header.totals)),
-        "described_in": told.number,
-        "head": told.number,
-        "head_hash": told.hash,
+        "described_in": entry.number,
+        "head": entry.number,
+        "head_hash": entry.hash,
     }
     await db.execute(insert(HEADER).values(id=1, **values) if fresh else update(HEADER).values(values))
 

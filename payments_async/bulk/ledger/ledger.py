@@ -40,7 +40,7 @@ from .schema import RETRIED, ROWS
 
 P = ParamSpec("P")
 Edit = Callable[[AsyncConnection, LedgerState, Timestamps], Awaitable[LedgerState]]
-"""Commits on top of a standing, all at one moment, and what stands after the last of them."""
+"""Commits on top of a state, all at one moment. Gives the state after the last of them."""
 
 
 class Ledger(LedgerReader):
@@ -79,7 +79,7 @@ class Ledger(LedgerReader):
         """Remove the file once it is closed. Raises LedgerRefused when a row was ever to be sent."""
         used = or_(ROWS.c.first_intent.is_not(None), ROWS.c.state != RowState.NEW, RETRIED)
         if await self._found(_store.reading(used, limit=1)):
-            raise LedgerRefused(self.path, None, "its rows were sent or called off: it is the record of that")
+            raise LedgerRefused(self.path, None, "its rows were sent or cancelled: it is the record of that")
         self._handle.remove_when_closed()
 
     async def edit(self, work: Edit, *, dry: bool = False) -> None:
@@ -153,7 +153,7 @@ class Ledger(LedgerReader):
         return await self._replace("correct", replacements, transitions.corrected)
 
     async def next_generation(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
-        """Begin rows anew whose payout has finally failed (`final` is recorded): new references.
+        """Make rows new whose payout has finally failed (`final` is recorded): new references.
 
         The caller has just asked the service that each has failed, and not completed. Raises LedgerRefused,
         and changes nothing, when a row is in another state or its reference is not a new one.

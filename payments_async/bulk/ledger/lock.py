@@ -56,11 +56,11 @@ class LedgerLock:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise LedgerReadOnly(ledger, f"its lock cannot be written ({error.strerror})") from None
-        said = _read(descriptor)
+        record = _read(descriptor)
         if not _locked(descriptor):
             os.close(descriptor)
-            read_only = said.get("read_only") is True
-            raise LedgerLocked(ledger, pid=_pid_of(said), since=_since_of(said), read_only=read_only)
+            read_only = record.get("read_only") is True
+            raise LedgerLocked(ledger, pid=_pid_of(record), since=_since_of(record), read_only=read_only)
         lock = cls(path, descriptor, pid, since, _mark_of(_read(descriptor)), read_only)
         lock._write(lock.mark)
         return lock
@@ -81,8 +81,8 @@ class LedgerLock:
 
     def _write(self, mark: HighWater | None) -> None:
         seen = attrs.asdict(mark) if mark else None
-        said = {"pid": self._pid, "since": self._since, "read_only": self._read_only, "mark": seen}
-        text = json.dumps(said)
+        record = {"pid": self._pid, "since": self._since, "read_only": self._read_only, "mark": seen}
+        text = json.dumps(record)
         with contextlib.suppress(OSError):  # a second record only: the ledger itself is what counts
             os.pwrite(self._descriptor, text.ljust(_SIZE - 1).encode() + b"\n", 0)
 
@@ -105,24 +105,24 @@ def _unlock(descriptor: int) -> None:
 
 def _read(descriptor: int) -> dict[str, Any]:
     try:
-        said = json.loads(os.pread(descriptor, 4 * _SIZE, 0))
+        record = json.loads(os.pread(descriptor, 4 * _SIZE, 0))
     except (ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
-def _pid_of(said: dict[str, Any]) -> int | None:
-    pid = said.get("pid")
+def _pid_of(record: dict[str, Any]) -> int | None:
+    pid = record.get("pid")
     return pid if isinstance(pid, int) else None
 
 
-def _since_of(said: dict[str, Any]) -> datetime | None:
-    since = said.get("since")
+def _since_of(record: dict[str, Any]) -> datetime | None:
+    since = record.get("since")
     return datetime.fromtimestamp(since, UTC) if isinstance(since, float) else None
 
 
-def _mark_of(said: dict[str, Any]) -> HighWater | None:
+def _mark_of(record: dict[str, Any]) -> HighWater | None:
     try:
-        return HighWater(**said["mark"])
+        return HighWater(**record["mark"])
     except (KeyError, TypeError):
         return None

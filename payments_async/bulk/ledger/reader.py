@@ -86,7 +86,7 @@ class LedgerReader:
 
     @property
     def gone(self) -> str | None:
-        """What became of the file, when it was deleted, moved or replaced since it was opened; else None."""
+        """What happened to the file, when it is no longer the one that was opened; else None."""
         return self._handle.gone
 
     def require_there(self) -> None:
@@ -203,7 +203,7 @@ class LedgerReader:
         return Ends({str(status): rows for status, rows in finals}, failed)
 
     async def latest_generation(self) -> int:
-        """How often the most retried row was begun anew."""
+        """The highest generation of all rows."""
         (found,) = await self._first(select(func.max(ROWS.c.generation)).where(RETRIED))
         return found or 0
 

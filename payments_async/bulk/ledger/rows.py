@@ -165,7 +165,7 @@ async def replace(db: AsyncConnection, changes: Sequence[tuple[StoredRow, Ledger
     Compare and set on the rank: None when a row is no longer what the first of its pair says.
     """
     digests = [row_digest(after) for _, after in changes]
-    content = any(after.state is RowState.NEW for _, after in changes)  # corrected, or begun anew
+    content = any(after.state is RowState.NEW for _, after in changes)  # corrected, or of a new generation
     values = [
         (
             *(_content(after) if content else (after.idempotency_key,)),

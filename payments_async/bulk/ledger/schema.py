@@ -5,7 +5,7 @@ Importing this imports SQLAlchemy, which takes half a second: it is done when a 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
@@ -29,57 +29,45 @@ SCHEMA: Final = 1
 
 METADATA: Final = MetaData()
 
+
+def _columns(kind: Any, *names: str, nullable: bool = False) -> list[Column[Any]]:
+    return [Column(name, kind, nullable=nullable) for name in names]
+
+
 HEADER: Final = Table(
     "header",
     METADATA,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("schema", Integer, nullable=False),
-    Column("batch_id", Text, nullable=False),
-    Column("environment", Text, nullable=False),
-    Column("base_url", Text, nullable=False),
-    Column("key_fingerprint", Text, nullable=False),
-    Column("input_hash", Text, nullable=False),
-    Column("input_stat", Text, nullable=False),
-    Column("created_at", Double, nullable=False),
-    Column("client_version", Text, nullable=False),
-    Column("rows", Integer, nullable=False),
-    Column("totals", Text, nullable=False),
-    Column("described_in", Integer, nullable=False),  # the entry that carries these facts
-    Column("head", Integer, nullable=False),  # the last entry: a chain that was cut short is noticed
-    Column("head_hash", LargeBinary, nullable=False),
+    *_columns(Integer, "schema"),
+    *_columns(Text, "batch_id", "environment", "base_url", "key_fingerprint", "input_hash", "input_stat"),
+    *_columns(Double, "created_at"),
+    *_columns(Text, "client_version"),
+    *_columns(Integer, "rows"),
+    *_columns(Text, "totals"),
+    *_columns(Integer, "described_in"),  # the entry that carries these facts
+    *_columns(Integer, "head"),  # the last entry: a chain that was cut short is noticed
+    *_columns(LargeBinary, "head_hash"),
 )
 
 ROWS: Final = Table(
     "rows",
     METADATA,
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("line", Integer),
-    Column("row_key", Text, nullable=False),
-    Column("reference", Text, nullable=False),
-    Column("amount", Text, nullable=False),
-    Column("currency", Text, nullable=False),
-    Column("method", Text, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("body_hash", Text, nullable=False),
-    Column("idempotency_key", Text, nullable=False),
-    Column("metadata", Text),
-    Column("state", Text, nullable=False),
-    Column("generation", Integer, nullable=False),
-    Column("revision", Integer, nullable=False),
-    Column("epoch", Integer, nullable=False),
-    Column("intents", Integer, nullable=False),
-    Column("cleared", Integer, nullable=False),
-    Column("payout_id", Text, nullable=False),
-    Column("service_status", Text),
-    Column("final", Boolean, nullable=False),
-    Column("failure_code", Text),
-    Column("failure_message", Text),
-    Column("first_intent", Integer),
-    Column("key_intent", Integer),
-    Column("last_intent", Integer),
-    Column("changed_in", Integer, nullable=False),
-    Column("rank", BigInteger, nullable=False),
-    Column("digest", LargeBinary, nullable=False),
+    *_columns(Integer, "line", nullable=True),
+    *_columns(Text, "row_key", "reference", "amount", "currency", "method"),
+    *_columns(LargeBinary, "body"),
+    *_columns(Text, "body_hash", "idempotency_key"),
+    *_columns(Text, "metadata", nullable=True),
+    *_columns(Text, "state"),
+    *_columns(Integer, "generation", "revision", "epoch", "intents", "cleared"),
+    *_columns(Text, "payout_id"),
+    *_columns(Text, "service_status", nullable=True),
+    *_columns(Boolean, "final"),
+    *_columns(Text, "failure_code", "failure_message", nullable=True),
+    *_columns(Integer, "first_intent", "key_intent", "last_intent", nullable=True),
+    *_columns(Integer, "changed_in"),
+    *_columns(BigInteger, "rank"),
+    *_columns(LargeBinary, "digest"),
 )
 
 TOTALS: Final = Table(
@@ -87,22 +75,20 @@ TOTALS: Final = Table(
     METADATA,
     Column("state", Text, primary_key=True),
     Column("currency", Text, primary_key=True),
-    Column("rows", Integer, nullable=False),
-    Column("amount", Text, nullable=False),
+    *_columns(Integer, "rows"),
+    *_columns(Text, "amount"),
 )
 
 ENTRIES: Final = Table(
     "entries",
     METADATA,
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("wall", Double, nullable=False),
-    Column("monotonic", Double, nullable=False),
-    Column("session", Text, nullable=False),
-    Column("server", Double),
-    Column("kind", Text, nullable=False),
-    Column("rows_digest", LargeBinary, nullable=False),
-    Column("hash", LargeBinary, nullable=False),
-    Column("changes", Text, nullable=False),  # last, so that reading the others does not read this
+    *_columns(Double, "wall", "monotonic"),
+    *_columns(Text, "session"),
+    *_columns(Double, "server", nullable=True),
+    *_columns(Text, "kind"),
+    *_columns(LargeBinary, "rows_digest", "hash"),
+    *_columns(Text, "changes"),  # last, so that reading the others does not read this
 )
 
 TABLES: Final = (HEADER, ROWS, TOTALS, ENTRIES)
@@ -116,7 +102,7 @@ FOLLOWED: Final = and_(ROWS.c.state == literal_column("'CREATED'"), ROWS.c.final
 ENDED: Final = and_(ROWS.c.state == literal_column("'CREATED'"), ROWS.c.final == true())
 """Payouts that are over."""
 RETRIED: Final = ROWS.c.generation > literal_column("0")
-"""Rows that were begun anew, which are few."""
+"""Rows of a later generation, which are few."""
 
 _FOLLOWING: Final = (ROWS.c.state, ROWS.c.final, ROWS.c.number, ROWS.c.first_intent)
 _ENDING: Final = (ROWS.c.state, ROWS.c.final, ROWS.c.service_status, ROWS.c.failure_code)

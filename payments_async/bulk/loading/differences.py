@@ -19,7 +19,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)
 
 
 def added(row: Row, state: RowState | None) -> InputDifference:
-    """A row of the input that the ledger does not have, or has called off."""
+    """A row of the input that the ledger does not have, or has cancelled."""
     return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "added", state=state)
 
 

@@ -55,7 +55,7 @@ class Comparison:
     corrected: int = 0
     """Rows that were given another body."""
     cancelled: int = 0
-    """Rows that were called off."""
+    """Rows that the input no longer has."""
     _seen: RowSet = attrs.field(factory=RowSet, repr=False)
     """Rows of the ledger that the input has."""
 

@@ -40,10 +40,10 @@ def ledger_beside(ledger: str, binding: Binding) -> InputPaidElsewhere | None:
     batch id gives the same references, which the service pays once; another environment pays no money of
     this one's (`""`: any environment).
     """
-    for path, said in _status_files_beside(ledger):
-        same = said.get("input_hash") == binding.input_hash
-        here = not binding.environment or said.get("environment") in (None, binding.environment)
-        other = said.get("batch_id")
+    for path, status in _status_files_beside(ledger):
+        same = status.get("input_hash") == binding.input_hash
+        here = not binding.environment or status.get("environment") in (None, binding.environment)
+        other = status.get("batch_id")
         if same and here and isinstance(other, str) and other != binding.batch_id:
             name = os.path.basename(path).removesuffix(STATUS_SUFFIX)
             return InputPaidElsewhere(ledger, batch_id=other, ledger=name)
@@ -60,8 +60,8 @@ def _status_files_beside(ledger: str) -> Iterator[tuple[str, dict[str, Any]]]:
     except OSError:  # a folder that may not be listed
         return
     for path in files:
-        if path != own and (said := StatusFile(path).read()) is not None:
-            yield path, said
+        if path != own and (status := StatusFile(path).read()) is not None:
+            yield path, status
 
 
 Input = Source | str | os.PathLike[str] | Iterable[Item] | AsyncIterable[Item]
@@ -264,7 +264,7 @@ async def _edited(
     reading = SourceReader(source, identifiers)
     made = await edits.accepted(ledger, reading, identifiers, binding, accept=settings.accept_edits)
     changed = made.corrected + made.cancelled
-    same = [] if changed else ["the input was written anew; its rows are the same as before"]
+    same = [] if changed else ["the input was rewritten; its rows are the same as before"]
     return attrs.evolve(
         _report(ledger),
         skipped=reading.faults.rows,

@@ -58,9 +58,9 @@ class Audit:
     """Created rows whose payouts it shows without an amount or a currency, and not otherwise differently."""
     fields: Mapping[str, FieldCount]
     """{field: of how many created rows it was compared}: `amount`, `currency`, and `metadata.payments_sdk`,
-    the proof that stands for all the row asks for; without proofs, each detail that was asked for instead."""
+    the proof that covers all the row asks for; without proofs, each detail instead."""
     findings: tuple[str, ...]
-    """The first of these, in words, by row number."""
+    """The first of these, by row number."""
 
 
 class Auditor:
@@ -170,7 +170,7 @@ class Certificate:
     at: float
     """Seconds since 1970."""
     check: CheckReport
-    """The ledger against itself; its head stands for all that was ever recorded."""
+    """The ledger against itself; its head covers all that was ever recorded."""
     audit: Audit
     """The ledger against the service's list."""
 
@@ -184,7 +184,7 @@ class Certificate:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """All that speaks against it, in words: of the batch, the ledger's check and the list's audit."""
+        """All that speaks against it: of the batch, the ledger's check and the list's audit."""
         found = (*shortcomings(self.report), *self.check.findings, *self.audit.findings)
         return tuple(map(clean, found))  # they name payouts as the service does
 
@@ -213,7 +213,7 @@ class Certificate:
 
 
 def shortcomings(report: BatchReport) -> Iterator[str]:
-    """What a batch lacks by its own counts and sums, in words."""
+    """What a batch lacks by its own counts and sums."""
     if not report.complete:
         left = ", ".join(f"{state} {report.counts[state]}" for state in sorted(OPEN) if report.counts[state])
         yield f"the batch is not complete: {left} of {report.rows} rows"

@@ -46,9 +46,9 @@ async def _past_payouts(ledger: Ledger, payouts: Sequence[Payout], latest: int) 
         for reference in later_references(payout.reference or "", latest)
     }
     rows = await ledger.by_references(later) if later else []
-    return [_told(row.number, later[row.reference]) for row in rows]
+    return [_arrived_after_all(row.number, later[row.reference]) for row in rows]
 
 
-def _told(number: int, payout: Payout) -> str:
+def _arrived_after_all(number: int, payout: Payout) -> str:
     shown = described(payout)
-    return f"row {number}: {payout.id} had failed and was asked for anew, and the list shows {shown}"
+    return f"row {number}: {payout.id} had failed and was retried, and the list shows {shown}"

@@ -28,7 +28,7 @@ _UNSEEN: Final = "the list does not show its payout"
 
 @attrs.frozen
 class LeftRow:
-    """A row that is not paid anew."""
+    """A row that is not retried."""
 
     number: int
     reason: str
@@ -37,7 +37,7 @@ class LeftRow:
 
 @attrs.frozen
 class RetryReport:
-    """Which rows will be paid anew by the next `run`."""
+    """Which rows the next `run` will pay again."""
 
     batch_id: str
     rows: tuple[int, ...]
@@ -49,7 +49,7 @@ class RetryReport:
     dry_run: bool = False
     """Whether this is only what would have been done."""
     reasons: Mapping[int, str] = attrs.field(factory=dict)
-    """{number: why it is paid anew} of the first hundred `rows` that were met: key, amount, failure code."""
+    """{number: why it is retried} of the first hundred `rows`: key, amount, failure code."""
 
 
 @attrs.define

@@ -48,7 +48,7 @@ def open_source(
     """The source for a file, by its suffix: `.csv`, `.jsonl` or `.ndjson`, `.parquet`. Reads nothing yet.
 
     `strict_amounts` refuses amounts of more than 15 significant digits, which are otherwise warned about;
-    `delimiter` is what stands between the cells of a CSV file, a comma unless given.
+    `delimiter` separates the cells of a CSV file, a comma unless given.
     Raises SourceUnreadable for any other suffix, or a delimiter with another kind of file, and ImportError
     when Parquet's extra is not installed.
     """

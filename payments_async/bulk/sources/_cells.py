@@ -1,4 +1,4 @@
-"""Turns the cells of one row into a payout request, or says what is wrong with them. Pure.
+"""The payout request that the cells of one row make, or their faults. Pure.
 
 An amount becomes a Decimal in `PayoutRequest` (`params`). JSON cells are read with exact numbers. A missing
 instrument type is inferred when exactly one fits (gap L).
@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
@@ -21,36 +21,37 @@ from ._columns import AMOUNT, GATEWAY_OPTIONS, PARTS, ROW_KEY, place, shown, unk
 
 
 @attrs.frozen
-class _Type:
+class InstrumentType:
+    """The fields of one type of instrument, as its constructor takes them."""
+
     required: frozenset[str]
     allowed: frozenset[str]
 
+    @classmethod
+    def of(cls, constructor: Callable[..., Instrument]) -> InstrumentType:
+        """The type that a constructor makes."""
+        taken = inspect.signature(constructor).parameters.values()
+        required = frozenset(one.name for one in taken if one.default is one.empty)
+        return cls(required, frozenset(one.name for one in taken))
 
-def _type(name: str) -> _Type:
-    """What the constructor of a type takes."""
-    taken = inspect.signature(getattr(Instrument, name)).parameters.values()
-    required = frozenset(one.name for one in taken if one.default is one.empty)
-    return _Type(required, frozenset(one.name for one in taken))
 
-
-TYPES: Final[Mapping[str, _Type]] = {
-    name: _type(name) for name in ("phone", "bank_account", "crypto_address")
+TYPES: Final[Mapping[str, InstrumentType]] = {
+    name: InstrumentType.of(getattr(Instrument, name)) for name in ("phone", "bank_account", "crypto_address")
 }
 """The known types, by the constructors of `Instrument`."""
 
 
-def fitting(fields: Collection[str]) -> list[str]:
-    """The types that take exactly these fields: every required one is there, and no field of another type."""
-    given = frozenset(fields)
-    return [name for name, one in TYPES.items() if one.required <= given <= one.allowed]
+def type_of(fields: Collection[str]) -> str | None:
+    """The type that takes exactly these fields: every required one is there, and no field of another type.
 
-
-def undecided() -> str:
-    """Why no type was taken, as the end of a sentence that starts with `instrument.type`.
-
-    At most one type can fit, as each requires a field that no other takes; so the fields are too few or of
-    several types.
+    At most one can, as each requires a field that no other takes.
     """
+    given = frozenset(fields)
+    return next((name for name, one in TYPES.items() if one.required <= given <= one.allowed), None)
+
+
+def type_missing() -> str:
+    """Why no type was taken, as the end of a sentence that starts with `instrument.type`."""
     needs = "; ".join(f"{name}: {', '.join(sorted(one.required))}" for name, one in TYPES.items())
     return f"is missing and the instrument's fields fit no type ({needs})"
 
@@ -139,10 +140,10 @@ def text_faults(cells: Cells) -> Faults:
     """Cells with text that no reader of the file wrote on purpose."""
     faults: Faults = {}
     for name, value in cells.items():
-        told = str(value)
-        if any("\udc80" <= letter <= "\udcff" for letter in name + told):
+        text = str(value)
+        if any("\udc80" <= letter <= "\udcff" for letter in name + text):
             faults[shown(name)] = "holds bytes that are not UTF-8: save the file as UTF-8"
-        elif "\0" in name or "\0" in told:
+        elif "\0" in name or "\0" in text:
             faults[shown(name)] = "holds a NUL character"
     return faults
 
@@ -163,8 +164,12 @@ def build(cells: Cells) -> tuple[PayoutRequest, Faults]:
     fields.pop(ROW_KEY, None)
     _join(fields, parts, faults)
     request = PayoutRequest(**fields)
-    told = {name: " and ".join(texts) for name, texts in check_payout(request).items()}
-    return request, {**told, **faults}
+    return request, {**faults_of(request), **faults}
+
+
+def faults_of(request: PayoutRequest) -> Faults:
+    """What is wrong with a request, by field."""
+    return {name: " and ".join(texts) for name, texts in check_payout(request).items()}
 
 
 def _misplaced(name: str) -> str:
@@ -182,10 +187,9 @@ def _join(fields: dict[str, Any], parts: Mapping[str, dict[str, Any]], faults: F
     """Put the parts of a request into its fields."""
     if instrument := parts["instrument"]:
         if "type" not in instrument:
-            types = fitting(instrument)
-            instrument["type"] = types[0] if types else None
-            if not types and "instrument.type" not in faults:
-                faults["instrument.type"] = undecided()
+            instrument["type"] = type_of(instrument)
+            if instrument["type"] is None:
+                faults.setdefault("instrument.type", type_missing())
         fields["instrument"] = Instrument(**instrument)
     if parts["customer"]:
         fields["customer"] = CustomerInput(**parts["customer"])

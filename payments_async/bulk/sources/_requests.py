@@ -44,13 +44,13 @@ _FORM = b"payments-sdk rows 1\n"  # a change of the form below is a change of ev
 _GROUP: Final = 512
 
 
-def _told(value: Any) -> Any:
-    """A value JSON has no form for. Its type is told, so that it differs from the same text."""
+def _typed(value: Any) -> Any:
+    """A value JSON has no form for, with its type, so that it differs from the same text."""
     return {f"${type(value).__name__}": str(value)}
 
 
 canonical = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), check_circular=False, default=_told
+    sort_keys=True, separators=(",", ":"), check_circular=False, default=_typed
 ).encode
 """A value as JSON text that differs whenever the value, or its type, does."""
 
@@ -117,9 +117,9 @@ class RowMaker:
         faults: Faults | None = None,
     ) -> Sequence[SourceItem]:
         """The row that `cells` are, or every fault of it; `faults` are those its reader found."""
-        told = self.count(cells)
+        line_text = self.count(cells)
         faults = dict(faults or ())
-        if any(sign in told for sign in _ODD):
+        if any(sign in line_text for sign in _ODD):
             faults = {**text_faults(cells), **faults}
         request, found = build(cells)
         faults = {**found, **faults}

@@ -7,11 +7,10 @@ from typing import Any
 
 import attrs
 
-from ...checks import check_payout
 from ...params import Instrument, Params, PayoutRequest
 from ..errors import SourceUnreadable
 from ._base import Source
-from ._cells import fitting, flatten, undecided
+from ._cells import faults_of, flatten, type_missing, type_of
 from ._columns import REFERENCE, ROW_KEY
 from ._requests import RowMaker, SourceItem
 
@@ -69,10 +68,8 @@ def _row(maker: RowMaker, item: object) -> Sequence[SourceItem]:
         reason = f"must be a PayoutRequest or (row_key, PayoutRequest), not {type(item).__name__}"
         return maker.broken(reason, (), cells=None if row_key is None else {ROW_KEY: str(row_key)})
     typed, faults = _typed(request)
-    faults |= {name: " and ".join(texts) for name, texts in check_payout(typed).items()}
-    cells = (
-        {} if faults else flatten(_record(request))[0]
-    )  # what is at fault may have no form to be hashed in
+    faults |= faults_of(typed)
+    cells = {} if faults else flatten(_record(request))[0]  # a value at fault may have no form for the hash
     maker.count(cells if row_key is None else {**cells, ROW_KEY: str(row_key)})
     original = [str(value or "") for value in (row_key, request.reference)]
     return maker.finished(typed, row_key, original, line=None, faults=faults)
@@ -83,10 +80,10 @@ def _typed(request: PayoutRequest) -> tuple[PayoutRequest, dict[str, str]]:
     instrument = request.instrument
     if not isinstance(instrument, Instrument) or instrument.type:
         return request, {}
-    types = fitting(_record(instrument))
-    if not types:
-        return request, {"instrument.type": undecided()}
-    return attrs.evolve(request, instrument=attrs.evolve(instrument, type=types[0])), {}
+    kind = type_of(_record(instrument))
+    if kind is None:
+        return request, {"instrument.type": type_missing()}
+    return attrs.evolve(request, instrument=attrs.evolve(instrument, type=kind)), {}
 
 
 def _record(request: Params) -> dict[str, Any]:

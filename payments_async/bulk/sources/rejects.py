@@ -1,4 +1,4 @@
-"""The rows that were left out, in a file to be corrected and imported in its turn."""
+"""The rejects file: rows at fault, to be corrected and imported."""
 
 from __future__ import annotations
 
@@ -94,10 +94,11 @@ class RejectsFile:
         self.rows += 1
         first = self._pending[0]
         columns = "; ".join(fault.column for fault in self._pending if fault.column)
-        told = "; ".join(_told(fault, alone=len(self._pending) == 1) for fault in self._pending)
+        alone = len(self._pending) == 1
+        reasons = [f.reason if alone or not f.column else f"{f.column} {f.reason}" for f in self._pending]
         line = first.number if first.line is None else first.line
         cells, note = self._named(first)
-        self._writer.writerow([line, columns, told + note, *map(escaped, cells)])
+        self._writer.writerow([line, columns, "; ".join(reasons) + note, *map(escaped, cells)])
         self._pending.clear()
 
     def _begin(self) -> None:
@@ -122,7 +123,3 @@ class RejectsFile:
         if made:
             return cells, _ITS_KEY if any(each.column == ROW_KEY for each in self._pending) else ""
         return cells, "" if own else _UNNAMED
-
-
-def _told(fault: RowFault, *, alone: bool) -> str:
-    return fault.reason if alone or not fault.column else f"{fault.column} {fault.reason}"

@@ -178,7 +178,7 @@ async def test_the_same_rows_in_another_order_or_writing_are_the_same(
         await batch.load([item(1, amount="5.50"), item(2)], proofs=False)
         before = await desk.rows(batch)
         report = await batch.load([item(2), item(1, amount="5.5")])
-        assert report.warnings == ("the input was written anew; its rows are the same as before",)
+        assert report.warnings == ("the input was rewritten; its rows are the same as before",)
         assert await desk.rows(batch) == before
         assert (await batch.load([item(2), item(1, amount="5.5")])).warnings == ()
 

@@ -148,7 +148,7 @@ async def test_a_failed_payout_that_comes_to_life_after_its_retry_is_told(
     assert not certificate.is_clean
     assert certificate.audit.differing == 1
     assert "row 1" in certificate.audit.findings[0]
-    assert "was asked for anew, and the list shows completed" in certificate.audit.findings[0]
+    assert "was retried, and the list shows completed" in certificate.audit.findings[0]
 
 
 async def test_rows_can_be_named_and_others_are_left_alone(service: Sandbox, tmp_path: Path) -> None:
