@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from typing import Protocol
+from typing import Literal, Protocol
 
 import attrs
 
 from ..common.operations import NAMES, OPERATIONS
 from ..common.scenario_words import NOTHING, Scenario, ScenarioOutcome, UnknownWord, near, parse
 from .call import ServiceCall
+
+RecordPart = Literal["outcome", "hooks"]
 
 
 class ScenarioSource(Protocol):
@@ -22,11 +24,8 @@ class ScenarioSource(Protocol):
     def turn(self) -> int:
         """How many requests it has met before this one; counts this one."""
 
-    def accept(self) -> bool:
-        """Whether its outcome may be taken for one more record; counts it when it may."""
-
-    def accept_hooks(self) -> bool:
-        """Whether its webhook words may be taken for one more record; counts it when they may."""
+    def accept(self, part: RecordPart) -> bool:
+        """Whether its outcome, or its webhook words, may be taken for one more record; counts it then."""
 
 
 @attrs.define(eq=False)
@@ -48,8 +47,8 @@ class Rule:
     used: int = 0
     """Requests it has met with its faults, and records it has given its outcome."""
     _turns: int = attrs.field(default=0, init=False)
-    _outcomes_left: int | None = attrs.field(default=None, init=False)
-    _hooks_left: int | None = attrs.field(default=None, init=False)
+    _left: dict[RecordPart, int | None] = attrs.field(factory=dict, init=False)
+    """For how many more records its outcome and its webhook words may be taken; None for all."""
 
     def respond(self, words: str, *, times: int | None = 1, after: int = 0) -> Rule:
         """Disturb the requests that match, e.g. `respond("http:503", times=2)`.
@@ -82,7 +81,7 @@ class Rule:
         if parsed.outcome is not None and not self._possible(parsed.outcome):
             raise UnknownWord(f"{self.operation} cannot end with {parsed.outcome.kind!r}")
         self.scenario = attrs.evolve(self.scenario, outcome=parsed.outcome, timing=parsed.timing)
-        self._outcomes_left = times
+        self._left["outcome"] = times
         return self
 
     def webhook(self, words: str, *, times: int | None = None) -> Rule:
@@ -97,7 +96,7 @@ class Rule:
         if not any(each.creates for each in OPERATIONS if fnmatchcase(each.name, self.operation)):
             raise UnknownWord(f"{self.operation} creates no record and so has no deliveries")
         self.scenario = attrs.evolve(self.scenario, hooks=parsed.hooks)
-        self._hooks_left = times
+        self._left["hooks"] = times
         return self
 
     @property
@@ -107,8 +106,7 @@ class Rule:
         return (
             self.used > 0
             and all(end is None or self._turns >= end for end in ends)
-            and not self._outcomes_left
-            and not self._hooks_left
+            and not any(self._left.values())
         )
 
     @property
@@ -120,12 +118,10 @@ class Rule:
     def remaining(self) -> int | None:
         """How many more requests or records it will still touch; None for all that come."""
         ends = [fault.end for fault in self.scenario.faults]
-        endless_end = self._outcomes_left is None and (self.scenario.outcome or self.scenario.timing)
-        endless_hooks = self._hooks_left is None and self.scenario.hooks
-        if None in ends or endless_end or endless_hooks:
+        if None in ends or None in self._left.values():
             return None
         left = [end - self._turns for end in ends if end is not None]
-        return max([self._outcomes_left or 0, self._hooks_left or 0, *left])
+        return max([0, *left, *(count or 0 for count in self._left.values())])
 
     def applies(self, call: ServiceCall) -> bool:
         """Whether a request matches."""
@@ -141,21 +137,13 @@ class Rule:
         self.used += 1
         return self._turns - 1
 
-    def accept(self) -> bool:
-        """Whether its outcome may be taken for one more record; counts it when it may."""
-        if self._outcomes_left == 0:
+    def accept(self, part: RecordPart) -> bool:
+        """Whether its outcome, or its webhook words, may be taken for one more record; counts it then."""
+        left = self._left.get(part)
+        if left == 0:
             return False
-        if self._outcomes_left is not None:
-            self._outcomes_left -= 1
-        self.used += 1
-        return True
-
-    def accept_hooks(self) -> bool:
-        """Whether its webhook words may be taken for one more record; counts it when they may."""
-        if self._hooks_left == 0:
-            return False
-        if self._hooks_left is not None:
-            self._hooks_left -= 1
+        if left is not None:
+            self._left[part] = left - 1
         self.used += 1
         return True
 

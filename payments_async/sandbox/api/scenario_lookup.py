@@ -20,7 +20,7 @@ from ..common.scenario_words import (
 from ..common.values import RequestRefused
 from ..records.records import Plan, plan_for
 from .call import ServiceCall
-from .rule import Rule, ScenarioSource
+from .rule import RecordPart, Rule, ScenarioSource
 
 HEADER = "x-sandbox-scenario"
 METADATA = "sandbox_scenario"
@@ -40,10 +40,7 @@ class _Text:
         turns[place] = turns.get(place, 0) + 1
         return turns[place] - 1
 
-    def accept(self) -> bool:
-        return True
-
-    def accept_hooks(self) -> bool:
+    def accept(self, part: RecordPart) -> bool:
         return True
 
 
@@ -113,7 +110,7 @@ def pick_plan(sources: Sequence[ScenarioSource], operation: Operation) -> Plan |
         outcome = scenario.outcome or ScenarioOutcome("complete")
         if not (scenario.outcome or scenario.timing) or outcome.kind not in operation.outcomes:
             continue
-        if source.accept():
+        if source.accept("outcome"):
             return plan_for(outcome, scenario.timing)
     return None
 
@@ -121,6 +118,6 @@ def pick_plan(sources: Sequence[ScenarioSource], operation: Operation) -> Plan |
 def pick_hooks(sources: Sequence[ScenarioSource]) -> HookWords:
     """What becomes of a new record's deliveries: as the first scenario with webhook words says."""
     for source in sources:
-        if source.scenario.hooks and source.accept_hooks():
+        if source.scenario.hooks and source.accept("hooks"):
             return source.scenario.hooks
     return ()
