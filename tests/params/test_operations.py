@@ -96,19 +96,11 @@ def test_a_query_is_percent_encoded(query: dict[str, object], path: str) -> None
         ("GET", "/refunds/resync", "read"),
     ],
 )
-def test_a_paths_limit_is_told_by_its_method_and_last_word(method: str, path: str, limit: str) -> None:
+def test_a_paths_limit_follows_from_its_method_and_last_word(method: str, path: str, limit: str) -> None:
     assert default_limit(method, path) == limit
     operation = custom(method, path)
     assert operation.limit == limit
     assert operation.creates == (method != "GET")
-
-
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
-@pytest.mark.parametrize(
-    "path", ["/a", "/a/sync", "/a/inspect", "/a/requery", "/payouts", "/payouts/po_1/sync"]
-)
-def test_a_write_may_make_something_whatever_its_path(method: str, path: str) -> None:
-    assert custom(method, path).creates == (method != "GET")
 
 
 def test_only_a_listed_write_that_makes_nothing_is_known_to_make_nothing() -> None:
@@ -132,7 +124,7 @@ def test_a_listed_path_has_its_listed_limit_and_record() -> None:
     assert (operation.limit, record) == ("read", None)
 
 
-def test_all_faults_of_a_free_request_are_told_together() -> None:
+def test_all_faults_of_a_free_request_are_reported_together() -> None:
     wrong: Any = "fast"
     with pytest.raises(InvalidRequest) as caught:
         unlisted("HEAD", "no slash", dict, wrong)
