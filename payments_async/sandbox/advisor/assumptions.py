@@ -100,7 +100,9 @@ _OTHER = ("–", "what has no letter", "limits as headers, messages, magic numbe
 def assumptions(profile: Profile) -> list[Assumption]:
     """Every gap with its switches as `profile` sets them; switches without a letter come last."""
     explained = {name for _, _, _, names in _GAPS for name in names}
-    listed = [Assumption(letter, gap, told, _switches(profile, names)) for letter, gap, told, names in _GAPS]
+    listed = [
+        Assumption(letter, gap, assumed, _switches(profile, names)) for letter, gap, assumed, names in _GAPS
+    ]
     rest = tuple(one.name for one in attrs.fields(Profile) if one.name not in explained | {"name"})
     return [*listed, Assumption(*_OTHER, _switches(profile, rest))]
 

@@ -88,7 +88,7 @@ def read_choice(session: CheckoutRecord, given: Mapping[str, str]) -> Choice:
 
 
 def usual_country(session: CheckoutRecord) -> str | None:
-    """The one ticked beforehand: the customer's own, if the merchant told it."""
+    """The one ticked beforehand: the customer's own, if the merchant sent it."""
     customer = object_or_null(session.payment.body, "customer") or {}
     return (text_or_null(customer, "country") or "").upper() or None
 

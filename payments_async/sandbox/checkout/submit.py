@@ -41,8 +41,8 @@ def where_it_stands(view: SessionView) -> Answer:
     if view.state == "paid":
         return redirect(view.address())
     wanted = view.form.get("method")
-    told = f"?{urlencode({'method': wanted})}" if under_way_instead(view, wanted) else ""
-    return redirect(f"{view.address('payment')}{told}")
+    query = f"?{urlencode({'method': wanted})}" if under_way_instead(view, wanted) else ""
+    return redirect(f"{view.address('payment')}{query}")
 
 
 def _pay(view: SessionView) -> Answer:

@@ -36,10 +36,10 @@ def reason(exchange: LoggedExchange, limits: SandboxLimits) -> str | None:
         return None
     if answer.fault is not None:
         return LINES[type(answer.fault).__name__.lower()]
-    return _told(answer.body) if answer.status >= 400 else None
+    return _error_text(answer.body) if answer.status >= 400 else None
 
 
-def _told(body: bytes) -> str | None:
+def _error_text(body: bytes) -> str | None:
     """The first invalid field with what is wrong with it, or the message."""
     try:
         value = decode(body)
@@ -77,7 +77,7 @@ def _limited(exchange: LoggedExchange, limits: SandboxLimits) -> str:
 
 
 def _window(exchange: LoggedExchange, limits: SandboxLimits) -> str:
-    """Which limit was full: its class, or one record's, told apart by the limit in the answer's headers."""
+    """Which limit was full: its class, or one record's; the limit in the answer's headers says which."""
     log, answer = exchange.log, exchange.answer
     if log.fault is not None:
         return "simulated by a scenario; no limit was reached"

@@ -88,21 +88,6 @@ def test_the_first_page_of_an_unused_sandbox_teaches(sandbox: Sandbox) -> None:
 # --- with something to show ---------------------------------------------------------------------
 
 
-def test_the_overview_shows_requests_changes_and_webhooks_newest_first(sandbox: Sandbox, api: Api) -> None:
-    api.payout(webhook_url="http://127.0.0.1:9/hook")
-    api.get("/payouts", scenario="http:503")
-    html = text_of(page(sandbox))
-    assert "GET /v1/payouts http:503 Sandbox fault: HTTP 503. 503" in html
-    assert "POST /v1/payouts payout pending webhook payout.created due 201" in html
-    assert html.index("GET /v1/payouts") < html.index("POST /v1/payouts")
-    assert "payout.created" not in text_of(page(sandbox, "?show=changes"))
-    assert "payout.created" in text_of(page(sandbox, "?show=webhooks"))
-    assert "po_" not in text_of(page(sandbox, "?show=requests"))
-    sandbox.reset()
-    api.get("/payouts")
-    assert "None among" in text_of(page(sandbox, "?show=webhooks"))
-
-
 def test_a_request_shows_both_sides_masked_until_account_data_is_asked_for(
     sandbox: Sandbox, api: Api
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -195,8 +196,10 @@ def test_a_payment_can_be_forged_before_anybody_tries_to_pay(api: Api) -> None:
     assert [(each.event, each.forged) for each in api.sandbox.inbox] == [("payment.completed", True)]
 
 
-@pytest.mark.parametrize("event", PAYOUT_EVENTS)
-@pytest.mark.parametrize("words", ["manual", "complete immediate", "fail:NO immediate"])
+@pytest.mark.parametrize(
+    ("event", "words"),
+    list(zip(PAYOUT_EVENTS, ("complete immediate", "fail:NO immediate", "manual"), strict=True)),
+)
 def test_any_event_of_a_payout_can_be_forged_whatever_the_truth(api: Api, words: str, event: str) -> None:
     payout_id = api.payout(webhook_url=HOOK, scenario=words).data["id"]
     truth = api.sync(payout_id)
@@ -208,8 +211,10 @@ def test_any_event_of_a_payout_can_be_forged_whatever_the_truth(api: Api, words:
     assert api.sync(payout_id) == truth
 
 
-@pytest.mark.parametrize("event", [*PAYMENT_EVENTS, *ATTEMPT_EVENTS])
-@pytest.mark.parametrize("words", ["manual", "complete immediate", "action:collect_otp"])
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [*zip((*PAYMENT_EVENTS, *ATTEMPT_EVENTS), cycle(("manual", "complete immediate", "action:collect_otp")))],
+)
 def test_any_event_of_a_payment_can_be_forged_whatever_the_truth(api: Api, words: str, event: str) -> None:
     intent_id = api.intent(webhook_url=HOOK, scenario=words).data["id"]
     truth = api.listed_intent()
