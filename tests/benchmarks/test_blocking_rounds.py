@@ -10,11 +10,11 @@ from benchmarks.contenders.blocking_rounds import WARM, Call, _told, measured
 
 
 def test_latencies_of_all_threads_are_one_series() -> None:
-    told = _told(
+    shown = _told(
         [[(0.001, 0.3)] + [(0.001, 0.01)] * 49, [(0.002, 0.02)] * 49 + [(0.5, 0.0)]], elapsed=2.0, cpu=0.2
     )
-    assert (told["calls"], told["rate"], told["cpu"]) == (100, 50.0, 0.002)
-    assert (told["p50"], told["p99"], told["p99_cpu"]) == (0.002, 0.5, 0.3)
+    assert (shown["calls"], shown["rate"], shown["cpu"]) == (100, 50.0, 0.002)
+    assert (shown["p50"], shown["p99"], shown["p99_cpu"]) == (0.002, 0.5, 0.3)
 
 
 def test_each_thread_has_a_call_of_its_own_and_warms_up_uncounted() -> None:
@@ -25,10 +25,10 @@ def test_each_thread_has_a_call_of_its_own_and_warms_up_uncounted() -> None:
         mine = made[-1]
         return lambda: mine.append(threading.get_ident())
 
-    told = measured(new_call, threads=3, seconds=0.02)
+    shown = measured(new_call, threads=3, seconds=0.02)
     assert len(made) == 3
     assert all(len({*mine}) == 1 for mine in made), "a call went from one thread to another"
-    assert told["calls"] == sum(len(mine) for mine in made) - 3 * WARM
+    assert shown["calls"] == sum(len(mine) for mine in made) - 3 * WARM
 
 
 def test_a_call_that_fails_ends_the_round_with_its_failure() -> None:

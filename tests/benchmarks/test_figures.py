@@ -144,7 +144,7 @@ def test_every_suite_can_make_a_profile_of_itself(name: str) -> None:
     assert callable(importlib.import_module(f"benchmarks.{name}").profile)
 
 
-def test_a_suite_tells_when_its_run_began() -> None:
+def test_a_suite_says_when_its_run_began() -> None:
     table = report.made([replace(reached(), began="2026-11-21 10:00:00 UTC")])["call_cost"]
     assert "A full run, begun 2026-11-21 10:00:00 UTC, " in table
 
@@ -165,7 +165,7 @@ def test_the_share_of_a_limit_is_by_the_minute() -> None:
     assert share_used([0.0, 10.0, 29.0, 30.0], 6, 0.0, 30.0) == 1.0
 
 
-def test_growth_beyond_the_tolerance_is_told_and_what_is_new_is_not_judged() -> None:
+def test_growth_beyond_the_tolerance_is_shown_and_what_is_new_is_not_judged() -> None:
     before = {"prepare": 1_000, "gate": 1_000, "create": 1_000, "blocking_create": 1_000}
     now = {"prepare": 1_031, "gate": 1_029, "create": 900, "blocking_create": 1_059, "page": 5}
     table, grown = instructions.judged(now, before)

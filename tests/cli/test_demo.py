@@ -74,7 +74,7 @@ def test_people_get_both_clients_in_one_table(capsys: pytest.CaptureFixture[str]
 
 
 class Stray(Sandbox):
-    """A service that has booked a payout nobody asked for."""
+    """A service with a payout in its books that was never requested."""
 
     def pay(self, payment_id: str, **options: Any) -> PaymentEntry:
         body = {
@@ -118,7 +118,7 @@ def test_a_payment_that_does_not_read_back_as_paid_exits_1(
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["awaited", "blocking"])
-def test_a_payout_that_nobody_can_account_for_exits_3(
+def test_a_payout_without_a_known_outcome_exits_3(
     number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(run, "SURFACES", (run.SURFACES[number],))

@@ -161,9 +161,9 @@ def test_a_terminal_shows_a_step_on_one_line(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_fault_of_a_row_is_one_line() -> None:
-    told = str(RowFault(7, 6, f"metadata.{HOSTILE}", HOSTILE))
-    assert_harmless(told)
-    assert "\n" not in told
+    printed = str(RowFault(7, 6, f"metadata.{HOSTILE}", HOSTILE))
+    assert_harmless(printed)
+    assert "\n" not in printed
 
 
 def test_what_a_delivery_claims_is_harmless() -> None:

@@ -37,10 +37,10 @@ def test_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("argv", [[], ["--help"]])
 def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == Exit.DONE
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert len(_app.COMMANDS) == 4
     names = ("demo", "payouts", "sandbox", "webhooks")
-    assert all(re.search(rf"^│ {name} +\w", told, re.MULTILINE) for name in names)
+    assert all(re.search(rf"^│ {name} +\w", printed, re.MULTILINE) for name in names)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_help_has_one_paragraph_of_exit_codes(argv: list[str], capsys: pytest.Ca
     "argv",
     [["nope"], ["demo", "--nope"], ["demo", "--payouts", "many"], ["demo", "--payouts", "0"], ["demo", "x"]],
 )
-def test_a_wrong_command_line_is_told_on_stderr_and_exits_2(
+def test_a_wrong_command_line_is_shown_on_stderr_and_exits_2(
     argv: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(argv) == Exit.USAGE
@@ -126,7 +126,7 @@ def test_a_stdout_without_a_file_may_break_too(
 @pytest.mark.parametrize(
     "argv", [["--help"], ["demo", "--payouts", "1"], ["demo", "--payouts", "1", "--json"]]
 )
-def test_a_full_disk_is_told_in_one_line_and_exits_1(argv: list[str]) -> None:
+def test_a_full_disk_is_one_line_and_exits_1(argv: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "payments_async.cli", *argv],
@@ -153,10 +153,10 @@ def test_what_was_said_before_a_failure_of_the_machine_is_not_lost(
 def test_a_command_whose_extra_is_missing_says_which(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = "the sandbox needs babel: install payments-sdk with its extra 'sandbox'"
-    given(monkeypatch, caused(ImportError(told), ModuleNotFoundError("babel")))
+    hint = "the sandbox needs babel: install payments-sdk with its extra 'sandbox'"
+    given(monkeypatch, caused(ImportError(hint), ModuleNotFoundError("babel")))
     assert main(["work"]) == Exit.USAGE
-    assert capsys.readouterr().err == f"payments: {told}\n"
+    assert capsys.readouterr().err == f"payments: {hint}\n"
 
 
 def test_a_broken_import_is_not_taken_for_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,13 +187,13 @@ def test_without_the_cli_extra_one_line_says_what_to_install(library: str) -> No
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize(("missing", "told"), [("cyclopts", True), ("payments_async._version", False)])
+@pytest.mark.parametrize(("missing", "is_extra"), [("cyclopts", True), ("payments_async._version", False)])
 def test_only_a_library_of_the_extra_is_taken_for_missing(
-    missing: str, told: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    missing: str, is_extra: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delitem(sys.modules, "payments_async.cli._app")
     monkeypatch.setitem(sys.modules, missing, None)
-    if told:
+    if is_extra:
         assert main([]) == Exit.USAGE
         assert "install payments-sdk with its extra 'cli'" in capsys.readouterr().err
     else:

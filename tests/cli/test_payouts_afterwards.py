@@ -1,4 +1,4 @@
-"""How `reconcile` and `retry-failed` end: 0 only when nobody need look."""
+"""How `reconcile` and `retry-failed` end: 0 only when nothing is left to do."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_reconcile_ends_with_1_where_payouts_have_failed_and_retry_failed_says_w
     assert (done.code, end["exit_code"], end["failed"]) == (Exit.REFUSED, 1, 2)
     assert done.step("certified")["clean"] is True
     assert "2 payouts failed for good" in done.err
-    told = here("retry-failed", "june.csv.ledger", "--dry-run", "--json").step("retry")
-    assert told["reasons"] == {"1": "r1, XOF 1.07: RECIPIENT_ERROR", "2": "r2, XOF 2.07: RECIPIENT_ERROR"}
+    printed = here("retry-failed", "june.csv.ledger", "--dry-run", "--json").step("retry")
+    assert printed["reasons"] == {"1": "r1, XOF 1.07: RECIPIENT_ERROR", "2": "r2, XOF 2.07: RECIPIENT_ERROR"}
     assert "row 2: r2, XOF 2.07: RECIPIENT_ERROR" in here("retry-failed", "june.csv.ledger").out
 
 
@@ -42,15 +42,15 @@ def test_a_row_that_was_asked_for_and_is_left_ends_retry_failed_with_1(here: Her
     assert here("retry-failed", "june.csv.ledger", *dry).code == Exit.DONE
 
 
-def test_rows_that_are_left_are_told_beside_those_that_are_begun_anew(here: Here) -> None:
+def test_rows_that_are_left_are_shown_beside_those_that_are_made_new(here: Here) -> None:
     payouts_file(here.folder, 3)
     here.sandbox.on("payouts.create").outcome("fail:RECIPIENT_ERROR immediate")
     here("run", "june.csv", "--concurrency", "1")
     show_as_arrived(here.sandbox, 0)
     done = here("retry-failed", "june.csv.ledger", "--json")
-    told = done.step("retry")
-    assert (done.code, len(told["rows"])) == (Exit.REFUSED, 2)
-    assert [left["reason"] for left in told["left"]] == ["its payout is completed"]
+    printed = done.step("retry")
+    assert (done.code, len(printed["rows"])) == (Exit.REFUSED, 2)
+    assert [left["reason"] for left in printed["left"]] == ["its payout is completed"]
 
 
 def test_payouts_that_are_known_to_have_failed_end_every_later_run_with_1(here: Here) -> None:
@@ -63,8 +63,8 @@ def test_payouts_that_are_known_to_have_failed_end_every_later_run_with_1(here: 
     assert (again.code, end["exit_code"], end["failed"], end["ok"]) == (Exit.REFUSED, 1, 1, False)
     assert "1 payout failed for good" in again.err
     assert here("status", "june.csv.ledger", "--json").step("batch")["exit_code"] == 1
-    told = here("status", "june.csv.ledger").out
-    assert "✗ Batch      complete, 1 payout failed; no run is under way" in told
-    rows = [line.split() for line in told.splitlines()]
+    printed = here("status", "june.csv.ledger").out
+    assert "✗ Batch      complete, 1 payout failed; no run is under way" in printed
+    rows = [line.split() for line in printed.splitlines()]
     assert ["arrived", "2"] in rows
     assert ["failed", "1"] in rows

@@ -82,7 +82,7 @@ def test_the_total_is_typed_back_per_currency_once_for_a_batch(live: Live) -> No
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert json.loads(kept.read_text())["totals"] == {"GHS": "9.14", "XOF": "12.28"}
 
-    code, out, err = live.without()  # nothing new is asked for: nobody has to be there
+    code, out, err = live.without()  # nothing new to confirm: no terminal is needed
     assert code == Exit.DONE
     assert err.startswith("payments: 6 payouts are created, and not final yet")
     assert "earlier, and nothing has changed since" in out

@@ -29,9 +29,9 @@ from payments_async.cli.payouts.summary import (
 
 def figures(**counts: int) -> BatchFigures:
     """So many rows in each state, each of 1.50 XOF."""
-    told = {state.upper(): number for state, number in counts.items()}
+    printed = {state.upper(): number for state, number in counts.items()}
     sums = {state.upper(): Decimal("1.50") * number for state, number in counts.items()}
-    return BatchFigures.of(told, {"XOF": sums})
+    return BatchFigures.of(printed, {"XOF": sums})
 
 
 def drawn(renderable: object, width: int) -> list[str]:
@@ -47,8 +47,8 @@ def drawn(renderable: object, width: int) -> list[str]:
 )
 def test_durations_are_read_with_their_unit(text: str, seconds: float) -> None:
     assert seconds_of(text) == seconds
-    told = shortest(seconds)
-    assert told is None or seconds_of(told) == seconds
+    printed = shortest(seconds)
+    assert printed is None or seconds_of(printed) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "-1", "soon", "1w", "1e9", "٣", "nan", "31d", " 5", "1h30m"])
@@ -122,46 +122,46 @@ def test_speed_is_of_the_last_seconds() -> None:
     assert speed.seconds_left(500) == pytest.approx(5)
 
 
-def test_durations_are_told_for_people() -> None:
-    told = [duration_text(seconds) for seconds in (0.42, 3, 42.4, 200, 7500)]
-    assert told == ["0.4 s", "3 s", "42 s", "3 min 20 s", "2 h 05 min"]
+def test_durations_are_written_for_people() -> None:
+    printed = [duration_text(seconds) for seconds in (0.42, 3, 42.4, 200, 7500)]
+    assert printed == ["0.4 s", "3 s", "42 s", "3 min 20 s", "2 h 05 min"]
     assert title_of("june") == "batch june"
     assert title_of("a" * 64) == f"batch {'a' * 12}…"
 
 
 def test_each_exit_code_says_what_to_do_next() -> None:
-    def told(code: int, stopped: str | None = None, *, failed: int = 0, **counts: int) -> str:
+    def printed(code: int, stopped: str | None = None, *, failed: int = 0, **counts: int) -> str:
         return " ".join(messages.after_run(figures(**counts), code, stopped, "a b.ledger", failed=failed))
 
-    assert told(0, created=5) == ""
-    failed = told(0, failed=1)
+    assert printed(0, created=5) == ""
+    failed = printed(0, failed=1)
     assert failed.startswith("1 payout failed for good: `payments payouts export 'a b.ledger' failed.csv")
     assert "`payments payouts retry-failed 'a b.ledger'` makes their rows new" in failed
-    assert "--state rejected --state conflict" in told(1, rejected=2, conflict=1)
-    assert "2 rows rejected and 1 row in conflict" in told(1, rejected=2, conflict=1)
-    assert "names the payout" in told(1, conflict=1)
-    assert "names the payout" not in told(1, rejected=1)
-    assert "3 rows cancelled; every other row was created." in told(1, cancelled=3)
-    assert "`payments payouts reconcile 'a b.ledger'` only reads" in told(3, in_doubt=3)
-    assert "1 payout failed for good" in told(75, "the time was over", failed=1, created=2)
-    assert told(75, "SIGTERM", new=3).startswith("Stopped: SIGTERM. Run the same command again")
-    assert "Raise that limit" in told(75, "as many as --max-rows allows", new=3)
-    refused = told(2, "the service refused the key", new=3, in_flight=2)
+    assert "--state rejected --state conflict" in printed(1, rejected=2, conflict=1)
+    assert "2 rows rejected and 1 row in conflict" in printed(1, rejected=2, conflict=1)
+    assert "names the payout" in printed(1, conflict=1)
+    assert "names the payout" not in printed(1, rejected=1)
+    assert "3 rows cancelled; every other row was created." in printed(1, cancelled=3)
+    assert "`payments payouts reconcile 'a b.ledger'` only reads" in printed(3, in_doubt=3)
+    assert "1 payout failed for good" in printed(75, "the time was over", failed=1, created=2)
+    assert printed(75, "SIGTERM", new=3).startswith("Stopped: SIGTERM. Run the same command again")
+    assert "Raise that limit" in printed(75, "as many as --max-rows allows", new=3)
+    refused = printed(2, "the service refused the key", new=3, in_flight=2)
     assert "2 rows under way" in refused
     assert refused.endswith("Fix that and run the same command again to resume; nothing is paid twice.")
     unclear = messages.after_run(figures(created=1), 1, None, "l", clean=False)
     assert "does not confirm" in " ".join(unclear)
 
 
-@pytest.mark.parametrize(("awaited", "told"), [(1, "1 payout is"), (2000, "2,000 payouts are"), (0, None)])
-def test_who_has_created_payouts_is_told_that_they_have_not_arrived(awaited: int, told: str | None) -> None:
+@pytest.mark.parametrize(("awaited", "printed"), [(1, "1 payout is"), (2000, "2,000 payouts are"), (0, None)])
+def test_created_payouts_are_said_not_to_have_arrived(awaited: int, printed: str | None) -> None:
     some = attrs.evolve(figures(created=2500), ended=ArrivedCounts(2500 - awaited, 0, awaited))
     said = messages.after_run(some, 0, None, "june.csv.ledger")
-    if told is None:
+    if printed is None:
         assert said == []
     else:
         (sentence,) = said
-        assert sentence.startswith(f"{told} created, and not final yet: each may still fail.")
+        assert sentence.startswith(f"{printed} created, and not final yet: each may still fail.")
         assert "`--wait-final 2h`" in sentence
         assert "`payments payouts reconcile june.csv.ledger`" in sentence
 
@@ -208,7 +208,7 @@ def test_the_bar_says_which_rows_wait_and_when_the_next_look_is() -> None:
     ]
 
 
-def test_what_is_being_done_is_told_for_people_and_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_activity_is_shown_to_people_and_programs(capsys: pytest.CaptureFixture[str]) -> None:
     waits = {"doing": "paying", "waiting": 1, "why": "it was cut", "next_look": None, "listed": 0}
     reads = {"doing": "certifying", "waiting": 0, "why": None, "next_look": None, "listed": 1_200}
     assert activity_text(None) == activity_text({**reads, "listed": 0}) == ""
@@ -237,8 +237,8 @@ def test_the_bar_of_what_is_followed_shows_how_payouts_end() -> None:
 
 def test_the_table_shows_under_created_what_arrived_and_failed() -> None:
     sums = {"XOF": {"CREATED": Decimal(3)}}
-    told = drawn(state_table(BatchFigures.of({"CREATED": 3}, sums, ArrivedCounts(1, 1, 1))), 80)
-    assert [line.split() for line in told if line.strip()][2:6] == [
+    printed = drawn(state_table(BatchFigures.of({"CREATED": 3}, sums, ArrivedCounts(1, 1, 1))), 80)
+    assert [line.split() for line in printed if line.strip()][2:6] == [
         ["Created", "3", "3"],
         ["arrived", "1"],
         ["failed", "1"],
@@ -247,7 +247,7 @@ def test_the_table_shows_under_created_what_arrived_and_failed() -> None:
     assert not any("failed" in line for line in drawn(state_table(BatchFigures.of({"CREATED": 3}, sums)), 80))
 
 
-def test_passes_over_the_input_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_passes_over_the_input_are_numbered(capsys: pytest.CaptureFixture[str]) -> None:
     bar = BarView("Reading")
     bar.read(500, 2)
     assert drawn(bar, 80) == ["  · Reading    500 rows, pass 2"]
@@ -266,18 +266,18 @@ def test_what_the_limit_counts_is_shown_once_a_minute_is_over() -> None:
     assert (rate_text(0.36), rate_text(1135.4)) == ("0.4 a second", "1,135 a second")
 
 
-def test_no_time_left_is_told_at_the_very_beginning() -> None:
+def test_no_time_left_is_shown_at_the_very_beginning() -> None:
     speed = Speed()
     speed.add(0.0, 0)
     speed.add(0.5, 1)
     assert speed.seconds_left(400) is None
 
 
-def test_many_currencies_are_told_below_each_other() -> None:
+def test_many_currencies_are_shown_below_each_other() -> None:
     sums = {code: {"CREATED": Decimal(10**12)} for code in ("GHS", "KES", "NGN", "XAF", "XOF")}
-    told = drawn(state_table(BatchFigures.of({"CREATED": 5}, sums)), 80)
-    assert max(map(len, told)) <= 80
-    assert sum("1,000,000,000,000" in line for line in told) == 5
+    printed = drawn(state_table(BatchFigures.of({"CREATED": 5}, sums)), 80)
+    assert max(map(len, printed)) <= 80
+    assert sum("1,000,000,000,000" in line for line in printed) == 5
 
 
 async def test_lines_come_at_most_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
@@ -285,6 +285,6 @@ async def test_lines_come_at_most_once_a_second(capsys: pytest.CaptureFixture[st
     for moment in range(30):
         lines.show(figures(new=30 - moment, created=moment), moment / 10)
     lines.close()
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["created"] for line in told] == [0, 10, 20]
-    assert told[-1]["per_second"] == 10.0
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["created"] for line in printed] == [0, 10, 20]
+    assert printed[-1]["per_second"] == 10.0

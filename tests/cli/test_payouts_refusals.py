@@ -97,13 +97,13 @@ def test_an_input_that_cannot_be_paid_is_refused(
     assert here.sandbox.books.payouts() == []
 
 
-def test_programs_are_told_what_was_refused_and_where(here: Here) -> None:
+def test_programs_get_what_was_refused_and_where(here: Here) -> None:
     replaced("2.07", "NaN")()
     done = here("run", "june.csv", "--json")
-    told = done.step("refused")
-    assert (done.code, told["ok"], told["kind"], told["exit_code"]) == (2, False, "SourceErrors", 2)
-    assert [(fault["line"], fault["column"]) for fault in told["faults"]] == [(3, "amount")]
-    assert told["message"] in done.err
+    printed = done.step("refused")
+    assert (done.code, printed["ok"], printed["kind"], printed["exit_code"]) == (2, False, "SourceErrors", 2)
+    assert [(fault["line"], fault["column"]) for fault in printed["faults"]] == [(3, "amount")]
+    assert printed["message"] in done.err
     assert PHONE not in done.out
     assert here("run", "none.csv", "--json").step("refused")["kind"] == "SourceUnreadable"
     replaced("NaN", "2.07")()
@@ -202,7 +202,7 @@ def test_a_ledger_goes_with_its_batch_input_environment_address_and_key(
     assert_paid_once(here.sandbox, 4)
 
 
-def test_a_spoilt_ledger_is_told_by_every_command(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_refuses_a_damaged_ledger(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     assert here("run", "june.csv").code == Exit.DONE
     ledger = Path("june.csv.ledger")
     whole = ledger.read_bytes()
@@ -248,7 +248,7 @@ def test_a_ledger_that_lost_a_page_is_refused_before_anything_is_paid(here: Here
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_cannot_be_written_is_told(here: Here) -> None:
+def test_a_folder_that_cannot_be_written_is_named(here: Here) -> None:
     os.chmod(here.folder, 0o500)
     try:
         here("run", "june.csv").assert_one_message(Exit.USAGE, "june.csv.ledger", "writable")
@@ -262,7 +262,7 @@ def test_a_full_disk_stops_before_anything_is_sent(here: Here, monkeypatch: pyte
     assert here.sandbox.books.payouts() == []
 
 
-def test_a_full_disk_before_the_first_intent_can_be_mended_and_gone_on_after(
+def test_a_run_resumes_after_a_disk_that_was_full_before_the_first_intent(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert here("run", "june.csv", "--max-rows", "1").code == Exit.RESUMABLE
@@ -277,7 +277,7 @@ def test_a_full_disk_before_the_first_intent_can_be_mended_and_gone_on_after(
     assert_paid_once(here.sandbox, 4)
 
 
-def test_the_command_has_a_connection_for_each_row_under_way_and_some_beside(
+def test_the_command_has_a_connection_for_each_row_under_way_and_some_to_spare(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
@@ -349,7 +349,7 @@ def test_outcomes_that_the_ledger_cannot_take_are_kept_elsewhere(
     assert_paid_once(here.sandbox, 4)
 
 
-def test_a_certificate_or_an_export_that_cannot_be_written_is_told(here: Here) -> None:
+def test_a_certificate_or_an_export_that_cannot_be_written_is_named(here: Here) -> None:
     assert here("run", "june.csv").code == Exit.DONE
     here("reconcile", "june.csv.ledger", "--certificate", "no/where.json").assert_one_message(
         Exit.REFUSED, "no/where.json", "No such file or directory"
@@ -392,12 +392,12 @@ def test_without_the_bulk_extra_every_command_says_what_to_install(library: str,
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     assert done.stdout == f"{[int(Exit.USAGE)] * len(commands)}\n"
-    told = f"payments: payouts need {library}: install payments-sdk with its extra 'bulk'\n"
-    assert done.stderr == told * len(commands)
+    printed = f"payments: payouts need {library}: install payments-sdk with its extra 'bulk'\n"
+    assert done.stderr == printed * len(commands)
     assert len(commands) == len(set(payouts) - {"--help", "-h", "--version"})
 
 
-def test_nobody_is_asked_where_nobody_can_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    with open(os.devnull) as nobody:
-        monkeypatch.setattr("sys.stdin", nobody)
+def test_nothing_is_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open(os.devnull) as empty:
+        monkeypatch.setattr("sys.stdin", empty)
         assert confirm.terminal() is None

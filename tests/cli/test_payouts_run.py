@@ -35,7 +35,7 @@ def posts(sandbox: Sandbox) -> int:
     return sum(request.method == "POST" for request in sandbox.requests)
 
 
-def test_a_file_is_paid_certified_and_looked_at_afterwards(here: Here) -> None:
+def test_a_file_is_paid_certified_and_examined_afterwards(here: Here) -> None:
     payouts_file(here.folder, 40)
     done = here("run", "june.csv")
     assert done.code == Exit.DONE
@@ -73,9 +73,9 @@ def test_a_file_is_paid_certified_and_looked_at_afterwards(here: Here) -> None:
 def test_people_get_tables_of_what_programs_get_as_lines(here: Here) -> None:
     payouts_file(here.folder, 6)
     assert here("run", "june.csv").code == Exit.DONE
-    told = here("status", "june.csv.ledger").out
-    assert "✓ Batch      complete; no run is under way" in told
-    assert [line.split() for line in told.splitlines() if "Created" in line] == [
+    printed = here("status", "june.csv.ledger").out
+    assert "✓ Batch      complete; no run is under way" in printed
+    assert [line.split() for line in printed.splitlines() if "Created" in line] == [
         ["Created", "6", "9.14", "12.28"]
     ]
     assert "as it was written" in here("check", "june.csv.ledger").out
@@ -86,7 +86,7 @@ def test_people_get_tables_of_what_programs_get_as_lines(here: Here) -> None:
     )
 
 
-def test_refused_rows_end_with_1_are_exported_mended_and_paid(here: Here) -> None:
+def test_refused_rows_end_with_1_are_exported_corrected_and_paid(here: Here) -> None:
     file = payouts_file(here.folder, 6)
     here.sandbox.on("payouts.create", amount="4.07").respond("http:422")
     done = here("run", "june.csv")
@@ -103,8 +103,8 @@ def test_refused_rows_end_with_1_are_exported_mended_and_paid(here: Here) -> Non
     again = here("export", "june.csv.ledger", "refused.csv")
     again.assert_one_message(Exit.USAGE, "refused.csv: is there already", "--overwrite")
     assert here("export", "june.csv.ledger", "refused.csv", "--overwrite").code == Exit.DONE
-    told = here("export", "june.csv.ledger", "all.jsonl", "--accounts", "--json")
-    assert told.step("exported")["rows"] == 6
+    printed = here("export", "june.csv.ledger", "all.jsonl", "--accounts", "--json")
+    assert printed.step("exported")["rows"] == 6
     assert Path("all.jsonl").read_text().count(PHONE) == 6
 
     file.write_text(file.read_text().replace("4.07", "4.70"))
@@ -144,7 +144,7 @@ def test_a_stop_rule_ends_with_75_and_the_rest_is_paid_without_it(here: Here) ->
     assert_paid_once(here.sandbox, 30)
 
 
-def test_rows_in_doubt_end_with_3_until_the_service_tells(
+def test_rows_in_doubt_end_with_3_until_the_service_answers(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sender, "TRIES", 2)  # its back-offs take real time here
@@ -155,9 +155,9 @@ def test_rows_in_doubt_end_with_3_until_the_service_tells(
     assert done.step("finished")["in_doubt"] == 1
     assert "1 row in doubt: the same `run` command posts them once more" in done.err
     assert here("reconcile", "june.csv.ledger").code == Exit.OUTCOME_UNKNOWN
-    told = here("status", "june.csv.ledger")
-    assert (told.code, "1 row in doubt" in told.out) == (Exit.DONE, True)
-    assert "· Batch      not complete" in told.out
+    printed = here("status", "june.csv.ledger")
+    assert (printed.code, "1 row in doubt" in printed.out) == (Exit.DONE, True)
+    assert "· Batch      not complete" in printed.out
     here.sandbox.clear_rules()
     assert here("run", "june.csv", "--patience", "0").code == Exit.DONE
     assert_paid_once(here.sandbox, 5)
@@ -196,7 +196,7 @@ def test_a_dry_run_reads_everything_and_leaves_nothing(here: Here) -> None:
     assert here("run", "june.csv", "--dry-run").code == Exit.DONE
 
 
-def test_a_dry_run_of_an_edited_file_tells_both_totals_and_the_way_on(
+def test_a_dry_run_of_an_edited_file_shows_both_totals_and_what_to_do(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = payouts_file(here.folder, 4)
@@ -236,7 +236,7 @@ def test_rows_with_faults_are_left_out_on_purpose_and_written_down(here: Here) -
 
 
 @pytest.mark.parametrize("options", [["--dry-run"], []])
-def test_rejects_that_cannot_be_written_are_told_before_anything_is_sent(
+def test_rejects_that_cannot_be_written_are_named_before_anything_is_sent(
     here: Here, options: list[str]
 ) -> None:
     file = payouts_file(here.folder, 3)
@@ -262,15 +262,15 @@ def test_a_list_that_shows_no_amounts_ends_with_1_and_says_so(
 
     monkeypatch.setattr(Service, "page", bare)
     said = here("run", "june.csv") if command == "run" else here("reconcile", "june.csv.ledger")
-    told = (
+    printed = (
         "40 rows were not compared: the list shows no amount or no currency of rows 1, 2, 3, 4, 5 and 35 more"
     )
     assert (said.code, said.step("finished")["exit_code"]) == (Exit.REFUSED, 1)
     certified = said.step("certified")
-    assert (certified["clean"], certified["seen"], certified["findings"]) == (False, 0, [told])
+    assert (certified["clean"], certified["seen"], certified["findings"]) == (False, 0, [printed])
     assert certified["fields"]["amount"] == {"compared": 0, "not_shown": 40}
     assert "list does not confirm the ledger" in said.err
-    assert json.loads(Path("june.csv.ledger.certificate.json").read_text())["findings"] == [told]
+    assert json.loads(Path("june.csv.ledger.certificate.json").read_text())["findings"] == [printed]
 
 
 def test_a_list_that_does_not_show_its_end_certifies_nothing_and_ends_with_1(

@@ -96,13 +96,13 @@ def test_a_second_ctrl_c_cuts_at_once_and_a_row_that_hangs_is_found_out_later(he
         terminal.until("Ctrl-C: finishing what is under way, 30 s at most")
         terminal.type("\x03")
         assert terminal.end() == Exit.RESUMABLE
-        told = terminal.seen.rpartition("once more")[2]
-    assert "Under way" in told
+        printed = terminal.seen.rpartition("once more")[2]
+    assert "Under way" in printed
     assert (
         "payments: Stopped: Ctrl-C, twice. 1 row under way will be posted again first, unchanged."
-        in " ".join(told.split())
+        in " ".join(printed.split())
     )
-    assert "Traceback" not in told
+    assert "Traceback" not in printed
     assert "idempotency key" not in terminal.seen.replace("\r\n", " "), "the ledger has each row"
     assert main(["payouts", "run", "june.csv"]) == Exit.DONE
     assert_paid_once(here.sandbox, 5)

@@ -1,4 +1,4 @@
-"""A reader that leaves before the end, as `head` does: what only tells ends quietly with 141."""
+"""A reader that leaves before the end, as `head` does: a command that only shows ends with 141."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def here(here: Here) -> Here:
 
 @contextmanager
 def left(monkeypatch: pytest.MonkeyPatch, *streams: str) -> Iterator[None]:
-    """While inside, nobody reads these streams any more."""
+    """The reader of these streams has left."""
     opened = []
     with monkeypatch.context() as patched:
         for stream in streams:
@@ -49,7 +49,7 @@ LOOKING = [
 
 
 @pytest.mark.parametrize("argv", [*LOOKING, *([*argv, "--json"] for argv in LOOKING[:4])], ids=" ".join)
-def test_what_only_tells_ends_with_141_and_says_no_more(
+def test_a_command_that_only_shows_ends_with_141_and_no_message(
     here: Here, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], argv: list[str]
 ) -> None:
     capsys.readouterr()
@@ -59,14 +59,14 @@ def test_what_only_tells_ends_with_141_and_says_no_more(
 
 
 @pytest.mark.parametrize("argv", [LOOKING[0], ["payouts", "status", "not-there"], ["payouts", "nope"]])
-def test_nor_is_a_stderr_missed_that_nobody_reads(
+def test_a_stderr_without_a_reader_may_be_closed_too(
     here: Here, monkeypatch: pytest.MonkeyPatch, argv: list[str]
 ) -> None:
     with left(monkeypatch, "stdout", "stderr"):
         assert main(argv) in (Exit.READER_LEFT, Exit.USAGE)
 
 
-def test_an_export_is_whole_though_nobody_hears_of_it(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_is_whole_though_its_reader_has_left(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     with left(monkeypatch, "stdout"):
         main(["payouts", "export", "june.csv.ledger", "out.csv"])
     assert len((here.folder / "out.csv").read_text().splitlines()) == 3

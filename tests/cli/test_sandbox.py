@@ -42,7 +42,7 @@ def status_of(base_url: str, key: str) -> int:
 
 @contextmanager
 def taken() -> Iterator[int]:
-    """A port that somebody else has."""
+    """A port that is taken."""
     with listen(None) as other:
         yield int(other.getsockname()[1])
 
@@ -77,11 +77,11 @@ def test_the_service_answers_where_the_two_lines_for_the_shell_say(
     port = free_port()
     monkeypatch.setattr(serving, "DEFAULT_PORT", port)
 
-    def look(told: str) -> None:
-        exports = dict(re.findall(r"^export (\w+)=(\S+)$", told, re.MULTILINE))
+    def look(printed: str) -> None:
+        exports = dict(re.findall(r"^export (\w+)=(\S+)$", printed, re.MULTILINE))
         assert set(exports) == {"PAYMENTS_BASE_URL", "PAYMENTS_API_KEY"}
         assert exports["PAYMENTS_BASE_URL"] == f"http://127.0.0.1:{port}/v1"
-        assert all(told.count(value) == 2 for value in exports.values())
+        assert all(printed.count(value) == 2 for value in exports.values())
         assert status_of(*(exports[name] for name in ("PAYMENTS_BASE_URL", "PAYMENTS_API_KEY"))) == 200
 
     meanwhile(look)
@@ -94,7 +94,9 @@ def test_a_port_that_was_asked_for_is_used_or_refused(
     meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
 ) -> None:
     port = free_port()
-    meanwhile(lambda told: None if f":{port}/v1" in json.loads(told)["base_url"] else pytest.fail(told))
+    meanwhile(
+        lambda printed: None if f":{port}/v1" in json.loads(printed)["base_url"] else pytest.fail(printed)
+    )
     assert main(["sandbox", "--json", "--port", str(port)]) == Exit.DONE
     with taken() as port:
         assert main(["sandbox", "--port", str(port)]) == Exit.USAGE
@@ -200,8 +202,8 @@ def test_exec_of_nothing_that_can_run_ends_as_in_a_shell(
     file.write_text("no program")
     assert main(["sandbox", "exec", "--", "no-such-command"]) == serving.NOT_FOUND == 127
     assert main(["sandbox", "exec", "--", str(file)]) == serving.NOT_RUNNABLE == 126
-    told = capsys.readouterr().err.splitlines()
-    first, second = (line for line in told if not line.startswith("payments sandbox: "))
+    printed = capsys.readouterr().err.splitlines()
+    first, second = (line for line in printed if not line.startswith("payments sandbox: "))
     assert first == "payments: cannot run no-such-command: No such file or directory"
     assert second == f"payments: cannot run {file}: Permission denied"
 
@@ -241,8 +243,8 @@ def test_exec_outlives_a_signal_until_its_command_has_ended(number: signal.Signa
             os.killpg(process.pid, number)  # as a terminal does
         else:
             process.send_signal(number)
-        told, errors = process.communicate()
-    assert told == ""
+        printed, errors = process.communicate()
+    assert printed == ""
     assert errors.count("\n") == 1, "where the service is, and nothing else"
     assert process.returncode == code
 

@@ -82,10 +82,10 @@ def test_a_state_that_another_sandbox_has_is_refused_in_one_line(
     file = tmp_path / "state.db"
     holder = Sandbox(state=file)
     assert main(["sandbox", "--state", str(file)]) == Exit.USAGE
-    told = capsys.readouterr().err
-    assert told.startswith(f"payments: ConfigurationError: --state: {file}: another sandbox has it")
-    assert told.endswith(": stop that one, or name another file\n")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"payments: ConfigurationError: --state: {file}: another sandbox has it")
+    assert printed.endswith(": stop that one, or name another file\n")
+    assert printed.count("\n") == 1
     holder.stop()
 
 
@@ -170,7 +170,7 @@ def _noted(made: list[frozenset[str]], sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-def test_people_are_told_of_the_inspector_and_of_the_state(
+def test_people_see_the_inspector_and_of_the_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt() -> None:
@@ -178,9 +178,9 @@ def test_people_are_told_of_the_inspector_and_of_the_state(
 
     monkeypatch.setattr(serving, "wait", interrupt)
     assert main(["sandbox", "--state", str(tmp_path / "state.db")]) == Exit.DONE
-    told = capsys.readouterr().out
-    assert re.search(r"^  Inspector  http://127\.0\.0\.1:\d+/_sandbox/$", told, re.MULTILINE)
-    assert f"  State      {tmp_path / 'state.db'}\n" in told
+    printed = capsys.readouterr().out
+    assert re.search(r"^  Inspector  http://127\.0\.0\.1:\d+/_sandbox/$", printed, re.MULTILINE)
+    assert f"  State      {tmp_path / 'state.db'}\n" in printed
 
 
 @contextmanager

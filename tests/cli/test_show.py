@@ -79,6 +79,6 @@ def test_progress_never_takes_more_than_four_lines_and_ends_with_all(total: int,
     with Terminal(target).progress("Payouts", total) as advance:
         for _ in range(total):
             advance()
-    told = written(target).splitlines()
-    assert len(told) == lines
-    assert told[-1].endswith(f"{total:,} of {total:,}")
+    printed = written(target).splitlines()
+    assert len(printed) == lines
+    assert printed[-1].endswith(f"{total:,} of {total:,}")

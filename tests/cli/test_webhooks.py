@@ -86,7 +86,7 @@ def send(url: str, body: bytes | None = b"{}", **headers: str) -> int:
             return refused.code
 
 
-def test_each_delivery_is_told_without_account_data(
+def test_each_delivery_is_shown_without_account_data(
     meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
 ) -> None:
     created: list[str] = []
@@ -100,9 +100,9 @@ def test_each_delivery_is_told_without_account_data(
 
     meanwhile(look)
     assert main(["webhooks", "listen"]) == Exit.DONE
-    told = capsys.readouterr().out
-    assert "as webhook_url" in told
-    (line,) = (line for line in told.splitlines() if "Received" in line)
+    printed = capsys.readouterr().out
+    assert "as webhook_url" in printed
+    (line,) = (line for line in printed.splitlines() if "Received" in line)
     assert f"payout.created  {created[0]}  pending" in line
     assert line.endswith("  reference order-7  wh_00000001")
     assert "50" in line
@@ -122,10 +122,10 @@ def test_each_delivery_is_told_without_account_data(
     assert payout["instrument"]["phone_number"] == HIDDEN
     assert payout["instrument"]["country"]["code"] == "BJ"
     for secret in ("Ada", "ada@", "+229", "wages"):
-        assert secret not in told + out
+        assert secret not in printed + out
 
 
-def test_what_arrives_is_passed_on_and_the_answer_told_and_given_back(
+def test_what_arrives_is_forwarded_and_the_answer_shown_and_returned(
     meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
 ) -> None:
     got: list[tuple[bytes, dict[str, str]]] = []
@@ -181,7 +181,7 @@ def test_payments_pass_their_hints_on(meanwhile: Meanwhile) -> None:
     assert "cookie" not in got[0]
 
 
-def test_what_is_no_delivery_is_answered_and_told(
+def test_what_is_no_delivery_is_answered_and_shown(
     meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def look(url: str) -> None:
@@ -220,7 +220,7 @@ def test_a_port_that_was_asked_for_is_used_or_refused(
     assert main(["webhooks", "listen", "--port", str(taken)]) == Exit.DONE
 
 
-def test_the_usual_port_is_left_to_whoever_has_it(
+def test_the_usual_port_is_not_taken_from_another_program(
     meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -280,12 +280,12 @@ def test_a_word_that_is_none_stands_in_quotes_and_is_short(
     }
     meanwhile(lambda url: None if send(url, json.dumps(lie).encode()) == 200 else pytest.fail("not taken"))
     assert main(["webhooks", "listen"]) == Exit.DONE
-    told = capsys.readouterr().out.splitlines()[-1]
-    assert told.endswith(f'"payout.completed  po_1  completed"  "{"x" * 40}…"    {"5" * 40}')
+    printed = capsys.readouterr().out.splitlines()[-1]
+    assert printed.endswith(f'"payout.completed  po_1  completed"  "{"x" * 40}…"    {"5" * 40}')
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_other_methods_are_told_what_comes_here(meanwhile: Meanwhile, method: str) -> None:
+def test_other_methods_get_a_hint(meanwhile: Meanwhile, method: str) -> None:
     answers: list[tuple[int, str | None, bytes]] = []
 
     def look(url: str) -> None:
@@ -296,8 +296,8 @@ def test_other_methods_are_told_what_comes_here(meanwhile: Meanwhile, method: st
 
     meanwhile(look)
     assert main(["webhooks", "listen"]) == Exit.DONE
-    told = b"" if method == "HEAD" else b"Webhooks arrive here, by POST.\n"
-    assert answers == [(405, "POST", told)]
+    printed = b"" if method == "HEAD" else b"Webhooks arrive here, by POST.\n"
+    assert answers == [(405, "POST", printed)]
 
 
 def test_what_is_no_http_is_answered_without_a_page(meanwhile: Meanwhile) -> None:
@@ -312,7 +312,7 @@ def test_what_is_no_http_is_answered_without_a_page(meanwhile: Meanwhile) -> Non
     assert main(["webhooks", "listen"]) == Exit.DONE
 
 
-def test_only_a_listener_that_passes_nothing_on_says_that_nobody_acts(meanwhile: Meanwhile) -> None:
+def test_only_a_listener_that_forwards_nothing_says_so(meanwhile: Meanwhile) -> None:
     marks: list[str | None] = []
 
     def look(url: str) -> None:
@@ -405,7 +405,7 @@ def test_a_number_is_shown_where_it_can_be_no_account() -> None:
 
 
 @pytest.mark.parametrize(
-    ("country", "told"),
+    ("country", "printed"),
     [
         ("BJ", "BJ"),
         ("Ada Agbo", HIDDEN),
@@ -418,8 +418,8 @@ def test_a_number_is_shown_where_it_can_be_no_account() -> None:
     ],
 )
 @pytest.mark.parametrize("holder", ["method", "instrument", "phone"])
-def test_of_a_country_only_its_code_and_flag_are_shown(holder: str, country: Any, told: Any) -> None:
-    assert masked({holder: {"country": country}}) == {holder: {"country": told}}
+def test_of_a_country_only_its_code_and_flag_are_shown(holder: str, country: Any, printed: Any) -> None:
+    assert masked({holder: {"country": country}}) == {holder: {"country": printed}}
 
 
 def test_a_customer_s_country_is_account_data() -> None:
@@ -427,7 +427,7 @@ def test_a_customer_s_country_is_account_data() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "printed"),
     [
         ("wh_00000017", "wh_00000017"),
         ("wh_00000017\x1b[2J", ""),
@@ -436,7 +436,7 @@ def test_a_customer_s_country_is_account_data() -> None:
     ],
 )
 def test_only_a_delivery_s_name_as_a_sandbox_makes_it_is_shown(
-    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str], name: str, told: str
+    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str], name: str, printed: str
 ) -> None:
     def look(url: str) -> None:
         host, port = url.removeprefix("http://").removesuffix("/").split(":")
@@ -449,11 +449,11 @@ def test_only_a_delivery_s_name_as_a_sandbox_makes_it_is_shown(
     assert main(["webhooks", "listen"]) == Exit.DONE
     out = capsys.readouterr().out
     assert "\x1b" not in out
-    assert out.endswith(f"{told}\n")
-    assert (name in out) is bool(told)
+    assert out.endswith(f"{printed}\n")
+    assert (name in out) is bool(printed)
     meanwhile(look)
     assert main(["webhooks", "listen", "--json"]) == Exit.DONE
-    assert lines(capsys.readouterr().out)[-1]["delivery"] == told
+    assert lines(capsys.readouterr().out)[-1]["delivery"] == printed
 
 
 def test_a_delivery_is_sent_once_more_through_the_control_api(
@@ -464,10 +464,10 @@ def test_a_delivery_is_sent_once_more_through_the_control_api(
         sandbox.wait_for_webhooks()
         (first,) = sandbox.webhooks
         assert main(["webhooks", "resend", first.id, "--json", "--sandbox", sandbox.base_url]) == Exit.DONE
-        (told,) = lines(capsys.readouterr().out)
+        (printed,) = lines(capsys.readouterr().out)
         sandbox.wait_for_webhooks()
         second = sandbox.webhooks[1]
-        assert (second.id, second.repeats, second.state) == (told["id"], first.id, "delivered")
+        assert (second.id, second.repeats, second.state) == (printed["id"], first.id, "delivered")
         monkeypatch.setenv("PAYMENTS_BASE_URL", sandbox.base_url)
         assert main(["webhooks", "resend", "wh_none"]) == Exit.REFUSED
         assert "the sandbox refused" in capsys.readouterr().err

@@ -116,7 +116,7 @@ def test_a_block_is_type_checked_as_a_module_with_the_lines_of_its_page() -> Non
     assert compile("\n".join(module), "page", "exec")
 
 
-def test_what_the_type_checker_finds_is_told_with_the_place_on_the_page() -> None:
+def test_what_the_type_checker_finds_is_shown_with_the_place_on_the_page() -> None:
     snippet = Snippet("docs/page.md", 4, "python", "value = 1\n")
-    told = told_for_the_page("/somewhere/docs_page_4.py:5: error: no\nFound 1 error\n", [snippet])
-    assert told == "docs/page.md:5: error: no\nFound 1 error\n"
+    shown = told_for_the_page("/somewhere/docs_page_4.py:5: error: no\nFound 1 error\n", [snippet])
+    assert shown == "docs/page.md:5: error: no\nFound 1 error\n"

@@ -37,8 +37,8 @@ def test_the_guide_to_errors_has_a_row_for_every_error() -> None:
 
 
 def test_the_first_guide_names_every_error_that_callers_tell_apart() -> None:
-    told = set(re.findall(r"`(\w+)`", section("docs/getting-started.md", "Errors, and what to do")))
-    assert error_names() - told == {"APIStatusError", "ConflictError"}, "parents of those that are named"
+    shown = set(re.findall(r"`(\w+)`", section("docs/getting-started.md", "Errors, and what to do")))
+    assert error_names() - shown == {"APIStatusError", "ConflictError"}, "parents of those that are named"
 
 
 FAULT_ROWS = [row for row in rows(page("docs/testing.md")) if row[-1] in ("no", "**yes**")]
@@ -57,9 +57,9 @@ def test_each_fault_is_carried_out_or_not_as_the_table_says(word: str, carried_o
 def test_the_guide_names_every_word_of_the_vocabulary() -> None:
     faults = {row[0].strip("`").split(":")[0] for row in FAULT_ROWS}
     assert faults == set(_FAULTS)
-    told = page("docs/testing.md").split("## Outcomes")[1].split("## Without")[0]
+    shown = page("docs/testing.md").split("## Outcomes")[1].split("## Without")[0]
     for word in (*_OUTCOMES, *_TIMINGS):
-        assert re.search(rf"`{word}[:=`]", told), word
+        assert re.search(rf"`{word}[:=`]", shown), word
 
 
 def test_the_limits_are_those_of_the_client() -> None:
@@ -88,8 +88,8 @@ def test_every_name_the_pages_import_is_public() -> None:
 def test_the_exit_codes_of_the_help_are_those_of_the_code() -> None:
     from payments_async.cli._app import make_app
 
-    told = re.findall(r"(\d+) (\w+)", str(make_app().help_epilogue))
-    named = {int(code): name for code, name in told}
+    shown = re.findall(r"(\d+) (\w+)", str(make_app().help_epilogue))
+    named = {int(code): name for code, name in shown}
     known = {0: "done", 1: "refused", 2: "usage", 3: "outcome", 75: "stopped", 130: "interrupted", 141: "the"}
     assert named == known
     assert set(named) == {int(code) for code in Exit}

@@ -21,11 +21,11 @@ def as_module(snippet: Snippet) -> str:
     return "\n" * (snippet.line - 2) + "async def snippet() -> None:\n" + indent(snippet.code, "    ")
 
 
-def told_for_the_page(told: str, snippets: Sequence[Snippet]) -> str:
+def told_for_the_page(shown: str, snippets: Sequence[Snippet]) -> str:
     """mypy's words with the pages' names in place of the modules'."""
     for snippet in snippets:
-        told = re.sub(rf"^.*\b{name_of(snippet)}(?=:\d)", snippet.file, told, flags=re.MULTILINE)
-    return told
+        shown = re.sub(rf"^.*\b{name_of(snippet)}(?=:\d)", snippet.file, shown, flags=re.MULTILINE)
+    return shown
 
 
 def name_of(snippet: Snippet) -> str:

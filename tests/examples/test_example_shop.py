@@ -1,4 +1,4 @@
-"""The example shop: an order is paid when the service says so, and by nobody else's word."""
+"""The example shop: an order is paid when the service says so, and by no other word."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_an_order_is_paid_once_the_webhook_was_checked(visit: Visit) -> No
     assert await visit.sees(number) == "Not paid yet"
     visit.sandbox.pay(checkout)
     await visit.hears()
-    assert visit.shop.orders[number].paid, "nobody looked at its page meanwhile"
+    assert visit.shop.orders[number].paid, "its page was not opened meanwhile"
     assert await visit.sees(number) == "Paid"
     assert {webhook.state for webhook in visit.sandbox.webhooks} == {"delivered"}
 
@@ -89,7 +89,7 @@ async def test_a_forged_webhook_at_the_order_s_own_address_pays_nothing(visit: V
     assert await visit.sees(number) == "Not paid yet"
 
 
-async def test_a_webhook_at_a_guessed_address_is_not_even_looked_into(visit: Visit) -> None:
+async def test_a_webhook_at_a_guessed_address_is_not_even_read(visit: Visit) -> None:
     number, _ = await visit.buys()
     before = len(visit.sandbox.requests)
     async with visit.http.post(
@@ -116,7 +116,7 @@ async def test_a_payment_of_another_amount_does_not_pay_the_order(visit: Visit) 
     assert not visit.shop.orders[number].paid
 
 
-async def test_an_order_whose_webhooks_are_dropped_is_paid_when_its_page_is_looked_at(visit: Visit) -> None:
+async def test_an_order_whose_webhooks_are_dropped_is_paid_when_its_page_is_opened(visit: Visit) -> None:
     visit.sandbox.on("checkouts.create").webhook("drop")
     number, checkout = await visit.buys()
     assert await visit.sees(number) == "Not paid yet"
@@ -169,7 +169,7 @@ async def test_a_service_that_hangs_keeps_the_page_no_longer_than_its_patience(
     assert visit.reads() == 1, "as long for each try would be three times the patience"
 
 
-async def test_a_service_that_refuses_is_told_as_such(visit: Visit) -> None:
+async def test_a_service_that_refuses_is_named_as_such(visit: Visit) -> None:
     visit.sandbox.on("checkouts.create").respond("http:422")
     async with visit.http.post(f"{visit.address}/orders") as answer:
         assert answer.status == 503

@@ -1,4 +1,4 @@
-"""Small things that several tests of the blocking twin need."""
+"""What several tests of the blocking twin share."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Silence:
         flight.sent = self._sent
         self._meanwhile()
         await asyncio.get_running_loop().create_future()
-        raise AssertionError("nobody answers")
+        raise AssertionError("no answer comes")
 
     async def aclose(self) -> None:
         """There is nothing to close."""

@@ -102,24 +102,24 @@ def note(error: BaseException) -> str:
 # Threads
 
 
-def test_progress_is_told_on_the_loops_thread_and_cannot_break_the_run(
+def test_progress_is_reported_on_the_loops_thread_and_cannot_break_the_run(
     client: Payments, ledger: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[str] = []
+    shown: list[str] = []
 
     def on_progress(_: object) -> None:
-        told.append(threading.current_thread().name)
+        shown.append(threading.current_thread().name)
         raise RuntimeError
 
     with PayoutBatch.open(ledger, client) as batch:
         batch.load(items(3))
         assert batch.run(on_progress).exit_code == 0
         assert batch.status().counts[RowState.CREATED] == 3
-    assert set(told) == {"payments-sync"}
+    assert set(shown) == {"payments-sync"}
     assert "on_progress raised RuntimeError" in caplog.text
 
 
-def test_on_its_own_loop_a_batch_can_be_stopped_and_looked_at_but_not_waited_for(
+def test_on_its_own_loop_a_batch_can_be_stopped_and_queried_but_not_waited_for(
     client: Payments, service: Sandbox, ledger: Path
 ) -> None:
     refused: list[str] = []
@@ -274,8 +274,8 @@ def test_ctrl_c_stops_the_run_in_order(client: Payments, service: Sandbox, ledge
     assert report.counts.get(RowState.IN_FLIGHT, 0) == 0
     assert 5 <= report.counts[RowState.CREATED] < 300
     created = report.counts[RowState.CREATED]
-    told, go_on = note(stopped.value).splitlines()
-    assert told == (
+    shown, go_on = note(stopped.value).splitlines()
+    assert shown == (
         f"The run was stopped in order: {300 - created} new, {created} created. Its report is in .result."
     )
     assert go_on.startswith("To resume, run the same program again with the same ledger, input and batch id")
@@ -286,7 +286,7 @@ def test_ctrl_c_stops_the_run_in_order(client: Payments, service: Sandbox, ledge
 
 
 def shown_of(stopped: BaseException) -> list[str]:
-    """The functions that the traceback has below the caller's own; nothing is told before it."""
+    """The functions that the traceback has below the caller's own; it has no earlier exception."""
     assert stopped.__cause__ is None
     assert stopped.__suppress_context__
     return [frame.name for frame in traceback.extract_tb(stopped.__traceback__)[1:]]
@@ -307,7 +307,7 @@ def test_ctrl_c_ends_the_following_and_the_batch_stays_in_use(
     assert paid_once(service, 3)
 
 
-def test_a_second_ctrl_c_cuts_the_run_off_and_the_next_one_goes_on(
+def test_a_second_ctrl_c_cuts_the_run_off_and_the_next_one_resumes(
     sandbox: Sandbox, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = _batch_bridge._OpenBatch.stop
@@ -346,11 +346,11 @@ def test_a_run_that_does_not_stop_is_cut_off(client: Payments, ledger: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "shown"),
     [(BulkError("no room"), "failed (no room)"), (ValueError("+22990112233"), "failed (ValueError)")],
 )
-def test_a_run_that_had_failed_when_it_was_interrupted_tells_why(
-    client: Payments, ledger: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+def test_a_run_that_had_failed_when_it_was_interrupted_says_why(
+    client: Payments, ledger: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, shown: str
 ) -> None:
     raised = threading.Event()
 
@@ -368,7 +368,7 @@ def test_a_run_that_had_failed_when_it_was_interrupted_tells_why(
             threading.Event().wait(0.2)  # a signal that came just before a wait is seen after it
         stopped = KeyboardInterrupt()
         call.cancel_and_wait(queue, stopped)
-    assert told in note(stopped)
+    assert shown in note(stopped)
 
 
 def test_a_run_that_was_interrupted_before_it_began_never_begins(client: Payments, ledger: Path) -> None:
@@ -555,7 +555,7 @@ print(batch.load([PayoutRequest(**payout("r-1"))]).rows)
 """
 
 
-def test_a_forked_child_is_told_that_the_ledger_is_its_parents() -> None:
+def test_a_forked_child_learns_that_the_ledger_is_its_parents() -> None:
     assert run(FORK) == "[True, True, True]\n0 0\n"
 
 

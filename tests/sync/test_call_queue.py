@@ -56,7 +56,7 @@ async def test_a_queue_wakes_its_loop_once_for_many_calls() -> None:
     assert {one.wait_briefly() for one in calls} == {True}
 
 
-async def test_ctrl_c_at_the_moment_of_waking_the_loop_leaves_nobody_waiting() -> None:
+async def test_ctrl_c_at_the_moment_of_waking_the_loop_leaves_no_call_waiting() -> None:
     """What others post meanwhile counts on the wake-up that was interrupted."""
     queue, mine, others = CallQueue(), call(), call()
     real = queue.loop

@@ -41,11 +41,11 @@ client = Payments(os.environ["KEY"], base_url=os.environ["ADDRESS"])
 
 def application(environ, start_response):
     try:
-        told = f"{len(client.payouts.list())} payouts"
+        shown = f"{len(client.payouts.list())} payouts"
     except ConfigurationError as error:
-        told = str(error)
+        shown = str(error)
     start_response("200 OK", [("Content-Type", "text/plain")])
-    return [told.encode()]
+    return [shown.encode()]
 """
 
 
@@ -57,7 +57,7 @@ def test_after_threads_were_replaced_a_call_is_refused_at_once(sandbox: Sandbox)
 
 
 @pytest.mark.parametrize("library", ["gevent", "eventlet"])
-def test_the_refusal_looks_at_who_starts_threads_when_the_first_call_is_made(
+def test_the_refusal_examines_who_starts_threads_when_the_first_call_is_made(
     library: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def start_new_thread() -> None:
@@ -91,11 +91,11 @@ def served(sandbox: Sandbox, worker: str, folder: Path) -> Iterator[HTTPConnecti
             server.terminate()
 
 
-@pytest.mark.parametrize(("worker", "told"), [("gevent", "gevent has replaced"), ("gthread", "0 payouts")])
+@pytest.mark.parametrize(("worker", "shown"), [("gevent", "gevent has replaced"), ("gthread", "0 payouts")])
 def test_gunicorns_gevent_worker_is_refused_and_its_worker_with_threads_is_not(
-    sandbox: Sandbox, tmp_path: Path, worker: str, told: str
+    sandbox: Sandbox, tmp_path: Path, worker: str, shown: str
 ) -> None:
     with served(sandbox, worker, tmp_path) as connection:
         connection.request("GET", "/")
-        assert connection.getresponse().read().decode().startswith(told)
+        assert connection.getresponse().read().decode().startswith(shown)
         connection.close()

@@ -91,7 +91,7 @@ def test_a_payout_that_was_not_sent_and_a_read_moved_nothing(call: Any, sent: bo
 
 
 class Stubborn:
-    """A transport that is interrupted and does not let itself be cancelled until told."""
+    """A transport that is interrupted and does not let itself be cancelled until `enough` is set."""
 
     def __init__(self) -> None:
         self.enough = threading.Event()
@@ -164,22 +164,22 @@ async def fail_afterwards() -> str:
 
 
 @pytest.mark.parametrize(
-    ("ending", "result", "told"),
+    ("ending", "result", "shown"),
     [
         (succeed, "record", "its record is in .result"),
         (fail_definitely, None, "before it could move money"),
         (fail_afterwards, None, "just failed, and money may have moved: unreadable"),
     ],
 )
-def test_an_interruption_just_after_the_end_tells_how_it_ended(
-    ending: Any, result: str | None, told: str
+def test_an_interruption_just_after_the_end_says_how_it_ended(
+    ending: Any, result: str | None, shown: str
 ) -> None:
     call: BlockingCall[str] = BlockingCall(ending, (), {})
     asyncio.run(alone(call))
     stopped = KeyboardInterrupt()
     call.annotate(stopped, ended=call.wait_briefly())
     assert stopped.result == result  # type: ignore[attr-defined] # what the bridge adds
-    assert told in note(stopped)
+    assert shown in note(stopped)
 
 
 def test_a_call_cancelled_before_it_began_never_runs() -> None:
@@ -208,7 +208,7 @@ def interruption_of(ending: Any, monkeypatch: pytest.MonkeyPatch) -> BaseExcepti
     return stopped.value
 
 
-def test_an_interruption_seen_when_the_wait_is_over_tells_how_the_call_ended(
+def test_an_interruption_seen_when_the_wait_is_over_says_how_the_call_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Between the end of the wait and the next line of Python, signals are handled once more."""
@@ -225,15 +225,15 @@ def test_an_interruption_seen_when_the_wait_is_over_tells_how_the_call_ended(
 
 
 @pytest.mark.parametrize(
-    ("ending", "result", "told"),
+    ("ending", "result", "shown"),
     [
         (succeed, "record", "its record is in .result"),
         (fail_afterwards, None, "just failed, and money may have moved: unreadable"),
     ],
 )
 @pytest.mark.parametrize("late", [False, True])
-def test_an_interruption_of_the_handing_over_tells_how_the_call_ended(
-    ending: Any, result: str | None, told: str, late: bool, monkeypatch: pytest.MonkeyPatch
+def test_an_interruption_of_the_handing_over_says_how_the_call_ended(
+    ending: Any, result: str | None, shown: str, late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Signals are handled whenever a function begins, and before an exception leaves one."""
     hand_over = BlockingCall.result
@@ -247,7 +247,7 @@ def test_an_interruption_of_the_handing_over_tells_how_the_call_ended(
     monkeypatch.setattr(BlockingCall, "result", interrupted)
     stopped = interruption_of(ending, monkeypatch)
     assert stopped.result == result  # type: ignore[attr-defined] # what the bridge adds
-    assert told in note(stopped)
+    assert shown in note(stopped)
 
 
 def test_an_interruption_without_a_signal_is_seen_too() -> None:
@@ -299,6 +299,6 @@ except KeyboardInterrupt as stopped:
 
 
 def test_in_a_process_of_its_own_a_sent_call_is_unknown_and_the_exit_is_clean() -> None:
-    warning, told = run(SENT).splitlines()
+    warning, shown = run(SENT).splitlines()
     assert warning.endswith("its idempotency key is key-00001")
-    assert told == "OutcomeUnknown r-1 1"
+    assert shown == "OutcomeUnknown r-1 1"

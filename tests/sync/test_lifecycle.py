@@ -167,7 +167,7 @@ def test_a_call_that_hangs_in_a_daemon_thread_does_not_keep_the_process() -> Non
 def test_the_end_of_the_process_stops_calls_and_says_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     loop_thread = _event_loop.LoopThread()
     monkeypatch.setattr(_event_loop, "_loop_thread", loop_thread)
-    loop_thread.end()  # nobody ever called: nothing to end
+    loop_thread.end()  # without a call there is nothing to end
     failures: list[PaymentsError] = []
     flying = threading.Semaphore(0)
     clients = [

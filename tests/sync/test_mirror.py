@@ -80,8 +80,8 @@ def test_a_public_method_without_words_is_refused(copy: Path, capsys: pytest.Cap
     with (copy / "payments_async/resources/methods.py").open("a") as file:
         file.write("\n    async def mute(self) -> None:\n        return None\n")
     assert mirror.main(["--check"], copy) == 1
-    told = "payments_async/resources/methods.py: AsyncMethods.mute has no docstring\n"
-    assert capsys.readouterr().err == told
+    shown = "payments_async/resources/methods.py: AsyncMethods.mute has no docstring\n"
+    assert capsys.readouterr().err == shown
 
 
 def test_a_twin_without_a_source_is_refused(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""In a thread that runs an event loop: somebody else's is blocked with a warning, our own is refused."""
+"""In a thread that runs an event loop: another one is blocked with a warning, our own is refused."""
 
 from __future__ import annotations
 

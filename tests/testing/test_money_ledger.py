@@ -162,15 +162,15 @@ def test_a_finding_shows_no_account_data_and_no_long_name(tenant: SandboxTenant,
     assert f"reference '{40 * 'x'}')" in finding.text
 
 
-@pytest.mark.parametrize(("entity", "told"), [("order-7", "order-7"), ("ada@shop.test", "•••st")])
+@pytest.mark.parametrize(("entity", "shown"), [("order-7", "order-7"), ("ada@shop.test", "•••st")])
 def test_two_payments_collected_for_one_entity_are_found(
-    tenant: SandboxTenant, entity: str, told: str
+    tenant: SandboxTenant, entity: str, shown: str
 ) -> None:
     collect(tenant, "1", entity)
     collect(tenant, "2", entity)
     (finding,) = tenant.findings()
     assert finding.rule == "collected_twice"
-    assert finding.text == f"2 payments were collected for the entity {told!r}"
+    assert finding.text == f"2 payments were collected for the entity {shown!r}"
 
 
 def test_two_attempts_of_one_payment_that_both_completed_are_found(tenant: SandboxTenant) -> None:

@@ -107,17 +107,17 @@ async def test_a_sleeper_that_is_cancelled_moves_nothing(runtime: SkippingRuntim
 
 
 class Slow:
-    """Answers when told."""
+    """Answers when `aclose` is called."""
 
     def __init__(self) -> None:
-        self.told = asyncio.Event()
+        self.answer = asyncio.Event()
 
     async def send(self, flight: HTTPRequest) -> HTTPResponse:
-        await self.told.wait()
+        await self.answer.wait()
         raise ConnectionError
 
     async def aclose(self) -> None:
-        self.told.set()
+        self.answer.set()
 
 
 async def test_nothing_is_skipped_while_a_request_is_under_way(runtime: SkippingRuntime) -> None:
@@ -128,7 +128,7 @@ async def test_nothing_is_skipped_while_a_request_is_under_way(runtime: Skipping
     sleeping = asyncio.ensure_future(runtime.sleep(60))
     began = runtime.monotonic()
     looked = runtime._run_due_timer = Mock(wraps=runtime._run_due_timer)  # type: ignore[method-assign] # to see it look in vain
-    while looked.call_count < 3:  # noqa: ASYNC110 - what is waited for is a look in vain, which tells nobody
+    while looked.call_count < 3:  # noqa: ASYNC110 - it waits for a check in vain, which has no event
         await asyncio.sleep(0)
     assert runtime.monotonic() == began
     assert not sleeping.done()
@@ -147,7 +147,7 @@ async def test_time_that_passes_by_itself_wakes_too(runtime: SkippingRuntime) ->
     await sleeping
 
 
-def test_timers_of_a_loop_that_is_closed_hold_nobody_up(runtime: SkippingRuntime) -> None:
+def test_timers_of_a_loop_that_is_closed_hold_no_other_loop_up(runtime: SkippingRuntime) -> None:
     async def leave() -> None:
         runtime.call_later(1, lambda: None)
 
@@ -179,7 +179,7 @@ async def test_a_client_shares_the_sandbox_s_time() -> None:
         await client.aclose()
 
 
-async def test_a_timer_that_comes_with_its_sleeper_s_cancellation_wakes_nobody(
+async def test_a_timer_that_comes_with_its_sleeper_s_cancellation_wakes_no_task(
     runtime: SkippingRuntime,
 ) -> None:
     sleeping = asyncio.ensure_future(runtime.sleep(1))

@@ -321,13 +321,13 @@ def test_nothing_asked(sandbox):
         "--tb=line",
     )
     result.assert_outcomes(passed=1, failed=2)
-    told = result.stdout.str()
-    assert told.count("payments sandbox: requests") == 1
-    assert told.count(" GET /v1/payouts") == 25
-    assert "(7 earlier requests)" in told
-    assert "401  GET /v1/payouts  unknown API key" in told
-    assert "233200000001" not in told
-    assert max(len(line) for line in told.splitlines() if "  200  GET" in line) < 150
+    shown = result.stdout.str()
+    assert shown.count("payments sandbox: requests") == 1
+    assert shown.count(" GET /v1/payouts") == 25
+    assert "(7 earlier requests)" in shown
+    assert "401  GET /v1/payouts  unknown API key" in shown
+    assert "233200000001" not in shown
+    assert max(len(line) for line in shown.splitlines() if "  200  GET" in line) < 150
 
 
 TOLD = """
@@ -369,7 +369,7 @@ def test_a_full_trace_shows_our_frames_too(run: Run) -> None:
     run(TOLD, "--full-trace", "-k", "refused").stdout.fnmatch_lines(["*payments_sync/*", "*payments_async/*"])
 
 
-def test_a_failure_without_a_sandbox_is_told_as_ever(run: Run) -> None:
+def test_a_failure_without_a_sandbox_is_shown_as_ever(run: Run) -> None:
     result = run('def test_plain():\n    AsyncPayments("no key")\n')
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*payments_async/*"])

@@ -18,7 +18,7 @@ PAYOUT = {
 }
 
 
-def told(body: Any) -> str:
+def line_of(body: Any) -> str:
     """The line of one request for a payout."""
     tenant = SandboxTenant(Sandbox(clock=VirtualClock.frozen()))
     headers = {"Authorization": f"Bearer {tenant.api_key}", "Content-Type": "application/json"}
@@ -27,12 +27,12 @@ def told(body: Any) -> str:
     return tenant.request_log().partition(" s  ")[2]
 
 
-def test_a_creation_is_told_with_its_id_reference_and_amount() -> None:
-    line = told({**PAYOUT, "reference": "salary-17"})
+def test_a_creation_is_shown_with_its_id_reference_and_amount() -> None:
+    line = line_of({**PAYOUT, "reference": "salary-17"})
     assert line == "req_00000001  201  POST /v1/payouts  reference 'salary-17'  10.25 GHS"
 
 
-def test_a_request_that_the_ledger_names_is_told_however_long_ago() -> None:
+def test_a_request_that_the_ledger_names_is_shown_however_long_ago() -> None:
     tenant = SandboxTenant(Sandbox(clock=VirtualClock.frozen()))
     headers = {"Authorization": f"Bearer {tenant.api_key}", "Content-Type": "application/json"}
     for _ in range(2):
@@ -48,8 +48,8 @@ def test_a_request_that_the_ledger_names_is_told_however_long_ago() -> None:
 
 
 def test_a_reference_that_holds_account_data_is_masked_and_a_long_one_cut() -> None:
-    assert "233200000001" not in told({**PAYOUT, "reference": "pay +233200000001"})
-    assert "'" + 40 * "x" + "'" in told({**PAYOUT, "reference": 90 * "x"})
+    assert "233200000001" not in line_of({**PAYOUT, "reference": "pay +233200000001"})
+    assert "'" + 40 * "x" + "'" in line_of({**PAYOUT, "reference": 90 * "x"})
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,12 @@ def test_a_reference_that_holds_account_data_is_masked_and_a_long_one_cut() -> N
         ({"amount": int("9" * 18)}, "9" * 18 + " GHS"),
     ],
 )
-def test_only_a_number_is_told_as_an_amount_and_only_a_code_as_a_currency(
+def test_only_a_number_is_shown_as_an_amount_and_only_a_code_as_a_currency(
     money: dict[str, Any], line: str
 ) -> None:
-    assert told({**PAYOUT, **money}).partition("/v1/payouts")[2].strip() == line
+    assert line_of({**PAYOUT, **money}).partition("/v1/payouts")[2].strip() == line
 
 
 @pytest.mark.parametrize("body", [b"no json", b"[]", {"amount": [1], "reference": 5}, {"amount": None}])
-def test_what_cannot_be_told_is_left_out(body: Any) -> None:
-    assert told(body).endswith("  POST /v1/payouts")
+def test_what_cannot_be_shown_is_left_out(body: Any) -> None:
+    assert line_of(body).endswith("  POST /v1/payouts")

@@ -37,7 +37,7 @@ SHARED = {
     "start",
     "stop",
 }
-"""What belongs to the whole service, or to whoever runs it."""
+"""What belongs to the whole service, or to the program that runs it."""
 
 
 @pytest.fixture
@@ -69,10 +69,10 @@ def test_methods_that_only_pass_on_have_the_signatures_of_the_sandbox(name: str)
 
 def test_each_sees_the_webhooks_of_its_own_records(tenants: tuple[SandboxTenant, SandboxTenant]) -> None:
     for tenant in tenants:
-        told, untold = pay(tenant, webhook_url=NOWHERE), pay(tenant)
+        sent, unsent = pay(tenant, webhook_url=NOWHERE), pay(tenant)
         tenant.wait_for_webhooks()
-        assert [webhook.record_id for webhook in tenant.webhooks] == [told]
-        assert [delivery.record_id for delivery in tenant.inbox] == [untold]
+        assert [webhook.record_id for webhook in tenant.webhooks] == [sent]
+        assert [delivery.record_id for delivery in tenant.inbox] == [unsent]
         assert len(tenant.webhooks[0].tries) == 1
     assert len(tenants[0].webhooks) == 1
 

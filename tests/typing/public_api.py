@@ -31,12 +31,12 @@ from payments_async.events import Event
 from payments_sync import Payments, bulk, errors
 
 
-def told(event: Event) -> None:
+def on_event(event: Event) -> None:
     assert_type(event.operation, str)
 
 
 async def asynchronous() -> None:
-    async with AsyncPayments("sk_sandbox_x", limits=RateLimits(writes=10), on_event=told) as client:
+    async with AsyncPayments("sk_sandbox_x", limits=RateLimits(writes=10), on_event=on_event) as client:
         assert_type(client, AsyncPayments)
         payout = await client.payouts.create(
             amount=Decimal("5"),
