@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaigns import deletions, kills, two_ledgers
+from tests.campaigns import kills, two_ledgers
 
 # a dozen processes are started, and the machine may be busy
 pytestmark = [
@@ -29,13 +29,6 @@ def test_kill_9_and_a_lost_ledger_pay_no_row_twice_and_leave_none_in_doubt(tmp_p
     assert {*report.codes} <= {0, 75}  # no row was left in doubt by any run
     assert report.faults.total() > 0
     assert report.creations > report.rows  # some were asked for again, after a kill or a fault
-
-
-def test_a_ledger_that_is_deleted_costs_no_row_a_second_payout(tmp_path: Path) -> None:
-    report = deletions.run(tmp_path, 120, 1, words=FAULTS[:-1], times=1)
-    assert report.problems == []
-    assert report.deletions.total() == 2
-    assert report.creations >= 2 * report.rows  # all of them once more, after the last deletion
 
 
 def test_two_ledgers_of_one_batch_at_once_pay_it_once(tmp_path: Path) -> None:
