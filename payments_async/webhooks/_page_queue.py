@@ -100,11 +100,6 @@ class PageWalk:
         return self._runs[0].cursor
 
     @property
-    def is_front(self) -> bool:
-        """Whether its next page is the newest."""
-        return self.cursor is None
-
-    @property
     def is_earlier(self) -> bool:
         """Whether the cursor is an earlier lookup's: the service may no longer take it."""
         return self._runs[0].is_earlier

@@ -50,22 +50,6 @@ async def shop(sandbox: Sandbox, paid: Handler, prefix: str | None = None) -> As
                 await runner.cleanup()
 
 
-async def test_a_delivery_over_the_wire_becomes_a_trusted_record(sandbox: Sandbox) -> None:
-    paid = Handler()
-    async with shop(sandbox, paid) as (receiver, client, post):
-        await client.payouts.create(**PAYOUT, webhook_url=receiver.url_for_payout("r-1"))
-        (created,) = sandbox.deliveries
-        assert await post(created.url, created.body) == (200, b"")
-    assert paid.states == [("r-1", "pending")]
-
-
-async def test_a_failing_handler_is_told_by_a_500(sandbox: Sandbox) -> None:
-    async with shop(sandbox, Handler(ValueError("no"))) as (receiver, client, post):
-        await client.payouts.create(**PAYOUT, webhook_url=receiver.url_for_payout("r-1"))
-        (created,) = sandbox.deliveries
-        assert await post(created.url, created.body) == (500, b"")
-
-
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 async def test_what_was_not_minted_gets_one_answer(sandbox: Sandbox, method: str) -> None:
     async with shop(sandbox, Handler()) as (_, _, post):

@@ -118,7 +118,7 @@ def test_what_was_created_before_the_url_was_made_is_not_looked_through(most: in
     walk.advance(9_999.0 - SLACK, "c2")
     assert (walk.is_over, walk.is_cut_off, walk.pages) == (True, False, 2)
     again = PageWalk(walk.position, most, 10_000.0)
-    assert again.is_front
+    assert again.cursor is None
     again.advance(9_000.0 - SLACK, "c1")
     assert (again.is_over, again.is_cut_off, again.position) == (True, False, UNKNOWN)
 
@@ -156,11 +156,11 @@ def test_a_record_whose_place_is_known_takes_one_page_and_else_all_begins_anew()
 @pytest.mark.parametrize("position", [Position(found="gone"), Position(runs=("gone", "gone, too"))])
 def test_a_place_that_the_service_has_forgotten_is_looked_for_from_the_newest(position: Position) -> None:
     walk = PageWalk(position, 3)
-    if walk.is_front:
+    if walk.cursor is None:
         walk.advance(None, "r3")
     assert (walk.cursor, walk.is_earlier) == ("gone", True)
     walk.drop_earlier()
-    if walk.is_front:
+    if walk.cursor is None:
         walk.advance(None, "r3")
     assert (walk.cursor, walk.is_earlier, walk.is_over) == ("r3", False, False)
     walk.advance(None, None)
