@@ -81,7 +81,7 @@ def paths() -> dict[str, tuple[Path, int]]:
     gate, clock = inside.gate(), Standing().monotonic
 
     def through_gate() -> None:
-        gate.leave(gate.try_enter(clock()), clock())
+        gate.release(gate.try_acquire(clock()), clock())
 
     return {
         "prepare": (lambda: client.payouts.prepare(**arguments()), 300),

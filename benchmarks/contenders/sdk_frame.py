@@ -54,8 +54,8 @@ def passing(times: int) -> float:
     gate = inside.gate()
     started = time.process_time()
     for number in range(times):
-        grant = gate.try_enter(number * 1e-3)
-        gate.leave(grant, number * 1e-3)
+        grant = gate.try_acquire(number * 1e-3)
+        gate.release(grant, number * 1e-3)
     return (time.process_time() - started) / times
 
 

@@ -27,7 +27,7 @@ SLOTS_PER_SECOND: Final = 32
 PROBE_PATIENCE: Final = 120.0
 """Seconds after which a probe that was never settled (its event loop died with it) makes way for another."""
 PROBE_HINT: Final = 1.0
-"""Seconds to wait at most before looking again while a probe is out: only its answer can tell."""
+"""Seconds to wait at most before the next check while a probe is out: only its answer can tell."""
 
 NONE: Final = 0
 ORDINARY: Final = 1
@@ -61,7 +61,7 @@ class TokenBucket:
         self._counted = 0
         self._answered = 0  # answers in the slot that ends at `_slot_end`
         self._slot_end = 0.0
-        # (when they stop counting, how many). A list: an empty deque is as big as all the rest of a meter.
+        # (when they stop counting, how many). A list: an empty deque is as big as all the rest of a bucket.
         self._slots: list[tuple[float, int]] = []
         self._full_at = float("-inf")
         self._shut = NONE  # the number of the closing in force
@@ -98,7 +98,7 @@ class TokenBucket:
     def settle(self, grant: int, now: float, *, answered: bool = True) -> None:
         """The request was answered, or given up (`answered` false), which counts like an answer.
 
-        A probe that was answered opens the meter; after one that was given up the next caller is the probe.
+        A probe that was answered opens the bucket; after one that was given up the next caller is the probe.
         """
         if now >= self._slot_end:
             self._release(now)
@@ -147,7 +147,7 @@ class TokenBucket:
         return delay
 
     def idle(self, now: float) -> bool:
-        """Nothing counts and nothing is closed: a new meter would behave the same."""
+        """Nothing counts and nothing is closed: a new bucket would behave the same."""
         self._release(now)
         return not self._counted and not (self._shut and now < self._opens)
 

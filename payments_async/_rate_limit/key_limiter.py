@@ -17,15 +17,15 @@ from .limits import BucketClass, LimitClass, LimitSnapshot, RateLimits
 
 CLASSES: Final[tuple[LimitClass, ...]] = ("write", "read", "diagnostic", "refund_availability")
 SWEEP_FROM: Final = 256
-"""So many record gates may stand idle before they are looked for; then twice as many as stayed."""
+"""Idle limiters of records are dropped from this number on; then from twice as many as stayed."""
 
 
 Grants = Sequence[tuple[RateLimiter, int]]
-"""The gates a request has passed, the narrow one first, with the grant of each."""
+"""The limiters a request has passed, the narrow one first, with the grant of each."""
 
 
 class RecordLimiters:
-    """A gate for each attempt, intent or payout that live operations ask about; idle ones are forgotten.
+    """A limiter for each attempt, intent or payout that live operations ask about; idle ones are forgotten.
 
     Thread-safe.
     """
@@ -33,75 +33,75 @@ class RecordLimiters:
     def __init__(self, limits: RateLimits) -> None:
         self._limits = limits
         self._lock = threading.Lock()
-        self._gates: dict[str, tuple[RateLimiter, float]] = {}  # and when it was last fetched
+        self._limiters: dict[str, tuple[RateLimiter, float]] = {}  # and when it was last fetched
         self._refused: dict[RateLimiter, float] = {}  # until when
         self._sweep_at = SWEEP_FROM
 
     def fetch(self, record: str, now: float) -> RateLimiter:
-        """The record's gate."""
+        """The record's limiter."""
         with self._lock:
-            known = self._gates.get(record)
-            if known is None and len(self._gates) >= self._sweep_at:
+            known = self._limiters.get(record)
+            if known is None and len(self._limiters) >= self._sweep_at:
                 self._sweep(now)
-            gate = make_gate(self._limits, "record") if known is None else known[0]
-            self._gates[record] = gate, now
-        return gate
+            limiter = make_limiter(self._limits, "record") if known is None else known[0]
+            self._limiters[record] = limiter, now
+        return limiter
 
-    def refuses_others(self, gate: RateLimiter, now: float, seconds: float) -> bool:
+    def refuses_others(self, limiter: RateLimiter, now: float, seconds: float) -> bool:
         """Note that this record is refused for `seconds`; whether others are, too."""
         with self._lock:
             others = {
-                other: until for other, until in self._refused.items() if until > now and other is not gate
+                other: until for other, until in self._refused.items() if until > now and other is not limiter
             }
-            until = max(self._refused.get(gate, now), now + seconds)
-            self._refused = {**others, gate: until}
+            until = max(self._refused.get(limiter, now), now + seconds)
+            self._refused = {**others, limiter: until}
         return bool(others)
 
     def resize(self, limits: RateLimits) -> None:
         """Other figures for every record."""
         with self._lock:
             self._limits = limits
-            for gate, _ in self._gates.values():
-                gate.resize(limits.of("record"), limits.capacity("record"))
+            for limiter, _ in self._limiters.values():
+                limiter.resize(limits.of("record"), limits.capacity("record"))
 
     def all(self) -> list[RateLimiter]:
-        """Every gate there is."""
+        """Every limiter there is."""
         with self._lock:
-            return [gate for gate, _ in self._gates.values()]
+            return [limiter for limiter, _ in self._limiters.values()]
 
     def forked(self) -> None:
-        """In a forked child: no gates, and a lock that nobody holds."""
+        """In a forked child: no limiters, and a lock that is free."""
         self._lock = threading.Lock()
-        for gate in self.all():
-            gate.forked()
-        self._gates = {}
+        for limiter in self.all():
+            limiter.forked()
+        self._limiters = {}
         self._refused = {}
 
     def _sweep(self, now: float) -> None:
-        """Forget idle gates, but none that a caller may have fetched and not entered yet."""
-        self._gates = {
-            record: (gate, fetched)
-            for record, (gate, fetched) in self._gates.items()
-            if now - fetched < WINDOW or not gate.idle(now)
+        """Forget idle limiters, but none that a caller may have fetched and not entered yet."""
+        self._limiters = {
+            record: (limiter, fetched)
+            for record, (limiter, fetched) in self._limiters.items()
+            if now - fetched < WINDOW or not limiter.idle(now)
         }
-        self._sweep_at = max(SWEEP_FROM, 2 * len(self._gates))
+        self._sweep_at = max(SWEEP_FROM, 2 * len(self._limiters))
 
 
 class KeyLimiter:
-    """All gates of one secret key at one service address. Thread-safe, and shared by every event loop."""
+    """All limiters of one secret key at one service address. Thread-safe, and shared by every event loop."""
 
     def __init__(self, limits: RateLimits | None = None) -> None:
-        """`None`: the service's own limits, until somebody asks for others."""
+        """`None`: the service's own limits, until a client asks for others."""
         self.limits: RateLimits = limits or RateLimits()
         """The figures in force, requests a minute."""
         self._asked_for = limits is not None
         self._warned = False
         self._lock = threading.Lock()
         self._records = RecordLimiters(self.limits)
-        self._make_gates()
+        self._make_limiters()
 
-    def gates(self, kind: LimitClass, record: str | None, now: float) -> tuple[RateLimiter, ...]:
-        """What a request passes now, the narrow gate first (Rate limits).
+    def limiters(self, kind: LimitClass, record: str | None, now: float) -> tuple[RateLimiter, ...]:
+        """What a request passes now, the narrow limiter first (Rate limits).
 
         `record` names the attempt, intent or payout of a live operation; other classes have no use for it.
         """
@@ -110,19 +110,19 @@ class KeyLimiter:
         return (self._records.fetch(record, now), *self._ways[kind])
 
     def refused(self, held: Grants, now: float, seconds: float, *, mistaken: bool = False) -> float:
-        """A 429 came, and ends the grants: the narrow gate closes for `seconds` (Errors, rule 1).
+        """A 429 came, and ends the grants: the narrow limiter closes for `seconds` (Errors, rule 1).
 
         The wide one closes too when this was its probe, or when the service refuses other records as well.
-        `mistaken`: the seconds stand in for a time that cannot be meant. Returns those of the narrow gate.
+        `mistaken`: the seconds stand in for a time that cannot be meant. Returns those of the narrow limiter.
         """
         (narrow, grant), *rest = held
         closed_for = narrow.refused(grant, now, seconds, mistaken=mistaken)
-        for gate, grant in rest:
-            live = gate is self._classes["diagnostic"]
+        for limiter, grant in rest:
+            live = limiter is self._classes["diagnostic"]
             if (live and self._records.refuses_others(narrow, now, closed_for)) or grant > ORDINARY:
-                gate.refused(grant, now, seconds, mistaken=mistaken)
+                limiter.refused(grant, now, seconds, mistaken=mistaken)
             else:
-                gate.leave(grant, now)
+                limiter.release(grant, now)
         return closed_for
 
     def agree(self, limits: RateLimits) -> bool:
@@ -145,22 +145,22 @@ class KeyLimiter:
 
     def idle(self, now: float) -> bool:
         """Nobody waits and nothing counts: a new limiter would behave the same."""
-        return all(gate.idle(now) for gate in (*self._classes.values(), *self._records.all()))
+        return all(limiter.idle(now) for limiter in (*self._classes.values(), *self._records.all()))
 
     def snapshot(self, now: float) -> dict[LimitClass, LimitSnapshot]:
         """Each class at this moment, for `client.limits_snapshot()`."""
-        return {kind: gate.snapshot(now) for kind, gate in self._classes.items()}
+        return {kind: limiter.snapshot(now) for kind, limiter in self._classes.items()}
 
     def forked(self) -> None:
-        """In a forked child: begin anew. The parent's grants end at its gates, where nobody looks."""
+        """In a forked child: begin anew. The parent's grants end at its own limiters, which are gone."""
         self._lock = threading.Lock()
-        for gate in self._classes.values():
-            gate.forked()
+        for limiter in self._classes.values():
+            limiter.forked()
         self._records.forked()
-        self._make_gates()
+        self._make_limiters()
 
-    def _make_gates(self) -> None:
-        self._classes = {kind: make_gate(self.limits, kind) for kind in CLASSES}
+    def _make_limiters(self) -> None:
+        self._classes = {kind: make_limiter(self.limits, kind) for kind in CLASSES}
         self._ways: dict[LimitClass, tuple[RateLimiter, ...]] = {
             kind: (self._classes[kind],) for kind in CLASSES
         }
@@ -168,20 +168,20 @@ class KeyLimiter:
 
     def _resize(self, limits: RateLimits) -> None:
         self.limits = limits
-        for kind, gate in self._classes.items():
-            gate.resize(limits.of(kind), limits.capacity(kind))
+        for kind, limiter in self._classes.items():
+            limiter.resize(limits.of(kind), limits.capacity(kind))
         self._records.resize(limits)
 
 
-def make_gate(limits: RateLimits, kind: BucketClass) -> RateLimiter:
-    """A fresh gate for one class."""
+def make_limiter(limits: RateLimits, kind: BucketClass) -> RateLimiter:
+    """A fresh limiter for one class."""
     return RateLimiter(TokenBucket(limits.of(kind), limits.capacity(kind)))
 
 
 def give_up(held: Grants, now: float, *, sent: bool) -> None:
     """End grants without an answer: a request that never left does not count."""
-    for gate, grant in held:
+    for limiter, grant in held:
         if sent:
-            gate.leave(grant, now, answered=False)
+            limiter.release(grant, now, answered=False)
         else:
-            gate.put_back(grant)
+            limiter.put_back(grant)

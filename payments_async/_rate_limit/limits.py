@@ -57,13 +57,13 @@ class RateLimits(ValueMixin):
     None: one second's worth, and at least twelve. No burst can make a minute hold more than its limit.
     """
 
-    def of(self, meter: BucketClass) -> int:
+    def of(self, kind: BucketClass) -> int:
         """The limit of one class in requests a minute."""
-        return int(getattr(self, _FIELDS[meter]))
+        return int(getattr(self, _FIELDS[kind]))
 
-    def capacity(self, meter: BucketClass) -> int:
+    def capacity(self, kind: BucketClass) -> int:
         """Requests of one class that may leave at once after a rest."""
-        limit = self.of(meter)
+        limit = self.of(kind)
         wished = max(limit // 60, SMALL_BURST) if self.burst is None else self.burst
         return min(limit, wished)
 

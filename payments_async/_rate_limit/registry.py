@@ -16,7 +16,7 @@ from .key_limiter import KeyLimiter
 from .limits import RateLimits
 
 SWEEP_FROM: Final = 64
-"""So many keys may stand idle before they are looked for; then twice as many as stayed."""
+"""Idle keys are dropped from this number on; then from twice as many as stayed."""
 
 _Place = tuple[str, str]
 """An address in its normal form and a key's fingerprint."""
@@ -28,7 +28,7 @@ class LimiterRegistry:
     """One `KeyLimiter` for each service address and secret key, shared by all clients of a process.
 
     It stays while a client holds it or anything in it still counts; who joins later finds a new one. A forked
-    child begins with fresh gates: for processes that share a key there is `RateLimits.share`.
+    child begins with fresh limiters: for processes that share a key there is `RateLimits.share`.
     """
 
     def __init__(self, clock: Callable[[], float] = SYSTEM.monotonic) -> None:
@@ -65,13 +65,13 @@ class LimiterRegistry:
         return len(self._known)
 
     def forked(self) -> None:
-        """In a forked child: fresh gates for every key."""
+        """In a forked child: fresh limiters for every key."""
         self._lock = threading.Lock()
         for limiter in self._known.values():
             limiter.forked()
 
     def _find(self, place: _Place) -> KeyLimiter | None:
-        """The place's limiter. One that is idle and nobody's is let go: its figures are a gone client's."""
+        """The place's limiter. An idle one without a client is dropped: its figures are a gone client's."""
         kept = self._kept.pop(place, None)
         if kept is not None and not kept.idle(self._clock()):
             return kept

@@ -201,18 +201,18 @@ class Pipeline:
     def _try_acquire(self, state: KeyState, history: CallHistory, now: float) -> Grants:
         """The grant of nearly every call: one limiter with room, and no deadline. Empty in any other case."""
         call = history.call
-        limiters = state.limiter.gates(call.limit, call.record, now)
+        limiters = state.limiter.limiters(call.limit, call.record, now)
         if len(limiters) > 1 or history.deadline is not None:
             return ()
-        grant = limiters[0].try_enter(now)
+        grant = limiters[0].try_acquire(now)
         return ((limiters[0], grant),) if grant else ()
 
     async def _acquire(self, state: KeyState, history: CallHistory) -> Grants:
         """Pass the limiters of the call, narrow ones first; nothing passes after the deadline."""
         call, grants, monotonic = history.call, [], self.runtime.monotonic
         try:
-            for limiter in state.limiter.gates(call.limit, call.record, monotonic()):
-                grant = limiter.try_enter(monotonic()) or await self._wait_for_slot(limiter, history)
+            for limiter in state.limiter.limiters(call.limit, call.record, monotonic()):
+                grant = limiter.try_acquire(monotonic()) or await self._wait_for_slot(limiter, history)
                 grants.append((limiter, grant))
             if history.is_late(monotonic):
                 raise history.out_of_time()
@@ -231,7 +231,7 @@ class Pipeline:
             patience = max(self.settings.max_retry_after, 60.0)
             try:
                 until = history.until(self.runtime.monotonic() + patience)
-                grant = await limiter.enter(self.runtime, priority=history.call.priority, until=until)
+                grant = await limiter.acquire(self.runtime, priority=history.call.priority, until=until)
             except LimiterTimeout:  # the deadline, or a limiter that may have been closed for long meanwhile
                 if history.is_late(self.runtime.monotonic):
                     raise history.out_of_time() from None
@@ -269,7 +269,7 @@ class Pipeline:
             self._close(state, grants, history, result, ended)
         else:
             for limiter, grant in grants:
-                limiter.leave(grant, ended)
+                limiter.release(grant, ended)
 
     def _abort_attempt(
         self,

@@ -1,4 +1,4 @@
-"""The line in front of a meter: order, deadlines, cancellation, and several event loops at once."""
+"""The queue at a rate limiter: order, deadlines, cancellation, and several event loops at once."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 import concurrent.futures
 import gc
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 from typing import Any
 
 import pytest
@@ -32,14 +33,20 @@ class CountingRuntime(SimulatedRuntime):
         return super().call_later(delay, callback)
 
 
-def simulated(main: Coroutine[Any, Any, None]) -> None:
-    run_simulated(main)
+def simulated(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """A test on simulated time."""
+
+    @wraps(test)
+    def run() -> None:
+        run_simulated(test())
+
+    return run
 
 
-def full_gate(places: int) -> tuple[RateLimiter, list[int]]:
-    """A gate with everything under way: a place gets free only when a grant is put back."""
-    gate = RateLimiter(TokenBucket(places, places))
-    return gate, [gate.try_enter(SYSTEM.monotonic()) for _ in range(places)]
+def full_limiter(places: int) -> tuple[RateLimiter, list[int]]:
+    """A limiter with everything under way: a place gets free only when a grant is put back."""
+    limiter = RateLimiter(TokenBucket(places, places))
+    return limiter, [limiter.try_acquire(SYSTEM.monotonic()) for _ in range(places)]
 
 
 async def settle_down() -> None:
@@ -52,278 +59,244 @@ async def settle_down() -> None:
 
 
 def test_with_room_and_nobody_waiting_a_caller_passes_at_once() -> None:
-    assert RateLimiter(TokenBucket(60, 2)).try_enter(0.0) == ORDINARY
+    assert RateLimiter(TokenBucket(60, 2)).try_acquire(0.0) == ORDINARY
 
 
 def test_without_room_a_caller_is_told_how_long_to_wait() -> None:
-    gate = RateLimiter(TokenBucket(60, 1))
-    gate.try_enter(0.0)
-    assert gate.try_enter(0.0) == 0
-    assert gate.wait(0.0) == pytest.approx(1.0, abs=0.02)
+    limiter = RateLimiter(TokenBucket(60, 1))
+    limiter.try_acquire(0.0)
+    assert limiter.try_acquire(0.0) == 0
+    assert limiter.wait(0.0) == pytest.approx(1.0, abs=0.02)
 
 
-def test_callers_in_line_go_at_the_pace_of_the_meter() -> None:
-    async def main() -> None:
-        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(600, 1))
-        for _ in range(11):
-            assert await gate.enter(runtime) == ORDINARY
-        assert runtime.monotonic() == pytest.approx(1.0, abs=0.05)
-
-    simulated(main())
+@simulated
+async def test_callers_in_line_go_at_the_pace_of_the_bucket() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(600, 1))
+    for _ in range(11):
+        assert await limiter.acquire(runtime) == ORDINARY
+    assert runtime.monotonic() == pytest.approx(1.0, abs=0.05)
 
 
-def test_a_newcomer_does_not_overtake_who_stands_in_line() -> None:
-    async def main() -> None:
-        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-        gate.try_enter(0.0)
-        waiting = asyncio.create_task(gate.enter(runtime))
-        await settle_down()
-        assert gate.try_enter(5.0) == 0
-        await waiting
-
-    simulated(main())
+@simulated
+async def test_a_newcomer_does_not_overtake_who_stands_in_line() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
+    limiter.try_acquire(0.0)
+    waiting = asyncio.create_task(limiter.acquire(runtime))
+    await settle_down()
+    assert limiter.try_acquire(5.0) == 0
+    await waiting
 
 
-def test_interactive_callers_go_before_bulk_and_each_first_come_first_served() -> None:
-    async def main() -> None:
-        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-        gate.try_enter(0.0)
-        served: list[str] = []
+@simulated
+async def test_interactive_callers_go_before_bulk_and_each_first_come_first_served() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
+    limiter.try_acquire(0.0)
+    served: list[str] = []
 
-        async def call(name: str, priority: Priority) -> None:
-            await gate.enter(runtime, priority=priority)
-            served.append(name)
+    async def call(name: str, priority: Priority) -> None:
+        await limiter.acquire(runtime, priority=priority)
+        served.append(name)
 
-        async with asyncio.TaskGroup() as group:
-            for name in ("b1", "i1", "b2", "i2", "b3", "i3"):
-                group.create_task(call(name, "bulk" if name[0] == "b" else "interactive"))
-        assert served == ["i1", "i2", "i3", "b1", "b2", "b3"]
-
-    simulated(main())
+    async with asyncio.TaskGroup() as group:
+        for name in ("b1", "i1", "b2", "i2", "b3", "i3"):
+            group.create_task(call(name, "bulk" if name[0] == "b" else "interactive"))
+    assert served == ["i1", "i2", "i3", "b1", "b2", "b3"]
 
 
-def test_a_loop_keeps_one_timer_however_many_wait() -> None:
-    async def main() -> None:
-        runtime, gate = CountingRuntime(), RateLimiter(TokenBucket(60, 1))
-        gate.try_enter(0.0)
-        tasks = [asyncio.create_task(gate.enter(runtime)) for _ in range(500)]
-        await settle_down()
-        assert runtime.timers == 1
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    simulated(main())
+@simulated
+async def test_a_loop_keeps_one_timer_however_many_wait() -> None:
+    runtime, limiter = CountingRuntime(), RateLimiter(TokenBucket(60, 1))
+    limiter.try_acquire(0.0)
+    tasks = [asyncio.create_task(limiter.acquire(runtime)) for _ in range(500)]
+    await settle_down()
+    assert runtime.timers == 1
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def test_a_timer_is_no_finer_than_two_milliseconds_and_bursts_make_up_for_it() -> None:
-    async def main() -> None:
-        runtime, gate = CountingRuntime(), RateLimiter(TokenBucket(60_000, 100))
-        async with asyncio.TaskGroup() as group:
-            for _ in range(2_100):
-                group.create_task(gate.enter(runtime))
-        assert runtime.monotonic() == pytest.approx(2.0, abs=0.01)
-        assert runtime.timers <= 1_001
-
-    simulated(main())
+@simulated
+async def test_a_timer_is_no_finer_than_two_milliseconds_and_bursts_make_up_for_it() -> None:
+    runtime, limiter = CountingRuntime(), RateLimiter(TokenBucket(60_000, 100))
+    async with asyncio.TaskGroup() as group:
+        for _ in range(2_100):
+            group.create_task(limiter.acquire(runtime))
+    assert runtime.monotonic() == pytest.approx(2.0, abs=0.01)
+    assert runtime.timers <= 1_001
 
 
 # --- Deadlines ---------------------------------------------------------------------------------------
 
 
-def test_a_caller_whose_time_runs_out_in_line_gets_no_grant_and_keeps_no_place() -> None:
-    async def main() -> None:
-        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-        gate.try_enter(0.0)
-        with pytest.raises(LimiterTimeout):
-            await gate.enter(runtime, until=0.25)
-        assert runtime.monotonic() == pytest.approx(0.25)
-        assert gate.snapshot(0.25).used == 1
-        assert gate.try_enter(1.0) == ORDINARY
-
-    simulated(main())
+@simulated
+async def test_a_caller_whose_time_runs_out_in_line_gets_no_grant_and_keeps_no_place() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
+    limiter.try_acquire(0.0)
+    with pytest.raises(LimiterTimeout):
+        await limiter.acquire(runtime, until=0.25)
+    assert runtime.monotonic() == pytest.approx(0.25)
+    assert limiter.snapshot(0.25).used == 1
+    assert limiter.try_acquire(1.0) == ORDINARY
 
 
-def test_a_caller_whose_time_is_up_does_not_enter_even_where_there_is_room() -> None:
-    async def main() -> None:
-        gate = RateLimiter(TokenBucket(60, 1))
-        with pytest.raises(LimiterTimeout):
-            await gate.enter(SimulatedRuntime(), until=0.0)
-        assert gate.snapshot(0.0).used == 0
-
-    simulated(main())
+@simulated
+async def test_a_caller_whose_time_is_up_does_not_enter_even_where_there_is_room() -> None:
+    limiter = RateLimiter(TokenBucket(60, 1))
+    with pytest.raises(LimiterTimeout):
+        await limiter.acquire(SimulatedRuntime(), until=0.0)
+    assert limiter.snapshot(0.0).used == 0
 
 
-def test_each_caller_waits_to_its_own_deadline_and_the_patient_go_on() -> None:
-    async def main() -> None:
-        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-        gate.try_enter(0.0)
-        ended: dict[str, tuple[str, float]] = {}
+@simulated
+async def test_each_caller_waits_to_its_own_deadline_and_the_patient_go_on() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
+    limiter.try_acquire(0.0)
+    ended: dict[str, tuple[str, float]] = {}
 
-        async def call(name: str, until: float | None) -> None:
-            try:
-                await gate.enter(runtime, until=until)
-                outcome = "in"
-            except LimiterTimeout:
-                outcome = "out"
-            ended[name] = (outcome, round(runtime.monotonic(), 1))
+    async def call(name: str, until: float | None) -> None:
+        try:
+            await limiter.acquire(runtime, until=until)
+            outcome = "in"
+        except LimiterTimeout:
+            outcome = "out"
+        ended[name] = (outcome, round(runtime.monotonic(), 1))
 
-        async with asyncio.TaskGroup() as group:
-            for name, until in (("a", 0.5), ("b", None), ("c", 0.3), ("d", 9.0), ("e", 1.5)):
-                group.create_task(call(name, until))
-        assert ended == {
-            "c": ("out", 0.3),
-            "a": ("out", 0.5),
-            "b": ("in", 1.0),
-            "e": ("out", 1.5),
-            "d": ("in", 2.0),
-        }
-
-    simulated(main())
+    async with asyncio.TaskGroup() as group:
+        for name, until in (("a", 0.5), ("b", None), ("c", 0.3), ("d", 9.0), ("e", 1.5)):
+            group.create_task(call(name, until))
+    assert ended == {
+        "c": ("out", 0.3),
+        "a": ("out", 0.5),
+        "b": ("in", 1.0),
+        "e": ("out", 1.5),
+        "d": ("in", 2.0),
+    }
 
 
-def test_a_deadline_earlier_than_the_next_grant_moves_the_timer_forward() -> None:
-    async def main() -> None:
-        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(1, 1))
-        gate.try_enter(0.0)
-        patient = asyncio.create_task(gate.enter(runtime))
-        await settle_down()
-        with pytest.raises(LimiterTimeout):
-            await gate.enter(runtime, until=3.0)
-        assert runtime.monotonic() == pytest.approx(3.0)
-        patient.cancel()
-
-    simulated(main())
+@simulated
+async def test_a_deadline_earlier_than_the_next_grant_moves_the_timer_forward() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(1, 1))
+    limiter.try_acquire(0.0)
+    patient = asyncio.create_task(limiter.acquire(runtime))
+    await settle_down()
+    with pytest.raises(LimiterTimeout):
+        await limiter.acquire(runtime, until=3.0)
+    assert runtime.monotonic() == pytest.approx(3.0)
+    patient.cancel()
 
 
 # --- Cancellation ------------------------------------------------------------------------------------
 
 
-def test_a_cancelled_caller_leaves_the_line() -> None:
-    async def main() -> None:
-        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-        gate.try_enter(0.0)
-        gone, stays = (asyncio.create_task(gate.enter(runtime)) for _ in range(2))
-        await settle_down()
-        gone.cancel()
-        await stays
-        assert gone.cancelled()
-        assert runtime.monotonic() == pytest.approx(1.0, abs=0.02)
-        assert gate.snapshot(1.0).used == 2
-
-    simulated(main())
+@simulated
+async def test_a_cancelled_caller_leaves_the_line() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
+    limiter.try_acquire(0.0)
+    gone, stays = (asyncio.create_task(limiter.acquire(runtime)) for _ in range(2))
+    await settle_down()
+    gone.cancel()
+    await stays
+    assert gone.cancelled()
+    assert runtime.monotonic() == pytest.approx(1.0, abs=0.02)
+    assert limiter.snapshot(1.0).used == 2
 
 
-def test_a_grant_given_to_a_caller_that_is_cancelled_at_that_moment_goes_to_the_next() -> None:
-    async def main() -> None:
-        runtime = SimulatedRuntime()
-        gate = RateLimiter(TokenBucket(1, 1))
-        held = gate.try_enter(0.0)
-        gone, following = (asyncio.create_task(gate.enter(runtime)) for _ in range(2))
-        await settle_down()
-        gate.put_back(held)
-        await asyncio.sleep(0)
-        assert gate.snapshot(0.0).used == 1
-        assert not gone.done()
-        gone.cancel()
-        assert await following == ORDINARY
-        assert gone.cancelled()
-        assert gate.snapshot(0.0).used == 1
-
-    simulated(main())
+@simulated
+async def test_a_grant_given_to_a_caller_that_is_cancelled_at_that_moment_goes_to_the_next() -> None:
+    runtime = SimulatedRuntime()
+    limiter = RateLimiter(TokenBucket(1, 1))
+    held = limiter.try_acquire(0.0)
+    gone, following = (asyncio.create_task(limiter.acquire(runtime)) for _ in range(2))
+    await settle_down()
+    limiter.put_back(held)
+    await asyncio.sleep(0)
+    assert limiter.snapshot(0.0).used == 1
+    assert not gone.done()
+    gone.cancel()
+    assert await following == ORDINARY
+    assert gone.cancelled()
+    assert limiter.snapshot(0.0).used == 1
 
 
-def test_when_the_last_waiter_is_cancelled_the_gate_is_free_of_it() -> None:
-    async def main() -> None:
-        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(1, 1))
-        held = gate.try_enter(0.0)
-        task = asyncio.create_task(gate.enter(runtime))
-        await settle_down()
-        assert not gate.idle(0.0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        gate.put_back(held)
-        assert gate.idle(0.0)
-
-    simulated(main())
+@simulated
+async def test_when_the_last_waiter_is_cancelled_the_limiter_is_free_of_it() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(1, 1))
+    held = limiter.try_acquire(0.0)
+    task = asyncio.create_task(limiter.acquire(runtime))
+    await settle_down()
+    assert not limiter.idle(0.0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    limiter.put_back(held)
+    assert limiter.idle(0.0)
 
 
 # --- Answers, refusals, other figures ----------------------------------------------------------------
 
 
-def test_the_probes_answer_wakes_the_line_at_once() -> None:
-    async def main() -> None:
-        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(600, 10))
-        gate.refused(gate.try_enter(0.0), 0.0, 5.0)
-        probe = await gate.enter(runtime)
-        assert probe > ORDINARY
-        assert runtime.monotonic() == pytest.approx(5.0)
-        waiting = [asyncio.create_task(gate.enter(runtime)) for _ in range(3)]
-        await runtime.sleep(0.3)
-        assert not any(task.done() for task in waiting)
-        gate.leave(probe, runtime.monotonic())
-        assert await asyncio.gather(*waiting) == [ORDINARY] * 3
-        assert runtime.monotonic() == pytest.approx(5.3)
-
-    simulated(main())
+@simulated
+async def test_the_probes_answer_wakes_the_line_at_once() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(600, 10))
+    limiter.refused(limiter.try_acquire(0.0), 0.0, 5.0)
+    probe = await limiter.acquire(runtime)
+    assert probe > ORDINARY
+    assert runtime.monotonic() == pytest.approx(5.0)
+    waiting = [asyncio.create_task(limiter.acquire(runtime)) for _ in range(3)]
+    await runtime.sleep(0.3)
+    assert not any(task.done() for task in waiting)
+    limiter.release(probe, runtime.monotonic())
+    assert await asyncio.gather(*waiting) == [ORDINARY] * 3
+    assert runtime.monotonic() == pytest.approx(5.3)
 
 
-def test_after_a_probe_that_got_no_answer_the_next_in_line_is_the_probe() -> None:
-    async def main() -> None:
-        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(600, 10))
-        gate.refused(gate.try_enter(0.0), 0.0, 1.0)
-        probe = await gate.enter(runtime)
-        waiting = [asyncio.create_task(gate.enter(runtime)) for _ in range(2)]
-        await settle_down()
-        gate.leave(probe, runtime.monotonic(), answered=False)
-        await settle_down()
-        assert [task.done() for task in waiting] == [True, False]
-        gate.leave(waiting[0].result(), runtime.monotonic())
-        await waiting[1]
-
-    simulated(main())
+@simulated
+async def test_after_a_probe_that_got_no_answer_the_next_in_line_is_the_probe() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(600, 10))
+    limiter.refused(limiter.try_acquire(0.0), 0.0, 1.0)
+    probe = await limiter.acquire(runtime)
+    waiting = [asyncio.create_task(limiter.acquire(runtime)) for _ in range(2)]
+    await settle_down()
+    limiter.release(probe, runtime.monotonic(), answered=False)
+    await settle_down()
+    assert [task.done() for task in waiting] == [True, False]
+    limiter.release(waiting[0].result(), runtime.monotonic())
+    await waiting[1]
 
 
-def test_a_refusal_holds_the_line_for_the_time_it_named() -> None:
-    async def main() -> None:
-        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-        first = gate.try_enter(0.0)
-        task = asyncio.create_task(gate.enter(runtime))
-        await settle_down()
-        gate.refused(first, 0.0, 30.0)
-        await task
-        assert runtime.monotonic() == pytest.approx(30.0, abs=0.01)
-
-    simulated(main())
+@simulated
+async def test_a_refusal_holds_the_line_for_the_time_it_named() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
+    first = limiter.try_acquire(0.0)
+    task = asyncio.create_task(limiter.acquire(runtime))
+    await settle_down()
+    limiter.refused(first, 0.0, 30.0)
+    await task
+    assert runtime.monotonic() == pytest.approx(30.0, abs=0.01)
 
 
-def test_an_answer_that_brings_nothing_leaves_the_line_as_it_is() -> None:
-    async def main() -> None:
-        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
-        grant = gate.try_enter(0.0)
-        task = asyncio.create_task(gate.enter(runtime))
-        await settle_down()
-        gate.leave(grant, 0.0)
-        await settle_down()
-        assert not task.done()
-        await task
-        assert runtime.monotonic() == pytest.approx(1.0, abs=0.02)
-
-    simulated(main())
+@simulated
+async def test_an_answer_that_brings_nothing_leaves_the_line_as_it_is() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
+    grant = limiter.try_acquire(0.0)
+    task = asyncio.create_task(limiter.acquire(runtime))
+    await settle_down()
+    limiter.release(grant, 0.0)
+    await settle_down()
+    assert not task.done()
+    await task
+    assert runtime.monotonic() == pytest.approx(1.0, abs=0.02)
 
 
-def test_a_higher_limit_lets_the_line_go() -> None:
-    async def main() -> None:
-        runtime, gate = SimulatedRuntime(), RateLimiter(TokenBucket(1, 1))
-        gate.try_enter(0.0)
-        task = asyncio.create_task(gate.enter(runtime))
-        await runtime.sleep(1.0)
-        gate.resize(60_000, 1_000_000)
-        await task
-        assert runtime.monotonic() == pytest.approx(1.0)
-        assert gate.snapshot(1.0) == LimitSnapshot(60_000, 2, 59_998, 0.0)
-
-    simulated(main())
+@simulated
+async def test_a_higher_limit_lets_the_line_go() -> None:
+    runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(1, 1))
+    limiter.try_acquire(0.0)
+    task = asyncio.create_task(limiter.acquire(runtime))
+    await runtime.sleep(1.0)
+    limiter.resize(60_000, 1_000_000)
+    await task
+    assert runtime.monotonic() == pytest.approx(1.0)
+    assert limiter.snapshot(1.0) == LimitSnapshot(60_000, 2, 59_998, 0.0)
 
 
 # --- Several event loops -----------------------------------------------------------------------------
@@ -335,12 +308,12 @@ class Elsewhere:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
 
-    def line_up(self, gate: RateLimiter, priority: Priority = "interactive") -> Answer:
+    def line_up(self, limiter: RateLimiter, priority: Priority = "interactive") -> Answer:
         """Stand in line over there; back as soon as it does."""
         entered: Answer = concurrent.futures.Future()
 
         async def stand() -> None:
-            task = asyncio.create_task(gate.enter(SYSTEM, priority=priority))
+            task = asyncio.create_task(limiter.acquire(SYSTEM, priority=priority))
             task.add_done_callback(lambda done: entered.set_result(done.result()))
             await asyncio.sleep(0)
 
@@ -366,74 +339,74 @@ def running_elsewhere() -> Iterator[Elsewhere]:
 
 
 def test_two_loops_in_two_threads_stand_in_one_line() -> None:
-    gate, grants = full_gate(8)
+    limiter, grants = full_limiter(8)
     with ExitStack() as stack:
         loops = [stack.enter_context(running_elsewhere()) for _ in range(2)]
-        entered = [loops[number % 2].line_up(gate) for number in range(8)]
+        entered = [loops[number % 2].line_up(limiter) for number in range(8)]
         for number, grant in enumerate(grants):
-            gate.put_back(grant)
+            limiter.put_back(grant)
             assert entered[number].result(10) == ORDINARY
             assert not any(later.done() for later in entered[number + 1 :])
 
 
 def test_interactive_callers_of_one_loop_go_before_bulk_ones_of_another() -> None:
-    gate, grants = full_gate(2)
+    limiter, grants = full_limiter(2)
     with running_elsewhere() as one, running_elsewhere() as other:
-        bulk = one.line_up(gate, "bulk")
-        interactive = other.line_up(gate)
-        gate.put_back(grants[0])
+        bulk = one.line_up(limiter, "bulk")
+        interactive = other.line_up(limiter)
+        limiter.put_back(grants[0])
         assert interactive.result(10)
         assert not bulk.done()
-        gate.put_back(grants[1])
+        limiter.put_back(grants[1])
         assert bulk.result(10)
 
 
 def test_an_answer_on_one_loop_wakes_a_caller_on_another() -> None:
     """The other loop would look by itself only a second later, while a probe is out."""
-    gate = RateLimiter(TokenBucket(60_000, 1_000))
-    gate.refused(gate.try_enter(0.0), 0.0, 1.0)
+    limiter = RateLimiter(TokenBucket(60_000, 1_000))
+    limiter.refused(limiter.try_acquire(0.0), 0.0, 1.0)
     now = SYSTEM.monotonic()
-    probe = gate.try_enter(now)
+    probe = limiter.try_acquire(now)
     with running_elsewhere() as elsewhere:
-        entered = elsewhere.line_up(gate)
-        gate.leave(probe, now)
+        entered = elsewhere.line_up(limiter)
+        limiter.release(probe, now)
         assert entered.result(0.9) == ORDINARY
 
 
 def test_a_loop_with_waiters_is_called_when_another_learns_that_they_may_go_sooner() -> None:
-    """The answer opens the gate and an empty bucket: the other loop has to set its timer anew."""
-    gate = RateLimiter(TokenBucket(600, 1))
+    """The answer opens the limiter and an empty bucket: the other loop has to set its timer anew."""
+    limiter = RateLimiter(TokenBucket(600, 1))
     now = SYSTEM.monotonic()
-    gate.refused(gate.try_enter(now - 10.0), now - 10.0, 10.0)
-    probe = gate.try_enter(now)
+    limiter.refused(limiter.try_acquire(now - 10.0), now - 10.0, 10.0)
+    probe = limiter.try_acquire(now)
     assert probe > ORDINARY
     with running_elsewhere() as elsewhere:
-        entered = elsewhere.line_up(gate)
-        gate.leave(probe, now)
+        entered = elsewhere.line_up(limiter)
+        limiter.release(probe, now)
         assert entered.result(0.9) == ORDINARY
 
 
 def test_a_grant_on_its_way_from_another_thread_to_a_caller_just_cancelled_goes_to_the_next() -> None:
     async def main() -> None:
         now = SYSTEM.monotonic()
-        probe = gate.try_enter(now)
-        gone, following = await stand(gate), await stand(gate)
-        answering = threading.Thread(target=gate.leave, args=(probe, now))
+        probe = limiter.try_acquire(now)
+        gone, following = await stand(limiter), await stand(limiter)
+        answering = threading.Thread(target=limiter.release, args=(probe, now))
         answering.start()
         answering.join(10)
         gone.cancel()
         assert await following == ORDINARY
         assert gone.cancelled()
-        assert gate.snapshot(SYSTEM.monotonic()).used == 2
+        assert limiter.snapshot(SYSTEM.monotonic()).used == 2
 
-    gate = RateLimiter(TokenBucket(2, 2))
-    gate._meter.close(0.0, 0.0)
+    limiter = RateLimiter(TokenBucket(2, 2))
+    limiter._bucket.close(0.0, 0.0)
     asyncio.run(main())
 
 
-async def stand(gate: RateLimiter) -> asyncio.Task[int]:
+async def stand(limiter: RateLimiter) -> asyncio.Task[int]:
     """A caller that stands in line when this returns."""
-    task = asyncio.create_task(gate.enter(SYSTEM))
+    task = asyncio.create_task(limiter.acquire(SYSTEM))
     await asyncio.sleep(0)
     return task
 
@@ -459,100 +432,100 @@ def other_loop() -> Iterator[Pretending]:
 
 def test_a_closed_loop_does_not_block_the_others(other_loop: Pretending) -> None:
     async def main() -> None:
-        waiting = await stand(gate)
-        gate.put_back(held)
-        gate.put_back(await waiting)
+        waiting = await stand(limiter)
+        limiter.put_back(held)
+        limiter.put_back(await waiting)
 
-    gate, (held,) = full_gate(1)
-    forgotten = other_loop.run_until_complete(stand(gate))
+    limiter, (held,) = full_limiter(1)
+    forgotten = other_loop.run_until_complete(stand(limiter))
     other_loop.close()
     asyncio.run(main())
     assert not forgotten.done()
-    assert gate.idle(SYSTEM.monotonic())
+    assert limiter.idle(SYSTEM.monotonic())
 
 
 def test_a_caller_forgotten_with_its_loop_gives_nothing_back_twice(other_loop: Pretending) -> None:
-    gate, (held,) = full_gate(1)
-    forgotten = other_loop.run_until_complete(stand(gate))
+    limiter, (held,) = full_limiter(1)
+    forgotten = other_loop.run_until_complete(stand(limiter))
     other_loop.close()
-    gate.put_back(held)
-    assert asyncio.run(gate.enter(SYSTEM)) == ORDINARY
+    limiter.put_back(held)
+    assert asyncio.run(limiter.acquire(SYSTEM)) == ORDINARY
     del forgotten
     gc.collect()
-    assert gate.snapshot(SYSTEM.monotonic()).used == 1
+    assert limiter.snapshot(SYSTEM.monotonic()).used == 1
 
 
 def test_a_grant_that_a_dead_loop_never_took_is_given_back_with_its_caller(other_loop: Pretending) -> None:
     async def main() -> None:
         other_loop.pretends = True
-        gate.put_back(held)
+        limiter.put_back(held)
         with pytest.raises(LimiterTimeout):
-            await gate.enter(SYSTEM, until=SYSTEM.monotonic() + 0.01)
+            await limiter.acquire(SYSTEM, until=SYSTEM.monotonic() + 0.01)
 
-    gate, (held,) = full_gate(1)
-    forgotten = other_loop.run_until_complete(stand(gate))
+    limiter, (held,) = full_limiter(1)
+    forgotten = other_loop.run_until_complete(stand(limiter))
     asyncio.run(main())
-    assert gate.snapshot(SYSTEM.monotonic()).used == 1
+    assert limiter.snapshot(SYSTEM.monotonic()).used == 1
     other_loop.pretends = False
     other_loop.close()
     del forgotten
     gc.collect()
-    assert gate.snapshot(SYSTEM.monotonic()).used == 0
+    assert limiter.snapshot(SYSTEM.monotonic()).used == 0
 
 
 def test_a_loop_that_stands_still_is_passed_over_until_it_runs_again(other_loop: Pretending) -> None:
     async def main() -> None:
-        waiting = await stand(gate)
-        gate.put_back(grants[0])
+        waiting = await stand(limiter)
+        limiter.put_back(grants[0])
         assert await waiting == ORDINARY
 
-    gate, grants = full_gate(2)
-    asleep = other_loop.run_until_complete(stand(gate))
+    limiter, grants = full_limiter(2)
+    asleep = other_loop.run_until_complete(stand(limiter))
     asyncio.run(main())
     assert not asleep.done()
-    gate.put_back(grants[1])
+    limiter.put_back(grants[1])
     assert other_loop.run_until_complete(asleep) == ORDINARY
-    assert gate.snapshot(SYSTEM.monotonic()).used == 2
+    assert limiter.snapshot(SYSTEM.monotonic()).used == 2
 
 
 def test_who_is_cancelled_while_passed_over_does_not_come_back(other_loop: Pretending) -> None:
     """Here nothing but the loop's own timer, long due, calls it back."""
-    gate = RateLimiter(TokenBucket(6_000, 1))
-    gate.try_enter(SYSTEM.monotonic())
-    cancelled, asleep = (other_loop.run_until_complete(stand(gate)) for _ in range(2))
-    assert asyncio.run(gate.enter(SYSTEM)) == ORDINARY
+    limiter = RateLimiter(TokenBucket(6_000, 1))
+    limiter.try_acquire(SYSTEM.monotonic())
+    cancelled, asleep = (other_loop.run_until_complete(stand(limiter)) for _ in range(2))
+    assert asyncio.run(limiter.acquire(SYSTEM)) == ORDINARY
     cancelled.cancel()
     assert other_loop.run_until_complete(asleep) == ORDINARY
     assert cancelled.cancelled()
-    assert gate.snapshot(SYSTEM.monotonic()).used == 3
+    assert limiter.snapshot(SYSTEM.monotonic()).used == 3
 
 
 def test_a_loop_closed_at_the_moment_of_its_grant_does_not_take_it_along(other_loop: Pretending) -> None:
     async def main() -> None:
-        gate.put_back(held)
-        assert await gate.enter(SYSTEM) == ORDINARY
+        limiter.put_back(held)
+        assert await limiter.acquire(SYSTEM) == ORDINARY
 
-    gate, (held,) = full_gate(1)
-    other_loop.run_until_complete(stand(gate))
+    limiter, (held,) = full_limiter(1)
+    other_loop.run_until_complete(stand(limiter))
     other_loop.close()
     other_loop.pretends = True
     asyncio.run(main())
-    assert gate.snapshot(SYSTEM.monotonic()).used == 1
+    assert limiter.snapshot(SYSTEM.monotonic()).used == 1
 
 
-def test_thirty_two_threads_share_one_gate_and_lose_no_grant() -> None:
-    gate = RateLimiter(TokenBucket(1_000_000, 100))
+def test_thirty_two_threads_share_one_limiter_and_lose_no_grant() -> None:
+    limiter = RateLimiter(TokenBucket(1_000_000, 100))
     rounds, threads = 50, 32
     ready = threading.Barrier(threads)
 
     async def call() -> None:
         for number in range(rounds):
-            grant = gate.try_enter(SYSTEM.monotonic()) or await gate.enter(SYSTEM)
+            grant = limiter.try_acquire(SYSTEM.monotonic()) or await limiter.acquire(SYSTEM)
             await asyncio.sleep(0)
             if number % 5 == 4:
-                gate.put_back(grant)
+                limiter.put_back(grant)
             else:
-                gate.leave(grant, SYSTEM.monotonic())
+                limiter.release(grant, SYSTEM.monotonic())
 
     def work() -> None:
         ready.wait(10)
@@ -562,5 +535,5 @@ def test_thirty_two_threads_share_one_gate_and_lose_no_grant() -> None:
         for done in [pool.submit(work) for _ in range(threads)]:
             done.result(30)
     now = SYSTEM.monotonic()
-    assert gate.snapshot(now).used == threads * rounds * 4 // 5
-    assert gate.idle(now + 61.0)
+    assert limiter.snapshot(now).used == threads * rounds * 4 // 5
+    assert limiter.idle(now + 61.0)

@@ -14,7 +14,7 @@ from payments_async.errors import ConfigurationError
 
 def test_the_defaults_are_the_services_figures() -> None:
     limits = RateLimits()
-    figures = {meter: limits.of(meter) for meter in get_args(BucketClass)}
+    figures = {bucket: limits.of(bucket) for bucket in get_args(BucketClass)}
     assert figures == {
         "write": 60_000,
         "read": 10_000,
@@ -44,7 +44,7 @@ def test_a_missing_figure_is_refused() -> None:
 
 def test_a_bucket_holds_one_seconds_worth_and_at_least_twelve() -> None:
     limits = RateLimits()
-    capacities = {meter: limits.capacity(meter) for meter in get_args(BucketClass)}
+    capacities = {bucket: limits.capacity(bucket) for bucket in get_args(BucketClass)}
     assert capacities == {
         "write": 1_000,
         "read": 166,
@@ -57,7 +57,7 @@ def test_a_bucket_holds_one_seconds_worth_and_at_least_twelve() -> None:
 def test_a_bucket_never_holds_more_than_its_limit() -> None:
     assert RateLimits(reads=5).capacity("read") == 5
     limits = RateLimits(burst=1_000_000)
-    assert [limits.capacity(meter) for meter in get_args(BucketClass)] == [60_000, 10_000, 6_000, 100, 12]
+    assert [limits.capacity(bucket) for bucket in get_args(BucketClass)] == [60_000, 10_000, 6_000, 100, 12]
 
 
 def test_a_burst_that_is_asked_for_is_the_capacity_of_each_class() -> None:

@@ -36,8 +36,8 @@ def latency(chance: random.Random) -> float:
     return chance.uniform(0.03, 0.12) + chance.expovariate(20.0) + spike
 
 
-def drive(meter: TokenBucket, seconds: float, seed: int) -> list[float]:
-    """Saturate a meter; the moments at which the service counted, in order."""
+def drive(bucket: TokenBucket, seconds: float, seed: int) -> list[float]:
+    """Saturate a bucket; the moments at which the service counted, in order."""
     chance = random.Random(seed)
     now, end = START, START + seconds
     answers: list[tuple[float, int]] = []
@@ -45,13 +45,13 @@ def drive(meter: TokenBucket, seconds: float, seed: int) -> list[float]:
     while now < end:
         while answers and answers[0][0] <= now:
             answered, grant = heapq.heappop(answers)
-            meter.settle(grant, answered)
+            bucket.settle(grant, answered)
         if len(answers) == CALLERS:
             now = answers[0][0]
             continue
-        grant = meter.take(now)
+        grant = bucket.take(now)
         if not grant:
-            due = now + max(meter.wait(now), TICK)
+            due = now + max(bucket.wait(now), TICK)
             now = min(due, answers[0][0]) if answers else due
             continue
         answer = now + latency(chance)
@@ -61,18 +61,18 @@ def drive(meter: TokenBucket, seconds: float, seed: int) -> list[float]:
     return sorted(counted)
 
 
-async def drive_gate(gate: RateLimiter, seconds: float, seed: int) -> list[float]:
+async def drive_gate(limiter: RateLimiter, seconds: float, seed: int) -> list[float]:
     """The same with real callers on a real event loop, standing in line."""
     runtime, chance = SimulatedRuntime(seed), random.Random(seed)
     counted: list[float] = []
 
     async def call_without_pause(end: float) -> None:
         while (now := runtime.monotonic()) < end:
-            grant = gate.try_enter(now) or await gate.enter(runtime)
+            grant = limiter.try_acquire(now) or await limiter.acquire(runtime)
             sent, took = runtime.monotonic(), latency(chance)
             counted.append(chance.uniform(sent, sent + took))
             await runtime.sleep(took)
-            gate.leave(grant, runtime.monotonic())
+            limiter.release(grant, runtime.monotonic())
 
     async with asyncio.TaskGroup() as callers:
         for _ in range(CALLERS):
@@ -146,8 +146,8 @@ def test_an_idle_key_sends_a_minutes_worth_at_once_when_asked_to() -> None:
 @pytest.mark.parametrize(("limit", "seconds"), [(6_000, 150.0), (LIMIT, 15.0)])
 def test_saturated_callers_in_line_keep_the_limit_and_use_it_up(limit: int, seconds: float) -> None:
     limits = RateLimits(writes=limit)
-    gate = RateLimiter(TokenBucket(limits.writes, limits.capacity("write")))
-    moments = run_simulated(drive_gate(gate, seconds, seed=2))
-    sliding, aligned, used = report("callers at a gate", moments, seconds, limit)
+    limiter = RateLimiter(TokenBucket(limits.writes, limits.capacity("write")))
+    moments = run_simulated(drive_gate(limiter, seconds, seed=2))
+    sliding, aligned, used = report("callers at a limiter", moments, seconds, limit)
     assert max(sliding, aligned) <= limit
     assert used >= 0.99

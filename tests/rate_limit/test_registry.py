@@ -1,4 +1,4 @@
-"""The gates of a key, which of them a 429 closes, and the one limiter per key and process."""
+"""The limiters of a key, which of them a 429 closes, and the one limiter of each key in a process."""
 
 from __future__ import annotations
 
@@ -19,62 +19,62 @@ from payments_async._rate_limit.registry import PROCESS, LimiterRegistry
 
 
 def enter(
-    limiter: KeyLimiter, kind: LimitClass, now: float, record: str | None = None
+    key: KeyLimiter, kind: LimitClass, now: float, record: str | None = None
 ) -> list[tuple[RateLimiter, int]]:
-    """Pass every gate of a request that has room."""
-    held = [(gate, gate.try_enter(now)) for gate in limiter.gates(kind, record, now)]
+    """Pass every limiter of a request that has room."""
+    held = [(limiter, limiter.try_acquire(now)) for limiter in key.limiters(kind, record, now)]
     assert all(grant for _, grant in held)
     return held
 
 
 def leave(held: list[tuple[RateLimiter, int]], now: float) -> None:
-    for gate, grant in held:
-        gate.leave(grant, now)
+    for limiter, grant in held:
+        limiter.release(grant, now)
 
 
-def closed(limiter: KeyLimiter, now: float) -> set[str]:
+def closed(key: KeyLimiter, now: float) -> set[str]:
     """The classes that are closed."""
-    return {kind for kind, state in limiter.snapshot(now).items() if state.closed_for}
+    return {kind for kind, state in key.snapshot(now).items() if state.closed_for}
 
 
-# --- Which gates a request passes ----------------------------------------------------------------------
+# --- Which limiters a request passes ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["write", "read"])
-def test_writes_and_reads_pass_one_gate_each(kind: LimitClass) -> None:
-    limiter = KeyLimiter()
-    enter(limiter, kind, 0.0, "po_1")
-    assert {name for name, state in limiter.snapshot(0.0).items() if state.used} == {kind}
+def test_writes_and_reads_pass_one_limiter_each(kind: LimitClass) -> None:
+    key = KeyLimiter()
+    enter(key, kind, 0.0, "po_1")
+    assert {name for name, state in key.snapshot(0.0).items() if state.used} == {kind}
 
 
-def test_refund_availability_is_also_a_read_and_its_own_gate_comes_first() -> None:
-    limiter = KeyLimiter(RateLimits(refund_availability=1))
-    held = enter(limiter, "refund_availability", 0.0, "pi_1")
-    assert {name for name, state in limiter.snapshot(0.0).items() if state.used} == {
+def test_refund_availability_is_also_a_read_and_its_own_limiter_comes_first() -> None:
+    key = KeyLimiter(RateLimits(refund_availability=1))
+    held = enter(key, "refund_availability", 0.0, "pi_1")
+    assert {name for name, state in key.snapshot(0.0).items() if state.used} == {
         "refund_availability",
         "read",
     }
-    assert held[0][0].try_enter(0.0) == 0
+    assert held[0][0].try_acquire(0.0) == 0
 
 
-def test_a_live_operation_passes_its_records_gate_before_its_class() -> None:
-    limiter = KeyLimiter(RateLimits(diagnostics_per_record=1))
-    record, everything = limiter.gates("diagnostic", "po_1", 0.0)
-    assert record.try_enter(0.0)
-    assert limiter.gates("diagnostic", "po_1", 0.0) == (record, everything)
-    assert not record.try_enter(0.0)
-    assert limiter.gates("diagnostic", "po_2", 0.0)[0].try_enter(0.0)
+def test_a_live_operation_passes_its_records_limiter_before_its_class() -> None:
+    key = KeyLimiter(RateLimits(diagnostics_per_record=1))
+    record, everything = key.limiters("diagnostic", "po_1", 0.0)
+    assert record.try_acquire(0.0)
+    assert key.limiters("diagnostic", "po_1", 0.0) == (record, everything)
+    assert not record.try_acquire(0.0)
+    assert key.limiters("diagnostic", "po_2", 0.0)[0].try_acquire(0.0)
 
 
-def test_a_live_operation_without_a_record_passes_the_gate_of_its_class() -> None:
-    limiter = KeyLimiter()
-    assert limiter.gates("diagnostic", None, 0.0) == limiter.gates("diagnostic", "po_1", 0.0)[1:]
+def test_a_live_operation_without_a_record_passes_the_limiter_of_its_class() -> None:
+    key = KeyLimiter()
+    assert key.limiters("diagnostic", None, 0.0) == key.limiters("diagnostic", "po_1", 0.0)[1:]
 
 
 def test_a_snapshot_has_every_class_of_the_key() -> None:
-    limiter = KeyLimiter(RateLimits(writes=600, burst=5))
-    enter(limiter, "write", 0.0)
-    snapshot = limiter.snapshot(0.0)
+    key = KeyLimiter(RateLimits(writes=600, burst=5))
+    enter(key, "write", 0.0)
+    snapshot = key.snapshot(0.0)
     assert list(snapshot) == ["write", "read", "diagnostic", "refund_availability"]
     assert snapshot["write"] == LimitSnapshot(limit=600, used=1, available=4, closed_for=0.0)
 
@@ -84,113 +84,113 @@ def test_a_snapshot_has_every_class_of_the_key() -> None:
 
 @pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 def test_many_records_do_not_stay() -> None:
-    limiter = KeyLimiter()
+    key = KeyLimiter()
     for number in range(30_000):
         now = number / 99.0
-        leave(enter(limiter, "diagnostic", now, f"po_{number}"), now)
-    assert len(limiter._records.all()) <= 2 * 6_000
+        leave(enter(key, "diagnostic", now, f"po_{number}"), now)
+    assert len(key._records.all()) <= 2 * 6_000
 
 
-def test_a_record_in_use_or_closed_keeps_its_gate() -> None:
-    limiter = KeyLimiter()
-    in_use = enter(limiter, "diagnostic", 0.0, "in use")[0][0]
-    closed_gate = enter(limiter, "diagnostic", 0.0, "closed")
-    limiter.refused(closed_gate, 0.0, 1_000.0)
-    answered = enter(limiter, "diagnostic", 0.0, "answered")
+def test_a_record_in_use_or_closed_keeps_its_limiter() -> None:
+    key = KeyLimiter()
+    in_use = enter(key, "diagnostic", 0.0, "in use")[0][0]
+    closed_limiter = enter(key, "diagnostic", 0.0, "closed")
+    key.refused(closed_limiter, 0.0, 1_000.0)
+    answered = enter(key, "diagnostic", 0.0, "answered")
     leave(answered, 0.0)
     for number in range(2 * key_limiter.SWEEP_FROM):
-        limiter.gates("diagnostic", str(number), 100.0)
-    assert limiter.gates("diagnostic", "in use", 100.0)[0] is in_use
-    assert limiter.gates("diagnostic", "closed", 100.0)[0] is closed_gate[0][0]
-    assert limiter.gates("diagnostic", "answered", 100.0)[0] is not answered[0][0]
+        key.limiters("diagnostic", str(number), 100.0)
+    assert key.limiters("diagnostic", "in use", 100.0)[0] is in_use
+    assert key.limiters("diagnostic", "closed", 100.0)[0] is closed_limiter[0][0]
+    assert key.limiters("diagnostic", "answered", 100.0)[0] is not answered[0][0]
 
 
-def test_a_gate_that_was_fetched_and_not_entered_yet_is_not_swept_away() -> None:
-    limiter = KeyLimiter()
-    fetched = limiter.gates("diagnostic", "po_1", 100.0)[0]
+def test_a_limiter_that_was_fetched_and_not_entered_yet_is_not_swept_away() -> None:
+    key = KeyLimiter()
+    fetched = key.limiters("diagnostic", "po_1", 100.0)[0]
     for number in range(2 * key_limiter.SWEEP_FROM):
-        limiter.gates("diagnostic", str(number), 110.0)
-    assert limiter.gates("diagnostic", "po_1", 110.0)[0] is fetched
+        key.limiters("diagnostic", str(number), 110.0)
+    assert key.limiters("diagnostic", "po_1", 110.0)[0] is fetched
 
 
 # --- What a 429 closes ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["write", "read", "diagnostic", "refund_availability"])
-def test_a_429_closes_the_gate_of_its_class(kind: LimitClass) -> None:
-    limiter = KeyLimiter()
-    limiter.refused(enter(limiter, kind, 0.0), 1.0, 20.0)
-    assert closed(limiter, 20.9) == {kind}
-    assert closed(limiter, 21.0) == set()
+def test_a_429_closes_the_limiter_of_its_class(kind: LimitClass) -> None:
+    key = KeyLimiter()
+    key.refused(enter(key, kind, 0.0), 1.0, 20.0)
+    assert closed(key, 20.9) == {kind}
+    assert closed(key, 21.0) == set()
 
 
 def test_a_429_of_a_live_operation_closes_its_record_only() -> None:
-    limiter = KeyLimiter()
-    limiter.refused(enter(limiter, "diagnostic", 0.0, "po_1"), 0.0, 20.0)
-    assert closed(limiter, 0.0) == set()
-    assert not limiter.gates("diagnostic", "po_1", 1.0)[0].try_enter(19.0)
-    enter(limiter, "diagnostic", 1.0, "po_2")
+    key = KeyLimiter()
+    key.refused(enter(key, "diagnostic", 0.0, "po_1"), 0.0, 20.0)
+    assert closed(key, 0.0) == set()
+    assert not key.limiters("diagnostic", "po_1", 1.0)[0].try_acquire(19.0)
+    enter(key, "diagnostic", 1.0, "po_2")
 
 
 def test_another_429_of_the_same_record_still_closes_that_record_only() -> None:
-    limiter = KeyLimiter()
-    first, second = (enter(limiter, "diagnostic", 0.0, "po_1") for _ in range(2))
-    limiter.refused(first, 0.0, 20.0)
-    limiter.refused(second, 1.0, 20.0)
-    assert closed(limiter, 1.0) == set()
+    key = KeyLimiter()
+    first, second = (enter(key, "diagnostic", 0.0, "po_1") for _ in range(2))
+    key.refused(first, 0.0, 20.0)
+    key.refused(second, 1.0, 20.0)
+    assert closed(key, 1.0) == set()
 
 
 def test_a_429_of_another_record_closes_the_class_while_the_first_is_closed() -> None:
-    limiter = KeyLimiter()
-    first, second = (enter(limiter, "diagnostic", 0.0, record) for record in ("po_1", "po_2"))
-    limiter.refused(first, 0.0, 20.0)
-    limiter.refused(second, 19.0, 20.0)
-    assert closed(limiter, 38.9) == {"diagnostic"}
+    key = KeyLimiter()
+    first, second = (enter(key, "diagnostic", 0.0, record) for record in ("po_1", "po_2"))
+    key.refused(first, 0.0, 20.0)
+    key.refused(second, 19.0, 20.0)
+    assert closed(key, 38.9) == {"diagnostic"}
 
 
 def test_a_429_of_another_record_closes_that_record_only_when_the_first_is_open_again() -> None:
-    limiter = KeyLimiter()
-    first, second = (enter(limiter, "diagnostic", 0.0, record) for record in ("po_1", "po_2"))
-    limiter.refused(first, 0.0, 20.0)
-    limiter.refused(second, 20.0, 20.0)
-    assert closed(limiter, 20.0) == set()
+    key = KeyLimiter()
+    first, second = (enter(key, "diagnostic", 0.0, record) for record in ("po_1", "po_2"))
+    key.refused(first, 0.0, 20.0)
+    key.refused(second, 20.0, 20.0)
+    assert closed(key, 20.0) == set()
 
 
 def test_a_refused_probe_closes_the_class_anew_even_when_it_is_the_only_record() -> None:
-    limiter = KeyLimiter()
-    first, second = (enter(limiter, "diagnostic", 0.0, record) for record in ("po_1", "po_2"))
-    limiter.refused(first, 0.0, 5.0)
-    limiter.refused(second, 0.0, 5.0)
-    probe = enter(limiter, "diagnostic", 10.0, "po_3")
+    key = KeyLimiter()
+    first, second = (enter(key, "diagnostic", 0.0, record) for record in ("po_1", "po_2"))
+    key.refused(first, 0.0, 5.0)
+    key.refused(second, 0.0, 5.0)
+    probe = enter(key, "diagnostic", 10.0, "po_3")
     assert probe[0][1] == ORDINARY < probe[1][1]
-    limiter.refused(probe, 10.0, 5.0)
-    assert closed(limiter, 14.9) == {"diagnostic"}
+    key.refused(probe, 10.0, 5.0)
+    assert closed(key, 14.9) == {"diagnostic"}
 
 
 def test_refused_refund_availability_leaves_other_reads_alone() -> None:
-    limiter = KeyLimiter()
+    key = KeyLimiter()
     for _ in range(2):
-        limiter.refused(enter(limiter, "refund_availability", 0.0, "pi_1"), 0.0, 0.0)
-    assert closed(limiter, 0.0) == set()
-    enter(limiter, "read", 0.0)
+        key.refused(enter(key, "refund_availability", 0.0, "pi_1"), 0.0, 0.0)
+    assert closed(key, 0.0) == set()
+    enter(key, "read", 0.0)
 
 
-# --- One limiter per key -------------------------------------------------------------------------------
+# --- One key per key -------------------------------------------------------------------------------
 
 
 def test_clients_of_one_key_at_one_address_share_a_limiter() -> None:
-    limiters = LimiterRegistry()
-    one = limiters.join("https://a/v1", "key")
-    assert limiters.join("https://a/v1", "key") is one
-    assert limiters.join("https://b/v1", "key") is not one
-    assert limiters.join("https://a/v1", "other") is not one
+    registered = LimiterRegistry()
+    one = registered.join("https://a/v1", "key")
+    assert registered.join("https://a/v1", "key") is one
+    assert registered.join("https://b/v1", "key") is not one
+    assert registered.join("https://a/v1", "other") is not one
 
 
 def test_however_an_address_is_written_it_has_one_limiter() -> None:
-    limiters = LimiterRegistry()
-    one = limiters.join("https://api.x/v1", "key")
-    assert limiters.join("HTTPS://API.x.:443/v1/", "key") is one
-    assert limiters.join("https://api.x/V1", "key") is not one
+    registered = LimiterRegistry()
+    one = registered.join("https://api.x/v1", "key")
+    assert registered.join("HTTPS://API.x.:443/v1/", "key") is one
+    assert registered.join("https://api.x/V1", "key") is not one
 
 
 def test_without_wishes_a_key_has_the_services_limits() -> None:
@@ -201,125 +201,125 @@ def test_without_wishes_a_key_has_the_services_limits() -> None:
 def test_a_client_without_wishes_joins_what_the_other_asks_for_whoever_comes_first(
     wished: RateLimits,
 ) -> None:
-    limiters = LimiterRegistry()
-    assert limiters.join("a", "k", wished).limits == limiters.join("a", "k").limits == wished
-    limiter = limiters.join("b", "k")
-    limiters.join("b", "k", wished)
-    assert limiter.limits == wished
-    assert limiter.snapshot(0.0)["write"].limit == wished.writes
-    assert limiter.snapshot(0.0)["refund_availability"].limit == wished.refund_availability
+    registered = LimiterRegistry()
+    assert registered.join("a", "k", wished).limits == registered.join("a", "k").limits == wished
+    key = registered.join("b", "k")
+    registered.join("b", "k", wished)
+    assert key.limits == wished
+    assert key.snapshot(0.0)["write"].limit == wished.writes
+    assert key.snapshot(0.0)["refund_availability"].limit == wished.refund_availability
 
 
 def test_differing_wishes_get_the_lower_figures_and_one_warning_that_blames_the_caller() -> None:
-    limiters = LimiterRegistry()
-    limiter = limiters.join("a", "k", RateLimits(writes=600, reads=900))
-    record = limiter.gates("diagnostic", "po_1", 0.0)[0]
+    registered = LimiterRegistry()
+    key = registered.join("a", "k", RateLimits(writes=600, reads=900))
+    record = key.limiters("diagnostic", "po_1", 0.0)[0]
 
     def construct(limits: RateLimits) -> None:
-        limiters.join("a", "k", limits)
+        registered.join("a", "k", limits)
 
     with pytest.warns(RuntimeWarning, match="lower figure of each class") as caught:
         construct(RateLimits(writes=700, reads=800, diagnostics_per_record=3))
     assert caught[0].filename == __file__
-    assert limiter.limits == RateLimits(writes=600, reads=800, diagnostics_per_record=3)
-    assert limiter.snapshot(0.0)["read"].limit == 800
+    assert key.limits == RateLimits(writes=600, reads=800, diagnostics_per_record=3)
+    assert key.snapshot(0.0)["read"].limit == 800
     assert record.snapshot(0.0).limit == 3
     construct(RateLimits(writes=500))
-    assert limiter.limits.writes == 500
+    assert key.limits.writes == 500
 
 
 def test_equal_wishes_are_no_difference() -> None:
-    limiters = LimiterRegistry()
+    registered = LimiterRegistry()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        limiters.join("a", "k", RateLimits(writes=600))
-        limiters.join("a", "k", RateLimits(writes=600))
+        registered.join("a", "k", RateLimits(writes=600))
+        registered.join("a", "k", RateLimits(writes=600))
 
 
 def test_lowering_takes_the_lower_figure_of_each_class() -> None:
-    limiter = KeyLimiter(RateLimits(writes=600, reads=900))
-    limiter.lower(RateLimits(writes=700, reads=800))
-    assert (limiter.limits.writes, limiter.limits.reads) == (600, 800)
-    assert limiter.snapshot(0.0)["read"].limit == 800
+    key = KeyLimiter(RateLimits(writes=600, reads=900))
+    key.lower(RateLimits(writes=700, reads=800))
+    assert (key.limits.writes, key.limits.reads) == (600, 800)
+    assert key.snapshot(0.0)["read"].limit == 800
 
 
-def fill(limiters: LimiterRegistry) -> None:
+def fill(registered: LimiterRegistry) -> None:
     """Join until the registry looks for idle keys."""
     for number in range(2 * registry.SWEEP_FROM):
-        limiters.join("filler", str(number))
+        registered.join("filler", str(number))
 
 
 def test_keys_that_nobody_uses_any_more_disappear() -> None:
-    limiters = LimiterRegistry(lambda: 0.0)
+    registered = LimiterRegistry(lambda: 0.0)
     for number in range(1_000):
-        limiters.join("a", str(number))
-    assert len(limiters) <= 2 * registry.SWEEP_FROM
+        registered.join("a", str(number))
+    assert len(registered) <= 2 * registry.SWEEP_FROM
 
 
 def test_a_key_that_a_client_holds_stays_though_idle_and_counts_after_the_client_is_gone() -> None:
     now = 0.0
-    limiters = LimiterRegistry(lambda: now)
-    limiter = limiters.join("a", "k", RateLimits(writes=7))
-    fill(limiters)
-    assert limiters.join("a", "k") is limiter
-    leave(enter(limiter, "write", 0.0), 0.0)
-    del limiter
+    registered = LimiterRegistry(lambda: now)
+    key = registered.join("a", "k", RateLimits(writes=7))
+    fill(registered)
+    assert registered.join("a", "k") is key
+    leave(enter(key, "write", 0.0), 0.0)
+    del key
     gc.collect()
-    fill(limiters)
-    assert limiters.join("a", "k").snapshot(0.0)["write"].used == 1
+    fill(registered)
+    assert registered.join("a", "k").snapshot(0.0)["write"].used == 1
     now = 61.0
     for number in range(4 * registry.SWEEP_FROM):
-        limiters.join("more", str(number))
-    assert limiters.join("a", "k").limits == RateLimits()
+        registered.join("more", str(number))
+    assert registered.join("a", "k").limits == RateLimits()
 
 
 def test_a_new_client_finds_nothing_of_one_that_is_gone_once_nothing_of_it_counts() -> None:
     now = 0.0
-    limiters = LimiterRegistry(lambda: now)
-    limiter = limiters.join("a", "k", RateLimits(writes=60))
-    leave(enter(limiter, "write", 0.0), 0.0)
-    del limiter
+    registered = LimiterRegistry(lambda: now)
+    key = registered.join("a", "k", RateLimits(writes=60))
+    leave(enter(key, "write", 0.0), 0.0)
+    del key
     now = 59.0
-    assert limiters.join("a", "k").limits.writes == 60
+    assert registered.join("a", "k").limits.writes == 60
     now = 61.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert limiters.join("a", "k", RateLimits(writes=600)).limits.writes == 600
+        assert registered.join("a", "k", RateLimits(writes=600)).limits.writes == 600
 
 
 def test_a_key_with_a_busy_record_is_not_idle() -> None:
-    limiter = KeyLimiter()
-    record, _ = limiter.gates("diagnostic", "po_1", 0.0)
-    grant = record.try_enter(0.0)
-    assert not limiter.idle(100.0)
+    key = KeyLimiter()
+    record, _ = key.limiters("diagnostic", "po_1", 0.0)
+    grant = record.try_acquire(0.0)
+    assert not key.idle(100.0)
     record.put_back(grant)
-    assert limiter.idle(100.0)
+    assert key.idle(100.0)
 
 
 # --- Fork ----------------------------------------------------------------------------------------------
 
 
 def test_after_a_fork_every_registry_begins_anew_and_old_grants_end_unseen() -> None:
-    limiters = LimiterRegistry()
-    limiter = limiters.join("a", "k", RateLimits(writes=5))
-    held = enter(limiter, "write", 0.0) + enter(limiter, "diagnostic", 0.0, "po_1")
-    limiter.refused(enter(limiter, "diagnostic", 0.0, "po_2"), 0.0, 60.0)
+    registered = LimiterRegistry()
+    key = registered.join("a", "k", RateLimits(writes=5))
+    held = enter(key, "write", 0.0) + enter(key, "diagnostic", 0.0, "po_1")
+    key.refused(enter(key, "diagnostic", 0.0, "po_2"), 0.0, 60.0)
     registry._after_fork()
-    assert limiters.join("a", "k") is limiter
-    assert limiter.idle(0.0)
+    assert registered.join("a", "k") is key
+    assert key.idle(0.0)
     leave(held, 0.0)
-    assert limiter.idle(0.0)
-    limiter.refused(enter(limiter, "diagnostic", 0.0, "po_3"), 0.0, 60.0)
-    assert closed(limiter, 0.0) == set()
-    assert limiter.limits.writes == 5
+    assert key.idle(0.0)
+    key.refused(enter(key, "diagnostic", 0.0, "po_3"), 0.0, 60.0)
+    assert closed(key, 0.0) == set()
+    assert key.limits.writes == 5
 
 
 def test_a_grant_of_the_parent_that_is_refused_in_the_child_closes_nothing_there() -> None:
-    limiter = KeyLimiter()
-    held = enter(limiter, "refund_availability", 0.0)
-    limiter.forked()
-    limiter.refused(held, 0.0, 60.0)
-    assert limiter.idle(0.0)
+    key = KeyLimiter()
+    held = enter(key, "refund_availability", 0.0)
+    key.forked()
+    key.refused(held, 0.0, 60.0)
+    assert key.idle(0.0)
 
 
 def in_a_forked_child(check: Callable[[], bool]) -> bool:
@@ -335,14 +335,14 @@ def in_a_forked_child(check: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore:This process.*is multi-threaded, use of fork:DeprecationWarning")
-def test_a_forked_child_begins_with_fresh_gates_whatever_locks_were_held() -> None:
-    limiter = PROCESS.join("fork", "k", RateLimits(writes=5))
-    old = enter(limiter, "write", 0.0)
-    old_record = enter(limiter, "diagnostic", 0.0, "po_1")
+def test_a_forked_child_begins_with_fresh_limiters_whatever_locks_were_held() -> None:
+    key = PROCESS.join("fork", "k", RateLimits(writes=5))
+    old = enter(key, "write", 0.0)
+    old_record = enter(key, "diagnostic", 0.0, "po_1")
     locked, done = threading.Event(), threading.Event()
 
     def hold_every_lock() -> None:
-        with PROCESS._lock, limiter._lock, limiter._records._lock, old[0][0]._lock, old_record[0][0]._lock:
+        with PROCESS._lock, key._lock, key._records._lock, old[0][0]._lock, old_record[0][0]._lock:
             locked.set()
             done.wait(30)
 
@@ -350,9 +350,9 @@ def test_a_forked_child_begins_with_fresh_gates_whatever_locks_were_held() -> No
         fresh = PROCESS.join("fork", "k")
         leave(old + old_record, 0.0)
         return (
-            fresh is limiter
+            fresh is key
             and not any(state.used for state in fresh.snapshot(0.0).values())
-            and all(gate.try_enter(0.0) for gate in fresh.gates("diagnostic", "po_1", 0.0))
+            and all(limiter.try_acquire(0.0) for limiter in fresh.limiters("diagnostic", "po_1", 0.0))
             and fresh.limits.writes == 5
         )
 
@@ -364,4 +364,4 @@ def test_a_forked_child_begins_with_fresh_gates_whatever_locks_were_held() -> No
     finally:
         done.set()
         holder.join(10)
-    assert limiter.snapshot(0.0)["write"].used == 1
+    assert key.snapshot(0.0)["write"].used == 1
