@@ -36,15 +36,18 @@ ROWS = [
 ]
 
 
-async def exported(
-    desk: Desk, service: Sandbox, folder: Path, name: str, rows: Any = ROWS, **options: Any
-) -> tuple[Path, list[LedgerRow], Any]:
-    """A batch that was paid, exported without a client: the file, the ledger's rows, the report."""
-    async with desk.client(service) as client:
-        await desk.paid(folder / "l", client, rows)
-    async with desk.open(folder / "l") as batch:
-        report = await batch.export(folder / name, **options)
-        return folder / name, await desk.rows(batch), report
+@pytest.fixture
+def exported(desk: Desk, service: Sandbox, tmp_path: Path) -> Any:
+    """Pays rows and exports them without a client: the file, the ledger's rows, the report."""
+
+    async def export(name: str, rows: Any = ROWS, **options: Any) -> tuple[Path, list[LedgerRow], Any]:
+        async with desk.client(service) as client:
+            await desk.paid(tmp_path / "l", client, rows)
+        async with desk.open(tmp_path / "l") as batch:
+            report = await batch.export(tmp_path / name, **options)
+            return tmp_path / name, await desk.rows(batch), report
+
+    return export
 
 
 def cells(path: Path) -> list[dict[str, str]]:
@@ -54,9 +57,9 @@ def cells(path: Path) -> list[dict[str, str]]:
     return [dict(zip(header, map(unescaped, line), strict=True)) for line in lines]
 
 
-async def test_a_csv_says_of_each_row_what_became_of_it(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+async def test_a_csv_says_of_each_row_what_became_of_it(exported: Any, service: Sandbox) -> None:
     service.on("payouts.create", description="row 3").respond("http:422")
-    path, rows, report = await exported(desk, service, tmp_path, "out.csv")
+    path, rows, report = await exported("out.csv")
     assert (report.path, report.rows) == (str(path), 3)
     assert report.totals == {"XOF": Decimal("1000002.11"), "GHS": Decimal("3.01")}
     one, two, three = cells(path)
@@ -84,10 +87,10 @@ async def test_a_csv_says_of_each_row_what_became_of_it(desk: Desk, service: San
     assert (two["instrument.bank_code"], two["customer.country"], one["customer.email"]) == ("058", "NG", "")
 
 
-async def test_no_cell_is_a_formula_and_each_reads_back(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+async def test_no_cell_is_a_formula_and_each_reads_back(exported: Any) -> None:
     odd = ["=1", "+1", "-1", "@x", "\tx", "\rx", "'x", "x", 'a"b,c\nd']
     rows = [item(n, metadata={"odd": text, f"={n}": "x"}) for n, text in enumerate(odd, 1)]
-    path, *_ = await exported(desk, service, tmp_path, "out.csv", rows, accounts=True)
+    path, *_ = await exported("out.csv", rows, accounts=True)
     with path.open(newline="") as file:
         written = [cell for line in csv.reader(file) for cell in line]
     assert not [cell for cell in written if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
@@ -98,9 +101,9 @@ async def test_no_cell_is_a_formula_and_each_reads_back(desk: Desk, service: San
 
 @pytest.mark.parametrize("name", ["out.json", "out.jsonl", "out.ndjson", "out.parquet", "out.csv"])
 async def test_account_data_is_masked_unless_asked_for(
-    desk: Desk, service: Sandbox, tmp_path: Path, name: str
+    desk: Desk, exported: Any, tmp_path: Path, name: str
 ) -> None:
-    path, *_ = await exported(desk, service, tmp_path, name)
+    path, *_ = await exported(name)
     secrets = (b"22990112233", b"0123456789", b"Awa Diallo", b"awa@example.test")
     assert not [secret for secret in secrets if secret in path.read_bytes()]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -111,10 +114,8 @@ async def test_account_data_is_masked_unless_asked_for(
 
 
 @pytest.mark.parametrize("name", ["out.json", "out.jsonl"])
-async def test_json_holds_exact_text_and_nested_parts(
-    desk: Desk, service: Sandbox, tmp_path: Path, name: str
-) -> None:
-    path, rows, _ = await exported(desk, service, tmp_path, name, accounts=True)
+async def test_json_holds_exact_text_and_nested_parts(exported: Any, name: str) -> None:
+    path, rows, _ = await exported(name, accounts=True)
     text = path.read_text()
     found = json.loads(text) if name == "out.json" else [json.loads(line) for line in text.splitlines()]
     assert [(each["number"], each["amount"], each["reference"]) for each in found] == [
@@ -125,8 +126,8 @@ async def test_json_holds_exact_text_and_nested_parts(
     assert (found[0]["final"], found[0]["line"], found[0]["customer"]) == (False, None, {})
 
 
-async def test_parquet_has_types_and_exact_amounts(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
-    path, rows, _ = await exported(desk, service, tmp_path, "out.parquet", accounts=True)
+async def test_parquet_has_types_and_exact_amounts(exported: Any) -> None:
+    path, rows, _ = await exported("out.parquet", accounts=True)
     table = pyarrow.parquet.read_table(path)
     assert table.schema.field("amount").type == pyarrow.string()
     assert table.schema.field("number").type == pyarrow.int64()
@@ -139,9 +140,11 @@ async def test_parquet_has_types_and_exact_amounts(desk: Desk, service: Sandbox,
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.json", "out.jsonl", "out.parquet"])
-async def test_only_rows_of_the_asked_states(desk: Desk, service: Sandbox, tmp_path: Path, name: str) -> None:
+async def test_only_rows_of_the_asked_states(
+    desk: Desk, exported: Any, service: Sandbox, tmp_path: Path, name: str
+) -> None:
     service.on("payouts.create", description="row 3").respond("http:422")
-    *_, report = await exported(desk, service, tmp_path, name, states=["REJECTED"])
+    *_, report = await exported(name, states=["REJECTED"])
     assert (report.rows, report.totals) == (1, {"GHS": Decimal("3.01")})
     async with desk.open(tmp_path / "l") as batch:
         none = await batch.export(tmp_path / name, states={RowState.CONFLICT}, overwrite=True)

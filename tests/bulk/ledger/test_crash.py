@@ -52,8 +52,7 @@ def _killed(path: Path, rows: int, lines: int) -> list[list[str]]:
     return said
 
 
-async def test_a_killed_run_has_on_the_disk_all_that_it_said(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_a_killed_run_has_on_the_disk_all_that_it_said(path: Path) -> None:
     chance = random.Random(1)
     claimed, recorded = set[int](), set[int]()
     for _ in range(2):
@@ -71,8 +70,7 @@ async def test_a_killed_run_has_on_the_disk_all_that_it_said(tmp_path: Path) -> 
         assert (await ledger.check()).findings == ()
 
 
-async def test_a_run_killed_in_its_import_can_be_begun_again(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_a_run_killed_in_its_import_can_be_begun_again(path: Path) -> None:
     said = _killed(path, 200_000, 1)
     assert ["imported"] not in said
     async with await Ledger.open(path, clock=Clock(), create=True) as ledger:

@@ -43,60 +43,34 @@ async def everything_in(path: Path) -> object:
         return report, ledger.header, ledger.totals, ledger.head, await all_rows(ledger)
 
 
-def sql(statement: str, *values: object) -> Edit:
-    """An edit that is one statement."""
-    return lambda tables: tables.execute(statement, values)
+NEAR_THE_END = {
+    "UPDATE header SET base_url = 'https://evil.test'": "header is not as",
+    "UPDATE header SET rows = 29": "header is not as",
+    "UPDATE header SET totals = '[]'": "the header cannot be read",
+    "UPDATE header SET head = 3": "chain ends with entry 22",
+    "UPDATE header SET described_in = 99": "header is not as",
+    "DELETE FROM entries WHERE number = 22": "chain ends with entry 21",
+    "DELETE FROM entries WHERE number = 15": "entry 15 of the chain is missing",
+    "DELETE FROM entries": "the chain is empty",
+    "UPDATE entries SET wall = 5 WHERE number = 20": "entry 20 of the chain is not",
+    "UPDATE entries SET wall = 'x' WHERE number = 20": "the chain cannot be read",
+    "UPDATE totals SET rows = 7 WHERE state = 'NEW'": "totals do not count",
+    "UPDATE totals SET amount = 'x'": "a total cannot be read",
+    "UPDATE rows SET state = 'NEW' WHERE number = 30": "row 30 is not as",
+    "UPDATE rows SET state = '?' WHERE number = 30": "some row cannot be read",
+    "UPDATE rows SET amount = '9' WHERE number = 30": "row 30 is not as",
+    "DELETE FROM rows WHERE number = 30": "row 30 is not as",
+    "DROP TABLE totals": "no such table: totals",
+}
 
 
-@pytest.mark.parametrize(
-    ("edit", "finding"),
-    [
-        pytest.param(
-            sql("UPDATE header SET base_url = 'https://evil.test'"), "header is not as", id="base-url"
-        ),
-        pytest.param(sql("UPDATE header SET rows = 29"), "header is not as", id="row-count"),
-        pytest.param(
-            sql("UPDATE header SET totals = '[]'"), "the header cannot be read", id="sums-unreadable"
-        ),
-        pytest.param(sql("UPDATE header SET head = 3"), "chain ends with entry 22", id="head"),
-        pytest.param(sql("UPDATE header SET described_in = 99"), "header is not as", id="facts-elsewhere"),
-        pytest.param(
-            sql("DELETE FROM entries WHERE number = 22"), "chain ends with entry 21", id="chain-cut"
-        ),
-        pytest.param(
-            sql("DELETE FROM entries WHERE number = 15"), "entry 15 of the chain is missing", id="chain-gap"
-        ),
-        pytest.param(sql("DELETE FROM entries"), "the chain is empty", id="chain-empty"),
-        pytest.param(
-            sql("UPDATE entries SET wall = 5 WHERE number = 20"), "entry 20 of the chain is not", id="time"
-        ),
-        pytest.param(
-            sql("UPDATE entries SET wall = 'x' WHERE number = 20"), "the chain cannot be read", id="no-time"
-        ),
-        pytest.param(
-            sql("UPDATE totals SET rows = 7 WHERE state = 'NEW'"), "totals do not count", id="counts"
-        ),
-        pytest.param(sql("UPDATE totals SET amount = 'x'"), "a total cannot be read", id="sum-unreadable"),
-        pytest.param(
-            sql("UPDATE rows SET state = 'NEW' WHERE number = 30"), "row 30 is not as", id="last-state"
-        ),
-        pytest.param(
-            sql("UPDATE rows SET state = '?' WHERE number = 30"), "some row cannot be read", id="no-state"
-        ),
-        pytest.param(
-            sql("UPDATE rows SET amount = '9' WHERE number = 30"), "row 30 is not as", id="last-amount"
-        ),
-        pytest.param(sql("DELETE FROM rows WHERE number = 30"), "row 30 is not as", id="last-gone"),
-        pytest.param(sql("DROP TABLE totals"), "no such table: totals", id="table-gone"),
-    ],
-)
+@pytest.mark.parametrize(("statement", "finding"), NEAR_THE_END.items())
 async def test_damage_near_the_end_is_found_when_the_ledger_is_opened(
-    tmp_path: Path, edit: Edit, finding: str
+    path: Path, statement: str, finding: str
 ) -> None:
-    path = tmp_path / "ledger"
     await worked_on(path)
     with tampering(path) as tables:
-        edit(tables)
+        tables.execute(statement)
     with pytest.raises(LedgerDamaged, match="put back the newest whole copy") as told:
         await Ledger.open(path, clock=Clock())
     assert finding in "; ".join(told.value.findings)
@@ -109,39 +83,29 @@ def _consistently(tables: sqlite3.Connection) -> None:
     tables.execute("UPDATE rows SET digest = ? WHERE number = 4", (row_digest(stored(values).row),))
 
 
-@pytest.mark.parametrize(
-    ("edit", "findings"),
-    [
-        (
-            sql("UPDATE rows SET amount = '99' WHERE number = 4"),
-            ["row 4 is not as it was written", "REJECTED XOF"],
-        ),
-        (sql("UPDATE rows SET rank = 1 WHERE number = 4"), ["row 4 is not as it was written"]),
-        (sql("UPDATE rows SET body = x'00' WHERE number = 4"), ["the body of row 4 is another"]),
-        (sql("UPDATE rows SET amount = 'x' WHERE number = 4"), ["row 4 cannot be read"]),
-        (sql("UPDATE rows SET body = 'text' WHERE number = 4"), ["row 4 cannot be read"]),
-        (
-            sql("DELETE FROM rows WHERE number = 4"),
-            ["30 rows were imported, 29 are there", "REJECTED XOF: 9 rows of"],
-        ),
-        (_consistently, ["the rows do not add up to what the chain says of them", "REJECTED XOF"]),
-        (
-            sql("UPDATE totals SET amount = '1' WHERE state = 'NEW'"),
-            ["NEW XOF: 10 rows of 1 are recorded, 10 of 101.00"],
-        ),
-        (
-            sql("UPDATE entries SET changes = '[]' WHERE number = 2"),
-            ["entry 2 of the chain is not as it was written"],
-        ),
-        (sql("DELETE FROM entries WHERE number = 2"), ["entry 2 of the chain is missing"]),
-        (sql("DROP INDEX by_state"), []),
-    ],
-)
-async def test_damage_anywhere_is_found_by_a_check(tmp_path: Path, edit: Edit, findings: list[str]) -> None:
-    path = tmp_path / "ledger"
+ANYWHERE: list[tuple[str | Edit, list[str]]] = [
+    ("UPDATE rows SET amount = '99' WHERE number = 4", ["row 4 is not as it was written", "REJECTED XOF"]),
+    ("UPDATE rows SET rank = 1 WHERE number = 4", ["row 4 is not as it was written"]),
+    ("UPDATE rows SET body = x'00' WHERE number = 4", ["the body of row 4 is another"]),
+    ("UPDATE rows SET amount = 'x' WHERE number = 4", ["row 4 cannot be read"]),
+    ("UPDATE rows SET body = 'text' WHERE number = 4", ["row 4 cannot be read"]),
+    ("DELETE FROM rows WHERE number = 4", ["30 rows were imported, 29 are there", "REJECTED XOF: 9 rows of"]),
+    (_consistently, ["the rows do not add up to what the chain says of them", "REJECTED XOF"]),
+    (
+        "UPDATE totals SET amount = '1' WHERE state = 'NEW'",
+        ["NEW XOF: 10 rows of 1 are recorded, 10 of"],
+    ),
+    ("UPDATE entries SET changes = '[]' WHERE number = 2", ["entry 2 of the chain is not as it was written"]),
+    ("DELETE FROM entries WHERE number = 2", ["entry 2 of the chain is missing"]),
+    ("DROP INDEX by_state", []),
+]
+
+
+@pytest.mark.parametrize(("edit", "findings"), ANYWHERE)
+async def test_damage_anywhere_is_found_by_a_check(path: Path, edit: str | Edit, findings: list[str]) -> None:
     await worked_on(path)
     with tampering(path) as tables:
-        edit(tables)
+        edit(tables) if callable(edit) else tables.execute(edit)
     async with await Ledger.open(path, clock=Clock()) as ledger:
         found = "; ".join((await ledger.check()).findings)
     assert bool(found) is bool(findings)
@@ -149,8 +113,7 @@ async def test_damage_anywhere_is_found_by_a_check(tmp_path: Path, edit: Edit, f
         assert finding in found
 
 
-async def test_a_whole_ledger_passes_its_check(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_a_whole_ledger_passes_its_check(path: Path) -> None:
     await worked_on(path)
     async with await Ledger.open(path, clock=Clock()) as ledger:
         report = await ledger.check()
@@ -159,8 +122,8 @@ async def test_a_whole_ledger_passes_its_check(tmp_path: Path) -> None:
         assert counts(ledger) == {"CREATED": 9, "REJECTED": 9, "IN_DOUBT": 1, "CANCELLED": 1, "NEW": 10}
 
 
-async def test_a_ledger_that_changed_under_its_run_is_found_by_a_check(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger") as ledger:
+async def test_a_ledger_that_changed_under_its_run_is_found_by_a_check(path: Path) -> None:
+    async with await begun(path) as ledger:
         driver: Any = (await ledger._handle._connection.get_raw_connection()).driver_connection
         await (await driver.execute("UPDATE totals SET rows = 4")).close()
         assert (await ledger.check()).findings == (
@@ -168,8 +131,7 @@ async def test_a_ledger_that_changed_under_its_run_is_found_by_a_check(tmp_path:
         )
 
 
-async def test_of_many_findings_a_hundred_are_told(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_of_many_findings_a_hundred_are_told(path: Path) -> None:
     await worked_on(path, 300)
     with tampering(path) as tables:
         tables.execute("UPDATE rows SET failure_code = 'E' WHERE number < 290")
@@ -177,8 +139,7 @@ async def test_of_many_findings_a_hundred_are_told(tmp_path: Path) -> None:
         assert len((await ledger.check()).findings) == 100
 
 
-async def test_a_header_that_was_removed_is_no_reason_to_begin_again(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_a_header_that_was_removed_is_no_reason_to_begin_again(path: Path) -> None:
     await worked_on(path)
     with tampering(path) as tables:
         tables.execute("DELETE FROM header")
@@ -246,8 +207,7 @@ def _sizes(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_size for path in folder.iterdir()}
 
 
-async def test_a_ledger_whose_import_never_ended_is_begun_by_the_next_run(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_a_ledger_whose_import_never_ended_is_begun_by_the_next_run(tmp_path: Path, path: Path) -> None:
     os.close(os.open(path, os.O_CREAT, 0o600))
     (tmp_path / "ledger.lock").write_text(json.dumps({"pid": 7, "since": 1.5, "mark": None}).ljust(511))
     async with await begun(path, 3) as ledger:
@@ -256,9 +216,9 @@ async def test_a_ledger_whose_import_never_ended_is_begun_by_the_next_run(tmp_pa
 
 async def test_a_new_ledger_in_the_place_of_one_that_is_gone_is_not_held_to_what_that_one_was(
     tmp_path: Path,
+    path: Path,
 ) -> None:
     """Even when its import is cut short: the lock says nothing of the ledger that was there before."""
-    path = tmp_path / "ledger"
     await (await begun(path)).close()
     path.unlink()
     cut = await Ledger.open(path, clock=Clock(), create=True)
@@ -272,8 +232,7 @@ async def test_a_new_ledger_in_the_place_of_one_that_is_gone_is_not_held_to_what
     await (await begun(left / "ledger")).close()
 
 
-async def test_an_older_copy_put_back_and_worked_on_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_an_older_copy_put_back_and_worked_on_is_found(tmp_path: Path, path: Path) -> None:
     await (await begun(path, 10)).close()
     shutil.copy2(path, tmp_path / "copy")
     async with await Ledger.open(path, clock=Clock()) as ledger:
@@ -291,16 +250,14 @@ async def test_an_older_copy_put_back_and_worked_on_is_found(tmp_path: Path) -> 
         await Ledger.open(path, clock=Clock())
 
 
-async def test_a_lock_of_another_batch_or_without_a_mark_proves_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_a_lock_of_another_batch_or_without_a_mark_proves_nothing(tmp_path: Path, path: Path) -> None:
     await (await begun(path)).close()
     for said in ({"mark": {"batch_id": "other", "entry": 99, "head": ""}}, {"mark": {"entry": 99}}, {}):
         (tmp_path / "ledger.lock").write_text(json.dumps(said))
         await (await Ledger.open(path, clock=Clock())).close()
 
 
-async def test_a_flipped_byte_changes_nothing_that_goes_unnoticed(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_a_flipped_byte_changes_nothing_that_goes_unnoticed(path: Path) -> None:
     await worked_on(path)
     whole, before = path.read_bytes(), await everything_in(path)
     chance = random.Random(7)
@@ -314,8 +271,7 @@ async def test_a_flipped_byte_changes_nothing_that_goes_unnoticed(tmp_path: Path
     assert noticed > 12
 
 
-async def test_a_ledger_cut_off_anywhere_is_noticed(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_a_ledger_cut_off_anywhere_is_noticed(path: Path) -> None:
     await worked_on(path)
     whole, before = path.read_bytes(), await everything_in(path)
     for size in range(1, len(whole), len(whole) // 40):
@@ -336,8 +292,7 @@ async def _is_noticed(path: Path, before: object) -> bool:
     return True
 
 
-async def test_a_text_that_is_no_utf_8_is_damage(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_a_text_that_is_no_utf_8_is_damage(path: Path) -> None:
     await worked_on(path)
     with tampering(path) as tables:
         tables.execute("UPDATE rows SET failure_code = CAST(x'ff' AS TEXT) WHERE number = 4")
@@ -347,8 +302,7 @@ async def test_a_text_that_is_no_utf_8_is_damage(tmp_path: Path) -> None:
             await ledger.claim(1)
 
 
-async def test_a_marked_file_without_tables_is_taken_for_new(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_a_marked_file_without_tables_is_taken_for_new(tmp_path: Path, path: Path) -> None:
     async with await Ledger.open(tmp_path / "new", clock=Clock(), create=True):
         shutil.copy(tmp_path / "new", path)  # closed, a ledger that was never used is removed
     with closing(sqlite3.connect(path)) as tables:

@@ -58,8 +58,8 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return disk
 
 
-async def test_a_full_disk_at_an_intent_marks_nothing(tmp_path: Path, disk: Disk) -> None:
-    async with await begun(tmp_path / "ledger") as ledger:
+async def test_a_full_disk_at_an_intent_marks_nothing(tmp_path: Path, path: Path, disk: Disk) -> None:
+    async with await begun(path) as ledger:
         disk.faults = [(sqlite3.SQLITE_FULL, "before")]
         with pytest.raises(LedgerFull, match="disk is full; make room"):
             await ledger.claim(2)
@@ -69,8 +69,8 @@ async def test_a_full_disk_at_an_intent_marks_nothing(tmp_path: Path, disk: Disk
         assert (await ledger.check()).findings == ()
 
 
-async def test_sqlite_itself_rolls_back_what_does_not_fit(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 600) as ledger:
+async def test_sqlite_itself_rolls_back_what_does_not_fit(path: Path) -> None:
+    async with await begun(path, 600) as ledger:
         await _limit_pages(ledger)
         with pytest.raises(LedgerFull):
             await ledger.claim(600)
@@ -85,22 +85,10 @@ async def _limit_pages(ledger: Ledger) -> None:
         await cursor.fetchall()
 
 
-async def test_a_full_disk_at_an_outcome_gives_up_the_ballast_and_commits(tmp_path: Path, disk: Disk) -> None:
-    path = tmp_path / "ledger"
-    async with await begun(path) as ledger:
-        (row,) = (await ledger.claim(1)).rows
-        disk.faults = [(sqlite3.SQLITE_FULL, "before")]
-        await ledger.record([created(row)])
-        assert "ledger.ballast" not in os.listdir(tmp_path)
-    async with await Ledger.open(path, clock=Clock()) as ledger:
-        assert counts(ledger) == {"NEW": 4, "CREATED": 1}
-        assert (await ledger.check()).findings == ()
-
-
-async def test_without_ballast_there_are_no_new_intents_until_there_is_room_again(
-    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+async def test_a_full_disk_at_an_outcome_gives_up_the_reserve_and_new_intents_wait_for_room(
+    tmp_path: Path, path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with await begun(tmp_path / "ledger") as ledger:
+    async with await begun(path) as ledger:
         (row,) = (await ledger.claim(1)).rows
         disk.faults = [(sqlite3.SQLITE_FULL, "before")]
         await ledger.record([created(row)])
@@ -111,16 +99,17 @@ async def test_without_ballast_there_are_no_new_intents_until_there_is_room_agai
         assert "ledger.ballast" not in os.listdir(tmp_path)
         assert counts(ledger) == {"NEW": 4, "CREATED": 1}
         assert numbers(await ledger.claim(1)) == [2]
+    async with await Ledger.open(path, clock=Clock()) as ledger:
+        assert counts(ledger) == {"NEW": 3, "IN_FLIGHT": 1, "CREATED": 1}
+        assert (await ledger.check()).findings == ()
 
 
 def _no_room(_: int) -> None:
     raise OSError(28, "No space left on device")
 
 
-async def test_an_outcome_that_does_not_fit_even_then_is_the_callers_to_keep(
-    tmp_path: Path, disk: Disk
-) -> None:
-    async with await begun(tmp_path / "ledger") as ledger:
+async def test_an_outcome_that_does_not_fit_even_then_is_the_callers_to_keep(path: Path, disk: Disk) -> None:
+    async with await begun(path) as ledger:
         (row,) = (await ledger.claim(1)).rows
         disk.faults = [(sqlite3.SQLITE_FULL, "before")] * 2
         with pytest.raises(LedgerFull):
@@ -135,9 +124,8 @@ async def test_an_outcome_that_does_not_fit_even_then_is_the_callers_to_keep(
 
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_an_io_error_at_a_commit_makes_the_ledger_unusable_until_it_is_opened_again(
-    tmp_path: Path, disk: Disk, when: str
+    path: Path, disk: Disk, when: str
 ) -> None:
-    path = tmp_path / "ledger"
     async with await begun(path) as ledger:
         disk.faults = [(sqlite3.SQLITE_IOERR_FSYNC, when)]
         for _ in range(2):
@@ -150,8 +138,8 @@ async def test_an_io_error_at_a_commit_makes_the_ledger_unusable_until_it_is_ope
         assert (await ledger.check()).findings == ()
 
 
-async def test_a_ledger_that_may_not_be_written_is_told_and_stays_usable(tmp_path: Path, disk: Disk) -> None:
-    async with await begun(tmp_path / "ledger") as ledger:
+async def test_a_ledger_that_may_not_be_written_is_told_and_stays_usable(path: Path, disk: Disk) -> None:
+    async with await begun(path) as ledger:
         disk.faults = [(sqlite3.SQLITE_READONLY, "before")]
         with pytest.raises(LedgerReadOnly, match="cannot be written"):
             await ledger.claim(1)
@@ -159,12 +147,12 @@ async def test_a_ledger_that_may_not_be_written_is_told_and_stays_usable(tmp_pat
 
 
 async def test_a_commit_that_cannot_even_be_undone_makes_the_ledger_unusable(
-    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+    path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def failing(_: aiosqlite.Connection) -> None:
         raise sqlite3.OperationalError("as planned")
 
-    async with await begun(tmp_path / "ledger") as ledger:
+    async with await begun(path) as ledger:
         with monkeypatch.context() as broken:
             broken.setattr(aiosqlite.Connection, "rollback", failing)
             disk.faults = [(sqlite3.SQLITE_FULL, "before")]
@@ -174,8 +162,8 @@ async def test_a_commit_that_cannot_even_be_undone_makes_the_ledger_unusable(
             await ledger.claim(1)
 
 
-async def test_no_failure_shows_what_was_being_written(tmp_path: Path, disk: Disk) -> None:
-    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+async def test_no_failure_shows_what_was_being_written(path: Path, disk: Disk) -> None:
+    async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
         disk.faults = [(sqlite3.SQLITE_IOERR, "before")]
         with pytest.raises(LedgerBroken) as told:
             await imported(ledger, [new_row(1, body=b"+22990000001")])
@@ -188,9 +176,9 @@ async def test_no_failure_shows_what_was_being_written(tmp_path: Path, disk: Dis
 @pytest.mark.parametrize("lost", ["ledger", "ledger-wal"])
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
 async def test_a_file_that_is_lost_in_mid_run_is_noticed_before_the_next_intent(
-    tmp_path: Path, lost: str, how: str
+    tmp_path: Path, path: Path, lost: str, how: str
 ) -> None:
-    async with await begun(tmp_path / "ledger") as ledger:
+    async with await begun(path) as ledger:
         (row,) = (await ledger.claim(1)).rows
         await ledger.claim(1)
         os.rename(tmp_path / lost, tmp_path / "elsewhere")
@@ -205,17 +193,16 @@ async def test_a_file_that_is_lost_in_mid_run_is_noticed_before_the_next_intent(
         assert numbers(await ledger.claim(1)) == [3]
 
 
-async def test_a_file_replaced_before_the_first_intent_is_noticed_too(tmp_path: Path) -> None:
-    await (await begun(tmp_path / "ledger")).close()
-    async with await Ledger.open(tmp_path / "ledger", clock=Clock()) as ledger:
-        os.rename(tmp_path / "ledger", tmp_path / "elsewhere")
-        (tmp_path / "ledger").touch()
+async def test_a_file_replaced_before_the_first_intent_is_noticed_too(tmp_path: Path, path: Path) -> None:
+    await (await begun(path)).close()
+    async with await Ledger.open(path, clock=Clock()) as ledger:
+        os.rename(path, tmp_path / "elsewhere")
+        path.touch()
         with pytest.raises(LedgerGone):
             await ledger.claim(1)
 
 
-async def test_a_caller_that_is_cancelled_does_not_break_a_commit_off(tmp_path: Path, disk: Disk) -> None:
-    path = tmp_path / "ledger"
+async def test_a_caller_that_is_cancelled_does_not_break_a_commit_off(path: Path, disk: Disk) -> None:
     async with await begun(path) as ledger:
         claiming = asyncio.ensure_future(ledger.claim(2))
         disk.between = lambda: asyncio.get_running_loop().call_soon(claiming.cancel)
@@ -228,14 +215,13 @@ async def test_a_caller_that_is_cancelled_does_not_break_a_commit_off(tmp_path: 
         assert [row.number async for row in ledger.unfinished()] == [1, 2, 3, 4]
 
 
-async def test_an_import_that_is_cancelled_is_rolled_back(tmp_path: Path) -> None:
+async def test_an_import_that_is_cancelled_is_rolled_back(path: Path) -> None:
     async def endless() -> Any:
         for row in new_rows(700):
             yield row
         importing.cancel()
         await asyncio.Event().wait()
 
-    path = tmp_path / "ledger"
     async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
         importing = asyncio.ensure_future(ledger.import_rows(BINDING, endless()))
         with pytest.raises(asyncio.CancelledError):
@@ -248,8 +234,7 @@ async def test_an_import_that_is_cancelled_is_rolled_back(tmp_path: Path) -> Non
         assert counts(ledger) == {"NEW": 2}
 
 
-async def test_an_import_cut_off_in_a_statement_is_rolled_back(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_an_import_cut_off_in_a_statement_is_rolled_back(path: Path) -> None:
 
     def rows() -> Any:
         for row in new_rows(2000):
@@ -265,8 +250,8 @@ async def test_an_import_cut_off_in_a_statement_is_rolled_back(tmp_path: Path) -
         assert ledger.is_empty
 
 
-async def test_rows_changed_by_something_else_are_noticed(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger") as ledger:
+async def test_rows_changed_by_something_else_are_noticed(path: Path) -> None:
+    async with await begun(path) as ledger:
         driver: Any = (await ledger._handle._connection.get_raw_connection()).driver_connection
         trigger = (
             "CREATE TRIGGER meddler BEFORE UPDATE ON rows WHEN old.number = 2 BEGIN SELECT RAISE(IGNORE); END"
@@ -279,9 +264,9 @@ async def test_rows_changed_by_something_else_are_noticed(tmp_path: Path) -> Non
 
 
 async def test_a_disk_that_fails_at_the_end_still_gives_the_lock_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = await begun(tmp_path / "ledger")
+    ledger = await begun(path)
     really = aiosqlite.Connection.close
 
     async def failing(connection: aiosqlite.Connection) -> None:
@@ -291,12 +276,11 @@ async def test_a_disk_that_fails_at_the_end_still_gives_the_lock_back(
     with monkeypatch.context() as broken:
         broken.setattr(aiosqlite.Connection, "close", failing)
         await ledger.close()
-    async with await Ledger.open(tmp_path / "ledger", clock=Clock()) as ledger:
+    async with await Ledger.open(path, clock=Clock()) as ledger:
         assert counts(ledger) == {"NEW": 5}
 
 
-async def test_a_failure_while_opening_leaves_nothing_open(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_a_failure_while_opening_leaves_nothing_open(path: Path) -> None:
     await (await begun(path)).close()
     whole = path.read_bytes()
     path.write_bytes(whole[:4096])
@@ -308,9 +292,9 @@ async def test_a_failure_while_opening_leaves_nothing_open(tmp_path: Path) -> No
 
 
 async def test_the_log_cannot_be_begun_on_a_disk_that_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True)
+    ledger = await Ledger.open(path, clock=Clock(), create=True)
     really = aiosqlite.Connection.execute
 
     def failing(connection: aiosqlite.Connection, sql: str, *rest: Any) -> Any:

@@ -31,8 +31,7 @@ from tests.support.ledgers import (
 )
 
 
-async def test_a_ledger_says_what_was_imported_and_still_does_when_opened_again(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_a_ledger_says_what_was_imported_and_still_does_when_opened_again(path: Path) -> None:
     rows = [
         new_row(1, amount=Decimal("10.10")),
         new_row(2, amount=Decimal("0.90")),
@@ -54,9 +53,9 @@ async def test_a_ledger_says_what_was_imported_and_still_does_when_opened_again(
     assert header.created_at == Clock().wall + 2
 
 
-async def test_every_field_of_a_row_comes_back_as_it_went_in(tmp_path: Path) -> None:
+async def test_every_field_of_a_row_comes_back_as_it_went_in(path: Path) -> None:
     given = new_row(7, line=None, metadata='{"order": 1}', amount=Decimal("1E+2"), body=b"\x00\xff not text")
-    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+    async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
         await imported(ledger, [given])
         (row,) = await all_rows(ledger)
     assert {name: getattr(row, name) for name in attrs.asdict(given)} == attrs.asdict(given)
@@ -89,9 +88,9 @@ async def _cache(db: AsyncConnection) -> int:
     return int((await db.exec_driver_sql("PRAGMA cache_size")).scalar_one())
 
 
-async def test_sums_of_very_long_amounts_are_exact(tmp_path: Path) -> None:
+async def test_sums_of_very_long_amounts_are_exact(path: Path) -> None:
     amounts = [Decimal("1234567890123456789012345678901.123456789"), Decimal("1.0000000000000000000000001")]
-    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+    async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
         await imported(ledger, [new_row(n, amount=each) for n, each in enumerate(amounts, 1)])
         assert ledger.header.totals["XOF"] == Decimal(
             "1234567890123456789012345678902.1234567890000000000000001"
@@ -99,14 +98,14 @@ async def test_sums_of_very_long_amounts_are_exact(tmp_path: Path) -> None:
         assert [row.amount for row in await all_rows(ledger)] == amounts
 
 
-async def test_duplicates_are_told_all_together_and_nothing_is_imported(tmp_path: Path) -> None:
+async def test_duplicates_are_told_all_together_and_nothing_is_imported(path: Path) -> None:
     rows = [
         *new_rows(4),
         new_row(5, row_key="row-2"),
         new_row(6, reference="reference-1"),
         new_row(7, row_key="row-2"),
     ]
-    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+    async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
         with pytest.raises(LedgerDuplicates) as told:
             await imported(ledger, rows)
         found = [(each.column, each.value, each.rows, each.lines) for each in told.value.duplicates]
@@ -118,9 +117,9 @@ async def test_duplicates_are_told_all_together_and_nothing_is_imported(tmp_path
         assert counts(ledger) == {"NEW": 2}
 
 
-async def test_duplicates_without_lines_are_told_by_row_and_only_the_first_are_listed(tmp_path: Path) -> None:
+async def test_duplicates_without_lines_are_told_by_row_and_only_the_first_are_listed(path: Path) -> None:
     rows = [new_row(n, line=None, row_key=f"row-{n % 150}") for n in range(1, 301)]
-    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+    async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
         with pytest.raises(LedgerDuplicates) as told:
             await imported(ledger, rows)
     assert len(told.value.duplicates) == 100
@@ -129,36 +128,35 @@ async def test_duplicates_without_lines_are_told_by_row_and_only_the_first_are_l
     assert "and 145 more" in str(told.value)
 
 
-async def test_a_source_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_a_source_that_fails_leaves_nothing_behind(path: Path) -> None:
     def source() -> Iterator[NewRow]:
         yield from new_rows(700)
         raise RuntimeError("line 702 is torn")
 
-    (tmp_path / "ledger").touch(mode=0o600)  # one that was made by this opening would be removed with it
-    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+    path.touch(mode=0o600)  # one that was made by this opening would be removed with it
+    async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
         with pytest.raises(RuntimeError, match="line 702 is torn"):
             await imported(ledger, source())
         assert ledger.is_empty
         assert await all_rows(ledger) == []
     with pytest.raises(LedgerMissing, match="import did not end"):
-        await Ledger.open(tmp_path / "ledger", clock=Clock())
+        await Ledger.open(path, clock=Clock())
 
 
-async def test_row_numbers_must_rise(tmp_path: Path) -> None:
-    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+async def test_row_numbers_must_rise(path: Path) -> None:
+    async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
         with pytest.raises(ValueError, match="2 follows 2"):
             await imported(ledger, [new_row(2), new_row(2)])
 
 
-async def test_a_ledger_holds_one_batch(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger") as ledger:
+async def test_a_ledger_holds_one_batch(path: Path) -> None:
+    async with await begun(path) as ledger:
         with pytest.raises(LedgerRefused, match="holds a batch already"):
             await imported(ledger, new_rows(1))
         assert counts(ledger) == {"NEW": 5}
 
 
-async def test_an_input_without_rows_is_a_batch_that_is_done(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_an_input_without_rows_is_a_batch_that_is_done(path: Path) -> None:
     async with await begun(path, 0) as ledger:
         assert ledger.header.rows == 0
         assert (await ledger.claim(5)).rows == ()
@@ -167,8 +165,8 @@ async def test_an_input_without_rows_is_a_batch_that_is_done(tmp_path: Path) -> 
         assert (await ledger.check()).findings == ()
 
 
-async def test_before_the_import_there_is_nothing_to_ask(tmp_path: Path) -> None:
-    async with await Ledger.open(tmp_path / "ledger", clock=Clock(), create=True) as ledger:
+async def test_before_the_import_there_is_nothing_to_ask(path: Path) -> None:
+    async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
         for question in ("header", "totals", "head"):
             with pytest.raises(LedgerMissing, match="holds no batch yet: `load` comes first"):
                 getattr(ledger, question)
@@ -176,8 +174,7 @@ async def test_before_the_import_there_is_nothing_to_ask(tmp_path: Path) -> None
             await ledger.claim(1)
 
 
-async def test_amounts_and_keys_stay_text_in_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_amounts_and_keys_stay_text_in_the_file(path: Path) -> None:
     await (await begun(path, 1)).close()
     with tampering(path) as tables:
         kinds = tables.execute(

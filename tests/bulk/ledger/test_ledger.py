@@ -28,9 +28,9 @@ from tests.support.ledgers import (
 )
 
 
-async def test_a_claim_takes_new_rows_in_order_and_marks_them_in_flight(tmp_path: Path) -> None:
+async def test_a_claim_takes_new_rows_in_order_and_marks_them_in_flight(path: Path) -> None:
     clock = Clock()
-    async with await begun(tmp_path / "ledger", 5, clock) as ledger:
+    async with await begun(path, 5, clock) as ledger:
         first, second, third, none = [await ledger.claim(2) for _ in range(4)]
         assert [numbers(claim) for claim in (first, second, third, none)] == [[1, 2], [3, 4], [5], []]
         assert counts(ledger) == {"IN_FLIGHT": 5}
@@ -42,16 +42,15 @@ async def test_a_claim_takes_new_rows_in_order_and_marks_them_in_flight(tmp_path
         assert second.at.session == "first"
 
 
-async def test_a_claim_without_new_rows_adds_nothing_to_the_chain(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 1) as ledger:
+async def test_a_claim_without_new_rows_adds_nothing_to_the_chain(path: Path) -> None:
+    async with await begun(path, 1) as ledger:
         await ledger.claim(9)
         head = ledger.head
         assert (await ledger.claim(9)).rows == ()
         assert ledger.head == head
 
 
-async def test_outcomes_are_added_and_sums_move_with_them(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_outcomes_are_added_and_sums_move_with_them(path: Path) -> None:
     async with await begun(path, 4) as ledger:
         one, two, three, _ = (await ledger.claim(4)).rows
         changed = await ledger.record(
@@ -72,8 +71,8 @@ async def test_outcomes_are_added_and_sums_move_with_them(tmp_path: Path) -> Non
         assert (await ledger.check()).findings == ()
 
 
-async def test_an_outcome_that_knows_less_changes_nothing(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 1) as ledger:
+async def test_an_outcome_that_knows_less_changes_nothing(path: Path) -> None:
+    async with await begun(path, 1) as ledger:
         (row,) = (await ledger.claim(1)).rows
         (now,) = await ledger.record([created(row, service_status="pending")])
         head = ledger.head
@@ -86,8 +85,8 @@ async def test_an_outcome_that_knows_less_changes_nothing(tmp_path: Path) -> Non
         assert await all_rows(ledger) == [now]
 
 
-async def test_several_outcomes_of_one_row_in_a_group_are_all_heard(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 1) as ledger:
+async def test_several_outcomes_of_one_row_in_a_group_are_all_heard(path: Path) -> None:
+    async with await begun(path, 1) as ledger:
         (row,) = (await ledger.claim(1)).rows
         (now,) = await ledger.record(
             [created(row, service_status="pending"), RowOutcome(1, doubt(row.known))]
@@ -95,8 +94,8 @@ async def test_several_outcomes_of_one_row_in_a_group_are_all_heard(tmp_path: Pa
         assert (now.state, now.service_status) == (RowState.CREATED, "pending")
 
 
-async def test_a_status_is_mirrored_until_it_is_final(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 2) as ledger:
+async def test_a_status_is_mirrored_until_it_is_final(path: Path) -> None:
+    async with await begun(path, 2) as ledger:
         rows = (await ledger.claim(2)).rows
         one, two = await ledger.record([created(row, service_status="pending") for row in rows])
         assert [row.number async for row in ledger.followed()] == [1, 2]
@@ -108,8 +107,8 @@ async def test_a_status_is_mirrored_until_it_is_final(tmp_path: Path) -> None:
         assert [row.service_status for row in await all_rows(ledger)] == ["processing", "completed"]
 
 
-async def test_the_reason_of_a_doubt_goes_when_the_payout_is_found(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 1) as ledger:
+async def test_the_reason_of_a_doubt_goes_when_the_payout_is_found(path: Path) -> None:
+    async with await begun(path, 1) as ledger:
         (row,) = (await ledger.claim(1)).rows
         (row,) = await ledger.record([RowOutcome(1, doubt(row.known), failure_code="timeout")])
         assert row.failure_code == "timeout"
@@ -118,9 +117,8 @@ async def test_the_reason_of_a_doubt_goes_when_the_payout_is_found(tmp_path: Pat
 
 
 async def test_unfinished_rows_of_an_earlier_run_come_first_those_in_flight_before_those_in_doubt(
-    tmp_path: Path,
+    path: Path,
 ) -> None:
-    path = tmp_path / "ledger"
     async with await begun(path, 6) as ledger:
         rows = (await ledger.claim(4)).rows
         await ledger.record([RowOutcome(2, doubt(rows[1].known)), created(rows[2])])
@@ -132,22 +130,22 @@ async def test_unfinished_rows_of_an_earlier_run_come_first_those_in_flight_befo
         assert found == [1, 4, 2]
 
 
-async def test_pages_follow_each_other_without_gaps(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 1003) as ledger:
+async def test_pages_follow_each_other_without_gaps(path: Path) -> None:
+    async with await begun(path, 1003) as ledger:
         assert [row.number for row in await all_rows(ledger)] == list(range(1, 1004))
         claim = await ledger.claim(1000)
         assert [row.number async for row in ledger.rows(RowState.IN_FLIGHT)] == numbers(claim)
         assert len(await ledger.record([created(row) for row in claim.rows])) == 1000
 
 
-async def test_rows_are_found_by_their_references(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 3) as ledger:
+async def test_rows_are_found_by_their_references(path: Path) -> None:
+    async with await begun(path, 3) as ledger:
         found = await ledger.by_references(["reference-3", "reference-1", "somebody-else's"])
         assert [row.number for row in found] == [1, 3]
 
 
-async def test_a_resend_is_an_intent_with_the_same_key(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 2) as ledger:
+async def test_a_resend_is_an_intent_with_the_same_key(path: Path) -> None:
+    async with await begun(path, 2) as ledger:
         before, _ = (await ledger.claim(2)).rows
         again = await ledger.resend([Resend(1)])
         (row,) = again.rows
@@ -155,8 +153,8 @@ async def test_a_resend_is_an_intent_with_the_same_key(tmp_path: Path) -> None:
         assert set(await ledger.moments([row])) == {2, 3}
 
 
-async def test_a_resend_in_the_next_epoch_has_a_key_of_its_own(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 1) as ledger:
+async def test_a_resend_in_the_next_epoch_has_a_key_of_its_own(path: Path) -> None:
+    async with await begun(path, 1) as ledger:
         (row,) = (await ledger.claim(1)).rows
         (row,) = await ledger.record([RowOutcome(1, doubt(row.known))])
         (row,) = (await ledger.resend([Resend(1, next_key="key-of-epoch-1", absent=True)])).rows
@@ -164,8 +162,8 @@ async def test_a_resend_in_the_next_epoch_has_a_key_of_its_own(tmp_path: Path) -
         assert (row.first_intent, row.key_intent, row.known.cleared) == (2, 4, 1)
 
 
-async def test_a_decided_row_is_not_sent_again_and_neither_are_the_others_asked_for(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 2) as ledger:
+async def test_a_decided_row_is_not_sent_again_and_neither_are_the_others_asked_for(path: Path) -> None:
+    async with await begun(path, 2) as ledger:
         one, _ = (await ledger.claim(2)).rows
         await ledger.record([created(one)])
         head = ledger.head
@@ -175,15 +173,15 @@ async def test_a_decided_row_is_not_sent_again_and_neither_are_the_others_asked_
         assert ledger.head == head
 
 
-async def test_a_row_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 1) as ledger:
+async def test_a_row_that_is_not_there_is_refused(path: Path) -> None:
+    async with await begun(path, 1) as ledger:
         (row,) = (await ledger.claim(1)).rows
         with pytest.raises(LedgerRefused, match="row 9: is not there"):
             await ledger.record([attrs.evolve(created(row), number=9)])
 
 
-async def test_a_corrected_row_is_new_again_with_another_body_key_and_amount(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 2) as ledger:
+async def test_a_corrected_row_is_new_again_with_another_body_key_and_amount(path: Path) -> None:
+    async with await begun(path, 2) as ledger:
         one, _ = (await ledger.claim(2)).rows
         await ledger.record([rejected(one, failure_code="422")])
         better = new_row(1, amount=Decimal("12.50"), currency="GHS", body=b"better")
@@ -211,9 +209,9 @@ async def test_a_corrected_row_is_new_again_with_another_body_key_and_amount(tmp
     ],
 )
 async def test_a_correction_that_is_another_row_or_no_other_body_is_refused(
-    tmp_path: Path, better: object, reason: str
+    path: Path, better: object, reason: str
 ) -> None:
-    async with await begun(tmp_path / "ledger", 2) as ledger:
+    async with await begun(path, 2) as ledger:
         one, _ = (await ledger.claim(2)).rows
         await ledger.record([rejected(one)])
         with pytest.raises(LedgerRefused, match=reason):
@@ -221,15 +219,15 @@ async def test_a_correction_that_is_another_row_or_no_other_body_is_refused(
         assert counts(ledger) == {"REJECTED": 1, "IN_FLIGHT": 1}
 
 
-async def test_a_row_in_flight_keeps_its_body(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 1) as ledger:
+async def test_a_row_in_flight_keeps_its_body(path: Path) -> None:
+    async with await begun(path, 1) as ledger:
         await ledger.claim(1)
         with pytest.raises(LedgerRefused, match="IN_FLIGHT"):
             await ledger.correct([new_row(1, body=b"other")])
 
 
-async def test_a_new_generation_begins_with_a_new_reference_and_nothing_known(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 1) as ledger:
+async def test_a_new_generation_begins_with_a_new_reference_and_nothing_known(path: Path) -> None:
+    async with await begun(path, 1) as ledger:
         (row,) = (await ledger.claim(1)).rows
         await ledger.record([created(row, service_status="failed", final=True, failure_code="E1")])
         again = new_row(1, reference="reference-1~g1", body=b"again")
@@ -241,8 +239,8 @@ async def test_a_new_generation_begins_with_a_new_reference_and_nothing_known(tm
         assert counts(ledger) == {"NEW": 1}
 
 
-async def test_a_payout_that_may_still_complete_has_no_new_generation(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 1) as ledger:
+async def test_a_payout_that_may_still_complete_has_no_new_generation(path: Path) -> None:
+    async with await begun(path, 1) as ledger:
         (row,) = (await ledger.claim(1)).rows
         await ledger.record([created(row, service_status="processing")])
         with pytest.raises(LedgerRefused, match="cannot retry"):
@@ -254,9 +252,9 @@ async def test_a_payout_that_may_still_complete_has_no_new_generation(tmp_path: 
     [("reference-1", "reference of its own"), ("reference-2", "belongs to another row")],
 )
 async def test_a_new_generation_needs_a_reference_that_is_new(
-    tmp_path: Path, reference: str, reason: str
+    path: Path, reference: str, reason: str
 ) -> None:
-    async with await begun(tmp_path / "ledger", 2) as ledger:
+    async with await begun(path, 2) as ledger:
         (row,) = (await ledger.claim(1)).rows
         await ledger.record([created(row, service_status="failed", final=True)])
         with pytest.raises(LedgerRefused, match=reason):
@@ -265,8 +263,8 @@ async def test_a_new_generation_needs_a_reference_that_is_new(
         assert (await ledger.check()).findings == ()
 
 
-async def test_only_rows_that_were_never_sent_are_cancelled(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 3) as ledger:
+async def test_only_rows_that_were_never_sent_are_cancelled(path: Path) -> None:
+    async with await begun(path, 3) as ledger:
         await ledger.claim(1)
         with pytest.raises(IllegalTransition, match="IN_FLIGHT"):
             await call_off(ledger, [1, 2])
@@ -275,8 +273,7 @@ async def test_only_rows_that_were_never_sent_are_cancelled(tmp_path: Path) -> N
         assert counts(ledger) == {"IN_FLIGHT": 1, "CANCELLED": 2}
 
 
-async def test_another_key_is_written_down_and_part_of_the_chain(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
+async def test_another_key_is_written_down_and_part_of_the_chain(path: Path) -> None:
     rotated = attrs.evolve(BINDING, key_fingerprint="key-2", input_stat='{"size": 2}')
     async with await begun(path, 1) as ledger:
         await ledger.rebind(rotated)
@@ -288,8 +285,8 @@ async def test_another_key_is_written_down_and_part_of_the_chain(tmp_path: Path)
         assert (await ledger.check()).findings == ()
 
 
-async def test_commits_asked_for_at_once_are_made_one_after_the_other(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 40) as ledger:
+async def test_commits_asked_for_at_once_are_made_one_after_the_other(path: Path) -> None:
+    async with await begun(path, 40) as ledger:
         claims = await asyncio.gather(*(ledger.claim(5) for _ in range(10)))
         taken = [number for claim in claims for number in numbers(claim)]
         assert sorted(taken) == list(range(1, 41))
@@ -298,8 +295,8 @@ async def test_commits_asked_for_at_once_are_made_one_after_the_other(tmp_path: 
         assert (await ledger.check()).findings == ()
 
 
-async def test_no_repr_shows_what_is_sent(tmp_path: Path) -> None:
-    async with await begun(tmp_path / "ledger", 1) as ledger:
+async def test_no_repr_shows_what_is_sent(path: Path) -> None:
+    async with await begun(path, 1) as ledger:
         claim = await ledger.claim(1)
     assert "amount" in claim.rows[0].body.decode()
     assert "body=" not in repr(claim)

@@ -38,8 +38,8 @@ def test_the_report_counts_every_state_and_sums_every_currency() -> None:
     }
 
 
-def test_what_is_written_is_read_and_the_owners_alone(tmp_path: Path) -> None:
-    status = StatusFile.of(str(tmp_path / "ledger"))
+def test_what_is_written_is_read_and_the_owners_alone(tmp_path: Path, path: Path) -> None:
+    status = StatusFile.of(str(path))
     assert status.read() is None
     before = os.umask(0)
     try:

@@ -21,7 +21,7 @@ from payments_async.bulk.protocol.records import InputDifference
 from payments_async.bulk.protocol.stop_rules import Account
 from payments_async.bulk.sources import CsvSource, IterableSource
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items
+from tests.support.batches import item, items, ledger_rows
 from tests.support.desks import Desk
 from tests.support.ledgers import Clock, all_rows
 from tests.support.payout_files import PHONE, csv_file
@@ -32,9 +32,7 @@ def told(error: LedgerOfAnotherInput) -> list[tuple[int, str, tuple[str, ...], R
     return [(each.number, each.what, each.fields, each.state) for each in error.differences]
 
 
-async def test_differences_are_told_by_row_and_field_without_a_value(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
+async def test_differences_are_told_by_row_and_field_without_a_value(batch: Any) -> None:
     other = Instrument.phone("+22990990099", "BJ")
     edited = [
         item(1),
@@ -42,12 +40,11 @@ async def test_differences_are_told_by_row_and_field_without_a_value(
         item(4),
         item(5, metadata={"cost centre": "x"}),
     ]
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load([*items(3), item(5)])
-        before = await desk.rows(batch)
-        with pytest.raises(LedgerOfAnotherInput) as caught:
-            await batch.load(edited)
-        assert await desk.rows(batch) == before
+    await batch.load([*items(3), item(5)])
+    before = await ledger_rows(batch)
+    with pytest.raises(LedgerOfAnotherInput) as caught:
+        await batch.load(edited)
+    assert await ledger_rows(batch) == before
     error = caught.value
     assert told(error) == [
         (2, "changed", ("amount", "instrument.phone_number"), RowState.NEW),
@@ -70,44 +67,42 @@ async def test_no_more_than_twenty_differences_are_told(batch: Any) -> None:
 
 
 async def test_accepted_edits_change_new_rows_and_call_off_what_is_gone(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    batch: Any, service: Sandbox, tmp_path: Path
 ) -> None:
     path = csv_file(tmp_path, *({**PHONE, "row_key": f"k{n}", "amount": f"{n}.00"} for n in (1, 2, 3)))
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        first = await batch.load(path, reference_prefix="june-")
-        one, two, three = await desk.rows(batch)
-        csv_file(tmp_path, *({**PHONE, "row_key": f"k{n}", "amount": f"{n}.50"} for n in (1, 3)))
-        report = await batch.load(path, accept_edits=True)
-        after = await desk.rows(batch)
-        assert (report.corrected, report.cancelled, report.is_new) == (2, 1, False)
-        assert (report.batch_id, report.rows) == (first.batch_id, 3)
-        assert report.totals == {"XOF": Decimal("7.00")}
-        assert [row.state for row in after] == [RowState.NEW, RowState.CANCELLED, RowState.NEW]
-        assert [row.reference for row in after] == [row.reference for row in (one, two, three)]
-        assert after[0].idempotency_key != one.idempotency_key
-        assert [row.known.revision for row in after] == [1, 0, 1]
-        assert json.loads(after[0].body)["metadata"].keys() == {"payments_sdk"}
-        again = await batch.load(path)
-        assert (again.corrected, again.cancelled, again.is_new) == (0, 0, False)
-        ended = await batch.run()
-        assert ended.balanced
-        assert (await batch.check()).findings == ()
+    first = await batch.load(path, reference_prefix="june-")
+    one, two, three = await ledger_rows(batch)
+    csv_file(tmp_path, *({**PHONE, "row_key": f"k{n}", "amount": f"{n}.50"} for n in (1, 3)))
+    report = await batch.load(path, accept_edits=True)
+    after = await ledger_rows(batch)
+    assert (report.corrected, report.cancelled, report.is_new) == (2, 1, False)
+    assert (report.batch_id, report.rows) == (first.batch_id, 3)
+    assert report.totals == {"XOF": Decimal("7.00")}
+    assert [row.state for row in after] == [RowState.NEW, RowState.CANCELLED, RowState.NEW]
+    assert [row.reference for row in after] == [row.reference for row in (one, two, three)]
+    assert after[0].idempotency_key != one.idempotency_key
+    assert [row.known.revision for row in after] == [1, 0, 1]
+    assert json.loads(after[0].body)["metadata"].keys() == {"payments_sdk"}
+    again = await batch.load(path)
+    assert (again.corrected, again.cancelled, again.is_new) == (0, 0, False)
+    ended = await batch.run()
+    assert ended.balanced
+    assert (await batch.check()).findings == ()
     assert sorted(entry.amount for entry in service.books.payouts()) == [Decimal("1.50"), Decimal("3.50")]
 
 
-async def test_a_rejected_row_is_corrected_and_paid(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+async def test_a_rejected_row_is_corrected_and_paid(batch: Any, service: Sandbox) -> None:
     service.on("payouts.create", description="row 2").respond("http:422")
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        assert (await batch.run()).counts[RowState.REJECTED] == 1
-        _, refused = await desk.rows(batch)
-        report = await batch.load([item(1), item(2, description="row 2 put right")], accept_edits=True)
-        assert (report.corrected, report.cancelled) == (1, 0)
-        _, corrected = await desk.rows(batch)
-        assert (corrected.state, corrected.known.revision) == (RowState.NEW, 1)
-        assert (corrected.reference, corrected.failure_code) == (refused.reference, None)
-        ended = await batch.run()
-        assert (ended.exit_code, ended.balanced) == (0, True)
+    await batch.load(items(2))
+    assert (await batch.run()).counts[RowState.REJECTED] == 1
+    _, refused = await ledger_rows(batch)
+    report = await batch.load([item(1), item(2, description="row 2 put right")], accept_edits=True)
+    assert (report.corrected, report.cancelled) == (1, 0)
+    _, corrected = await ledger_rows(batch)
+    assert (corrected.state, corrected.known.revision) == (RowState.NEW, 1)
+    assert (corrected.reference, corrected.failure_code) == (refused.reference, None)
+    ended = await batch.run()
+    assert (ended.exit_code, ended.balanced) == (0, True)
     assert len(service.books.payouts()) == 2
 
 
@@ -120,22 +115,19 @@ async def test_a_rejected_row_is_corrected_and_paid(desk: Desk, service: Sandbox
     ],
 )
 async def test_what_was_sent_or_is_added_refuses_all_edits(
-    desk: Desk, service: Sandbox, tmp_path: Path, edited: list[Any], what: str
+    batch: Any, service: Sandbox, edited: list[Any], what: str
 ) -> None:
     service.on("payouts.create", description="row 2").respond("http:422")
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.run()
-        before = await desk.rows(batch)
-        edits = [(key, request) for key, request in edited if key != "row-2"] + [
-            item(2, description="better")
-        ]
-        with pytest.raises(LedgerOfAnotherInput) as caught:
-            await batch.load(edits, accept_edits=True)
-        assert [each.what for each in caught.value.differences] == [what]
-        assert caught.value.total == 1
-        assert await desk.rows(batch) == before
-        assert not (await batch.load(items(2))).is_new
+    await batch.load(items(2))
+    await batch.run()
+    before = await ledger_rows(batch)
+    edits = [(key, request) for key, request in edited if key != "row-2"] + [item(2, description="better")]
+    with pytest.raises(LedgerOfAnotherInput) as caught:
+        await batch.load(edits, accept_edits=True)
+    assert [each.what for each in caught.value.differences] == [what]
+    assert caught.value.total == 1
+    assert await ledger_rows(batch) == before
+    assert not (await batch.load(items(2))).is_new
 
 
 async def test_a_rejected_row_that_is_removed_is_not_called_off(batch: Any, service: Sandbox) -> None:
@@ -171,16 +163,13 @@ async def test_a_row_that_was_called_off_does_not_come_back(batch: Any) -> None:
     ]
 
 
-async def test_the_same_rows_in_another_order_or_writing_are_the_same(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load([item(1, amount="5.50"), item(2)], proofs=False)
-        before = await desk.rows(batch)
-        report = await batch.load([item(2), item(1, amount="5.5")])
-        assert report.warnings == ("the input was rewritten; its rows are the same as before",)
-        assert await desk.rows(batch) == before
-        assert (await batch.load([item(2), item(1, amount="5.5")])).warnings == ()
+async def test_the_same_rows_in_another_order_or_writing_are_the_same(batch: Any) -> None:
+    await batch.load([item(1, amount="5.50"), item(2)], proofs=False)
+    before = await ledger_rows(batch)
+    report = await batch.load([item(2), item(1, amount="5.5")])
+    assert report.warnings == ("the input was rewritten; its rows are the same as before",)
+    assert await ledger_rows(batch) == before
+    assert (await batch.load([item(2), item(1, amount="5.5")])).warnings == ()
 
 
 @pytest.mark.parametrize(("before", "after"), [("a", "b"), ("a", None), (None, "a"), ("a", "b" * 189)])
@@ -204,13 +193,12 @@ async def test_faults_of_an_edited_input_are_told_first_or_skipped_on_purpose(
     assert rejects.exists()
 
 
-async def test_a_key_that_is_there_twice_is_a_fault(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        before = await desk.rows(batch)
-        with pytest.raises(SourceErrors, match="row 2, row_key: is that of row 1 too"):
-            await batch.load([item(1), item(1, amount="9.99"), item(2)], accept_edits=True)
-        assert await desk.rows(batch) == before
+async def test_a_key_that_is_there_twice_is_a_fault(batch: Any) -> None:
+    await batch.load(items(2))
+    before = await ledger_rows(batch)
+    with pytest.raises(SourceErrors, match="row 2, row_key: is that of row 1 too"):
+        await batch.load([item(1), item(1, amount="9.99"), item(2)], accept_edits=True)
+    assert await ledger_rows(batch) == before
 
 
 async def test_edits_that_make_another_batchs_input_are_refused(
@@ -228,9 +216,7 @@ async def test_edits_that_make_another_batchs_input_are_refused(
             assert "batch june" in report.warnings[0]
 
 
-async def test_a_file_that_changes_while_it_is_compared_changes_nothing(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
+async def test_a_file_that_changes_while_it_is_compared_changes_nothing(batch: Any, tmp_path: Path) -> None:
     class Shifting(CsvSource):
         def fingerprint(self) -> str:
             found = super().fingerprint()
@@ -238,13 +224,12 @@ async def test_a_file_that_changes_while_it_is_compared_changes_nothing(
             return found
 
     path = csv_file(tmp_path, PHONE)
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(path)
-        before = await desk.rows(batch)
-        path.write_text(path.read_text().replace("50.10", "60.10"))
-        with pytest.raises(SourceUnreadable, match="changed while it was read"):
-            await batch.load(Shifting(path), accept_edits=True)
-        assert await desk.rows(batch) == before
+    await batch.load(path)
+    before = await ledger_rows(batch)
+    path.write_text(path.read_text().replace("50.10", "60.10"))
+    with pytest.raises(SourceUnreadable, match="changed while it was read"):
+        await batch.load(Shifting(path), accept_edits=True)
+    assert await ledger_rows(batch) == before
 
 
 @pytest.mark.parametrize(
@@ -276,9 +261,7 @@ def test_a_key_that_may_be_somebodys_is_left_out_of_the_sentence() -> None:
     assert str(InputDifference(3, None, "***", "added")) == "row 3: added"
 
 
-async def test_edits_that_break_off_in_their_middle_change_nothing(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
+async def test_edits_that_break_off_in_their_middle_change_nothing(batch: Any) -> None:
     class Breaking:
         """Rows that can be read to their end once."""
 
@@ -292,14 +275,13 @@ async def test_edits_that_break_off_in_their_middle_change_nothing(
                 yield item(number, amount="5.55")
 
     rows = items(700)
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(rows)
-        before = await desk.rows(batch)
-        with pytest.raises(RuntimeError, match="went away"):
-            await batch.load(Breaking(), accept_edits=True)
-        assert await desk.rows(batch) == before
-        assert not (await batch.load(rows)).is_new
-        assert (await batch.check()).findings == ()
+    await batch.load(rows)
+    before = await ledger_rows(batch)
+    with pytest.raises(RuntimeError, match="went away"):
+        await batch.load(Breaking(), accept_edits=True)
+    assert await ledger_rows(batch) == before
+    assert not (await batch.load(rows)).is_new
+    assert (await batch.check()).findings == ()
 
 
 async def test_edits_that_are_cancelled_leave_the_ledger_as_it_was(tmp_path: Path) -> None:

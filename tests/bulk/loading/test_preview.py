@@ -15,7 +15,7 @@ from payments_async.bulk.ledger_errors import (
     LedgerOfAnotherBatch,
 )
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items
+from tests.support.batches import item, items, ledger_rows
 from tests.support.desks import Desk
 from tests.support.payout_files import PHONE, csv_file
 
@@ -38,28 +38,25 @@ async def test_a_preview_is_what_loading_then_does(batch: Any) -> None:
     assert await batch.load(items(3)) == known
 
 
-async def test_a_preview_of_an_edited_input_tells_what_differs(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
+async def test_a_preview_of_an_edited_input_tells_what_differs(batch: Any, tmp_path: Path) -> None:
     path = csv_file(tmp_path, PHONE, PHONE)
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(path)
-        assert not (await batch.preview(path)).is_new
-        csv_file(tmp_path, {**PHONE, "amount": "60.10"}, PHONE)
-        before, head = await desk.rows(batch), (await batch.check()).head
-        report = await batch.preview(path)
-        assert [(each.number, each.fields, each.state) for each in report.differences] == [
-            (1, ("amount",), RowState.NEW)
-        ]
-        assert (report.differing, report.is_new, report.totals) == (1, False, {"XOF": Decimal("100.20")})
-        assert report.input_totals == {"XOF": Decimal("110.20")}
-        assert (await desk.rows(batch), (await batch.check()).head) == (before, head)
-        csv_file(tmp_path, {**PHONE, "amount": "none"}, PHONE)
-        with pytest.raises(SourceErrors):
-            await batch.preview(path)
-        report = await batch.preview(path, skip_invalid=True, rejects=tmp_path / "rejects.csv")
-        assert [each.what for each in report.differences] == ["removed"]
-        assert (report.skipped, (tmp_path / "rejects.csv").exists()) == (1, True)
+    await batch.load(path)
+    assert not (await batch.preview(path)).is_new
+    csv_file(tmp_path, {**PHONE, "amount": "60.10"}, PHONE)
+    before, head = await ledger_rows(batch), (await batch.check()).head
+    report = await batch.preview(path)
+    assert [(each.number, each.fields, each.state) for each in report.differences] == [
+        (1, ("amount",), RowState.NEW)
+    ]
+    assert (report.differing, report.is_new, report.totals) == (1, False, {"XOF": Decimal("100.20")})
+    assert report.input_totals == {"XOF": Decimal("110.20")}
+    assert (await ledger_rows(batch), (await batch.check()).head) == (before, head)
+    csv_file(tmp_path, {**PHONE, "amount": "none"}, PHONE)
+    with pytest.raises(SourceErrors):
+        await batch.preview(path)
+    report = await batch.preview(path, skip_invalid=True, rejects=tmp_path / "rejects.csv")
+    assert [each.what for each in report.differences] == ["removed"]
+    assert (report.skipped, (tmp_path / "rejects.csv").exists()) == (1, True)
 
 
 async def test_a_preview_opens_a_ledger_for_itself(service: Sandbox, desk: Desk, tmp_path: Path) -> None:
