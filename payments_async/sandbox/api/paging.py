@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 import attrs
@@ -20,6 +20,7 @@ from ..common.json import JsonObject
 from ..common.profiles import Profile
 from ..common.timestamps import read_bound
 from ..common.values import RequestRefused
+from ..records.records import PaymentRecord, PayoutRecord
 from .request_schemas import INVALID
 
 _CURSOR = re.compile(r"(older|newer)\.(\d{1,15})", re.ASCII)
@@ -28,19 +29,7 @@ _NEVER_BLANK = frozenset({"per_page", "created_at[gte]", "created_at[lte]"})
 _NAMES = _NEVER_BLANK | {"cursor"}
 
 
-class Listed(Protocol):
-    """A record of a list."""
-
-    @property
-    def position(self) -> int:
-        """Its place, oldest first."""
-
-    @property
-    def created_at(self) -> float:
-        """Seconds since 1970."""
-
-
-R = TypeVar("R", bound=Listed)
+R = TypeVar("R", bound=PayoutRecord | PaymentRecord)
 
 
 @attrs.frozen
