@@ -11,18 +11,20 @@ all calls that came meanwhile.
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager
 from contextvars import copy_context
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from payments_async.errors import OutcomeUnknown, PaymentsError
 
-from ._traces import HAS_AGENT, traced
-
 T = TypeVar("T")
+AsyncCall = Callable[..., Coroutine[Any, Any, T]]
 
 GRACE: Final = 2.0
 """Seconds that an interrupted caller waits for its call to end."""
@@ -30,6 +32,10 @@ GRACE: Final = 2.0
 WAIT_SLICE: Final = 0.2
 """Seconds that one wait lasts. A signal that arrives just before a wait is seen only when the wait ends. On
 Windows that is true of every signal, and of `_thread.interrupt_main` everywhere."""
+
+HAS_AGENT: Final = "newrelic.agent" in sys.modules
+"""Whether New Relic's agent was loaded before this package, as it has to be. It keeps the current trace by
+thread and by task; other agents keep it in context variables, which a call copies."""
 
 
 class BlockingCall(Generic[T]):
@@ -166,6 +172,22 @@ def _note(ended: bool, error: BaseException | None, outcome: OutcomeUnknown | No
     if isinstance(error, PaymentsError) and error.effect != "none":
         return f"The call had just failed, and money may have moved: {error}"
     return "The call was stopped before it could move money; it can be made again."
+
+
+def traced(func: AsyncCall[T]) -> AsyncCall[T]:
+    """The coroutine function under its caller's trace; the function itself where there is none."""
+    try:
+        from newrelic.agent import current_trace
+        from newrelic.core.context import ContextOf
+    except ImportError:  # an agent of another version, whose parts are elsewhere
+        return func
+    trace = current_trace()
+    return func if trace is None else partial(_under, ContextOf(trace=trace), func)
+
+
+async def _under(trace: AbstractContextManager[Any], func: AsyncCall[T], *args: Any, **kwargs: Any) -> T:
+    with trace:
+        return await func(*args, **kwargs)
 
 
 class CallQueue:

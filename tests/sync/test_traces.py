@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from payments_sync import _blocking_call
+from payments_sync._blocking_call import traced
 from payments_sync._event_loop import Bridge
-from payments_sync._traces import traced
 
 CALLERS = "the caller's trace"
 

@@ -8,7 +8,6 @@ reconcile   `reconcile` and `retry-failed`: the ledger and the service's list
 confirm     the confirmation of a live key's total
 session     the event loop, the client, errors as messages, SIGTERM and Ctrl-C
 progress    the bar, or a JSON line a second
-files       files beside the ledger
 amounts     sums of money       messages    what to do next       summary     the table of rows and sums
 """
 

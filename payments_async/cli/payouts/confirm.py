@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from decimal import Decimal
+from pathlib import Path
 from typing import Final
 
 import attrs
 
 from ...bulk._files import write_text
 from .._exit_codes import CommandEnded, Exit
-from . import files
 from .amounts import Confirmation, Money, difference, flags, parsed, plain
 from .messages import counted
 from .options import amount_of
@@ -62,14 +62,22 @@ def confirm(wanted: Confirmation, rows: int, ledger: str, asking: ConfirmOptions
 
     Raises CommandEnded, and nothing was sent.
     """
-    path = files.confirmation_of(ledger)
-    if asking.is_live and not asking.given and wanted.is_same_as(files.read(path)):
+    path = Path(f"{ledger}.confirmed.json")
+    if asking.is_live and not asking.given and wanted.is_same_as(_text_of(path)):
         return "earlier, and nothing has changed since"
     how = confirm_once(wanted.totals, rows, asking)
     if asking.is_live:
         with contextlib.suppress(OSError):  # then it asks again next time
             write_text(path, wanted.to_json())
     return how
+
+
+def _text_of(path: Path) -> str:
+    """A file's text; empty when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
 
 
 def confirm_once(totals: Money, rows: int, asking: ConfirmOptions) -> str | None:

@@ -14,9 +14,9 @@ from ...bulk import PayoutBatch, RowFate, RowState
 from ...bulk.ledger_errors import LedgerDamaged, LedgerLocked
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
-from . import files, messages
+from . import messages
 from .amounts import money_text, plain_sums
-from .session import CommandContext, figures_of, result, title_of
+from .session import CommandContext, figures_of, read_status, result, title_of
 from .summary import BatchFigures, activity_text, duration_text, state_table
 
 _SHOWN = 20
@@ -50,7 +50,7 @@ async def status(ledger: str, context: CommandContext) -> Exit:
 
 
 def _running(ledger: str, locked: LedgerLocked, context: CommandContext) -> Exit:
-    latest = files.read_status(ledger)
+    latest = read_status(ledger)
     holder = "another process" if locked.pid is None else f"process {locked.pid}"
     if not latest:
         problem = f"{ledger} is in use by {holder}, which has not written its figures yet"

@@ -12,7 +12,7 @@ from ...bulk._files import write_text
 from ...bulk.errors import BulkError
 from ...errors import PaymentsError
 from .._exit_codes import CommandEnded, Exit
-from . import files, messages
+from . import messages
 from .amounts import money_text, plain_sums
 from .confirm import ConfirmOptions, confirm_once, is_live, terminal
 from .messages import code_of, command, counted
@@ -68,7 +68,7 @@ async def certify(batch: PayoutBatch, ledger: str, context: CommandContext) -> C
         text = f"not written ({error}); every row is recorded, and `{again}` writes it"
         context.show.step("Certified", text, good=False, path=None, error=str(error))
         return Certified(None, code_of(error), f"the certificate could not be made ({error})")
-    path = write_certificate(certificate, files.certificate_of(ledger), context)
+    path = write_certificate(certificate, f"{ledger}.certificate.json", context)
     return Certified(path, Exit.DONE if certificate.is_clean else Exit.REFUSED)
 
 
@@ -102,7 +102,7 @@ async def reconcile(ledger: str, path: str | None, base_url: str | None, context
         with context.progress("Checking") as view:
             certificate = await ledger_work(ledger, batch.reconcile(updater(view)))
         report = batch.status()
-        written = write_certificate(certificate, path or files.certificate_of(ledger), context)
+        written = write_certificate(certificate, path or f"{ledger}.certificate.json", context)
     figures, code = figures_of(report), Exit(report.exit_code)
     if code is Exit.DONE and not certificate.is_clean:
         code = Exit.REFUSED

@@ -14,14 +14,22 @@ from ..._runtime import SYSTEM
 from ...bulk import BatchReport, ImportReport, PayoutBatch, Progress
 from ...bulk.sources import Source
 from .._exit_codes import CommandEnded, Exit
-from . import files, messages
+from . import messages
 from .amounts import Confirmation, flags, money_text, plain_sums
 from .confirm import ConfirmOptions, confirm, is_live, terminal
 from .messages import after_edits, counted
 from .options import RunOptions
 from .progress import CountedSource, ProgressView, readable
 from .reconcile import Certified, certify
-from .session import CommandContext, figures_of, ledger_work, open_client, print_next_steps, result
+from .session import (
+    CommandContext,
+    figures_of,
+    ledger_work,
+    open_client,
+    print_next_steps,
+    read_status,
+    result,
+)
 from .summary import BatchFigures, duration_text, rate_text, state_table
 
 _SHOWN = 20
@@ -145,7 +153,7 @@ def _confirm(batch: PayoutBatch, order: RunOptions, context: CommandContext) -> 
     """Have the total of a live batch confirmed. Raises CommandEnded when it is not."""
     report = batch.status()
     figures = figures_of(report)
-    input_hash = files.read_status(order.ledger_path).get("input_hash")
+    input_hash = read_status(order.ledger_path).get("input_hash")
     key = os.environ["PAYMENTS_API_KEY"]
     account = f"{order.base_url or os.environ['PAYMENTS_BASE_URL']} {read_key(key).fingerprint}"
     wanted = Confirmation(report.batch_id, str(input_hash or ""), account, figures.payable())

@@ -6,6 +6,7 @@ The first SIGTERM or Ctrl-C ends the work in order, the second at once.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
 from importlib.util import find_spec
 from logging import LogRecord
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -32,7 +34,6 @@ from ...events import logger
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit, exit_of
 from .._output import JsonLines, OutputConsole, Show, Terminal, write_nowhere
-from . import files
 from .amounts import plain_sums
 from .messages import RESUME, code_of, error_facts, message_of
 from .progress import BarView, JsonLinesView, ProgressView
@@ -288,13 +289,22 @@ async def ledger_work(ledger: str, running: Awaitable[R]) -> R:
 
 def _save_outcomes(ledger: str, error: OutcomesUnrecorded) -> str:
     """Write what the ledger could not record beside it, or print it. Returns where it is."""
-    path = files.unrecorded_of(ledger)
+    path = f"{ledger}.unrecorded.json"
     try:
         write_text(path, error.to_json())
     except OSError:
         print(error.to_json(), flush=True)
         return "They are on the standard output, as JSON"
     return f"They are in {path}, as JSON"
+
+
+def read_status(ledger: str) -> dict[str, Any]:
+    """The status file of a ledger's run (`LEDGER.status.json`); empty when it cannot be read."""
+    try:
+        status = json.loads(Path(f"{ledger}.status.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return status if isinstance(status, dict) and isinstance(status.get("rows"), dict) else {}
 
 
 def figures_of(progress: Progress) -> BatchFigures:
