@@ -1,4 +1,4 @@
-"""What every record of the service has: unknown fields, its answer, plain and JSON forms, a masked repr."""
+"""Base class of records: unknown fields, the answer, plain and JSON forms, a masked repr."""
 
 from __future__ import annotations
 

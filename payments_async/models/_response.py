@@ -1,4 +1,4 @@
-"""How a record was obtained: the answer's facts, kept beside the record and out of its identity."""
+"""The answer that a record came with: status, headers, body, attempts. No part of the record's equality."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Pagination(Record):
-    """Where a page stands in its list."""
+    """The position of a page in its list."""
 
     count: int | None = None
     path: str | None = None
@@ -36,7 +36,7 @@ def proves_end(pagination: Pagination, *, is_empty: bool, names_next: bool) -> b
     neither proves no end, however short it is; one that holds nothing does.
 
     Args:
-        pagination: what the page says of its place.
+        pagination: what the page says of its position.
         is_empty: it holds no record, readable or not.
         names_next: its answer has the key `next_cursor`, perhaps with null.
     """
@@ -61,7 +61,7 @@ class Unread(ValueMixin):
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Page(ValueMixin, Generic[T_co]):
-    """One page of a list, newest first. Iterate it, take its `len`, or go on with `next_cursor`.
+    """One page of a list, newest first. Iterate it, take its `len`, continue with `next_cursor`.
 
     An item that cannot be read fails neither the page nor a walk over pages: it is in `unread` instead.
     """
