@@ -20,7 +20,7 @@ import msgspec
 from .. import models
 from .._attrs import named, writable
 from ..models import ExchangeRate, Record
-from .hooks import Hook, fields_of, integer, is_record, number, rate
+from .hooks import Hook, fields_of, is_record, number, rate
 
 if typing.TYPE_CHECKING:
     import cattrs
@@ -62,11 +62,14 @@ def _fields(cls: Any) -> dict[str, Any]:
     return kinds
 
 
+_CHECKED = (str, bool, int)
+"""Types that msgspec checks. It reads decimals and moments by other rules than `hooks`."""
+
+
 def _wire_type(hint: Any) -> Any:
-    """What msgspec is to check. Numbers and moments it would read by rules of its own: those stay ours."""
     if is_record(hint):
         return wire_struct_of(hint) | None
-    if hint in (str, bool) or typing.get_origin(hint) in (dict, tuple):
+    if hint in _CHECKED or typing.get_origin(hint) in (dict, tuple):
         return hint | None
     return Any
 
@@ -98,8 +101,7 @@ def hook_factory(wire: Any, converter: cattrs.BaseConverter) -> Hook:
     It fills the records inside the record as well: hooks of their own would be ten calls for one payout.
     """
     scope: dict[str, Any] = {"iso": datetime.fromisoformat, "Decimal": Decimal, "UTC": UTC}
-    scope.update(number=number, integer=integer, rate=rate)
-    scope["hook_rate"] = partial(converter.structure, cl=ExchangeRate)
+    scope.update(number=number, rate=rate, hook_rate=partial(converter.structure, cl=ExchangeRate))
     lines = ["def fill(o, _=None):", *_record_lines(_RECORD_CLASSES[wire], "", scope), "return r"]
     exec("\n  ".join(lines), scope)  # noqa: S102 - source made above from our own field names
     return scope["fill"]  # type: ignore[no-any-return] # it comes from exec
@@ -129,11 +131,9 @@ def _reading(name: str, hint: Any, scope: dict[str, Any]) -> list[str] | None:
         return ["v = iso(v)", "if v.tzinfo is None: v = v.replace(tzinfo=UTC)"]
     if hint is Decimal:
         return [f"if v.__class__ is not Decimal: v = number(v, {name!r})"]
-    if hint is int:
-        return [f"if v.__class__ is not int: v = integer(v, {name!r})"]
     if is_record(hint):
         inside = str(len(scope))
         return [f"o{inside} = v", *_record_lines(hint, inside, scope), f"v = r{inside}"]
-    if hint in (Any, str, bool) or typing.get_origin(hint) in (dict, tuple):
+    if hint is Any or hint in _CHECKED or typing.get_origin(hint) in (dict, tuple):
         return None
     return [f"v = rate(v, {name!r}, hook_rate)"]

@@ -91,6 +91,7 @@ HOSTILE: list[Any] = [
         3,
         -(10**30),
         Decimal("3.0"),
+        Decimal("1E+20"),
         Decimal("1.50"),
         Decimal("1E+400"),
         Decimal("-0.0"),
