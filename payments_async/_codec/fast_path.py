@@ -20,7 +20,7 @@ import msgspec
 from .. import models
 from .._attrs import named, writable
 from ..models import ExchangeRate, Record
-from .hooks import Hook, fields_of, is_record, number, rate
+from .hooks import Hook, fields_of, is_record, number
 
 if typing.TYPE_CHECKING:
     import cattrs
@@ -101,7 +101,7 @@ def hook_factory(wire: Any, converter: cattrs.BaseConverter) -> Hook:
     It fills the records inside the record as well: hooks of their own would be ten calls for one payout.
     """
     scope: dict[str, Any] = {"iso": datetime.fromisoformat, "Decimal": Decimal, "UTC": UTC}
-    scope.update(number=number, rate=rate, hook_rate=partial(converter.structure, cl=ExchangeRate))
+    scope.update(number=number, rate=partial(converter.structure, cl=ExchangeRate))
     lines = ["def fill(o, _=None):", *_record_lines(_RECORD_CLASSES[wire], "", scope), "return r"]
     exec("\n  ".join(lines), scope)  # noqa: S102 - source made above from our own field names
     return scope["fill"]  # type: ignore[no-any-return] # it comes from exec
@@ -136,4 +136,4 @@ def _reading(name: str, hint: Any, scope: dict[str, Any]) -> list[str] | None:
         return [f"o{inside} = v", *_record_lines(hint, inside, scope), f"v = r{inside}"]
     if hint is Any or hint in _CHECKED or typing.get_origin(hint) in (dict, tuple):
         return None
-    return [f"v = rate(v, {name!r}, hook_rate)"]
+    return [f"v = rate(v) if v.__class__ is dict else number(v, {name!r})"]

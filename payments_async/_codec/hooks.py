@@ -23,6 +23,8 @@ if typing.TYPE_CHECKING:
     import cattrs
 
 Hook = Callable[..., Any]
+Reader = Callable[[Any, str], Any]
+"""Reads a value; the text says where it stands, for the refusal."""
 
 
 class WrongType(Exception):
@@ -73,13 +75,6 @@ def moment(value: Any, _: str = "") -> datetime | None:
         return None
 
 
-def rate(value: Any, where: str, hook: Hook) -> ExchangeRate | Decimal:
-    """An exchange rate in its object form or its number form."""
-    if isinstance(value, dict):
-        return hook(value)  # type: ignore[no-any-return] # cattrs hooks return Any
-    return number(value, where)
-
-
 def as_it_is(value: Any, _: str) -> Any:
     """Any JSON."""
     return value
@@ -104,7 +99,7 @@ def objects(value: Any, where: str) -> tuple[dict[str, Any], ...]:
     return refuse(value, where, "a list of objects")
 
 
-_READERS: dict[Any, tuple[type[Any] | None, Callable[[Any, str], Any]]] = {
+_READERS: dict[Any, tuple[type[Any] | None, Reader]] = {
     str: (str, partial(refuse, wanted="str")),
     bool: (bool, partial(refuse, wanted="bool")),
     int: (int, integer),
@@ -117,10 +112,8 @@ _READERS: dict[Any, tuple[type[Any] | None, Callable[[Any, str], Any]]] = {
 _BARE_CODES: dict[type[Any], str] = {Method: "value", Country: "code"}
 
 
-def record(value: Any, where: str, cls: type[Any], hook: Hook) -> Any:
-    """A record inside a record; or in another shape: a bare code, an empty list for nothing (gap AC)."""
-    if value.__class__ is dict:
-        return hook(value)
+def record_in_another_shape(value: Any, where: str, cls: type[Any]) -> Any:
+    """A record inside a record that is no object: a bare code, or an empty list for nothing (gap AC)."""
     if isinstance(value, str) and cls in _BARE_CODES:
         return cls(**{_BARE_CODES[cls]: value})
     return None if value == [] else refuse(value, where, "an object")
@@ -132,18 +125,20 @@ def hook_factory(cls: Any, converter: cattrs.BaseConverter) -> Hook:
     Through the constructor of the frozen class the whole would cost half as much again.
     """
     hints, blank = fields_of(cls), writable(cls)
-    fields = [(name, *_reader(hint, converter), f"{cls.__name__}.{name}") for name, hint in hints.items()]
+    fields = [(name, *_readers(hint, converter), f"{cls.__name__}.{name}") for name, hint in hints.items()]
+    all_known = frozenset(hints).issuperset
 
     def structure(value: Any, _: Any = None) -> Any:
         if value.__class__ is not dict:
             refuse(value, cls.__name__, "an object")
         made, get = blank(), value.get
-        extra = {name: value[name] for name in value if name not in hints}
-        for name, usual, read, where in fields:
+        extra = {} if all_known(value) else {name: value[name] for name in value if name not in hints}
+        for name, usual, nested, read, where in fields:
             item = get(name)
             if item is not None and item.__class__ is not usual:
-                item = read(item, where)
-                if item is None and read is moment:
+                if nested is not None and item.__class__ is dict:
+                    item = nested(item)
+                elif (item := read(item, where)) is None and read is moment:
                     extra[name] = get(name)
             setattr(made, name, item)
         made._extra, made._response = extra or None, None
@@ -153,14 +148,20 @@ def hook_factory(cls: Any, converter: cattrs.BaseConverter) -> Hook:
     return structure
 
 
-def _reader(hint: Any, converter: cattrs.BaseConverter) -> tuple[type[Any] | None, Callable[[Any, str], Any]]:
-    """The class of a field's usual values, which are taken as they are, and what reads all others."""
+def _readers(hint: Any, converter: cattrs.BaseConverter) -> tuple[type[Any] | None, Hook | None, Reader]:
+    """How values of a field's type are read.
+
+    The class of values that are taken as they are, the hook for an object, and what reads all others.
+    """
     if is_record(hint):
-        return None, partial(record, cls=hint, hook=converter.get_structure_hook(hint))
+        return None, converter.get_structure_hook(hint), partial(record_in_another_shape, cls=hint)
     origin = typing.get_origin(hint) or hint
     if origin is tuple:
-        return None, texts if typing.get_args(hint)[0] is str else objects
-    return _READERS.get(origin) or (Decimal, partial(rate, hook=converter.get_structure_hook(ExchangeRate)))
+        return None, None, texts if typing.get_args(hint)[0] is str else objects
+    if origin in _READERS:
+        usual, read = _READERS[origin]
+        return usual, None, read
+    return Decimal, converter.get_structure_hook(ExchangeRate), number
 
 
 @cache
