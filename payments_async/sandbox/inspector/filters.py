@@ -46,7 +46,7 @@ def pretty(value: object) -> str:
 
 
 def plain(value: object) -> str:
-    """A number without a tail of zeros; text as it is."""
+    """A number without an exponent; text as it is."""
     if isinstance(value, Decimal):
         return f"{value:f}"
     return f"{value:g}" if isinstance(value, float) else str(value)

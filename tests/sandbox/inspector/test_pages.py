@@ -177,6 +177,8 @@ def test_payments_show_attempts_as_timelines_with_what_can_be_done(sandbox: Sand
     assert f"/checkout/{session}" in html
     sandbox.pay(session, outcome="complete")
     assert "Refund 50" in text_of(page(sandbox, "payments"))
+    sandbox.refund(session, "20.5")
+    assert "20.5 refunded" in text_of(page(sandbox, "payments"))
 
 
 def test_the_board_has_a_column_for_each_status_and_buttons_for_what_is_open(
