@@ -30,7 +30,7 @@ class PageAppearance:
 
     @property
     def theme_source(self) -> str:
-        """What the Content-Security-Policy calls the inline style."""
+        """The source of the inline style in the Content-Security-Policy."""
         return f"'sha256-{b64encode(sha256(self.theme.encode()).digest()).decode()}'"
 
 

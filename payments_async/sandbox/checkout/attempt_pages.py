@@ -31,7 +31,7 @@ _UNDER_WAY = ("On its way", "The payment is being worked on.")
 
 
 def attempt_view(world: World, tenant: Tenant, attempt: AttemptRecord, request: Request) -> SessionView:
-    """A view to an attempt's own pages, as if it had a session where it has none."""
+    """A view of an attempt's own pages, with a made-up session where it has none."""
     payment = attempt.payment
     session = payment.session or CheckoutRecord(
         attempt.id, payment, None, None, {}, sha256(f"{attempt.gateway.id}:{attempt.id}".encode()).hexdigest()
@@ -40,7 +40,7 @@ def attempt_view(world: World, tenant: Tenant, attempt: AttemptRecord, request: 
 
 
 def outcome(view: SessionView) -> Answer:
-    """What became of it: at the session's checkout, else here, with the way back to the merchant."""
+    """The outcome of the attempt: at the session's checkout, else here with a link to the merchant."""
     if view.payment.session is not None:
         return redirect(f"{PAGES}{view.session.id}/payment")
     status = view.attempt.status
@@ -71,7 +71,7 @@ def picture(view: SessionView) -> Answer:
 
 
 def provider_sdk(_: SessionView) -> Answer:
-    """The provider's kit."""
+    """The provider's script."""
     found = FILES.asset("sdk.js")
     assert found is not None
     return found

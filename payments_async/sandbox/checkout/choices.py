@@ -48,8 +48,8 @@ class Choice:
 
 
 @attrs.frozen
-class Choosable:
-    """One line of a list to choose from."""
+class ChoiceOption:
+    """One option of a list."""
 
     value: str
     label: str
@@ -88,22 +88,22 @@ def read_choice(session: CheckoutRecord, given: Mapping[str, str]) -> Choice:
 
 
 def usual_country(session: CheckoutRecord) -> str | None:
-    """The one ticked beforehand: the customer's own, if the merchant sent it."""
+    """The country that is selected at first: the customer's own, if the merchant sent it."""
     customer = object_or_null(session.payment.body, "customer") or {}
     return (text_or_null(customer, "country") or "").upper() or None
 
 
 def country_name(code: str | None) -> str:
-    """In words; empty when none is known."""
+    """The name of a country; empty when it is not known."""
     form = country_form(code)
     return str(form["name"]) if form else ""
 
 
-def country_offers() -> list[Choosable]:
+def country_offers() -> list[ChoiceOption]:
     """The countries by name."""
     forms = [country_form(code) for code in COUNTRIES]
     offers = [
-        Choosable(str(form["code"]), str(form["name"]), mark=str(form["flag"])) for form in forms if form
+        ChoiceOption(str(form["code"]), str(form["name"]), mark=str(form["flag"])) for form in forms if form
     ]
     return sorted(offers, key=lambda offer: offer.label)
 
@@ -114,10 +114,10 @@ def health_of(view: SessionView, method: CatalogueMethod, country: str | None) -
     return health, _HEALTH_TEXTS[health]
 
 
-def method_offers(view: SessionView, country: str | None) -> list[Choosable]:
+def method_offers(view: SessionView, country: str | None) -> list[ChoiceOption]:
     """The methods, those that work before those that do not."""
     offers = []
     for method in offered_methods(view.session):
         health, text = health_of(view, method, country)
-        offers.append(Choosable(method.code, method.label, method.description, "", health, text))
+        offers.append(ChoiceOption(method.code, method.label, method.description, "", health, text))
     return sorted(offers, key=lambda offer: _RANKS[offer.health])

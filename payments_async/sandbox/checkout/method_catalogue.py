@@ -74,7 +74,7 @@ _NUMBERS: Mapping[str, str] = {
 COUNTRIES = tuple(_NUMBERS)
 
 
-def like_this(field: PayerField, country: str | None) -> str:
+def example_for(field: PayerField, country: str | None) -> str:
     """An example for the payer's country, as the end of a sentence; empty when there is none."""
     number = _NUMBERS.get(country or "") if field is PHONE else None
     return f", as in {number.replace(' ', NO_BREAK)}" if number else ""
@@ -107,7 +107,7 @@ def problems_with(
 
 
 def plain_number(text: str) -> str:
-    """A phone number without what people put between its digits."""
+    """A phone number without spaces, dots, dashes and brackets."""
     return text.strip().translate(_SPACERS)
 
 
@@ -115,7 +115,7 @@ def _wrong(field: PayerField, value: str, country: str | None) -> str:
     if not value:
         return f"Enter your {field.label.lower()}" if field is PHONE else f"Enter the {field.label.lower()}"
     if field is PHONE and not _PHONE.fullmatch(plain_number(value)):
-        return f"Enter a phone number of 7 to 15 digits{like_this(field, country)}"
+        return f"Enter a phone number of 7 to 15 digits{example_for(field, country)}"
     if len(value) > _LONGEST_NAME:
         return f"{field.label} must have {_LONGEST_NAME} characters or fewer"
     return ""

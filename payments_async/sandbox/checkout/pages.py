@@ -19,7 +19,7 @@ from .choices import (
     usual_country,
 )
 from .messages import ALREADY_PAID, NOT_PAID, Message, message_for, under_way_instead
-from .method_catalogue import FieldProblem, find_method, like_this
+from .method_catalogue import FieldProblem, example_for, find_method
 from .next_action import action_context
 from .responses import page, redirect
 from .session_view import PAYABLE, UNFINISHED, SessionView, was_rerouted
@@ -36,7 +36,7 @@ _MISSING: Mapping[str, str] = {"country": "Choose a country", "method": "Choose 
 
 
 def entry(view: SessionView) -> Answer:
-    """The session's address: choose, or see how the payment stands."""
+    """The page at the session's address: choose, or see the state of the payment."""
     state = view.state
     if state == "open" or (state in PAYABLE and view.query):
         given = view.query
@@ -54,15 +54,15 @@ def progress(view: SessionView) -> Answer:
     return redirect(view.address()) if view.state == "open" else _standing(view)
 
 
-def left(view: SessionView) -> Answer:
-    """The payer turned back before paying; nothing has changed."""
+def turned_back(view: SessionView) -> Answer:
+    """The page for a payer who turned back before paying."""
     if view.state not in PAYABLE:
         return redirect(view.address("payment"))
     return _state_page(view, NOT_PAID, state="cancelled")
 
 
 def message_page(status: int, heading: str, text: str) -> Answer:
-    """A page that only says something."""
+    """A page with a heading and a text."""
     context = {"heading": heading, "text": text}
     return page("message.html", context, appearance_of({}, ""), status=status)
 
@@ -70,7 +70,7 @@ def message_page(status: int, heading: str, text: str) -> Answer:
 def choosing(
     view: SessionView, choice: Choice, typed: Mapping[str, str], problems: Sequence[FieldProblem]
 ) -> Answer:
-    """The next step of choosing, with what was wrong with the last one."""
+    """The page of the next choice, with the problems of the last one."""
     step = choice.step
     context = {
         **_common(view, _HEADINGS[step]),
@@ -97,7 +97,7 @@ def _details(view: SessionView, choice: Choice) -> dict[str, object]:
     assert choice.method is not None
     health, text = health_of(view, choice.method, choice.country)
     fields = typed_fields(view.session, choice.method)
-    hints = {field.name: f"{field.hint}{like_this(field, choice.country)}" for field in fields}
+    hints = {field.name: f"{field.hint}{example_for(field, choice.country)}" for field in fields}
     return {"fields": fields, "hints": hints, "health": health, "health_text": text}
 
 
@@ -111,7 +111,7 @@ def _standing(view: SessionView) -> Answer:
 
 
 def action_page(view: SessionView, problems: Sequence[FieldProblem]) -> Answer:
-    """What the payer has to do next, and what was wrong with his last try."""
+    """The page of the next action, with the problems of the last try."""
     action = action_context(view)
     context = {
         **_common(view, str(action["heading"])),
@@ -145,7 +145,7 @@ def _retry(view: SessionView) -> dict[str, str]:
 
 
 def _common(view: SessionView, heading: str) -> dict[str, object]:
-    """What every page of a session shows."""
+    """The context of every page of a session."""
     payment = view.payment
     active = payment.active_attempt
     used = find_method(active.method) if active else None

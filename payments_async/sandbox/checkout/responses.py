@@ -50,7 +50,7 @@ def page(
 
 
 def redirect(address: str) -> Answer:
-    """See `address` next, with a GET."""
+    """Redirect to `address`, with a GET."""
     return Answer(303, {"Location": address, **_GUARDS}, b"")
 
 
@@ -65,7 +65,7 @@ def qr_code(text: str) -> str:
 
 @cache
 def qr_image(text: str) -> Answer:
-    """The same as a picture of its own."""
+    """`text` as a QR code: a picture at an address of its own."""
     import segno
 
     image = BytesIO()

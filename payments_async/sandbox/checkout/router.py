@@ -42,7 +42,7 @@ _SIMULATED: Mapping[str, _Route] = {
 _ROUTES: Mapping[str, _Route] = {
     "": _Route(pages.entry, submit.submit),
     "payment": _Route(pages.progress),
-    "cancelled": _Route(pages.left),
+    "cancelled": _Route(pages.turned_back),
     **_SIMULATED,
 }
 _OUTCOME: Final = _Route(attempt_pages.outcome)
@@ -86,7 +86,7 @@ def _nothing() -> Answer:
 
 
 def find_session(world: World, session_id: str) -> tuple[Tenant, CheckoutRecord] | None:
-    """The session of this id, and whose it is; None when there is none."""
+    """The tenant and the session of this id; None when there is none."""
     return next(
         (
             (tenant, session)

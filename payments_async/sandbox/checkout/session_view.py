@@ -57,13 +57,13 @@ def _state_of_attempt(attempt: AttemptRecord, now: float) -> str:
 
 
 def doubt_at(payment: PaymentRecord, now: float) -> float | None:
-    """When a payment under way becomes one of unknown outcome; None where time alone does not do that."""
+    """The moment at which the outcome of a payment under way counts as unknown; None in other states."""
     active = payment.active_attempt
     return active.created_at + DOUBT_AFTER if active and state_of(payment, now) == "waiting" else None
 
 
 def step_of(payment: PaymentRecord, now: float) -> str:
-    """What a form was made at; one made at another step has no effect, which ends double submissions."""
+    """The step of a payment. A form made at another step has no effect, so none is submitted twice."""
     return f"{len(payment.attempts)}-{state_of(payment, now)}"
 
 
@@ -81,7 +81,7 @@ _KEPT = "%!#$&'()*+,/:;=?@[]~"
 
 @attrs.frozen(eq=False)
 class SessionView:
-    """A payer at one of the session's pages."""
+    """One request to a session's pages, with what the pages show of the payment."""
 
     world: World
     tenant: Tenant
@@ -92,7 +92,7 @@ class SessionView:
 
     @property
     def payment(self) -> PaymentRecord:
-        """What is to be paid."""
+        """The payment of the session."""
         return self.session.payment
 
     @property
@@ -103,22 +103,22 @@ class SessionView:
 
     @property
     def state(self) -> str:
-        """Where the payment stands now."""
+        """The state of the payment now."""
         return state_of(self.payment, self.world.now)
 
     @property
     def step(self) -> str:
-        """What a form made now is good for."""
+        """The step that a form made now belongs to."""
         return step_of(self.payment, self.world.now)
 
     @property
     def query(self) -> dict[str, str]:
-        """What the address says."""
+        """The values in the address."""
         return dict(parse_qsl(self.request.query, keep_blank_values=True))
 
     @property
     def form(self) -> dict[str, str]:
-        """What was submitted."""
+        """The values of the submitted form."""
         return dict(parse_qsl(self.request.body.decode("latin-1"), keep_blank_values=True))
 
     @property
@@ -128,7 +128,7 @@ class SessionView:
 
     @property
     def amount(self) -> str:
-        """What is to be paid, with symbol and all its decimals."""
+        """The amount with its symbol and all its decimals."""
         facts, amount = currency(self.payment.currency), self.payment.amount
         return facts.show(amount, facts.decimals(amount))
 

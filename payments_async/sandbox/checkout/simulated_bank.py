@@ -16,14 +16,14 @@ from .next_action import one_time_code
 from .pages import message_page
 from .responses import page, redirect
 from .session_view import SessionView
-from .submit import where_it_stands
+from .submit import show_state
 
 _DECLINED = ScenarioOutcome("fail", code="CUSTOMER_DECLINED")
 
 
 @attrs.frozen
 class SimulatedPage:
-    """Where the payer answers. `actions` are those it is for; `returns` when the answer leads back to us."""
+    """A page where the payer answers `actions`; with `returns` the answer leads back to the checkout."""
 
     name: str
     actions: tuple[str, ...]
@@ -45,10 +45,10 @@ _EMBEDDED = frozenset({"frame", "provider"})
 
 
 def show(view: SessionView) -> Answer:
-    """The place, with what it asks for, if anything."""
+    """The page, with the action that waits for it, if any."""
     part = _part(view)
     place = SIMULATED_PAGES[part]
-    asked = _asked(view, place)
+    asked = _awaited_action(view, place)
     abroad = view.page is not None and part in _EMBEDDED
     context = {
         "view": view,
@@ -65,12 +65,15 @@ def show(view: SessionView) -> Answer:
 
 
 def take(view: SessionView) -> Answer:
-    """The payer approves or refuses there. Without effect unless the place is being waited for."""
+    """The payer approves or declines. Without effect unless an action waits for this page."""
     part, answer = _part(view), view.form.get("answer", "")
     if answer not in ("approve", "decline"):
         return message_page(400, "Not understood", "Use one of the buttons of the page.")
-    if view.form.get("step") != view.step or _asked(view, SIMULATED_PAGES[part]) in (None, "collect_otp"):
-        return where_it_stands(view)
+    if view.form.get("step") != view.step or _awaited_action(view, SIMULATED_PAGES[part]) in (
+        None,
+        "collect_otp",
+    ):
+        return show_state(view)
     settle_attempt(view.world, view.tenant, view.attempt, None if answer == "approve" else _DECLINED)
     return redirect(view.address("payment" if SIMULATED_PAGES[part].returns else part))
 
@@ -79,8 +82,8 @@ def _part(view: SessionView) -> str:
     return view.request.path.rpartition("/")[2]
 
 
-def _asked(view: SessionView, place: SimulatedPage) -> str | None:
-    """The action that waits for this place; None when none does."""
+def _awaited_action(view: SessionView, place: SimulatedPage) -> str | None:
+    """The action that waits for this page; None when none does."""
     if view.state != "action":
         return None
     kind = view.attempt.plan.outcome.action

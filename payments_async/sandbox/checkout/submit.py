@@ -27,17 +27,17 @@ _CANCELLED = ScenarioOutcome("fail", code=CANCELLED_CODE)
 
 
 def submit(view: SessionView) -> Answer:
-    """Do what the form asks for, and lead to how the payment then stands."""
+    """Do what the form asks for, and redirect to the state of the payment."""
     action = _DOES.get(view.form.get("do", ""))
     if action is None:
         return message_page(400, "Not understood", "Use one of the buttons of the page.")
     if view.form.get("step") != view.step:
-        return where_it_stands(view)
+        return show_state(view)
     return action(view)
 
 
-def where_it_stands(view: SessionView) -> Answer:
-    """A form that came too late: what it asked for has been done, or can no longer be."""
+def show_state(view: SessionView) -> Answer:
+    """Redirect to the state of the payment: also for a form that came too late."""
     if view.state == "paid":
         return redirect(view.address())
     wanted = view.form.get("method")
@@ -47,7 +47,7 @@ def where_it_stands(view: SessionView) -> Answer:
 
 def _pay(view: SessionView) -> Answer:
     if view.state not in PAYABLE:
-        return where_it_stands(view)
+        return show_state(view)
     form = view.form
     choice = read_choice(view.session, form)
     if choice.method is None:
@@ -70,7 +70,7 @@ def _pay(view: SessionView) -> Answer:
 
 
 def _plan(view: SessionView, method: CatalogueMethod, phone: str | None) -> Plan:
-    """What the creation's scenario says, else the number's, else what the method usually asks for."""
+    """The plan of the creation's scenario, else of the magic number, else of the method."""
     if view.payment.plan is not None:
         return view.payment.plan
     magic = magic_scenario(phone) if phone and view.world.profile.magic else None
@@ -83,7 +83,7 @@ def _plan(view: SessionView, method: CatalogueMethod, phone: str | None) -> Plan
 
 def _enter_code(view: SessionView) -> Answer:
     if view.state != "action" or view.attempt.plan.outcome.action != "collect_otp":
-        return where_it_stands(view)
+        return show_state(view)
     given = "".join(view.form.get("code", "").split())
     if not compare_digest(given.encode(), one_time_code(view.session, view.attempt).encode()):
         text = "This is not the code we sent. Check it and enter it again" if given else "Enter the code"
@@ -96,7 +96,7 @@ def _cancel(view: SessionView) -> Answer:
     """Only what waits for the payer can be cancelled: what is under way may still succeed."""
     if view.state == "action":
         settle_attempt(view.world, view.tenant, view.attempt, _CANCELLED)
-    return where_it_stands(view)
+    return show_state(view)
 
 
 _DOES: Mapping[str, Callable[[SessionView], Answer]] = {"pay": _pay, "code": _enter_code, "cancel": _cancel}

@@ -62,7 +62,7 @@ _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
 
 @attrs.frozen
 class ControlCall:
-    """What a route's function works with."""
+    """The arguments of a route's function: path, query, body."""
 
     path: Mapping[str, str]
     query: Mapping[str, str]
@@ -140,14 +140,14 @@ class ControlCall:
 
 
 @attrs.frozen
-class Made:
-    """Something new: an answer with 201."""
+class Created:
+    """The answer of a route that created something: 201."""
 
     value: object
 
 
 def invalid(name: str, wrong: str) -> Refusal:
-    """422 that says what is wrong with one field."""
+    """A `Refusal` with 422 that names one field."""
     return Refusal(422, f"{name}: {wrong}", {"field": name})
 
 

@@ -20,7 +20,7 @@ _SHOWN = 500
 
 
 def clock_view(sandbox: SandboxControls) -> JsonObject:
-    """The sandbox's time, in words and in seconds since 1970; `speed` is None for a clock that has none."""
+    """The sandbox's time as text and in seconds since 1970; `speed` is None for a clock without one."""
     clock = sandbox.clock
     speed = clock.speed if isinstance(clock, VirtualClock) else None
     now = clock.now()

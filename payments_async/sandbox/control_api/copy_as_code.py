@@ -64,7 +64,7 @@ def written(
 
 
 def _masked(exchange: LoggedExchange) -> LoggedExchange:
-    """The same request with account data behind dots; byte for byte when it has none."""
+    """The same request with account data masked; byte for byte when it has none."""
     path = str(mask(exchange.log.path))
     return attrs.evolve(exchange, log=attrs.evolve(exchange.log, path=path), body=_masked_body(exchange.body))
 

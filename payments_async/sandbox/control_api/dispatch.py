@@ -10,7 +10,7 @@ from ..common.json import JsonObject, decode_object, encode
 from ..common.operations import CONTROL_API
 from ..common.scenario_words import UnknownWord
 from ..common.values import Answer, Request, Stream
-from .arguments import ControlCall, Made, Refusal, check_origin, read_body
+from .arguments import ControlCall, Created, Refusal, check_origin, read_body
 from .events import open_stream
 from .routes import ROUTES, Route
 
@@ -62,7 +62,7 @@ def _answer(sandbox: SandboxControls, request: Request) -> Answer | Stream:
     body = read_body(request) if request.method == "POST" else {}
     query = dict(parse_qsl(request.query, keep_blank_values=True))
     found = route.run(sandbox, ControlCall(values, query, body))
-    return _json_answer(201, found.value) if isinstance(found, Made) else _json_answer(200, found)
+    return _json_answer(201, found.value) if isinstance(found, Created) else _json_answer(200, found)
 
 
 def _find(method: str, path: str) -> tuple[Route, dict[str, str]]:

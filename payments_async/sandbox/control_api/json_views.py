@@ -84,7 +84,7 @@ def request_view(log: LoggedRequest) -> JsonObject:
 
 
 def exchange_view(exchange: LoggedExchange, *, reveal: bool) -> JsonObject:
-    """A request with its headers (never the authorization) and both bodies, or that they were let go."""
+    """A request with its headers (never the authorization) and both bodies, while they are kept."""
     answer = exchange.answer
     return {
         **request_view(exchange.log),

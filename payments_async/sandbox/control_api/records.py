@@ -13,7 +13,7 @@ from ..common.scenario_words import UnknownWord
 from ..records.records import PaymentRecord, PayoutRecord
 from ..records.world import World
 from ..webhooks.address_guard import NotSent, read_target
-from .arguments import ControlCall, Made, Refusal, invalid
+from .arguments import ControlCall, Created, Refusal, invalid
 from .json_views import payment_view, payout_view, webhook_view
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def refund(sandbox: SandboxControls, call: ControlCall) -> object:
     """Refund a completed payment."""
     call.only("amount", "pending")
     amount = call.number("amount") if call.body.get("amount") is not None else None
-    return Made({"id": sandbox.refund(call.path["id"], amount, pending=call.flag("pending"))})
+    return Created({"id": sandbox.refund(call.path["id"], amount, pending=call.flag("pending"))})
 
 
 def settle(sandbox: SandboxControls, call: ControlCall) -> object:
@@ -117,7 +117,7 @@ def resend(sandbox: SandboxControls, call: ControlCall) -> object:
     call.only()
     webhook_id = call.path["id"]
     _check_address(sandbox, webhook_id)
-    return Made(webhook_view(sandbox.resend(webhook_id)))
+    return Created(webhook_view(sandbox.resend(webhook_id)))
 
 
 def _check_address(sandbox: SandboxControls, webhook_id: str) -> None:
@@ -131,7 +131,7 @@ def _check_address(sandbox: SandboxControls, webhook_id: str) -> None:
 
 
 def _id_of(world: World, name: str) -> str:
-    """`name` itself when it is an id; else the id of the newest payout or payment of this reference."""
+    """The id of the record: `name` itself, or that of the newest payout or payment of this reference."""
     tenants = world.tenants.values()
     if any(name in ids for t in tenants for ids in (t.payouts_by_id, t.payments_by_id, t.sessions)):
         return name
@@ -149,7 +149,7 @@ def forge(sandbox: SandboxControls, call: ControlCall) -> object:
     with sandbox.changing() as world:
         record = _id_of(world, record)
     try:
-        return Made(webhook_view(sandbox.forge(record, event, url=url)))
+        return Created(webhook_view(sandbox.forge(record, event, url=url)))
     except UnknownWord as unknown:
         raise Refusal(400, str(unknown), {"field": "event"}) from unknown
     except ValueError as nowhere:

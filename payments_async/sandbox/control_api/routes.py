@@ -14,7 +14,7 @@ from ..common.json import JsonObject
 from ..common.profiles import PROFILES
 from ..common.timestamps import stamp
 from . import clock, records, requests, rules
-from .arguments import ControlCall, Made, invalid, one_of
+from .arguments import ControlCall, Created, invalid, one_of
 
 if TYPE_CHECKING:
     from .._controls import SandboxControls
@@ -61,7 +61,7 @@ def _new_key(sandbox: SandboxControls, call: ControlCall) -> object:
         key = sandbox.new_key(status, allowlist)  # type: ignore[arg-type] # `one_of` has looked at it
     except ValueError as unreadable:
         raise invalid("allowlist", str(unreadable)) from unreadable
-    return Made({"api_key": key, "status": status})
+    return Created({"api_key": key, "status": status})
 
 
 def _reset(sandbox: SandboxControls, call: ControlCall) -> object:
@@ -100,7 +100,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "requests/{id}", "headers and bodies, ?reveal=1 for account data", requests.one),
     Route("GET", "requests/{id}/code", "?as=async|sync|curl, ?reveal=1: code that sends it", requests.code),
     Route("POST", "requests/{id}/replay", "send it again", requests.replay),
-    Route("GET", "rules", "faults and outcomes set so far", rules.listed),
+    Route("GET", "rules", "faults and outcomes set so far", rules.list_rules),
     Route("POST", "rules", "operation, words, match, times, after, api_key", rules.add),
     Route("DELETE", "rules", "forget all", rules.clear),
     Route("DELETE", "rules/{id}", "forget one", rules.remove),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..api.rule import Rule
 from ..api.rule_fields import MisspeltField
 from ..common.scenario_words import parse
-from .arguments import ControlCall, Made, Refusal, invalid
+from .arguments import ControlCall, Created, Refusal, invalid
 from .json_views import rule_view
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 _FIELDS = ("operation", "words", "as", "match", "times", "after", "api_key")
 
 
-def listed(sandbox: SandboxControls, _: ControlCall) -> object:
-    """Every rule, the one that counts first in front."""
+def list_rules(sandbox: SandboxControls, _: ControlCall) -> object:
+    """Every rule, in the order in which they are tried."""
     return {"rules": [rule_view(rule) for rule in sandbox.rules]}
 
 
 def add(sandbox: SandboxControls, call: ControlCall) -> object:
-    """A rule of words: faults disturb requests, outcomes and webhook words decide about records."""
+    """Add a rule by words: faults for requests, outcomes and webhook words for records."""
     call.only(*_FIELDS)
     operation = call.text("operation")
     words = _sorted(call.text("words"), call.text_or_none("as"))
@@ -38,7 +38,7 @@ def add(sandbox: SandboxControls, call: ControlCall) -> object:
     except ValueError:
         sandbox.remove_rule(rule)
         raise
-    return Made(rule_view(rule))
+    return Created(rule_view(rule))
 
 
 def _match(call: ControlCall) -> dict[str, object]:
@@ -49,7 +49,7 @@ def _match(call: ControlCall) -> dict[str, object]:
 
 
 def _made(sandbox: SandboxControls, operation: str, api_key: str | None, match: dict[str, object]) -> Rule:
-    """The rule, without words; `Refusal` 422 for a name that is nearly a field of the operation."""
+    """A rule without words; `Refusal` 422 for a name that is nearly a field of the operation."""
     try:
         return sandbox.on(operation, api_key=api_key, **match)
     except MisspeltField as misspelt:
@@ -57,7 +57,7 @@ def _made(sandbox: SandboxControls, operation: str, api_key: str | None, match: 
 
 
 def _sorted(text: str, sense: str | None) -> dict[str, str]:
-    """The words by what they are about; `hang` is a fault unless `as` says that it is an outcome."""
+    """The words by kind: fault, outcome, webhook; `hang` is a fault unless `as` says outcome."""
     if sense not in (None, "fault", "outcome"):
         raise invalid("as", "must be 'fault' or 'outcome'")
     groups: dict[str, list[str]] = {}

@@ -47,7 +47,7 @@ _log.addFilter(_is_own_fault)
 
 
 def check_port(port: object) -> None:
-    """Raise TypeError or ValueError for what is no port."""
+    """Raise TypeError or ValueError for anything but a port."""
     if port is not None and (not isinstance(port, int) or isinstance(port, bool)):
         raise TypeError(f"port must be a whole number, not {type(port).__name__}")
     if port is not None and not 0 <= port <= 65_535:
@@ -142,7 +142,7 @@ class Server:
         return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
 
     async def _act(self, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
-        """Disturb the line as `answer.fault` says."""
+        """Act out the fault of an answer: late, never, cut, closed or reset."""
         response = web.Response(status=answer.status or 200, headers=answer.headers, body=answer.body)
         if isinstance(answer.fault, Slow):
             await self._sleep(answer.fault.seconds)

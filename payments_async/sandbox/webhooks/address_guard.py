@@ -36,12 +36,12 @@ _KEPT = "%!$&'()*+,/:;=?@[]~"
 
 
 class NotSent(Exception):
-    """A delivery does not leave the sandbox; the text says why and how to allow it."""
+    """A delivery is not sent; the text says why, and how to allow it."""
 
 
 @attrs.frozen
 class DeliveryAddress:
-    """Where a delivery goes, read from its address."""
+    """The address of a delivery, in its parts."""
 
     scheme: str
     host: str
@@ -54,13 +54,13 @@ class DeliveryAddress:
 
     @property
     def authority(self) -> str:
-        """For the Host header."""
+        """The value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 def read_allowed(names: Iterable[str]) -> frozenset[str]:
-    """Hosts deliveries may go to wherever they are; TypeError or ValueError for what is no bare host."""
+    """Hosts that deliveries may go to, wherever they are; TypeError or ValueError for no bare host."""
     if isinstance(names, str):
         raise TypeError('allow_webhooks_to is a collection of hosts: ("shop.example",)')
     return frozenset(_bare(name) for name in names)
@@ -76,11 +76,11 @@ def _bare(name: object) -> str:
 
 
 def read_target(url: str, allowed: frozenset[str] = frozenset()) -> DeliveryAddress:
-    """The address of a delivery, judged without looking a name up; `NotSent`."""
+    """Read and check the address of a delivery, without looking a name up; `NotSent`."""
     target = _parsed(url)
     literal = _literal(target.host)
     if literal is not None:
-        return attrs.evolve(target, addresses=judged(target.host, [str(literal)], allowed))
+        return attrs.evolve(target, addresses=check_addresses(target.host, [str(literal)], allowed))
     if _NUMBER.search(target.host.rpartition(".")[2]) or not _NAME.fullmatch(target.host):
         raise NotSent(f"{target.host!r} is neither a name nor an address in its usual form")
     if _is_under(target.host, _OWN):
@@ -90,8 +90,10 @@ def read_target(url: str, allowed: frozenset[str] = frozenset()) -> DeliveryAddr
     return target
 
 
-def judged(host: str, addresses: Iterable[str], allowed: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """`addresses`, which `host` stands for, if the sandbox may send to all of them; else `NotSent`."""
+def check_addresses(
+    host: str, addresses: Iterable[str], allowed: frozenset[str] = frozenset()
+) -> tuple[str, ...]:
+    """The addresses of `host`, if the sandbox may send to all of them; else `NotSent`."""
     found = [_unwrapped(ip_address(address)) for address in addresses]
     if not found:
         raise NotSent(f"{host} has no address")
@@ -131,7 +133,7 @@ def _literal(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _unwrapped(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """An IPv4 address that is written as IPv6 is what it is as IPv4."""
+    """The IPv4 address of one that is written as IPv6; any other as it is."""
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address
 

@@ -26,7 +26,7 @@ class WebhookControls:
 
     @property
     def deliveries(self) -> list[Delivery]:
-        """The latest deliveries that were due, oldest first (20,000 at most), whatever became of them.
+        """The latest deliveries that were due, oldest first (20,000 at most), with any result.
 
         What became of each is in `webhooks`. Those of records without a `webhook_url` are in `inbox`.
         """
@@ -46,7 +46,7 @@ class WebhookControls:
 
     @property
     def webhooks(self) -> list[Webhook]:
-        """Each delivery with its state and its tries, copies, forgeries and repeats too; oldest first.
+        """Each delivery with its state and tries, oldest first; copies, forgeries and repeats too.
 
         All that wait to be tried (50,000 at most) and the latest 20,000 that are over. They leave only while
         the sandbox serves.
@@ -55,14 +55,14 @@ class WebhookControls:
             return self._outbox.queue.webhooks
 
     def resend(self, webhook_id: str) -> Webhook:
-        """Send a delivery once more, with tries of its own, whatever became of it; `LookupError`."""
+        """Send a delivery again, with new tries, whatever its result was; `LookupError`."""
         with self.changing() as world:
             webhook = self._outbox.queue.resend(webhook_id, world.now)
             self._poke()
             return webhook
 
     def forge(self, record_id: str, event: str | None = None, *, url: str | None = None) -> Webhook:
-        """Send what is not so: that `event` has happened to a payout or payment, which it has not.
+        """Send a false delivery: that `event` has happened to a payout or payment.
 
         `event` is `payout.completed` or `payment.completed` unless given; `url` is the record's own
         `webhook_url`. A payment is named by its own id or its checkout session's. The record stays as it is.

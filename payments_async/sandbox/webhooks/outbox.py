@@ -35,7 +35,7 @@ class Outbox:
         self._idle = threading.Condition(self.lock)
 
     def keep(self, delivery: Delivery) -> str | None:
-        """One more is due; gives its id if the request that caused it must wait for its first try."""
+        """Add a delivery; gives its id if the request that caused it must wait for the first try."""
         if not delivery.forged:
             self.deliveries.append(delivery)
         webhook_id = self.queue.accept(delivery)
@@ -43,19 +43,19 @@ class Outbox:
         return webhook_id if is_awaited and not self.queue.find(webhook_id).is_over else None
 
     def clear(self) -> None:
-        """Forget everything; what is under way is not waited for."""
+        """Forget everything, without waiting for tries under way."""
         self.queue.clear()
         self.deliveries.clear()
         self.inbox.clear()
 
     def take(self, now: float, room: int) -> list[Webhook]:
-        """At most `room` of those to be sent now."""
+        """Take at most `room` webhooks to be sent now."""
         taken = self.queue.take(now, room)
         self._idle.notify_all()
         return taken
 
     def reported(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
-        """A try is over, or the address was refused."""
+        """Note the result of a try, or that the address was refused."""
         if webhook_id not in self.queue:  # forgotten by `clear` meanwhile
             return
         if isinstance(result, NotSent):

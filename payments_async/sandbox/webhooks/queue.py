@@ -12,7 +12,17 @@ from collections import deque
 import attrs
 
 from ..common.values import Delivery
-from .webhook import HELD_FOR, ORDINARY, Origin, State, Treatment, Webhook, WebhookTry, next_try, treatment
+from .webhook import (
+    HELD_FOR,
+    NO_EFFECTS,
+    HookEffects,
+    Origin,
+    State,
+    Webhook,
+    WebhookTry,
+    hook_effects,
+    next_try,
+)
 
 KEPT = 20_000
 """How many of the latest that are over are kept."""
@@ -25,7 +35,7 @@ _Entry = tuple[float, int, str]
 
 @attrs.define(eq=False)
 class WebhookQueue:
-    """All deliveries of one sandbox, by what has become of them."""
+    """All webhooks of one sandbox, with their states."""
 
     _all: dict[str, Webhook] = attrs.field(factory=dict)
     _over: deque[str] = attrs.field(factory=deque)
@@ -45,7 +55,7 @@ class WebhookQueue:
         return list(self._all.values())
 
     def clear(self) -> None:
-        """Forget them all. Ids go on, so that the end of a try under way is not taken for another's."""
+        """Forget them all. Ids are not used again, so a try under way cannot end another webhook."""
         for forgotten in (self._all, self._over, self._queue, self._busy, self._held):
             forgotten.clear()
 
@@ -53,15 +63,15 @@ class WebhookQueue:
         return webhook_id in self._all
 
     def find(self, webhook_id: str) -> Webhook:
-        """The one of this id; `LookupError`."""
+        """The webhook of this id; `LookupError`."""
         try:
             return self._all[webhook_id]
         except KeyError:
             raise LookupError(f"no webhook {webhook_id!r}") from None
 
     def accept(self, delivery: Delivery) -> str:
-        """Take one that is due and give its id; from here on the scenario's words are followed."""
-        asked = treatment(delivery.hooks)
+        """Add a delivery that is due and give its id; the scenario's words are applied here."""
+        asked = hook_effects(delivery.hooks)
         first = Webhook(
             id=self._new_id(),
             at=delivery.at,
@@ -78,9 +88,9 @@ class WebhookQueue:
         return first.id
 
     def resend(self, webhook_id: str, now: float) -> Webhook:
-        """Send one once more, from its first try on, whatever became of it; `LookupError`."""
+        """Send a webhook again, from the first try on, whatever its result was; `LookupError`."""
         again = self._copy(self.find(webhook_id), "resent", now)
-        self._add(again, ORDINARY)
+        self._add(again, NO_EFFECTS)
         return self.find(again.id)
 
     def _copy(self, webhook: Webhook, origin: Origin, first_at: float) -> Webhook:
@@ -100,7 +110,7 @@ class WebhookQueue:
         self._accepted += 1
         return f"wh_{self._accepted:08d}"
 
-    def _add(self, webhook: Webhook, asked: Treatment) -> None:
+    def _add(self, webhook: Webhook, asked: HookEffects) -> None:
         self._all[webhook.id] = webhook
         if asked.dropped:
             self._end(webhook, "dropped", "the scenario dropped it")
@@ -112,7 +122,7 @@ class WebhookQueue:
             self._plan(webhook, webhook.first_at)
 
     def _reorder(self, webhook: Webhook) -> None:
-        """Hold it back, or, when another of the record is held back already, let that one go right after."""
+        """Hold a webhook back, or, when one of the record is held back, send that right after this one."""
         held = [self._all[each] for each in self._held.pop(webhook.record_id, ())]
         if all(each.event == webhook.event for each in held):  # none, or copies of one
             self._held[webhook.record_id] = (*(each.id for each in held), webhook.id)
@@ -123,7 +133,7 @@ class WebhookQueue:
             self._plan(attrs.evolve(each, first_at=webhook.first_at))
 
     def _plan(self, webhook: Webhook, at: float | None = None) -> None:
-        """Try it at `at`, or for the first time when that is planned."""
+        """Plan the next try for `at`, or for the planned first moment."""
         at = webhook.first_at if at is None else at
         self._all[webhook.id] = attrs.evolve(webhook, state="waiting", next_at=at)
         self._pushed += 1
@@ -137,11 +147,11 @@ class WebhookQueue:
 
     @property
     def next_at(self) -> float | None:
-        """When something may be due to be sent: not later than it really is."""
+        """The earliest moment at which something may be due."""
         return self._queue[0][0] if self._queue else None
 
     def due(self, now: float) -> list[Webhook]:
-        """Those to be tried by `now` that are not under way, in order; nothing changes."""
+        """The webhooks due by `now` that are not under way, in order. Nothing changes."""
         entries = [entry for entry in self._queue if entry[0] <= now]
         waiting = [entry for blocked in self._busy.values() for entry in blocked if entry[0] <= now]
         return [self._all[entry[2]] for entry in sorted(entries + waiting) if self._is_valid(entry)]
@@ -151,7 +161,7 @@ class WebhookQueue:
         return not self._busy and (self.next_at is None or self.next_at > now)
 
     def take(self, now: float, room: int) -> list[Webhook]:
-        """At most `room` of those to be tried now, which then are under way until `report` or `refuse`."""
+        """Take at most `room` webhooks that are due; they are under way until `report` or `refuse`."""
         taken: list[Webhook] = []
         while self._queue and self._queue[0][0] <= now and len(taken) < room:
             entry = heapq.heappop(self._queue)
@@ -176,7 +186,7 @@ class WebhookQueue:
         return webhook is not None and webhook.state == "waiting" and webhook.next_at == at
 
     def report(self, webhook_id: str, tried: WebhookTry) -> Webhook:
-        """A try is over; gives what has become of the delivery."""
+        """Note the result of a try; gives the webhook as it then is."""
         webhook = self._free(webhook_id)
         webhook = attrs.evolve(webhook, tries=(*webhook.tries, tried))
         again = next_try(webhook.first_at, len(webhook.tries))
@@ -189,11 +199,11 @@ class WebhookQueue:
         return self._all.get(webhook_id, webhook)
 
     def refuse(self, webhook_id: str, reason: str) -> None:
-        """The address of one under way is none that the sandbox sends to; it is not tried again."""
+        """End a webhook under way whose address the sandbox does not send to."""
         self._end(self._free(webhook_id), "refused", reason)
 
     def put_back(self, now: float) -> None:
-        """What is under way has been cut off, as if it had not been tried: it is due again."""
+        """Make tries that were cut off due again, as if they had not begun."""
         for webhook in self._all.values():
             if webhook.state == "sending":
                 self._plan(self._free(webhook.id), now)

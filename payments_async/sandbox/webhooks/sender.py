@@ -18,7 +18,7 @@ from yarl import URL
 
 from ..records.webhook_json import headers_for
 from . import Webhook, WebhookTry
-from .address_guard import DeliveryAddress, NotSent, judged, read_target
+from .address_guard import DeliveryAddress, NotSent, check_addresses, read_target
 
 TIMEOUT = 10.0
 """Seconds for one try (gap Y)."""
@@ -99,7 +99,7 @@ class WebhookSender:
                 loop.call_soon_threadsafe(self._poked.set)
 
     async def tried(self, webhook_ids: Sequence[str]) -> None:
-        """Return once each of these has been tried for the first time, or will not be."""
+        """Return once the first try of each of these is over, or will not come."""
         for webhook_id in webhook_ids:
             event = self._awaited.setdefault(webhook_id, asyncio.Event())
             await event.wait()
@@ -158,7 +158,7 @@ class WebhookSender:
         addresses = target.addresses
         if not addresses:
             found = await self._resolve(target.host, target.port)
-            addresses = judged(target.host, found, self._allowed)
+            addresses = check_addresses(target.host, found, self._allowed)
         if any((address, target.port) == self.own for address in addresses):
             raise NotSent("the address is the sandbox's own: nothing there receives webhooks")
         for address in addresses[:-1]:
@@ -208,7 +208,7 @@ class WebhookSender:
 
 
 def _reason(failure: Exception) -> str:
-    """Why a try failed, without anything of what was sent."""
+    """The reason of a failed try, with nothing of what was sent."""
     if isinstance(failure, TimeoutError):
         return f"no answer within {TIMEOUT:g} s"
     if isinstance(failure, aiohttp.ServerDisconnectedError):

@@ -35,7 +35,7 @@ class WebhookTry:
 
 @attrs.frozen
 class Webhook:
-    """A delivery and what became of it. Times are seconds since 1970, of the sandbox's clock."""
+    """A delivery with its state and tries. Times are seconds since 1970, of the sandbox's clock."""
 
     id: str
     at: float
@@ -71,13 +71,13 @@ HELD_FOR = 60.0
 
 
 def next_try(first_at: float, tried: int) -> float | None:
-    """When it is tried again after `tried` tries in vain; None when it is given up."""
+    """The moment of the next try after `tried` failed ones; None when it is given up."""
     return first_at + OFFSETS[tried] if tried < len(OFFSETS) else None
 
 
 @attrs.frozen
-class Treatment:
-    """What the words make of each of a record's deliveries."""
+class HookEffects:
+    """The effects of a scenario's webhook words on each delivery of a record."""
 
     dropped: bool = False
     """It is never sent."""
@@ -90,16 +90,16 @@ class Treatment:
     """The first try is over before the request that caused it is answered; so nothing delays it."""
 
 
-ORDINARY = Treatment()
+NO_EFFECTS = HookEffects()
 
 
-def treatment(hooks: HookWords) -> Treatment:
-    """What the words of a scenario ask for; of two `delay` the later word counts."""
+def hook_effects(hooks: HookWords) -> HookEffects:
+    """The effects of a scenario's webhook words; of two `delay` the later word counts."""
     if not hooks:
-        return ORDINARY
+        return NO_EFFECTS
     words = {word.kind: word for word in hooks}
     first = "before_response" in words
-    return Treatment(
+    return HookEffects(
         dropped="drop" in words,
         delay=words["delay"].seconds if "delay" in words and not first else 0.0,
         copies=words["duplicate"].count if "duplicate" in words else 1,

@@ -12,7 +12,7 @@ from payments_async.sandbox import Delivery, Webhook, WebhookTry
 from payments_async.sandbox.common.scenario_words import HookWord
 from payments_async.sandbox.webhooks import queue as queue_module
 from payments_async.sandbox.webhooks.queue import WebhookQueue
-from payments_async.sandbox.webhooks.webhook import HELD_FOR, OFFSETS, next_try, treatment
+from payments_async.sandbox.webhooks.webhook import HELD_FOR, OFFSETS, hook_effects, next_try
 
 FAILED = 500
 
@@ -133,7 +133,7 @@ def test_copies_are_held_back_together() -> None:
 
 def test_what_comes_before_the_response_is_neither_held_nor_delayed() -> None:
     words = (HookWord("before_response"), HookWord("delay", seconds=9), HookWord("reorder"))
-    asked = treatment(words)
+    asked = hook_effects(words)
     assert (asked.before_response, asked.delay, asked.reordered) == (True, 0.0, False)
 
 
@@ -227,7 +227,7 @@ def test_whatever_the_words_each_is_tried_until_it_is_taken_and_no_more_than_fiv
             status = 204 if taken[verdicts % len(taken)] else FAILED
             queue.report(webhook.id, answered(now, status))
     assert queue.is_idle(1e12)
-    copies = [treatment(tuple(words)).copies for *_, words in deliveries]
+    copies = [hook_effects(tuple(words)).copies for *_, words in deliveries]
     assert len(queue.webhooks) == sum(copies)
     for webhook in queue.webhooks:
         at_once = [tried.at for tried in webhook.tries]
