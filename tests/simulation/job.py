@@ -15,7 +15,7 @@ from payments_async.bulk.protocol.attempts import (
     Step,
     after_attempt,
     kind_of,
-    row_verdict,
+    may_have_paid,
 )
 from payments_async.bulk.protocol.clocks import ElapsedRange, Timestamps, age, since_last_send
 from payments_async.bulk.protocol.decisions import (
@@ -29,7 +29,6 @@ from payments_async.bulk.protocol.decisions import (
     send_block,
 )
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
-from payments_async.models import Verdict
 
 from .ledger import Entry
 from .lookup import compare, scan
@@ -118,7 +117,7 @@ class Job:
 
     async def _post(self, entry: Entry, waiting: asyncio.Future[bool]) -> Next:
         """One retry loop under one intent."""
-        tries, verdicts = _TRIES, list[Verdict]()
+        tries, doubt = _TRIES, entry.known.was_doubtful
         while not self._worker.ended:
             match self._send_block(entry, waiting):
                 case None:
@@ -127,15 +126,14 @@ class Job:
                     continue
                 case SendBlock.STALE:
                     self._note("intent renewed")
-                    self._clean = None if self._in_doubt(entry.known, verdicts) else entry.known
+                    self._clean = None if doubt else entry.known
                     return self._first()
                 case _:
                     self._worker.stop("disk")
                     return None
             reply = await self._exchange(entry, waiting)
-            verdicts.append(reply.verdict)
             tries -= 1
-            doubt = self._in_doubt(entry.known, verdicts)
+            doubt = doubt or may_have_paid(reply.verdict)
             step = after_attempt(reply, doubt=doubt, tries_left=tries)
             self._note(f"answer: {kind_of(reply)}")
             if step is Step.AGAIN:
@@ -154,10 +152,6 @@ class Job:
             same_bytes=self._body(entry) == entry.body,
             age_of_intent=self._age(entry.intended),
         )
-
-    @staticmethod
-    def _in_doubt(known: RowKnowledge, verdicts: list[Verdict]) -> bool:
-        return known.was_doubtful or row_verdict(verdicts) in ("in_doubt", "executed")
 
     async def _exchange(self, entry: Entry, waiting: asyncio.Future[bool]) -> AttemptReply:
         """One request, and a second one if the rules allow it."""

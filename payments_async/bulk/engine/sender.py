@@ -8,17 +8,15 @@ import attrs
 
 from ..._request.retry import RetryBudget
 from ...errors import ConfigurationError
-from ...models import Verdict
 from ..ledger.ledger import Ledger
 from ..ledger_errors import LedgerFull, LedgerGone
 from ..protocol import row_state
-from ..protocol.attempts import STEPS, Kind, Step, after_attempt, kind_of, row_verdict
+from ..protocol.attempts import STEPS, Kind, Step, after_attempt, kind_of, may_have_paid
 from ..protocol.clocks import INTENT_LIFETIME, ElapsedRange, Timestamps, age
 from ..protocol.decisions import Action, SendBlock, at_start, send_block
 from ..protocol.identifiers import body_hash
 from ..protocol.records import LedgerRow, Resend, RowOutcome
 from ..protocol.responses import Posted, why_of
-from ..protocol.row_state import RowKnowledge
 from ..protocol.stop_rules import Stop
 from .doubts import BackOff, UnresolvedRow
 from .recorder import Recorder
@@ -66,17 +64,18 @@ class Sender:
             self._backoff.settled(row.number)
 
     async def _send(self, row: LedgerRow, at: Timestamps) -> None:
-        tries, verdicts = TRIES, list[Verdict]()
+        tries, doubt = TRIES, row.known.was_doubtful
         while not self._stopping.halted:
             held = _with_margin(self._age(at))
             match send_block(durable=True, under_way=0, same_bytes=same_bytes(row), age_of_intent=held):
                 case None:
                     pass
                 case SendBlock.STALE:
-                    renewed = await self._renew(row, doubt=_is_doubtful(row.known, verdicts))
+                    renewed = await self._renew(row, doubt=doubt)
                     if renewed is None:
                         return
-                    (row, at), verdicts = renewed, []
+                    row, at = renewed
+                    doubt = row.known.was_doubtful
                     continue
                 case why:
                     text = f"row {row.number}: {why}; the ledger is damaged: put back its newest whole copy"
@@ -85,12 +84,11 @@ class Sender:
             posted = await self._post(row, INTENT_LIFETIME + _MARGIN - held.at_most)
             if posted is None:
                 return
-            verdicts.append(posted.reply.verdict)
             outage = self._is_outage(posted)
             if posted.counts and not outage:
                 was_sent = posted.reply.verdict != "not_sent"
                 tries = 0 if was_sent and posted.took >= _LONG else tries - 1
-            doubt = _is_doubtful(row.known, verdicts)
+            doubt = doubt or may_have_paid(posted.reply.verdict)
             step = after_attempt(posted.reply, doubt=doubt, tries_left=tries)
             if step is Step.AGAIN and posted.counts:
                 await self._back_off(_OUTAGE if outage else 0.5 * 2.0 ** (TRIES - tries))
@@ -176,7 +174,3 @@ class Sender:
 def _with_margin(held: ElapsedRange) -> ElapsedRange:
     """The age of an intent, made older by the time that a post may take."""
     return ElapsedRange(held.at_least, held.at_most + _MARGIN)
-
-
-def _is_doubtful(known: RowKnowledge, verdicts: list[Verdict]) -> bool:
-    return known.was_doubtful or row_verdict(verdicts) in ("in_doubt", "executed")

@@ -6,7 +6,7 @@ attempt in doubt says nothing of that one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, Literal
 
@@ -122,12 +122,9 @@ def kind_of(reply: AttemptReply) -> Kind:
     return Kind.STUCK if reply.replayed and kind is not Kind.REFUSED else kind
 
 
-_VERDICTS: Final[tuple[Verdict, ...]] = ("not_sent", "not_executed", "in_doubt", "executed")
-
-
-def row_verdict(verdicts: Iterable[Verdict]) -> Verdict:
-    """What all attempts of a row prove together: executed if any is, else in doubt if any is."""
-    return max(verdicts, key=_VERDICTS.index, default="not_sent")
+def may_have_paid(verdict: Verdict) -> bool:
+    """Whether the attempt may have made a payout, so that a later refusal does not reject the row."""
+    return verdict in ("in_doubt", "executed")
 
 
 def after_attempt(reply: AttemptReply, *, doubt: bool, tries_left: int) -> Step:

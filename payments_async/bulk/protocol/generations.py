@@ -48,18 +48,8 @@ def next_generation(row: LedgerRow, binding: Binding) -> NewRow:
     reference = identity.reference()
     body = _renamed(row.body, reference, identity)
     made = body_hash(body)
-    return NewRow(
-        number=row.number,
-        line=row.line,
-        row_key=row.row_key,
-        reference=reference,
-        amount=row.amount,
-        currency=row.currency,
-        method=row.method,
-        body=body,
-        body_hash=made,
-        idempotency_key=identity.idempotency_key(made),
-        metadata=row.metadata,
+    return _replacement(
+        row, reference=reference, body=body, body_hash=made, idempotency_key=identity.idempotency_key(made)
     )
 
 
@@ -68,8 +58,11 @@ def same_again(row: LedgerRow, binding: Binding) -> NewRow:
     known = row.known
     place = (binding.environment, binding.batch_id, row.row_key, known.generation, known.epoch)
     key = Identity(*place, known.revision + 1).idempotency_key(row.body_hash)
-    content = {name: getattr(row, name) for name in _NAMES}
-    return NewRow(**{**content, "idempotency_key": key})
+    return _replacement(row, idempotency_key=key)
+
+
+def _replacement(row: LedgerRow, **changes: Any) -> NewRow:
+    return NewRow(**{**{name: getattr(row, name) for name in _NAMES}, **changes})
 
 
 def _renamed(body: bytes, reference: str, identity: Identity) -> bytes:

@@ -86,9 +86,6 @@ class IllegalTransition(ValueError):
         self.state = state
         self.change = change
 
-    def __reduce__(self) -> tuple[type[IllegalTransition], tuple[RowState, RowChange]]:
-        return type(self), (self.state, self.change)
-
 
 @attrs.frozen
 class RowKnowledge:
@@ -108,13 +105,8 @@ class RowKnowledge:
     payout_id: str = ""
 
     @property
-    def is_doubtful(self) -> bool:
-        """Whether some recorded intent may have made a payout that is not known."""
-        return self.cleared < self.intents
-
-    @property
     def was_doubtful(self) -> bool:
-        """The same of the intents before the latest, for the worker that holds the latest."""
+        """Whether an intent before the latest may have made a payout that is not known."""
         return self.cleared < self.intents - 1
 
 
