@@ -5,15 +5,8 @@
                                              instrument=Instrument.phone("+22990000000", "BJ"),
                                              reference="invoice-7")
 
-From nouns to face, a module imports only from those before it:
-
-    nouns    models params arguments errors      what there is to talk about
-    rules    _auth _calls _codec _answers …      values in, values out; no clock, no I/O
-    world    _runtime _transport                 time and sockets
-    motion   _gate _pipeline _waiting            the one place where rules meet the world
-    face     resources client                    what you import
-
 `payments_sync` is the same, blocking. Public names are loaded when they are first used.
+`docs/architecture.md` shows the rooms of the package.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ PAYOUT_FILTERS: Final[Mapping[str, str]] = {
 }
 
 # C: where a list ends is decided by `models.lists.proves_end`; this is said of a page that does not say it.
-NO_END: Final = "the service gave no cursor to go on with, and did not say that the list ends"
+NO_END: Final = "the service gave no cursor for a next page, and did not say that the list ends"
 
 # D: page sizes accepted locally; nothing is sent unless asked for.
 PAGE_SIZE: Final = range(1, 101)

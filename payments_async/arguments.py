@@ -196,6 +196,6 @@ class Search(ReadOptions, total=False):
     created_on_or_after: date | str | None
     """Where the walk, newest first, may end."""
     cursor: str | None
-    """Where to go on: `SearchIncomplete.cursor`, with the same `created_on_or_after`."""
+    """Where to continue: `SearchIncomplete.cursor`, with the same `created_on_or_after`."""
     max_pages: int
     """Pages of 100 to read at most; 100 when absent."""

@@ -7,7 +7,7 @@ PaymentsError                      .effect: "none" | "happened" | "unknown"
 │  └─ APITimeoutError
 ├─ OutcomeUnknown                  a write was sent and no definite answer came: client.resolve(error)
 ├─ DeadlineExceeded                the caller's deadline ended a read, or a write before it was sent
-├─ LimitReached                    on_limit="raise": our own gate would have waited       nothing sent
+├─ LimitReached                    on_limit="raise": our own limiter would have waited    nothing sent
 ├─ SearchIncomplete                a bounded look-up ended before the end of the list
 ├─ APIStatusError                  the service answered and refused
 │  ├─ BadRequestError 400   AuthenticationError 401   PermissionDeniedError 403   NotFoundError 404
@@ -22,10 +22,6 @@ PaymentsError                      .effect: "none" | "happened" | "unknown"
 └─ WaitTimeout                     a wait ended before the record was final; .last .token
 
 Errors carry facts: never the key or a request's headers. Bodies never print, and leave in no pickle.
-
-What the service refused, by status. Found in `errors`, which shows where these stand among the others.
-
-What every error has: its effect, its attempts, and a pickle without account data.
 """
 
 from __future__ import annotations
@@ -43,7 +39,7 @@ if TYPE_CHECKING:
     from .params.prepared import PreparedRequest
 
 Effect = Literal["none", "happened", "unknown"]
-"""Whether this call moved money or made a record: it did not · it did · nobody can tell yet."""
+"""Whether this call moved money or made a record: it did not · it did · not known yet."""
 
 
 class Body:
@@ -214,7 +210,7 @@ class RateLimitedError(APIStatusError):
 
 
 class ServerError(APIStatusError):
-    """5xx: the service failed. Of a write nobody can tell what came; see `OutcomeUnknown`."""
+    """5xx: the service failed. What became of a write is not known; see `OutcomeUnknown`."""
 
 
 STATUS_ERRORS: Mapping[int, type[APIStatusError]] = {
@@ -231,7 +227,7 @@ STATUS_ERRORS: Mapping[int, type[APIStatusError]] = {
 def error_class(
     status: int, *, message: str | None = None, reference: str | None = None
 ) -> type[APIStatusError]:
-    """The class for a status. A 409 is told apart by its message, then by whether a reference was sent.
+    """The class for a status. Its message says which 409 it is, then by whether a reference was sent.
 
     One about a request that is still at work says nothing of the reference.
     """
@@ -285,8 +281,8 @@ class InvalidRequest(PaymentsError):
     def __init__(self, errors: Mapping[str, list[str]], *, operation: str | None = None) -> None:
         self.errors: dict[str, list[str]] = dict(errors)
         """{field, dotted when nested: [every rule it breaks]}, the shape of a 422's `errors`."""
-        told = "; ".join(f"{field}: {' and '.join(texts)}" for field, texts in self.errors.items())
-        super().__init__(f"{operation or 'request'} was not sent: {told}", operation=operation)
+        faults = "; ".join(f"{field}: {' and '.join(texts)}" for field, texts in self.errors.items())
+        super().__init__(f"{operation or 'request'} was not sent: {faults}", operation=operation)
 
 
 class APIConnectionError(PaymentsError):
@@ -345,7 +341,7 @@ class DeadlineExceeded(PaymentsError):
 
 
 class LimitReached(PaymentsError):
-    """`on_limit="raise"` and the gate would have made the call wait. Nothing was sent."""
+    """`on_limit="raise"`, and the call would have had to wait for the rate limit. Nothing was sent."""
 
     def __init__(self, message: str, *, retry_after: float, **facts: Any) -> None:
         super().__init__(message, **facts)
@@ -354,14 +350,14 @@ class LimitReached(PaymentsError):
 
 
 class SearchIncomplete(PaymentsError):
-    """A look-up has not come to the end of the list, or could not read all of it: the record may be there."""
+    """A look-up did not reach the end of the list, or could not read all of it: the record may be there."""
 
     def __init__(self, message: str, *, pages: int, cursor: str | None, **facts: Any) -> None:
         super().__init__(message, **facts)
         self.pages = pages
         """Pages read."""
         self.cursor = cursor
-        """Where to go on: `client.payouts.find(reference, cursor=error.cursor)`; None when nobody knows."""
+        """Where to continue: `client.payouts.find(reference, cursor=error.cursor)`; None when not known."""
 
 
 class DecodeError(PaymentsError):
@@ -383,7 +379,7 @@ class DecodeError(PaymentsError):
 
 
 class ResponseMismatch(PaymentsError):
-    """A 2xx whose record differs from what was asked for. Nothing is known; look before you pay again.
+    """A 2xx whose record differs from what was asked for. Nothing is known; check before you pay again.
 
     A read's is an answer about another record: effect "none". The connection that gave it was closed.
     """
@@ -419,7 +415,7 @@ class WaitTimeout(PaymentsError):
         self.last = last
         """The record as last read; None when it was never seen, and in a pickle."""
         self.token = token
-        """JSON with which the same `wait` goes on, here or in another process."""
+        """JSON with which the same `wait` continues, here or in another process."""
 
 
 for _error in [value for value in globals().values() if isinstance(value, type)]:

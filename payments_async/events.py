@@ -1,6 +1,6 @@
 """What happens inside calls, as frozen values for `on_event` and the `payments` logger.
 
-They are logged at DEBUG; a gate that a 429 closes for `LONG` or more, at WARNING.
+They are logged at DEBUG; a rate limiter that a 429 closes for `LONG` or more, at WARNING.
 
 No event holds a key's secret, a body or account data. A hook that raises cannot break a call.
 """
@@ -20,7 +20,7 @@ from .models._response import Verdict
 logger: logging.Logger = logging.getLogger("payments")
 
 LONG = 10.0
-"""Seconds: a gate closed for so long is worth a warning."""
+"""Seconds: a limiter closed for so long is worth a warning."""
 
 
 __all__ = [
@@ -78,7 +78,7 @@ class Throttled(Event):
 
 @attrs.frozen(eq=False, repr=False)
 class GateClosed(Event):
-    """A 429 closed the limit's gate."""
+    """A 429 closed the rate limiter of its class or record."""
 
     seconds: float
 
@@ -122,7 +122,7 @@ class Emitter:
         return self._listener is not None or logger.isEnabledFor(logging.DEBUG)
 
     def warn(self, text: str) -> None:
-        """Log at WARNING, whoever listens."""
+        """Log at WARNING, with or without a listener."""
         _log(logging.WARNING, "%s", text)
 
     def emit(self, event: Event) -> None:
@@ -133,10 +133,10 @@ class Emitter:
             try:
                 self._listener(event)
             except Exception as error:
-                _log(logging.WARNING, "on_event raised %s; the call goes on", type(error).__name__)
+                _log(logging.WARNING, "on_event raised %s; the call continues", type(error).__name__)
 
 
-def _log(level: int, text: str, told: object) -> None:
+def _log(level: int, text: str, fact: object) -> None:
     """Log, and let no handler of the program's break a call that moves money."""
     with suppress(Exception):
-        logger.log(level, text, told)
+        logger.log(level, text, fact)

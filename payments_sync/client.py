@@ -218,7 +218,7 @@ class Payments:
     ) -> Any:
         """Send what `prepare` made; as often as you like within 24 hours, it is one request.
 
-        While it is under way in this process, whoever sends it again waits for its outcome and gets it too.
+        While it is under way in this process, another call that sends it waits for its outcome and gets it.
 
         Args:
             prepared: from `prepare` or `PreparedRequest.from_json`.
@@ -262,7 +262,7 @@ class Payments:
 
         Raises:
             APIStatusError: it did not happen, for this reason; effect "none".
-            OutcomeUnknown: it still cannot be told; try again later.
+            OutcomeUnknown: it is still not known; try again later.
             ResponseMismatch: the reference belongs to a payout that differs.
             ConfigurationError: not something that can be resolved, or of another environment or address.
         """

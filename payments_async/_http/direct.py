@@ -86,7 +86,7 @@ class DirectSender:
 def _write(protocol: ResponseHandler, message: bytes, request: HTTPRequest) -> None:
     """Make ready for the answer, mark, write. A peer too slow for a large body gets no second request.
 
-    The parser is a new one each time: what an old one was told unasked, half a message even, is forgotten.
+    The parser is a new one each time: what came unasked to an old one, half a message even, is forgotten.
     """
     protocol.set_response_params(
         skip_payload=request.method == "HEAD", read_until_eof=True, auto_decompress=False

@@ -39,7 +39,7 @@ _RESOLVER_CODES: Final[Mapping[int, str]] = {
 def describe(exc: Exception, *, sent: bool) -> TransportError:
     """The failure to report for an exception, without a link to it.
 
-    An exception nobody foresaw is a `connect` while nothing was sent and a `reset` afterwards: what matters
+    An unforeseen exception is a `connect` while nothing was sent and a `reset` afterwards: what matters
     is that it cannot pass for an answer.
     """
     if isinstance(exc, TransportError):

@@ -200,7 +200,7 @@ class AiohttpTransport:
                 opened.idle.give_back()
 
     def _disown(self) -> None:
-        """In a forked child: the parent's sockets are the parent's. Not used, not closed, not told anything.
+        """In a forked child: the parent's sockets are the parent's. Neither used nor closed.
 
         Closing them here would also take them out of the parent's selector, which a fork shares. They stay in
         `_OPEN` for as long as the child lives, so that nothing of the parent's is finalized in it.
@@ -218,9 +218,9 @@ def _reported(exc: BaseException, verdict: Verdict, request: HTTPRequest, late: 
     """What leaves for the exception that ended an attempt: nothing of its past, where the headers are.
 
     `late` is what being overdue is called. Who closes the connections makes aiohttp cancel some of what waits
-    for them: that is a failure, for a cancellation that nobody asked for would end its task without a trace.
+    for them: that is a failure, since an unrequested cancellation would end its task without a trace.
     """
-    if not isinstance(exc, (Exception, CancelledError)):  # an interrupt: whoever raised it waits for itself
+    if not isinstance(exc, (Exception, CancelledError)):  # an interrupt
         exc.__cause__ = exc.__context__ = None
         return exc.with_traceback(None)
     if verdict == "overdue":

@@ -1,6 +1,6 @@
 """What a value of a request may be, one function a rule. Pure: a value in, what is wrong with it out.
 
-A text names the rule and the kind of the value, never the value: it may be somebody's account.
+A text names the rule and the kind of the value, never the value: it may be an account.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COLOR = r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})"
 _MAX_DEPTH = 32
 _HARMLESS = r"(?a)(?=.*\d)[A-Za-z0-9_./#-]{1,40}"
 _MOST_DIGITS = 6
-"""More digits than this may be somebody's phone or account number."""
+"""More digits than this may be a phone or account number."""
 _HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}"
 _OURS = frozenset(
     {
@@ -63,7 +63,7 @@ def described(value: object) -> str:
 
 
 def is_identifier(text: str) -> bool:
-    """Whether a text is fit for a message: a name given to a record, and nobody's name or account."""
+    """Whether a text is fit for a message: the name of a record, and no person's name or account."""
     return sum(letter.isdigit() for letter in text) <= _MOST_DIGITS and bool(
         re.fullmatch(_HARMLESS, text, re.ASCII)
     )
@@ -155,7 +155,7 @@ def reference(value: Any) -> str | None:
 
 
 def name_problem(name: str) -> str | None:
-    """Why a name could be taken for another one: blanks at its ends, or characters that nobody sees."""
+    """Why a name could be taken for another one: blanks at its ends, or invisible characters."""
     if re.search(_CONTROL, name):
         return "holds a control character"
     if name != name.strip():

@@ -76,7 +76,7 @@ async def test_a_listener_that_raises_breaks_nothing(
     played = play(connect, lost(), payout_answer(), on_event=broken)
     assert (await played.client.payouts.create(**PAYOUT)).id == "po_1"
     assert {record.message for record in caplog.records if record.levelno == logging.WARNING} == {
-        "on_event raised ZeroDivisionError; the call goes on"
+        "on_event raised ZeroDivisionError; the call continues"
     }
 
 
