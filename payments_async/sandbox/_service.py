@@ -24,7 +24,7 @@ from .webhooks.outbox import Outbox
 
 if TYPE_CHECKING:
     from .storage.file import StateSaver
-    from .storage.rows import Row
+    from .storage.rows import StateRow
 
 KEPT = 20_000
 """How many of the latest requests are kept."""
@@ -136,7 +136,7 @@ class SandboxService(WebhookControls):
         self.clock.advance(max(0.0, then - self.clock.now()))  # time does not go back
         return key
 
-    def _dump(self) -> list[Row] | None:
+    def _dump(self) -> list[StateRow] | None:
         """The state for the file; None when nothing has happened since the last one."""
         from .storage.rows import dump
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from ..common.json import JsonObject
-from ..common.operations import Operation
+from ..common.operations import ServiceOperation
 from ..common.values import Request
 from ..records.idempotency import fingerprint
 from ..records.tenants import Tenant
@@ -18,7 +18,7 @@ class ServiceCall:
     request: Request
     now: float
     tenant: Tenant
-    operation: Operation
+    operation: ServiceOperation
     path_values: dict[str, str]
     parameters: dict[str, str] = attrs.field(factory=dict)
     """Of the query string."""

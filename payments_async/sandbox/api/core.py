@@ -11,7 +11,7 @@ import attrs
 from ..checkout import ACTIONS, PAGES, answer_payer
 from ..common.clock import Chance
 from ..common.json import decode_object
-from ..common.operations import Operation, find_operation
+from ..common.operations import ServiceOperation, find_operation
 from ..common.profiles import Profile
 from ..common.rate_limits import SandboxLimits
 from ..common.scenario_words import Fault
@@ -32,7 +32,7 @@ from .scenario_lookup import find_sources, pick_fault
 class _Note:
     """What the log will say about a request."""
 
-    operation: Operation | None = None
+    operation: ServiceOperation | None = None
     tenant: Tenant | None = None
     fault: Fault | None = None
     replayed: bool = False

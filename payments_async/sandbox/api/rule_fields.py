@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 
-from ..common.operations import OPERATIONS, Operation
+from ..common.operations import OPERATIONS, ServiceOperation
 from ..common.scenario_words import UnknownWord
 from ..records.payout_json import INSTRUMENT_TEXTS
 from .request_schemas import CHECKOUT, INTENT, PAYOUT
@@ -68,7 +68,7 @@ def fields_of(operation: str) -> list[str]:
     return list(dict.fromkeys(name for one in matched for name in _fields(one)))
 
 
-def _fields(operation: Operation) -> Iterator[str]:
+def _fields(operation: ServiceOperation) -> Iterator[str]:
     yield from re.findall(r"\{(\w+)\}", operation.path)
     yield from QUERIES.get(operation.name, ())
     for name in BODIES.get(operation.name, ()):

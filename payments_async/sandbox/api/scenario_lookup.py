@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from ..common.magic_numbers import magic_scenario
-from ..common.operations import Operation
+from ..common.operations import ServiceOperation
 from ..common.scenario_words import (
     Fault,
     HookWords,
@@ -103,7 +103,7 @@ def pick_fault(sources: Sequence[ScenarioSource]) -> Fault | None:
     return None
 
 
-def pick_plan(sources: Sequence[ScenarioSource], operation: Operation) -> Plan | None:
+def pick_plan(sources: Sequence[ScenarioSource], operation: ServiceOperation) -> Plan | None:
     """How a new record ends: as the first scenario with an outcome or a timing says; None when none has."""
     for source in sources:
         scenario = source.scenario

@@ -24,7 +24,7 @@ _PAYMENT_OUTCOMES = _PAYOUT_OUTCOMES | {"expire", "action", "failover"}
 
 
 @attrs.frozen
-class Operation:
+class ServiceOperation:
     """One method and path."""
 
     name: str
@@ -43,42 +43,48 @@ class Operation:
         return bool(self.outcomes)
 
 
-OPERATIONS: tuple[Operation, ...] = (
-    Operation("checkouts.create", "POST", "/payment/checkouts", "writes", outcomes=_PAYMENT_OUTCOMES),
-    Operation("checkouts.retrieve", "GET", "/payment/checkouts/{checkout_id}", "reads"),
-    Operation("payment_intents.create", "POST", "/payment/intents", "writes", outcomes=_PAYMENT_OUTCOMES),
-    Operation("payment_intents.list", "GET", "/payment/intents", "reads"),
-    Operation(
+OPERATIONS: tuple[ServiceOperation, ...] = (
+    ServiceOperation("checkouts.create", "POST", "/payment/checkouts", "writes", outcomes=_PAYMENT_OUTCOMES),
+    ServiceOperation("checkouts.retrieve", "GET", "/payment/checkouts/{checkout_id}", "reads"),
+    ServiceOperation(
+        "payment_intents.create", "POST", "/payment/intents", "writes", outcomes=_PAYMENT_OUTCOMES
+    ),
+    ServiceOperation("payment_intents.list", "GET", "/payment/intents", "reads"),
+    ServiceOperation(
         "payment_intents.retrieve_attempt",
         "GET",
         "/payment/intents/{payment_intent_id}/attempts/{attempt_id}",
         "reads",
     ),
-    Operation(
+    ServiceOperation(
         "payment_intents.refund_availability",
         "GET",
         "/payment/intents/{payment_intent_id}/refunds/availability",
         "refund_availability",
     ),
-    Operation(
+    ServiceOperation(
         "payment_intents.requery",
         "POST",
         "/payment/intents/{payment_intent_id}/requery",
         "diagnostics",
         record="payment_intent_id",
     ),
-    Operation(
+    ServiceOperation(
         "payment_intents.inspect_attempt",
         "GET",
         "/payment/intents/{payment_intent_id}/attempts/{attempt_id}/inspect",
         "diagnostics",
         record="attempt_id",
     ),
-    Operation("payouts.create", "POST", "/payouts", "writes", outcomes=_PAYOUT_OUTCOMES),
-    Operation("payouts.list", "GET", "/payouts", "reads"),
-    Operation("payouts.sync", "GET", "/payouts/{payout_id}/sync", "diagnostics", record="payout_id"),
-    Operation("payouts.inspect", "GET", "/payouts/{payout_id}/inspect", "diagnostics", record="payout_id"),
-    Operation("methods.status", "GET", "/utils/status/payment/method/{method_code}/{country_code}", "reads"),
+    ServiceOperation("payouts.create", "POST", "/payouts", "writes", outcomes=_PAYOUT_OUTCOMES),
+    ServiceOperation("payouts.list", "GET", "/payouts", "reads"),
+    ServiceOperation("payouts.sync", "GET", "/payouts/{payout_id}/sync", "diagnostics", record="payout_id"),
+    ServiceOperation(
+        "payouts.inspect", "GET", "/payouts/{payout_id}/inspect", "diagnostics", record="payout_id"
+    ),
+    ServiceOperation(
+        "methods.status", "GET", "/utils/status/payment/method/{method_code}/{country_code}", "reads"
+    ),
 )
 NAMES = tuple(operation.name for operation in OPERATIONS)
 
@@ -87,17 +93,17 @@ def _pattern(path: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path))
 
 
-_FIXED: Mapping[tuple[str, str], Operation] = {
+_FIXED: Mapping[tuple[str, str], ServiceOperation] = {
     (operation.method, PREFIX + operation.path): operation
     for operation in OPERATIONS
     if "{" not in operation.path
 }
-_WITH_PARAMETERS: tuple[tuple[Operation, re.Pattern[str]], ...] = tuple(
+_WITH_PARAMETERS: tuple[tuple[ServiceOperation, re.Pattern[str]], ...] = tuple(
     (operation, _pattern(PREFIX + operation.path)) for operation in OPERATIONS if "{" in operation.path
 )
 
 
-def find_operation(method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
+def find_operation(method: str, path: str) -> tuple[ServiceOperation, dict[str, str]] | None:
     """The operation at an address and its path parameters; None when there is none."""
     fixed = _FIXED.get((method, path))
     if fixed is not None:
@@ -108,7 +114,9 @@ def find_operation(method: str, path: str) -> tuple[Operation, dict[str, str]] |
     return None
 
 
-def _with_values(operation: Operation, encoded: Mapping[str, str]) -> tuple[Operation, dict[str, str]] | None:
+def _with_values(
+    operation: ServiceOperation, encoded: Mapping[str, str]
+) -> tuple[ServiceOperation, dict[str, str]] | None:
     """Ids are opaque: any printable text that is one segment of the path, percent-encoded."""
     values = {name: unquote(value) for name, value in encoded.items()}
     return (operation, values) if all(value.isprintable() for value in values.values()) else None

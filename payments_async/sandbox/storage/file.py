@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 from ..common.clock import real_seconds
 from ..common.values import StateError
 from .restore import Unreadable
-from .rows import VERSION, Row
+from .rows import VERSION, StateRow
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ class StateFile:
         self._file.execute("CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY, kind TEXT, body BLOB)")
         self._file.execute("COMMIT")
 
-    def read(self, reader: Callable[[list[Row]], T]) -> T | None:
+    def read(self, reader: Callable[[list[StateRow]], T]) -> T | None:
         """What `reader` makes of the state, None in a new file; `StateError`, and closed, when it cannot."""
         try:
             rows = self._file.execute("SELECT kind, body FROM state ORDER BY id").fetchall()
@@ -94,7 +94,7 @@ class StateFile:
             self.close()
             raise StateError(f"{self.path}: {damage}") from damage
 
-    def save(self, rows: list[Row]) -> None:
+    def save(self, rows: list[StateRow]) -> None:
         """Replace the state; `StateError` when it cannot be written, and the old one stays."""
         try:
             with self._file:  # commits, or rolls back
@@ -115,13 +115,13 @@ class StateSaver:
     `dump` gives its rows, None when nothing has changed since it last gave them.
     """
 
-    def __init__(self, file: StateFile, dump: Callable[[], list[Row] | None]) -> None:
+    def __init__(self, file: StateFile, dump: Callable[[], list[StateRow] | None]) -> None:
         self._file = file
         self._dump = dump
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._unwritten: list[Row] | None = None
+        self._unwritten: list[StateRow] | None = None
 
     @property
     def is_over(self) -> bool:

@@ -39,7 +39,7 @@ from ..webhooks.queue import WebhookQueue
 from .rows import (
     KINDS,
     STEPS,
-    Row,
+    StateRow,
     StoredReply,
     StoredState,
     StoredTenant,
@@ -58,7 +58,7 @@ class Unreadable(ValueError):
     """Rows that are no state of this version's making."""
 
 
-def restore(core: Core, rows: Iterable[Row]) -> tuple[WebhookQueue, str, float]:
+def restore(core: Core, rows: Iterable[StateRow]) -> tuple[WebhookQueue, str, float]:
     """Bring a fresh core to a state; gives the webhooks, the first API key and the time. `Unreadable`."""
     try:
         state, *stored = [_decoders[kind].decode(body) for kind, body in rows]

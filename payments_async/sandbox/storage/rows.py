@@ -29,7 +29,7 @@ from ..webhooks.queue import WebhookQueue
 VERSION: Final = 2
 """Which form the rows have. A change of any struct here, or of what it is made of, takes the next number."""
 
-Row = tuple[str, bytes]
+StateRow = tuple[str, bytes]
 """A kind (see `KINDS`) and its JSON."""
 
 QueueEntry = tuple[float, int, str]
@@ -138,7 +138,7 @@ _STEP_NAMES: Final = {function: name for name, (function, _) in STEPS.items()}
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode  # amounts digit for digit
 
 
-def dump(core: Core, queue: WebhookQueue, api_key: str, now: float) -> list[Row]:
+def dump(core: Core, queue: WebhookQueue, api_key: str, now: float) -> list[StateRow]:
     """The state as rows, at the sandbox's time `now`. The sandbox's lock is held meanwhile."""
     tenants = core.world.tenants.values()
     return [
@@ -148,7 +148,7 @@ def dump(core: Core, queue: WebhookQueue, api_key: str, now: float) -> list[Row]
     ]
 
 
-def _tenant_rows(tenant: Tenant) -> Iterator[Row]:
+def _tenant_rows(tenant: Tenant) -> Iterator[StateRow]:
     for payout in tenant.payouts:
         yield "payout", _encode(payout)
     for payment in tenant.payments:

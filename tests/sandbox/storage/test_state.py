@@ -190,7 +190,7 @@ def test_it_is_written_while_it_serves(file: Path, monkeypatch: pytest.MonkeyPat
 def _watched(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     written, save = threading.Event(), _state.StateFile.save
 
-    def noted(self: _state.StateFile, rows: list[rows.Row]) -> None:
+    def noted(self: _state.StateFile, rows: list[rows.StateRow]) -> None:
         save(self, rows)
         written.set()
 
@@ -205,7 +205,7 @@ def test_a_full_disk_is_logged_and_the_state_is_written_later(
     refused: list[int] = []
     save = _state.StateFile.save
 
-    def full(self: _state.StateFile, rows: list[rows.Row]) -> None:
+    def full(self: _state.StateFile, rows: list[rows.StateRow]) -> None:
         if len(refused) < 2:
             refused.append(len(rows))
             raise StateError("the disk is full")
@@ -553,7 +553,7 @@ def test_every_kind_of_record_comes_back(file: Path) -> None:
     second.stop()
 
 
-def rows_of(sandbox: Sandbox) -> list[rows.Row]:
+def rows_of(sandbox: Sandbox) -> list[rows.StateRow]:
     return rows.dump(sandbox._core, sandbox._outbox.queue, sandbox.api_key, sandbox.clock.now())
 
 
