@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from itertools import chain
@@ -40,10 +40,6 @@ class _Wanted:
         self.news = False
         """Whether a record had changed."""
         self._references: set[str] = set()
-
-    def subscriptions(self) -> Iterator[Subscription]:
-        """Subscriptions to records that were not on the pages read so far."""
-        return chain.from_iterable(self.left.values())
 
     def find_in(self, page: Page[Any]) -> None:
         """Give the page's records to their subscriptions."""
@@ -138,7 +134,7 @@ class ListPoller:
             wanted.refuse_references()
         self._shared.problem = problem = _problem(wanted, position)
         if problem is not None and position.is_repeated:
-            self._fail(problem, set(wanted.subscriptions()))
+            self._fail(problem, chain.from_iterable(wanted.left.values()))
         return wanted.news
 
     async def _rest(self, due: float, pages: int) -> None:
@@ -147,7 +143,7 @@ class ListPoller:
             await self._runtime.sleep(min(rest, schedule.FLOOR))
             self._shared.had_page(pages, self._runtime.monotonic())
 
-    def _fail(self, error: Exception, subscriptions: Collection[Subscription]) -> None:
+    def _fail(self, error: Exception, subscriptions: Iterable[Subscription]) -> None:
         """End this client's own waits among these. The others have readers of their own."""
         for subscription in self._own.intersection(subscriptions):
             subscription.fail(error)

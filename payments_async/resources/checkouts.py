@@ -70,6 +70,7 @@ class AsyncCheckouts(Resource):
 
         Raises:
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
+            SearchIncomplete: the service gave the same cursor twice, and no page showed the payment.
             PaymentsError: the reading failed for good.
         """
         return await self._client.waiting.checkout(checkout, deadline)

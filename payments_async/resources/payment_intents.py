@@ -76,7 +76,8 @@ class AsyncPaymentIntents(Resource):
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
-            PaymentsError: see `errors`; also when the service gives the same cursor twice.
+            SearchIncomplete: the service gave the same cursor twice.
+            PaymentsError: see `errors`.
         """
         async for intent in self._client.iterate(PAYMENT_INTENTS, arguments):
             yield intent
@@ -170,6 +171,7 @@ class AsyncPaymentIntents(Resource):
 
         Raises:
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
+            SearchIncomplete: the service gave the same cursor twice, and no page showed the payment.
             PaymentsError: the reading failed for good.
         """
         return await self._client.waiting.attempt(payment_intent_id, attempt_id, deadline)

@@ -74,7 +74,8 @@ class AsyncPayouts(Resource):
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
-            PaymentsError: see `errors`; also when the service gives the same cursor twice.
+            SearchIncomplete: the service gave the same cursor twice.
+            PaymentsError: see `errors`.
         """
         async for payout in self._client.iterate(PAYOUTS, arguments):
             yield payout
@@ -159,6 +160,7 @@ class AsyncPayouts(Resource):
         Raises:
             InvalidRequest: not an id; also when the list shows it as a payout's reference: see `find`.
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
+            SearchIncomplete: the service gave the same cursor twice, and no page showed the payout.
             PaymentsError: the reading failed for good.
         """
         return await self._client.waiting.payout(payout, deadline)

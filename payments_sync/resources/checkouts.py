@@ -75,6 +75,7 @@ class Checkouts:
 
         Raises:
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
+            SearchIncomplete: the service gave the same cursor twice, and no page showed the payment.
             PaymentsError: the reading failed for good.
         """
         return self._bridge.call(self._async.wait, checkout, deadline=deadline)

@@ -74,7 +74,8 @@ class PaymentIntents:
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
-            PaymentsError: see `errors`; also when the service gives the same cursor twice.
+            SearchIncomplete: the service gave the same cursor twice.
+            PaymentsError: see `errors`.
         """
         return self._bridge.iterate(self._async.iterate, **arguments)
 
@@ -163,6 +164,7 @@ class PaymentIntents:
 
         Raises:
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
+            SearchIncomplete: the service gave the same cursor twice, and no page showed the payment.
             PaymentsError: the reading failed for good.
         """
         return self._bridge.call(self._async.wait_attempt, payment_intent_id, attempt_id, deadline=deadline)

@@ -71,7 +71,8 @@ class Payouts:
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
-            PaymentsError: see `errors`; also when the service gives the same cursor twice.
+            SearchIncomplete: the service gave the same cursor twice.
+            PaymentsError: see `errors`.
         """
         return self._bridge.iterate(self._async.iterate, **arguments)
 
@@ -140,6 +141,7 @@ class Payouts:
         Raises:
             InvalidRequest: not an id; also when the list shows it as a payout's reference: see `find`.
             WaitTimeout: not final yet; `.last` is the newest state, `.token` continues the wait.
+            SearchIncomplete: the service gave the same cursor twice, and no page showed the payout.
             PaymentsError: the reading failed for good.
         """
         return self._bridge.call(self._async.wait, payout, deadline=deadline)
