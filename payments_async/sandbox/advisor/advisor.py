@@ -33,8 +33,8 @@ Rule = Callable[[AdvisorEvidence], Iterable[Finding]]
 
 RULES: tuple[Rule, ...] = (
     retries.repeated_without_key,
-    retries.one_thing_under_two_keys,
-    retries.one_key_for_two_things,
+    retries.one_body_under_two_keys,
+    retries.one_key_for_two_bodies,
     retries.before_retry_after,
     retries.parallel_loops,
     polling.too_fast,

@@ -97,12 +97,12 @@ class ObservedRequest:
 
     @property
     def moved_nothing(self) -> bool:
-        """Whether its sender knows so: it was definitely refused, or was not let in."""
+        """Whether its sender knows that it moved no money: it was refused, or kept out by a limit."""
         return self.was_refused or self.log.status == 429
 
     @property
     def reference(self) -> str | None:
-        """The merchant's own name of what is paid for: a payout's `reference`, a payment's `entity_id`."""
+        """The merchant's own name for the transaction: a payout's `reference`, a payment's `entity_id`."""
         if not self.creates:
             return None
         try:
@@ -119,7 +119,7 @@ class ObservedRequest:
 
     @property
     def shown(self) -> frozenset[str]:
-        """Ids of what its answer shows."""
+        """Ids of the records in its answer."""
         return frozenset(_ID.findall(self.answer.decode("utf-8", "replace")))
 
 
@@ -164,7 +164,7 @@ def evidence_from(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorE
 
 
 def _whole_from(entries: Sequence[JournalEntry]) -> int:
-    """The place after the last request whose bytes were let go."""
+    """The place after the last request whose bytes the journal has dropped."""
     for place in range(len(entries) - 1, -1, -1):
         item = entries[place].item
         if isinstance(item, LoggedExchange) and not item.is_whole:
@@ -196,7 +196,7 @@ def observe(exchange: LoggedExchange) -> ObservedRequest:
 def grouped(
     requests: Iterable[ObservedRequest], by: Callable[[ObservedRequest], G | None]
 ) -> dict[G, list[ObservedRequest]]:
-    """Requests by what `by` says of them, in order; those of which it says None are left out."""
+    """Requests by the result of `by`, in order, without those for which it is None."""
     groups: dict[G, list[ObservedRequest]] = {}
     for request in requests:
         if (name := by(request)) is not None:
@@ -204,14 +204,14 @@ def grouped(
     return groups
 
 
-def apart(earlier: ObservedRequest, later: ObservedRequest) -> float:
-    """Seconds between two requests, on whichever clock is kinder."""
+def seconds_between(earlier: ObservedRequest, later: ObservedRequest) -> float:
+    """Seconds between two requests, on the clock that shows more of them."""
     return max(later.log.at - earlier.log.at, later.real - earlier.real)
 
 
 def runs(requests: Sequence[ObservedRequest], within: float) -> Iterator[list[ObservedRequest]]:
     """The longest stretches of at least two requests of which each came sooner than `within` seconds."""
-    return stretches(requests, lambda earlier, later: apart(earlier, later) < within)
+    return stretches(requests, lambda earlier, later: seconds_between(earlier, later) < within)
 
 
 def stretches(
@@ -230,10 +230,10 @@ def stretches(
 
 
 def ids_of(finding: Finding) -> tuple[str, ...]:
-    """Ids of all that shows a finding: requests and deliveries."""
+    """Ids of the evidence of a finding: requests and deliveries."""
     return (*finding.requests, *finding.webhooks)
 
 
 def ids(requests: Iterable[ObservedRequest]) -> tuple[str, ...]:
-    """Their ids, as a finding shows them."""
+    """The ids of requests."""
     return tuple(request.log.request_id for request in requests)

@@ -25,8 +25,8 @@ EVIDENCE = 1_000
 _HEAD = 50
 """How many of them are its first."""
 
-Places = Mapping[str, tuple[int, float]]
-"""Of each request and delivery the number in the journal, and the time."""
+Positions = Mapping[str, tuple[int, float]]
+"""The number in the journal and the time of each request and delivery."""
 
 _OVERLAP = 5_000
 """Entries before the new ones that are judged with them: a mistake lies between two requests."""
@@ -34,7 +34,7 @@ _OVERLAP = 5_000
 
 @attrs.define(eq=False)
 class KeptFinding:
-    """A finding with what has shown it since it was made. Times are seconds since 1970, of the sandbox."""
+    """A finding with all its evidence so far. Times are seconds since 1970, of the sandbox."""
 
     finding: Finding
     first_at: float
@@ -50,13 +50,13 @@ class KeptFinding:
         """Whether it is the same finding, made again or with more evidence."""
         return not set(ids_of(self.finding)).isdisjoint(ids_of(finding))
 
-    def add(self, finding: Finding, places: Places) -> None:
-        """It was found again; counts what is new."""
+    def add(self, finding: Finding, positions: Positions) -> None:
+        """Add the evidence of the same finding, made again; count what is new."""
         known = set(ids_of(self.finding))
-        new = {one for one in ids_of(finding) if one not in known and places[one][0] > self._newest}
+        new = {one for one in ids_of(finding) if one not in known and positions[one][0] > self._newest}
         self.count += len(new)
-        self._newest = max([self._newest, *(places[one][0] for one in new)])
-        self.last_at = max([self.last_at, *(places[one][1] for one in new)])
+        self._newest = max([self._newest, *(positions[one][0] for one in new)])
+        self.last_at = max([self.last_at, *(positions[one][1] for one in new)])
         longest = finding if len(ids_of(finding)) >= self.titled else self.finding
         self.titled = max(self.titled, len(ids_of(finding)))
         self.finding = attrs.evolve(
@@ -67,7 +67,7 @@ class KeptFinding:
 
 
 class Findings:
-    """What the Advisor has found in one sandbox. Callable from any thread."""
+    """The findings in one sandbox. Callable from any thread."""
 
     def __init__(self) -> None:
         self._kept: list[KeptFinding] = []
@@ -98,17 +98,17 @@ class Findings:
         evidence = evidence_from(entries, now)
         self.watched = watched(evidence)
         if found := judge(evidence):
-            places = dict(_places(entries))
+            positions = dict(_positions(entries))
             for finding in found:
-                self._keep(finding, places)
+                self._keep(finding, positions)
 
-    def _keep(self, finding: Finding, places: Places) -> None:
+    def _keep(self, finding: Finding, positions: Positions) -> None:
         alike = (kept for kept in self._kept if _name(kept.finding) == _name(finding))
         kept = next((kept for kept in alike if kept.is_shown_by(finding)), None)
         if kept is not None:
-            kept.add(finding, places)
+            kept.add(finding, positions)
             return
-        numbers, moments = zip(*(places[one] for one in ids_of(finding)), strict=True)
+        numbers, moments = zip(*(positions[one] for one in ids_of(finding)), strict=True)
         bounded = attrs.evolve(
             finding, requests=_bounded(finding.requests), webhooks=_bounded(finding.webhooks)
         )
@@ -131,8 +131,8 @@ def _bounded(names: Sequence[str]) -> tuple[str, ...]:
     return (*names[:_HEAD], *names[_HEAD - EVIDENCE :])
 
 
-def _places(entries: Iterable[JournalEntry]) -> Iterable[tuple[str, tuple[int, float]]]:
-    """Each request and tried delivery with its number in the journal, and when it was."""
+def _positions(entries: Iterable[JournalEntry]) -> Iterable[tuple[str, tuple[int, float]]]:
+    """The number and time of each request and tried delivery."""
     for entry in entries:
         if isinstance(entry.item, LoggedExchange):
             yield entry.item.log.request_id, (entry.seq, entry.item.log.at)

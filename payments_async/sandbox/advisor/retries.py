@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from itertools import pairwise
 
 from ..records.idempotency import LIFETIME
-from .evidence import AdvisorEvidence, Finding, ObservedRequest, apart, grouped, ids, stretches
+from .evidence import AdvisorEvidence, Finding, ObservedRequest, grouped, ids, seconds_between, stretches
 
 _EARLY = 0.05
 """Seconds a retry may be early: clocks and lines are not exact."""
@@ -53,17 +53,17 @@ def repeated_without_key(evidence: AdvisorEvidence) -> Iterator[Finding]:
 
 
 def _in_runs(tries: Sequence[ObservedRequest]) -> str:
-    """How many runs of tries these are, where it is more than one: a program that was started again."""
-    count = 1 + sum(apart(earlier, later) >= _AGAIN for earlier, later in pairwise(tries))
+    """The number of runs, where a program was started again; empty for one run."""
+    count = 1 + sum(seconds_between(earlier, later) >= _AGAIN for earlier, later in pairwise(tries))
     return f" in {count} runs" if 1 < count < len(tries) else ""
 
 
 def _is_retry(earlier: ObservedRequest, later: ObservedRequest) -> bool:
-    """Whether the same body is the same wish: it is named, or the first was in doubt, or it came soon."""
-    return later.reference is not None or earlier.in_doubt or apart(earlier, later) < _AGAIN
+    """Whether the same body is a retry: it is named, or the first was in doubt, or it came soon."""
+    return later.reference is not None or earlier.in_doubt or seconds_between(earlier, later) < _AGAIN
 
 
-def one_thing_under_two_keys(evidence: AdvisorEvidence) -> Iterator[Finding]:
+def one_body_under_two_keys(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """One body under several idempotency keys: a retry that the service takes for a second request."""
     taken = {sent for _, others in _reused(evidence) for sent in others}
     # what was definitely refused moved nothing; a taken reference does not say what became of the first try
@@ -89,7 +89,7 @@ def one_thing_under_two_keys(evidence: AdvisorEvidence) -> Iterator[Finding]:
             )
 
 
-def one_key_for_two_things(evidence: AdvisorEvidence) -> Iterator[Finding]:
+def one_key_for_two_bodies(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """One idempotency key with several bodies: the later ones are no requests of their own."""
     for first, others in _reused(evidence):
         reused = [sent for sent in others if sent.reuses_a_key or not first.moved_nothing]
@@ -114,15 +114,15 @@ def _keyed(evidence: AdvisorEvidence) -> Iterator[ObservedRequest]:
 def _reused(evidence: AdvisorEvidence) -> Iterator[tuple[ObservedRequest, list[ObservedRequest]]]:
     """The first request of each idempotency key, with those after it that ask for something else."""
     for alike in grouped(_keyed(evidence), lambda sent: (sent.log.key, sent.log.idempotency_key)).values():
-        for first, *later in _kept(alike):
+        for first, *later in _within_lifetime(alike):
             if others := [
                 sent for sent in later if (sent.log.path, sent.body) != (first.log.path, first.body)
             ]:
                 yield first, others
 
 
-def _kept(alike: Sequence[ObservedRequest]) -> Iterator[list[ObservedRequest]]:
-    """The requests under one key, apart where the service has forgotten it: then it stands for a new one."""
+def _within_lifetime(alike: Sequence[ObservedRequest]) -> Iterator[list[ObservedRequest]]:
+    """The requests under one key, in groups: a key that has expired stands for a new request."""
     together: list[ObservedRequest] = []
     for sent in alike:
         if together and sent.log.at - together[0].log.at >= LIFETIME:
@@ -137,11 +137,11 @@ def before_retry_after(evidence: AdvisorEvidence) -> Iterator[Finding]:
     for same in grouped(evidence.requests, _identity).values():
         for refused, retry in pairwise(same):
             wait = _asked_wait(refused)
-            if wait is not None and apart(refused, retry) < wait - _EARLY:
+            if wait is not None and seconds_between(refused, retry) < wait - _EARLY:
                 yield Finding(
                     "early_retry",
                     "limits",
-                    f"{_name(retry)} came again {apart(refused, retry):.1f} s after a 429 "
+                    f"{_name(retry)} came again {seconds_between(refused, retry):.1f} s after a 429 "
                     f"that asked for {wait:g} s",
                     "It is refused again, uses the retries up, and keeps the limit closed for others.",
                     "Errors, rule 1",
@@ -156,7 +156,7 @@ def parallel_loops(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """Several tries of one transaction at the same moments."""
     creating = (sent for sent in evidence.requests if sent.creates)
     for name, same in grouped(creating, _transaction).items():
-        pairs = [(one, two) for one, two in pairwise(same) if apart(one, two) <= _TOGETHER]
+        pairs = [(one, two) for one, two in pairwise(same) if seconds_between(one, two) <= _TOGETHER]
         if len(pairs) >= _PAIRS:
             shown = dict.fromkeys(request for pair in pairs for request in pair)
             yield Finding(
@@ -176,7 +176,7 @@ def _name(sent: ObservedRequest) -> str:
 
 
 def _identity(sent: ObservedRequest) -> tuple[str | None, str, str | bytes] | None:
-    """The same for a request and its retries."""
+    """What a request and its retries have in common."""
     log = sent.log
     if log.operation is None:
         return None
@@ -189,7 +189,7 @@ def _transaction(sent: ObservedRequest) -> tuple[str | None, str] | None:
 
 
 def _asked_wait(sent: ObservedRequest) -> float | None:
-    """The seconds a 429 asked for, whichever form its header had."""
+    """The seconds that a 429 asked for, as a number or as a date."""
     text = sent.retry_after
     if text is None:
         return None

@@ -33,13 +33,13 @@ def webhook_not_read_back(evidence: AdvisorEvidence) -> Iterator[Finding]:
 
 
 def watched(evidence: AdvisorEvidence) -> int:
-    """How many deliveries were accepted and not read back, while there is still time to."""
+    """How many accepted deliveries may still be read back in time."""
     young = [one for one in _accepted(evidence) if evidence.until < one.at + READ_BACK_WITHIN]
     return len(_unread(evidence, young))
 
 
 def _accepted(evidence: AdvisorEvidence) -> list[WebhookTried]:
-    """The deliveries about an end."""
+    """The accepted deliveries about a final status."""
     return [one for one in evidence.accepted.values() if one.event.rpartition(".")[2] in _FINAL_EVENTS]
 
 
@@ -56,7 +56,7 @@ def _unread(evidence: AdvisorEvidence, tries: Sequence[WebhookTried]) -> list[We
 
 
 def _by_record(tries: Iterable[WebhookTried]) -> dict[str, list[WebhookTried]]:
-    """Tries by the record that they tell of, in order."""
+    """Tries by their record, in order."""
     groups: dict[str, list[WebhookTried]] = {}
     for one in tries:
         groups.setdefault(one.record_id, []).append(one)

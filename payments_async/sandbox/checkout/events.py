@@ -11,7 +11,7 @@ from .router import find_session
 from .session_view import PAGES, doubt_at, step_of
 
 EVENTS = "/events"
-"""What the address of a session's stream ends with."""
+"""The end of the address of a session's stream."""
 
 
 def answer_stream(sandbox: EventSource, request: Request) -> Stream | None:

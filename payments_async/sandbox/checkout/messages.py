@@ -57,12 +57,12 @@ EXPIRED_IN_DOUBT = Message(
     ("If you approved the payment just before the end, ask {brand} before you pay again.",),
 )
 NOT_PAID = Message("You have not paid", "calm", ("Nothing was taken from your account.",))
-"""The payer turned back before any attempt."""
+"""For a payer who turned back before any attempt."""
 
 ALREADY_PAID = Message(
     "Already paid", "good", ("This payment has been made, once. You will not be charged again.",)
 )
-"""The payer opens, or submits, what has been paid."""
+"""For a payer who opens, or submits, what has been paid."""
 
 
 def message_for(view: SessionView) -> Message:

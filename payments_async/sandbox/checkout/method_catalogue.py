@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 NO_BREAK = "\u00a0"
-"""Between the groups of a number."""
+"""Stands between the groups of a number."""
 
 
 @attrs.frozen
@@ -69,7 +69,7 @@ _NUMBERS: Mapping[str, str] = {
     "NG": "+234 800 000 0000",
     "SN": "+221 70 000 00 00",
 }
-"""What a phone number looks like in each country; fictitious."""
+"""A fictitious phone number of each country, as an example."""
 
 COUNTRIES = tuple(_NUMBERS)
 

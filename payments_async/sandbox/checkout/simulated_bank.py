@@ -41,7 +41,7 @@ SIMULATED_PAGES: Mapping[str, SimulatedPage] = {
 }
 
 _EMBEDDED = frozenset({"frame", "provider"})
-"""What a merchant shows within a page of his own, when he shows the next action himself."""
+"""Pages that merchants embed in theirs, when they show the next action themselves."""
 
 
 def show(view: SessionView) -> Answer:

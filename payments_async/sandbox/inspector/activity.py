@@ -33,7 +33,7 @@ class LogActivity:
 
 
 def activities(entries: Sequence[JournalEntry], root: Root) -> list[LogActivity]:
-    """What happened, newest first."""
+    """Sort entries into activities, newest first."""
     caused = _caused(entries)
     found: list[LogActivity] = []
     webhooks: dict[str, LogActivity] = {}
@@ -57,17 +57,17 @@ class _Caused:
 
 
 def _caused(entries: Sequence[JournalEntry]) -> _Caused:
-    """What came with each request, less what had fallen due by itself before it."""
+    """The items that each request caused, without those that had fallen due before it."""
     caused = _Caused({}, set())
     for place, entry in enumerate(entries):
         if isinstance(entry.item, LoggedExchange) and entry.item.caused:
-            with_it = [
+            caused_by_it = [
                 one
                 for one in entries[max(0, place - entry.item.caused) : place]
                 if entry.seq - one.seq <= entry.item.caused and _moment(one.item) == entry.item.log.at
             ]
-            caused.by[entry.seq] = [one.item for one in with_it]
-            caused.taken.update(one.seq for one in with_it)
+            caused.by[entry.seq] = [one.item for one in caused_by_it]
+            caused.taken.update(one.seq for one in caused_by_it)
     return caused
 
 
@@ -113,7 +113,7 @@ def _try(seq: int, tried: WebhookTried, webhooks: dict[str, LogActivity], found:
 
 
 def newest(entries: Sequence[JournalEntry], wanted: Callable[[Item], bool], most: int) -> list[JournalEntry]:
-    """The newest `most` entries that are wanted, oldest first, each request with what came with it."""
+    """The newest `most` entries that are wanted, oldest first, each request with what it caused."""
     found: list[JournalEntry] = []
     place = len(entries) - 1
     while place >= 0 and len(found) < most:
@@ -127,11 +127,11 @@ def newest(entries: Sequence[JournalEntry], wanted: Callable[[Item], bool], most
 
 
 STATUSES = frozenset({*PAYOUT_STATES, *PAYMENT_STATES, *ATTEMPT_STATES})
-"""Of records: as texts they stand in nearly every body, as in `completed_at`."""
+"""Statuses of records. As texts they are in nearly every body, as in `completed_at`."""
 
 
 def has_status(item: Item, status: str) -> bool:
-    """Whether it ended with this status: an HTTP answer's, a record's new one, or the one an event tells."""
+    """Whether it ended with this status: of the HTTP answer, of the record, or of the event."""
     if isinstance(item, LoggedExchange):
         return status == str(item.log.status)
     if isinstance(item, Change):
@@ -140,12 +140,12 @@ def has_status(item: Item, status: str) -> bool:
     return status == event_status or (isinstance(item, WebhookTried) and status == str(item.status))
 
 
-def holds(item: Item, needle: str, names: Callable[[str], str]) -> bool:
-    """Whether `needle` stands in it: in an address, id, key, event, body, status, or a record's name."""
-    return _holds(item, needle.lower(), needle.encode(), names)
+def contains(item: Item, needle: str, names: Callable[[str], str]) -> bool:
+    """Whether it contains `needle`: in an address, id, key, event, body, status, or a record's name."""
+    return _contains(item, needle.lower(), needle.encode(), names)
 
 
-def _holds(item: Item, low: str, raw: bytes, names: Callable[[str], str]) -> bool:
+def _contains(item: Item, low: str, raw: bytes, names: Callable[[str], str]) -> bool:
     if isinstance(item, LoggedExchange):
         log = item.log
         said = (item.body or b"") + b"\n" + (item.answer.body if item.answer else b"")

@@ -41,7 +41,7 @@ _PLACES = {
     "display_payment_instructions": ("bank", _BANK),
     "complete_with_sdk": ("provider", "Card provider"),
 }
-"""Where the payer acts, and what the link there says."""
+"""The page where the payer acts, and the text of the link to it."""
 
 
 def _shown(amount: Decimal, code: str) -> str:
@@ -93,7 +93,7 @@ def _attempt_card(attempt: AttemptRecord) -> Card:
 
 
 def _steps(attempt: AttemptRecord) -> list[Card]:
-    """When the attempt came to each of its states, also in seconds after it was made."""
+    """The time of each state of an attempt, also in seconds after it was made."""
     times = [(getattr(attempt, f"{name}_at"), place, name) for place, name in enumerate(_STEPS)]
     return [
         {
@@ -141,7 +141,7 @@ def _payout_card(payout: PayoutRecord) -> Card:
 
 
 def phone_messages(world: World) -> list[Card]:
-    """What waits on payers' phones: approvals, one-time codes, codes to scan; newest first."""
+    """The messages on payers' phones: approvals, one-time codes, codes to scan; newest first."""
     waiting = (
         attempt
         for payment in newest_payments(world)

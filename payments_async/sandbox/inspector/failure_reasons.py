@@ -18,13 +18,13 @@ LINES: Mapping[str, str] = {
     "reset": "the connection was reset before the answer",
     "cut": "only the first half of the answer arrived",
 }
-"""What each fault of the line did to an answer."""
+"""The effect of each fault of the line."""
 
 _OTHERS = 3
 
 
 def reason(exchange: LoggedExchange, limits: SandboxLimits) -> str | None:
-    """What was wrong, or None for what went well; account data in it is masked."""
+    """The reason of a failure, account data masked; None for a success."""
     answer = exchange.answer
     if exchange.log.status == 429:
         return _limited(exchange, limits)
@@ -40,7 +40,7 @@ def reason(exchange: LoggedExchange, limits: SandboxLimits) -> str | None:
 
 
 def _error_text(body: bytes) -> str | None:
-    """The first invalid field with what is wrong with it, or the message."""
+    """The first invalid field and its problem, or the message."""
     try:
         value = decode(body)
     except RequestRefused:
@@ -54,7 +54,7 @@ def _error_text(body: bytes) -> str | None:
 
 
 def _fields(errors: JsonObject, above: str = "") -> Iterator[tuple[str, str]]:
-    """Field and text, whichever form the profile gives the errors (gap P)."""
+    """Fields and texts, in any form that a profile gives the errors (gap P)."""
     for name, value in errors.items():
         if isinstance(value, dict):
             yield from _fields(value, f"{above}{name}.")
@@ -77,7 +77,7 @@ def _limited(exchange: LoggedExchange, limits: SandboxLimits) -> str:
 
 
 def _window(exchange: LoggedExchange, limits: SandboxLimits) -> str:
-    """Which limit was full: its class, or one record's; the limit in the answer's headers says which."""
+    """The limit that was full, of a class or of one record; the answer's headers say which."""
     log, answer = exchange.log, exchange.answer
     if log.fault is not None:
         return "simulated by a scenario; no limit was reached"

@@ -41,7 +41,7 @@ def clock(at: float | str) -> str:
 
 
 def pretty(value: object) -> str:
-    """JSON to read, two spaces deep."""
+    """JSON, indented by two spaces."""
     return msgspec.json.format(encode(value), indent=2).decode()
 
 

@@ -75,12 +75,12 @@ class RecordNames:
         return wanted
 
     def words(self, record_id: str) -> str:
-        """All that a search may find a record by."""
+        """The texts that a search finds a record by."""
         return f"{self.root(record_id)} {self.name(record_id)}"
 
 
 def shows(item: Item, show: str) -> bool:
-    """Whether a choice of the log is about it."""
+    """Whether a choice of the log shows it."""
     if show == "requests":
         return isinstance(item, LoggedExchange)
     if show == "wrong":
@@ -89,7 +89,7 @@ def shows(item: Item, show: str) -> bool:
 
 
 def delivered(entries: Iterable[JournalEntry]) -> frozenset[str]:
-    """Ids of the webhooks that their receivers took in the end, or at once."""
+    """Ids of the webhooks that a receiver accepted at last."""
     items = (entry.item for entry in entries)
     return frozenset(item.webhook_id for item in items if isinstance(item, WebhookTried) and item.accepted)
 
@@ -146,13 +146,13 @@ def _request(activity: LogActivity, exchange: LoggedExchange, limits: SandboxLim
         tone=http_tone(log.status),
         named=observe(exchange).reference,
         marks=marks,
-        parts=[*_moves(activity.changes), *_due(activity.deliveries)],
+        parts=[*_transitions(activity.changes), *_due(activity.deliveries)],
         reason=reason(exchange, limits),
     )
 
 
 def _readable(path: str) -> str:
-    """A path with the signs of our own query names in place of their escapes."""
+    """A path without the escapes that query names such as `created_at[gte]` need."""
     for escaped, sign in _SIGNS:
         path = path.replace(escaped, sign)
     return path
@@ -172,7 +172,7 @@ def _record(activity: LogActivity, names: RecordNames) -> LogLine:
         href=f"{CONSOLE}{kind}s?id={about}",
         end=end,
         tone=tone(end),
-        parts=[*_moves(activity.changes, own=about), *_due(activity.deliveries)],
+        parts=[*_transitions(activity.changes, own=about), *_due(activity.deliveries)],
     )
 
 
@@ -209,19 +209,20 @@ def _webhook(activity: LogActivity, names: RecordNames) -> LogLine:
     )
 
 
-def _moves(changes: Iterable[Change], own: str = "") -> list[str]:
-    """Each record's way through its states, as in `attempt processing → completed`; `own` first."""
-    ways: dict[str, list[Change]] = {own: []} if own else {}
+def _transitions(changes: Iterable[Change], own: str = "") -> list[str]:
+    """The transitions of each record, as in `attempt processing → completed`; `own` first."""
+    by_record: dict[str, list[Change]] = {own: []} if own else {}
     for change in changes:
-        ways.setdefault(change.id, []).append(change)
-    return [_way(way, named=record_id != own) for record_id, way in ways.items() if way]
+        by_record.setdefault(change.id, []).append(change)
+    return [_states(found, named=record_id != own) for record_id, found in by_record.items() if found]
 
 
-def _way(way: list[Change], *, named: bool) -> str:
-    if named and way[0].before is None:
-        return " ".join([way[0].kind, " → ".join(one.after for one in way)])
-    states = " → ".join([way[0].before or "new", *(one.after for one in way)])
-    return f"{way[0].kind} {states}" if named else states
+def _states(changes: Sequence[Change], *, named: bool) -> str:
+    first, after = changes[0], [one.after for one in changes]
+    if named and first.before is None:
+        return f"{first.kind} {' → '.join(after)}"
+    states = " → ".join([first.before or "new", *after])
+    return f"{first.kind} {states}" if named else states
 
 
 def _due(deliveries: Iterable[Delivery]) -> list[str]:

@@ -22,7 +22,7 @@ from ..control_api import clock, records
 from ..control_api.json_views import body_view, exchange_view, rule_view
 from ..records.webhook_json import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from . import cards
-from .activity import STATUSES, has_status, holds, newest
+from .activity import STATUSES, contains, has_status, newest
 from .log_lines import KINDS, RecordNames, delivered, lines, shows
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Context = dict[str, object]
 
 _ROWS = 54
 _ENTRIES = _ROWS * 10
-"""Entries that the log's lines are made of: a request has a few with it."""
+"""Entries that the log's lines are made of: a line may need several."""
 
 _LONGEST = 200
 _PAYMENTS = 13
@@ -65,11 +65,11 @@ class PageRequest:
 
     @property
     def origin(self) -> str:
-        """The address as the reader knows it."""
+        """The address that the reader's browser uses."""
         return f"http://{self.host}" if self.host else self.sandbox.origin
 
     def common(self, name: str, title: str) -> Context:
-        """What every page shows."""
+        """The context of every page."""
         with self.sandbox.reading():
             last = self.sandbox.journal.last
         return {
@@ -134,11 +134,11 @@ def _wanted(
     status = find.lower()
     if status in STATUSES or any(of_kind(entry.item) and has_status(entry.item, status) for entry in entries):
         return lambda item: of_kind(item) and has_status(item, status)
-    return lambda item: of_kind(item) and holds(item, find, names.words)
+    return lambda item: of_kind(item) and contains(item, find, names.words)
 
 
 def _request(page: PageRequest, request_id: str) -> Context:
-    entries, exchange = _with_it(page.sandbox.entries(), request_id)
+    entries, exchange = _with_causes(page.sandbox.entries(), request_id)
     reveal = page.query.get("reveal") == "1"
     with page.sandbox.reading() as world:
         line = lines(entries, RecordNames(world), world.limits, "requests")
@@ -149,8 +149,8 @@ def _request(page: PageRequest, request_id: str) -> Context:
     return {"request": shown, "line": line[0], "same": same, "reveal": reveal, "hides": hides}
 
 
-def _with_it(entries: list[JournalEntry], request_id: str) -> tuple[list[JournalEntry], LoggedExchange]:
-    """A request after what it caused, and itself as of now: the journal lets bodies go at any time."""
+def _with_causes(entries: list[JournalEntry], request_id: str) -> tuple[list[JournalEntry], LoggedExchange]:
+    """A request and what it caused; the request is a copy, since the journal may drop its bodies."""
     for place in range(len(entries) - 1, -1, -1):
         item = entries[place].item
         if isinstance(item, LoggedExchange) and item.log.request_id == request_id:
@@ -223,7 +223,7 @@ def _advisor(page: PageRequest) -> Context:
 
 
 def _groups(findings: Sequence[KeptFinding]) -> list[Context]:
-    """The findings by what they have in common, in their order."""
+    """The findings by rule and reason, in their order."""
     groups: dict[tuple[str, str], list[KeptFinding]] = {}
     for kept in findings:
         groups.setdefault((kept.finding.rule, kept.finding.why), []).append(kept)
