@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import attrs
 import pytest
 
 from payments_async import models
@@ -126,3 +127,17 @@ def test_a_moment_that_cannot_be_read_is_kept_beside_the_record(raw: Any) -> Non
     assert found.failed_at is None
     assert found.extra == {"later": 1, "failed_at": raw}
     assert not found.is_final
+
+
+@attrs.frozen(weakref_slot=False, eq=False, repr=False)
+class WeighedPayout(Payout):
+    """A record class of a user's own."""
+
+    weight: Decimal | None = None
+
+
+def test_a_record_class_of_a_users_own_is_read_like_ours() -> None:
+    found = decode.structure({"id": "po_1", "exchange_rate": 2, "weight": "1.50", "later": 1}, WeighedPayout)
+    assert type(found) is WeighedPayout
+    assert (found.id, found.exchange_rate, found.weight) == ("po_1", Decimal(2), Decimal("1.50"))
+    assert found.extra == {"later": 1}
