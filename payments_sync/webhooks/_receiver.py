@@ -1,4 +1,4 @@
-"""The blocking receiver, by hand: the client's loop looks records up, handlers run in the caller's thread."""
+"""The blocking receiver: records are read on the client's loop, handlers run in the caller's thread."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class WebhookReceiver(UrlMaker):
         del secrets  # a traceback that shows locals shows none
         self._bridge = client._bridge
         self._handlers = handlers(on_payout, on_payment)
-        store = MemoryStore() if seen is None else _OnAThread(seen)
+        store = MemoryStore() if seen is None else _ThreadedStore(seen)
         self._deliveries = DeliveryReceiver(client._async, sealed, base_url, store, max_pages)
 
     def receive(
@@ -91,9 +91,8 @@ class WebhookReceiver(UrlMaker):
         try:
             result = self._bridge.call(self._deliveries.take, delivery, headers or {}, raw)
         except BaseException as stopped:
-            if isinstance(
-                hand_over := getattr(stopped, "result", None), HandOver
-            ):  # others wait for its verdict
+            hand_over = getattr(stopped, "result", None)
+            if isinstance(hand_over, HandOver):  # others wait for its verdict
                 self._bridge.call(hand_over.finish, False)
             raise
         return result if isinstance(result, WebhookResponse) else self._hand_over(result)
@@ -110,8 +109,8 @@ class WebhookReceiver(UrlMaker):
         return answer
 
 
-class _OnAThread:
-    """A store whose methods may block: not on the loop that serves every client of the process."""
+class _ThreadedStore:
+    """Calls a store, whose methods may block, in threads: the loop serves every client of the process."""
 
     def __init__(self, store: SeenStore) -> None:
         self._store = store
