@@ -20,11 +20,11 @@ from .words import SOURCE, TARGET, Unmirrored, header
 
 ROOT = Path(__file__).resolve().parents[2]
 BULK = ("bulk/errors", "bulk/ledger_errors", "bulk/sources")
-"""Public modules of bulk that are not lazy names of its package: the same objects in both."""
+"""Public modules of bulk with the same objects in both packages."""
 
 
 def mirror(root: Path) -> dict[str, str]:
-    """{path below `root`: text} of everything that is written."""
+    """{path below `root`: text} of all generated files."""
 
     def read(name: str) -> Module:
         name = f"{name}/__init__" if (root / SOURCE / name).is_dir() else name
@@ -44,7 +44,7 @@ def mirror(root: Path) -> dict[str, str]:
 
 
 def stale(root: Path, texts: Mapping[str, str]) -> Iterable[str]:
-    """The paths whose files differ. Raises Unmirrored for a file that has no source any more."""
+    """The paths whose files differ. Raises Unmirrored for a file without a source."""
     written = {path.relative_to(root).as_posix() for path in (root / TARGET).rglob("[!_]*.py")}
     if orphans := sorted(written - texts.keys()):
         raise Unmirrored(f"nothing in {SOURCE} belongs to {', '.join(orphans)}: remove it")

@@ -10,7 +10,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def is_entered(owner: ast.ClassDef) -> bool:
-    """Whether it is one that is open between `__aenter__` and `__aexit__`, and at no other time."""
+    """Whether it is open only between `__aenter__` and `__aexit__`."""
     names = [getattr(node, "name", None) for node in owner.body]
     return "__aenter__" in names and "aclose" not in names
 
@@ -24,7 +24,7 @@ def forwarding(owner: ast.ClassDef, method: Function) -> Iterator[str]:
 
 
 def _without_accounts(method: Function, statements: list[str]) -> Iterator[str]:
-    """The same, so that a traceback that prints locals shows no account data of the arguments."""
+    """The statements, with arguments deleted, so that tracebacks that print locals show no account data."""
     if "json" in [each.arg for each in method.args.kwonlyargs]:
         yield "json = hidden_pairs(json)"
     kept = method.args.kwarg and ast.unparse(method.args.kwarg.annotation or ast.Pass())
@@ -48,7 +48,7 @@ def _plainly(owner: ast.ClassDef, method: Function, twin: str, given: list[str])
 
 
 def _assembled(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
-    """What is particular to a client: how it is made, closed, and made again with other options."""
+    """The methods of a client alone: how it is made, closed, and made again with other options."""
     if method.name == "__init__":
         yield "api_key, base_url, proxy = hidden(api_key), hidden(base_url), hidden(proxy)"
         yield _call(f"twin = {owner.name}", given)
@@ -63,10 +63,10 @@ def _assembled(owner: ast.ClassDef, method: Function, twin: str, given: list[str
 
 
 def _entered(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
-    """What is particular to one that stands on a client, and is open for a while.
+    """The methods of a class that uses a client and is open for a while.
 
-    What it is fed is read in the caller's thread. What has a time to `drain` is stopped, not cut, when it is
-    interrupted. What gives nothing is an order to whatever runs, so it is carried out on the loop.
+    An input is read in the caller's thread. A method with `drain` is stopped in order when it is interrupted.
+    A plain method that returns None runs on the loop.
     """
     arguments = [*method.args.args, *method.args.kwonlyargs][1:]
     if method.name == "__init__":
@@ -100,7 +100,7 @@ def _call(function: str, arguments: Sequence[str]) -> str:
 
 
 def _given(arguments: ast.arguments) -> Iterator[str]:
-    """A signature's own arguments, passed on."""
+    """The arguments of a signature, as they are passed on."""
     yield from (argument.arg for argument in [*arguments.posonlyargs, *arguments.args][1:])
     yield from (f"{argument.arg}={argument.arg}" for argument in arguments.kwonlyargs)
     if arguments.kwarg:

@@ -11,7 +11,7 @@ from .bodies import Function, assembly, forwarding, is_entered
 from .words import Unmirrored, blocking, header
 
 _COPIED = ("__aenter__", "__aexit__", "__repr__")
-"""Methods of a client whose bodies need other words, and nothing else; class methods everywhere are such."""
+"""Methods of a client whose bodies are copied with other words, as class methods are everywhere."""
 
 
 class Module:
@@ -54,7 +54,7 @@ class Module:
         return [node for node in classes if node.name.startswith("Async") or is_entered(node)]
 
     def _class(self, node: ast.ClassDef) -> Iterator[str]:
-        """A class, its ways to the twin and to the loop, and its methods."""
+        """A class with its twin, its bridge and its methods."""
         yield from ("", "", f"class {blocking(node.name)}:", self.docstring(node))
         methods = [method for method in node.body if isinstance(method, Function)]
         if "__init__" not in [method.name for method in methods]:
@@ -67,7 +67,7 @@ class Module:
                 yield from ("", *self._method(node, method))
 
     def _method(self, owner: ast.ClassDef, method: Function) -> Iterator[str]:
-        """Its head as it stands, up to the docstring's end, and a body of our own."""
+        """Its head up to the end of the docstring, as it stands, and a body of our own."""
         marks = [ast.unparse(decorator) for decorator in method.decorator_list]
         overload = "overload" in marks
         documented = ast.get_docstring(method) is not None
@@ -83,7 +83,7 @@ class Module:
             yield from (indent(line, " " * 8) for line in forwarding(owner, method))
 
     def _imports(self, used: set[str]) -> Iterator[str]:
-        """What of the source's imports is used, where it lives; then the twin's own."""
+        """The source's imports that are used, then the twin's own."""
         plain = [node for node in self.tree.body if isinstance(node, ast.Import)]
         froms = [node for node in self.tree.body if isinstance(node, ast.ImportFrom)]
         typed = sorted(line for node in self._typed() for line in self._import(node, used))
@@ -125,7 +125,7 @@ class Module:
         return ".".join([*package, *([node.module] if node.module else [])])
 
     def docstring(self, node: ast.Module | ast.ClassDef) -> str:
-        """The docstring as it stands, in the words of the blocking world."""
+        """The docstring with the words of blocking code."""
         if ast.get_docstring(node) is None:
             raise Unmirrored(f"{self.path}: {getattr(node, 'name', 'the module')} has no docstring")
         return blocking(self._slice(node.body[0]))

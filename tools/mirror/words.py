@@ -1,4 +1,4 @@
-"""What is said otherwise in the blocking world."""
+"""The words that differ in blocking code."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _WORDS = {
 
 
 class Unmirrored(Exception):
-    """Something that has no twin, or a twin of nothing; the message says where."""
+    """Something that cannot have a twin, or a twin without a source; the message says where."""
 
 
 def blocking(text: str) -> str:
-    """Text of the source in the words of the blocking world."""
+    """The source's text with the words of blocking code."""
     for pattern, word in _WORDS.items():
         text = re.sub(pattern, word, text)
     return text
 
 
 def header(path: str) -> str:
-    """The first line of what is written."""
+    """The first line of a generated file."""
     return f"# From {path}; change that, then run: python -m tools.mirror"
