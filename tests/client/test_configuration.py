@@ -106,7 +106,12 @@ BAD: list[Any] = [
 
 
 @pytest.mark.fact("auth.prefix.sk", "auth.prefix.live", "auth.prefix.sandbox")
-@pytest.mark.parametrize(("options", "told"), BAD, ids=ascii)
+@pytest.mark.parametrize(
+    ("surface", "options", "told"),
+    [*(("async", *each) for each in BAD), *(("sync", *each) for each in BAD[::12])],
+    ids=ascii,
+    indirect=["surface"],
+)
 def test_an_option_that_cannot_be_used_is_refused(surface: str, options: dict[str, Any], told: str) -> None:
     given = {"api_key": KEY, "base_url": BASE_URL, **options}
     with pytest.raises(ConfigurationError, match=re.escape(told)) as caught:

@@ -34,7 +34,7 @@ def service() -> Iterator[aioresponses]:
         yield mocked
 
 
-@pytest.mark.parametrize("status", [200, 201, 302, 401, 409, 422, 429, 500, 503])
+@pytest.mark.parametrize("status", [201, 302, 429, 503])
 async def test_every_status_is_an_answer(
     status: int, service: aioresponses, transport: AiohttpTransport
 ) -> None:
