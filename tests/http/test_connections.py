@@ -41,14 +41,14 @@ def transport(clock: Clock) -> AiohttpTransport:
     return AiohttpTransport(runtime=clock)
 
 
-def home_of(transport: AiohttpTransport) -> LoopConnections:
+def opened_by(transport: AiohttpTransport) -> LoopConnections:
     (opened,) = transport._loops.values()
     return opened
 
 
 def pooled(transport: AiohttpTransport) -> int:
     """How many connections aiohttp's pool holds idle."""
-    connector = home_of(transport).session.connector
+    connector = opened_by(transport).session.connector
     assert connector is not None
     return sum(map(len, connector._conns.values()))
 
@@ -57,7 +57,7 @@ async def test_the_pool_is_asked_for_the_first_request_only(
     server: RawServer, transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await transport.send(get(server.url("/")))
-    connector = home_of(transport).session.connector
+    connector = opened_by(transport).session.connector
     assert connector is not None
     monkeypatch.setattr(connector, "connect", None)
     for _ in range(3):
@@ -70,7 +70,7 @@ async def test_requests_at_the_same_time_have_a_connection_each_and_all_wait_aft
 ) -> None:
     for _ in range(3):
         await asyncio.gather(*(transport.send(get(server.url(f"/{n}"))) for n in range(5)))
-    assert (server.connections, len(home_of(transport).idle._ready)) == (5, 5)
+    assert (server.connections, len(opened_by(transport).idle._ready)) == (5, 5)
 
 
 async def test_after_a_while_all_go_back_to_the_pool_and_can_be_had_again(
@@ -91,14 +91,14 @@ async def test_one_that_waited_too_long_is_closed_and_not_used(
     await asyncio.gather(*(transport.send(get(server.url("/"))) for _ in range(2)))
     clock.at += LONGEST
     assert (await transport.send(get(server.url("/")))).status == 200
-    assert (server.connections, len(home_of(transport).idle._ready)) == (3, 1)
+    assert (server.connections, len(opened_by(transport).idle._ready)) == (3, 1)
 
 
 async def test_what_went_back_to_the_pool_is_as_old_there_as_it_was(
     server: RawServer, transport: AiohttpTransport, clock: Clock
 ) -> None:
     await transport.send(get(server.url("/")))
-    connector = home_of(transport).session.connector
+    connector = opened_by(transport).session.connector
     assert connector is not None
     assert connector._keepalive_timeout == LONGEST - REST
 
@@ -128,7 +128,7 @@ async def test_one_that_the_server_wants_closed_does_not_wait(
 ) -> None:
     server.scripts["/last"] = [answer]
     await transport.send(get(server.url("/last")))
-    assert home_of(transport).idle._ready == []
+    assert opened_by(transport).idle._ready == []
     await transport.send(get(server.url("/")))
     assert server.connections == 2
 
@@ -157,7 +157,7 @@ async def test_nothing_waits_where_the_connections_were_closed(
     server: RawServer, transport: AiohttpTransport, clock: Clock
 ) -> None:
     await transport.send(get(server.url("/")))
-    opened = home_of(transport)
+    opened = opened_by(transport)
     connection = opened.idle.take(URL(server.url("/")))
     assert connection is not None
     assert connection.protocol is not None

@@ -40,21 +40,6 @@ async def main():
 asyncio.run(main())
 assert not Watch.imported, "by a call"
 """
-ON_A_LOOP = """
-from payments_async import AsyncPayments, APIConnectionError
-
-async def main():
-    async with AsyncPayments(KEY, base_url=NOWHERE, max_retries=0) as client:
-        check_made()
-        try:
-            await client.payouts.list()
-        except APIConnectionError:
-            assert not Watch.imported, "by a call, whose time-out it would use up"
-        else:
-            raise AssertionError
-
-asyncio.run(main())
-"""
 BLOCKING = """
 from payments_sync import APIConnectionError, Payments
 assert Watch.imported == 0, "the package alone needs no HTTP"
@@ -74,7 +59,7 @@ asyncio.run(notebook())
 """
 
 
-@pytest.mark.parametrize("program", [AT_START_UP, ON_A_LOOP, BLOCKING])
+@pytest.mark.parametrize("program", [AT_START_UP, BLOCKING])
 def test_making_a_client_imports_the_http_library_and_calls_import_no_more_of_it(program: str) -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", WATCH + program], check=True, timeout=50)
 

@@ -132,7 +132,7 @@ def test_an_interrupt_in_the_middle_of_writing_shows_no_key(
 
 
 async def test_a_failure_is_freed_with_its_last_reference(transport: AiohttpTransport) -> None:
-    gc.disable()  # what reference counting alone does not free would keep the flight's headers about
+    gc.disable()  # what reference counting alone does not free would keep the request's headers about
     try:
         try:
             await transport.send(make_request("http://127.0.0.1:1/"))
