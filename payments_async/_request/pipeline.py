@@ -52,7 +52,8 @@ class Pipeline:
     used_keys: UsedKeys = attrs.field(repr=False)
     session: str = attrs.field(repr=False)
     """Names the process and its clock (`clocks.Timestamps`)."""
-    _pending: PendingRequests | None = attrs.field(default=None, init=False, repr=False)
+    pending: PendingRequests = attrs.field(init=False, repr=False)
+    """The requests under way on this client's clock."""
 
     async def run(self, call: Call) -> Any:
         """The call's record. Raises the errors of `errors`, each with the call's effect."""
@@ -96,7 +97,7 @@ class Pipeline:
 
     async def run_once(self, call: Call) -> Any:
         """Send a write whose idempotency key other callers may know: joins the same request if under way."""
-        requests = self._pending or self.pending
+        requests = self.pending
         request, is_own = requests.enter(call)
         if not is_own:
             deadline = call.deadline or self.settings.deadline
@@ -110,12 +111,9 @@ class Pipeline:
         requests.leave(request, ("record", value))
         return value
 
-    @property
-    def pending(self) -> PendingRequests:
-        """The requests under way on this client's clock."""
-        if self._pending is None:
-            self._pending = pending_of(self.runtime)
-        return self._pending
+    @pending.default
+    def _pending_of_runtime(self) -> PendingRequests:
+        return pending_of(self.runtime)
 
     def prepare(
         self,

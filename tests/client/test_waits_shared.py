@@ -272,3 +272,30 @@ def test_a_thousand_waits_cost_a_hundredth_of_the_read_limit() -> None:
 async def test_raising_at_the_limit_does_not_end_a_wait(connect: Connect) -> None:
     played = play(connect, refusal(429, {"Retry-After": "9"}), page(payout(completed_at=MOMENT)))
     assert (await played.client.with_options(on_limit="raise").payouts.wait("po_1")).is_final
+
+
+ENDED = {"id": None, "completed_at": MOMENT}
+
+
+def nameless(payment: Any) -> Any:
+    """A checkout whose payment may not say which one it is."""
+    return answer(200, {"data": {"checkout": {"id": "cs_1"}, "payment": payment}})
+
+
+@pytest.mark.parametrize("payment", [None, {"id": None}])
+async def test_a_checkout_whose_payment_has_no_id_is_read_again_until_the_time_is_over(
+    connect: Connect, payment: Any
+) -> None:
+    played = play(connect, nameless(payment))
+    with pytest.raises(WaitTimeout) as caught:
+        await played.client.checkouts.wait("cs_1", deadline=20.0)
+    assert caught.value.last.id == "cs_1"
+    assert 2 <= len(played.transport.flights) <= 4
+    assert 20.0 <= played.runtime.monotonic() < 21.0
+
+
+@pytest.mark.parametrize("payment", [ENDED, {**ENDED, "id": "pi_1"}])
+async def test_a_final_payment_without_an_id_ends_the_wait(connect: Connect, payment: Any) -> None:
+    played = play(connect, nameless(None), nameless(payment))
+    assert (await played.client.checkouts.wait("cs_1", deadline=20.0)).payment.is_successful
+    assert len(played.transport.flights) == 2

@@ -17,7 +17,7 @@ from tests.support.jumping import JumpingRuntime
 from tests.support.pure_calls import NOW, PAYOUT, REQUERY, prepared
 
 
-def journey(call: Any = PAYOUT, deadline: float | None = None) -> CallHistory:
+def history_of(call: Any = PAYOUT, deadline: float | None = None) -> CallHistory:
     return CallHistory(call, 0.0, deadline, lambda: Timestamps(NOW.timestamp(), 0.0, "here"))
 
 
@@ -68,7 +68,7 @@ async def test_a_caller_who_goes_on_for_another_and_is_cancelled_leaves_the_doub
         started.set()
         await asyncio.get_running_loop().create_future()
 
-    second = asyncio.ensure_future(join(requests, first, runtime, run, journey()))
+    second = asyncio.ensure_future(join(requests, first, runtime, run, history_of()))
     await asyncio.sleep(0)
     requests.leave(first, ("abandoned", True), 0.0)
     await started.wait()
@@ -85,7 +85,7 @@ async def test_a_caller_whose_deadline_ends_it_leaves_the_doubt_and_the_request(
     async def late(_: Any) -> Any:
         raise DeadlineExceeded("no")
 
-    second = asyncio.ensure_future(join(requests, first, runtime, late, journey()))
+    second = asyncio.ensure_future(join(requests, first, runtime, late, history_of()))
     await asyncio.sleep(0)
     requests.leave(first, ("abandoned", True))
     with pytest.raises(OutcomeUnknown):
@@ -101,7 +101,7 @@ async def test_what_nobody_foresaw_leaves_as_it_is() -> None:
     async def broken(_: Any) -> Any:
         raise RuntimeError("broken")
 
-    second = asyncio.ensure_future(join(requests, first, runtime, broken, journey()))
+    second = asyncio.ensure_future(join(requests, first, runtime, broken, history_of()))
     await asyncio.sleep(0)
     requests.leave(first, ("abandoned", True))
     with pytest.raises(RuntimeError, match="broken"):
@@ -118,7 +118,7 @@ async def test_an_outcome_of_another_kind_is_asked_for_afterwards() -> None:
     async def run(_: Any) -> Any:
         return "its own"
 
-    second = asyncio.ensure_future(join(requests, first, runtime, run, journey(raw)))
+    second = asyncio.ensure_future(join(requests, first, runtime, run, history_of(raw)))
     await asyncio.sleep(0)
     requests.leave(first, ("record", "another"), 0.0)
     assert await second == "its own"
@@ -132,8 +132,8 @@ async def test_a_write_that_makes_nothing_is_in_no_doubt_when_its_caller_stops_w
         raise AssertionError("it is under way")
 
     with pytest.raises(DeadlineExceeded):
-        await join(requests, first, runtime, run, journey(REQUERY, 5.0))
-    waiting = asyncio.ensure_future(join(requests, first, runtime, run, journey(REQUERY)))
+        await join(requests, first, runtime, run, history_of(REQUERY, 5.0))
+    waiting = asyncio.ensure_future(join(requests, first, runtime, run, history_of(REQUERY)))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError) as stopped:
