@@ -14,6 +14,8 @@ from tests.support.faithful import differences
 from tests.support.jumping import JumpingRuntime
 from tests.support.tapped import Tapped
 
+pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
+
 ATTEMPT = {"method_code": "mtn_bj", "country": "BJ"}
 CUSTOMER = {"email": "ada@example.com", "first_name": "Ada"}
 RICH = {"customer": CUSTOMER, "description": "Books", "metadata": {"order": "7", "n": 1}}
