@@ -22,7 +22,11 @@ class WebhookControls:
 
     @abstractmethod
     def changing(self) -> AbstractContextManager[World]:
-        """The records as of now, under the sandbox's lock."""
+        """The records as of now, to change them, under the sandbox's lock."""
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[World]:
+        """The records as of now, to read them, under the sandbox's lock."""
 
     @property
     def deliveries(self) -> list[Delivery]:
@@ -30,13 +34,13 @@ class WebhookControls:
 
         What became of each is in `webhooks`. Those of records without a `webhook_url` are in `inbox`.
         """
-        with self.changing():
+        with self.reading():
             return list(self._outbox.deliveries)
 
     @property
     def inbox(self) -> list[Delivery]:
         """The deliveries of records without a `webhook_url`, never sent; oldest first (2,000 at most)."""
-        with self.changing():
+        with self.reading():
             return [
                 Delivery(
                     one.at, one.event, one.record_id, "", webhook_body(one.event, one.payload), (), one.forged
@@ -51,7 +55,7 @@ class WebhookControls:
         All that wait to be tried (50,000 at most) and the latest 20,000 that are over. They leave only while
         the sandbox serves.
         """
-        with self.changing():
+        with self.reading():
             return self._outbox.queue.webhooks
 
     def resend(self, webhook_id: str) -> Webhook:
@@ -80,7 +84,7 @@ class WebhookControls:
         Blocks: from asyncio, `await asyncio.to_thread(sandbox.wait_for_webhooks)`. TimeoutError after
         `timeout` seconds of the machine's time, at once when the sandbox is not serving and something is due.
         """
-        with self.changing() as world:
+        with self.reading() as world:
             is_serving = self._outbox.poke is not None
             now = lambda: max(world.now, self.clock.now())  # noqa: E731 - the world's is rounded, maybe up
             if not self._outbox.wait_until_idle(now, timeout if is_serving else 0):

@@ -156,7 +156,8 @@ def test_reading_writes_nothing_unless_something_falls_due(
         assert isinstance(paying, Stream)
         asyncio.run(beginning(watched, 2))
         asyncio.run(beginning(paying, 2))
-        for path in ("", "payouts", "payments", "phone", "api/payouts", "api/requests", "api/limits"):
+        pages = ("", "payouts", "payments", "phone", "webhooks")
+        for path in (*pages, "api/payouts", "api/requests", "api/limits", "api/webhooks"):
             assert sandbox.handle("GET", f"/_sandbox/{path}").status == 200
         assert sandbox._saver is not None
         sandbox._saver.save()
