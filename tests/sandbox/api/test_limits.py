@@ -126,14 +126,6 @@ def test_limits_can_be_switched_off_and_scaled() -> None:
     assert {api.get(f"/payouts/{payout_id}/sync").status for _ in range(50)} == {200}
 
 
-def test_aligned_windows_admit_two_limits_around_the_turn_of_the_minute() -> None:
-    api = limited()
-    api.sandbox.advance(59.9)
-    statuses = [api.payout().status for _ in range(3)]
-    api.sandbox.advance(0.1)
-    assert [*statuses, *(api.payout().status for _ in range(4))] == [201] * 6 + [429]
-
-
 @pytest.mark.fact("limit.one-minute-windows")
 def test_sliding_windows_admit_one_limit_in_any_minute() -> None:
     api = limited(attrs.evolve(SMALL, window="sliding"))

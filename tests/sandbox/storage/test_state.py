@@ -179,15 +179,6 @@ async def beginning(stream: Stream, count: int) -> None:
     await chunks.aclose()
 
 
-def test_it_is_written_while_it_serves(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_state, "EVERY", 0.001)
-    sandbox = opened(file)
-    written = _watched(monkeypatch)
-    with sandbox:
-        api_of(sandbox).payout()
-        assert written.wait(5)
-
-
 def _watched(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     written, save = threading.Event(), _state.StateFile.save
 
