@@ -1,4 +1,4 @@
-"""Loading a batch: what is imported, what is refused, and what counts as the same input."""
+"""A batch: what is imported and what is refused, what it shows without a client, and how reports read."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from payments_async.bulk.ledger_errors import (
     LedgerOfAnotherBatch,
     LedgerOfAnotherInput,
 )
+from payments_async.bulk.protocol.totals import brief
 from payments_async.bulk.sources import CsvSource
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
@@ -178,3 +179,57 @@ async def test_payouts_themselves_are_rows_too(desk: Desk, service: Sandbox, tmp
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         assert (await batch.load(Twice())).totals == {"XOF": Decimal(5)}
         assert (await batch.run()).exit_code == 0
+
+
+async def test_without_a_client_a_batch_shows_where_it_stands_and_pays_nothing(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    async with desk.client(service) as client:
+        await desk.paid(tmp_path / "l", client, items(3), max_rows=2)
+    asked = len(service.requests)
+    async with desk.open(tmp_path / "l") as batch:
+        assert batch.status().counts[RowState.CREATED] == 2
+        with pytest.raises(BulkError, match="without a client"):
+            await batch.load(items(3))
+        with pytest.raises(BulkError, match="without a client"):
+            await batch.run()
+        with pytest.raises(BulkError, match="without a client"):
+            await batch.certify()
+        batch.stop()
+    assert len(service.requests) == asked
+
+
+async def test_without_a_client_no_ledger_is_made(desk: Desk, tmp_path: Path) -> None:
+    with pytest.raises(LedgerMissing):
+        await desk.open(tmp_path / "l", create=True).__aenter__()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("figures", "text"),
+    [
+        ({}, "{}"),
+        ({"a": 0, "b": 2}, "{b: 2}"),
+        ({"XOF": Decimal("1E+3"), "GHS": Decimal("0.00")}, "{XOF: 1000}"),
+        ({"XOF": {"NEW": Decimal("10.50")}, "GHS": {}}, "{XOF: {NEW: 10.50}}"),
+    ],
+)
+def test_figures_are_plain_and_without_what_is_zero(figures: object, text: str) -> None:
+    assert brief(figures) == text
+
+
+async def test_reports_read_well(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+        loaded = await batch.load(items(2), batch_id="june")
+        report = await batch.run(wait_final=60.0)
+        again = await batch.retry_failed()
+        written = await batch.export(tmp_path / "out.csv")
+    assert repr(report) == (
+        "BatchReport(counts={CREATED: 2}, sums={XOF: {CREATED: 3.02}}, rows=2, batch_id='june', "
+        "totals={XOF: 3.02}, complete=True, balanced=True, exit_code=0, stopped=None, "
+        "finals={completed: 2}, failed=0, resumable=None)"
+    )
+    assert "totals={XOF: 3.02}, is_new=True" in repr(loaded)
+    assert "payable={XOF: 3.02}" in repr(loaded)
+    assert repr(again).endswith("rows=(), totals={}, left=(), dry_run=False, reasons={})")
+    assert repr(written).endswith("rows=2, totals={XOF: 3.02})")

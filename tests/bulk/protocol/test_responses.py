@@ -13,8 +13,21 @@ from payments_async._request.history import CallHistory
 from payments_async._request.outcome import AttemptResult, read_answer
 from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt
 from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.responses import Posted, failed, succeeded
-from payments_async.errors import DeadlineExceeded, DecodeError, OutcomeUnknown
+from payments_async.bulk.protocol.responses import Posted, failed, refuses_access, succeeded, why
+from payments_async.errors import (
+    APIConnectionError,
+    APIStatusError,
+    AuthenticationError,
+    ConfigurationError,
+    DeadlineExceeded,
+    DecodeError,
+    NotFoundError,
+    OutcomeUnknown,
+    PaymentsError,
+    PermissionDeniedError,
+    RateLimitedError,
+    ServerError,
+)
 from payments_async.models import Attempt, Verdict
 from tests.simulation.service import client_verdict
 from tests.support.motion import REPLAYED
@@ -128,3 +141,54 @@ def test_what_another_caller_of_the_same_request_has_left_in_doubt_is_in_doubt(v
     posted = failed(error, "r-1")
     assert posted.reply == AttemptReply()
     assert posted.reply.verdict == "in_doubt"
+
+
+def answered_with(kind: type[APIStatusError], status: int) -> APIStatusError:
+    return kind("text", status=status, service_message=None, errors={}, headers={}, body=b"")
+
+
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [
+        (answered_with(AuthenticationError, 401), True),
+        (answered_with(PermissionDeniedError, 403), True),
+        (answered_with(NotFoundError, 404), True),
+        (answered_with(APIStatusError, 302), True),
+        (APIConnectionError("told", kind="tls"), True),
+        (ConfigurationError("told"), True),
+        (answered_with(RateLimitedError, 429), False),
+        (answered_with(ServerError, 503), False),
+        (APIConnectionError("told", kind="connect"), False),
+        (PaymentsError("told"), False),
+    ],
+)
+def test_a_refused_key_and_a_wrong_address_refuse_access(error: PaymentsError, refused: bool) -> None:
+    assert refuses_access(error) is refused
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            answered_with(AuthenticationError, 401),
+            "refused the API key (HTTP 401): use a valid key of the same",
+        ),
+        (answered_with(PermissionDeniedError, 403), "this machine's address (HTTP 403): put that address on"),
+        (
+            answered_with(NotFoundError, 404),
+            "something else than the service answered (HTTP 404): check",
+        ),
+        (
+            answered_with(APIStatusError, 302),
+            "something else than the service answered (HTTP 302): check",
+        ),
+        (APIConnectionError("told", kind="tls"), "something else than the service answered (tls): check the"),
+        (ConfigurationError("the key was replaced"), "the key was replaced"),
+    ],
+)
+def test_what_refuses_access_is_one_sentence_that_says_what_to_change(
+    error: PaymentsError, told: str
+) -> None:
+    assert told in why(error)
+    assert why(error).count("HTTP") <= 1
+    assert not why(error).endswith(".")

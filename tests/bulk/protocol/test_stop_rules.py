@@ -15,6 +15,7 @@ from payments_async.bulk.protocol.stop_rules import (
     OPEN,
     Account,
     AccountMismatch,
+    Stop,
     StopRules,
     Totals,
     account_mismatch,
@@ -22,6 +23,7 @@ from payments_async.bulk.protocol.stop_rules import (
     balances,
     exit_code,
     is_complete,
+    resumable,
     stop_reason,
 )
 
@@ -107,6 +109,22 @@ def test_a_batch_is_complete_when_no_row_is_open(state: S) -> None:
 )
 def test_how_a_run_ends(counts: dict[str, int], code: int) -> None:
     assert exit_code(tally(**counts)) == code
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "when"),
+    [
+        (None, 75, "now"),
+        (Stop.TEMPORARY, 75, "now"),
+        (Stop.RULE, 75, "after_change"),
+        (Stop.NO_ACCESS, 2, "after_change"),
+    ],
+)
+def test_what_stopped_a_run_says_when_it_can_go_on(stop: Stop | None, code: int, when: str) -> None:
+    assert (exit_code(tally(NEW=1), stop=stop), resumable(stop)) == (code, when)
+    assert exit_code(tally(IN_FLIGHT=1), stop=stop) == code
+    assert exit_code(tally(IN_DOUBT=1), stop=stop) == 3  # that money may have moved matters more
+    assert exit_code(tally(CREATED=1), stop=stop) == 0
 
 
 HOME = Account("live", "https://service.example/v1", "key 1")
